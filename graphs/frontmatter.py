@@ -1,0 +1,118 @@
+"""Front matter: a small, safe part of YAML, where every scalar stays a string.
+
+Refused: more than 64 kB, anchors, aliases, tags, deep nesting, keys that stand twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import yaml
+
+from graphs.errors import DocumentError
+
+MAX_BYTES = 64 * 1024
+MAX_DEPTH = 16
+# libyaml is ten times faster where the wheel brings it; the events are the same.
+_LOADER = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scalar:
+    """One text of the front matter."""
+
+    text: str
+    """The text as it was written, unquoted; never a number, a date or a truth value."""
+    line: int
+    """The line of the document, counted from 1."""
+
+
+Value: TypeAlias = "Scalar | list[Value] | dict[str, Value]"
+
+
+def read(block: str, *, path: str = "", line: int = 2) -> dict[str, Value]:
+    """Read a front matter block.
+
+    Args:
+        block: The text between the fences.
+        path: The document's path, for messages.
+        line: The line of the document on which the block begins.
+
+    Returns:
+        The mapping; empty for an empty block.
+
+    Raises:
+        DocumentError: The block is not a mapping, or uses what is refused here.
+    """
+    place = _Place(path=path, line=line)
+    if len(block.encode("utf-8", "replace")) > MAX_BYTES:
+        raise place.error("the front matter is longer than 64 kB: move text into the body")
+    try:
+        events = yaml.parse(block.encode("utf-8"), Loader=_LOADER)
+        found = _document(events, place)
+    except UnicodeEncodeError as error:
+        raise place.error("the front matter holds half a character: save it as UTF-8") from error
+    except yaml.MarkedYAMLError as error:
+        at = error.problem_mark.line if error.problem_mark else 0
+        raise place.error(f"{error.problem}: mend or quote the value", at) from error
+    except yaml.YAMLError as error:
+        raise place.error("the front matter holds a character that YAML forbids") from error
+    if not isinstance(found, dict):
+        raise place.error("the front matter is not a mapping: write `key: value` lines")
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Place:
+    path: str
+    line: int
+
+    def error(self, detail: str, at: int = 0) -> DocumentError:
+        return DocumentError(detail, path=self.path, line=self.line + at)
+
+
+def _document(events: Iterator[yaml.Event], place: _Place) -> Value:
+    for event in events:
+        if isinstance(event, yaml.NodeEvent):
+            return _value(event, events, place, depth=0)
+    return {}
+
+
+def _value(
+    event: yaml.NodeEvent, events: Iterator[yaml.Event], place: _Place, *, depth: int
+) -> Value:
+    at = event.start_mark.line if event.start_mark else 0
+    _refuse(event, place, depth)
+    if isinstance(event, yaml.ScalarEvent):
+        return Scalar(text=event.value, line=place.line + at)
+    children = _children(events, place, depth)
+    if isinstance(event, yaml.SequenceStartEvent):
+        return list(children)
+    found: dict[str, Value] = {}
+    for key in children:
+        if not isinstance(key, Scalar):
+            raise place.error("a key is a list or a mapping: write it as one word", at)
+        if key.text in found:
+            detail = f"the key {key.text!r} stands twice: keep one of them"
+            raise DocumentError(detail, path=place.path, line=key.line)
+        found[key.text] = next(children)
+    return found
+
+
+def _children(events: Iterator[yaml.Event], place: _Place, depth: int) -> Iterator[Value]:
+    for event in events:
+        if not isinstance(event, yaml.NodeEvent):
+            return
+        yield _value(event, events, place, depth=depth + 1)
+
+
+def _refuse(event: yaml.NodeEvent, place: _Place, depth: int) -> None:
+    at = event.start_mark.line if event.start_mark else 0
+    if event.anchor is not None:
+        raise place.error("anchors and aliases are not read: write the value out", at)
+    if getattr(event, "tag", None) is not None:
+        raise place.error("tags are not read: remove the `!…`, or quote the value", at)
+    if depth > MAX_DEPTH:
+        raise place.error(f"the front matter is nested deeper than {MAX_DEPTH}: flatten it", at)

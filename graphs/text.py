@@ -1,0 +1,240 @@
+"""The one home of words: how a text becomes terms that can be compared.
+
+* The same text gives the same terms, in a document and in a question.
+* The work is linear in the text, and nothing in a text can make it raise.
+* Words of the domain are never thrown away; the stop list holds English function words alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from types import MappingProxyType
+from unicodedata import category, normalize
+from urllib.parse import quote
+
+import Stemmer  # type: ignore[import-not-found]  # a C extension without stubs
+
+# Vowel signs and accents belong to their word, but Python's \w leaves them out.
+_MARKS = (
+    "\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf-\u05c7\u0610-\u061a\u064b-\u065f\u0670"
+    "\u06d6-\u06dc\u06df-\u06e8\u0900-\u0963\u0966-\u0df3\u0e31-\u0e4e\u0eb1-\u0ecd"
+    "\u0f71-\u0f84\u0f90-\u0fbc\u102b-\u103e\u17b4-\u17d3\u1ab0-\u1aff\u1dc0-\u1dff"
+    "\u200c\u200d\u20d0-\u20ff\u3099\u309a\ufe20-\ufe2f"
+)
+# Scripts written without spaces, and Hangul, whose particles cling to the noun.
+_UNSPACED = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
+    "\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
+)
+_CHUNK = re.compile(rf"['\u2019]s\b|[\w{_MARKS}]+(?:\+\+|\#(?!\w))?")
+_RUN = re.compile(rf"[{_UNSPACED}]+|[^{_UNSPACED}]+")
+_NUMBERED = re.compile(r"([^\W\d_]{3,})\d+")
+_SEPARATORS = re.compile(r"[\s_\-./:]+")
+_CACHED_CHARS = 64
+_STOP = frozenset({
+    "a", "am", "an", "and", "are", "as", "at", "be", "been", "by", "can", "could", "did", "do",
+    "does", "for", "from", "had", "has", "have", "he", "her", "him", "his", "how", "i", "if",
+    "in", "into", "is", "it", "its", "me", "my", "of", "on", "or", "our", "shall", "she",
+    "should", "so", "than", "that", "the", "their", "them", "then", "there", "these", "they",
+    "this", "those", "to", "us", "was", "we", "were", "what", "when", "where", "which", "who",
+    "whom", "whose", "why", "will", "with", "would", "you", "your",
+})  # fmt: skip
+_BY_LANGUAGE: Mapping[str, str] = MappingProxyType(
+    {
+        "ar": "arabic", "ca": "catalan", "cs": "czech", "da": "danish", "de": "german",
+        "el": "greek", "en": "english", "eo": "esperanto", "es": "spanish", "et": "estonian",
+        "eu": "basque", "fa": "persian", "fi": "finnish", "fr": "french", "ga": "irish",
+        "hi": "hindi", "hu": "hungarian", "hy": "armenian", "id": "indonesian", "it": "italian",
+        "lt": "lithuanian", "nb": "norwegian", "ne": "nepali", "nl": "dutch", "no": "norwegian",
+        "pl": "polish", "pt": "portuguese", "ro": "romanian", "ru": "russian", "sr": "serbian",
+        "sv": "swedish", "ta": "tamil", "tr": "turkish", "yi": "yiddish",
+    }
+)  # fmt: skip
+_BY_SCRIPT: tuple[tuple[int, int, str], ...] = (
+    (0x0041, 0x024F, "english"),
+    (0x0370, 0x03FF, "greek"),
+    (0x0400, 0x052F, "russian"),
+    (0x0530, 0x058F, "armenian"),
+    (0x0600, 0x077F, "arabic"),
+    (0x0900, 0x097F, "hindi"),
+    (0x0B80, 0x0BFF, "tamil"),
+    (0x1E00, 0x1EFF, "english"),
+    (0x1F00, 0x1FFF, "greek"),
+)
+_KIN = MappingProxyType(
+    {"nepali": "hindi", "persian": "arabic", "serbian": "russian"}
+    | {name: name for _, _, name in _BY_SCRIPT}
+)
+"""Which script's default a stemmer shares its script with; the others write Latin."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Token:
+    """One word of a text and the terms it is known by."""
+
+    surface: str
+    """The word as it was written."""
+    parts: tuple[str, ...]
+    """Its terms, in order; more than one for an identifier such as ``createInvoice``."""
+    spelt: tuple[str, ...]
+    """Its parts before stemming, casefolded; what a misspelling is compared with."""
+    wholes: tuple[str, ...] = ()
+    """Terms that stand for the whole of it as well (``github`` beside ``git``, ``hub``)."""
+    stop: bool = False
+    """Whether it is a function word, which counts only where nothing else stands."""
+
+
+def tokens(text: str, *, language: str = "") -> list[Token]:
+    """Take *text* apart into tokens, in order.
+
+    Args:
+        text: Any text; lone surrogates and control characters separate words.
+        language: An ISO 639 code such as ``de``; empty chooses the stemmer by script.
+
+    Returns:
+        The tokens without function words, or all of them if there is nothing else.
+    """
+    if not text.isascii():
+        text = normalize("NFKC", text)
+    found: list[Token] = []
+    for chunk in _CHUNK.findall(text.replace("_", " ")):
+        found += (_kept if len(chunk) <= _CACHED_CHARS else _tokens)(chunk, language)
+    return [token for token in found if not token.stop] or found
+
+
+def words(text: str, *, language: str = "") -> list[str]:
+    """Give the terms of *text*, in order and with repetitions; see `tokens`."""
+    return [
+        term for token in tokens(text, language=language) for term in (*token.parts, *token.wholes)
+    ]
+
+
+def split_identifier(name: str) -> list[str]:
+    """Split a name at separators and humps, casefolded and unstemmed.
+
+    Returns:
+        ``["get", "k8s", "pods"]`` for ``getK8sPods``; empty for a name without letters or digits.
+    """
+    chunks = _CHUNK.findall(normalize("NFKC", name).replace("_", " "))
+    return [part.casefold() for chunk in chunks for part in _humps(chunk)]
+
+
+def trigrams(word: str) -> list[str]:
+    """Give the character trigrams of *word* between two marks; empty for an empty word."""
+    marked = f"${word}$"
+    return [marked[at : at + 3] for at in range(len(word))]
+
+
+def fold(text: str) -> str:
+    """Give the form in which labels are compared: case, spaces, ``_`` and ``-`` do not count."""
+    return re.sub(r"[\s_-]+", "", normalize("NFKC", text).casefold())
+
+
+@lru_cache(maxsize=1 << 14)
+def slug(label: str) -> str:
+    """Make an identifier of *label* that keeps the letters of every script.
+
+    Returns:
+        Letters, marks, digits and symbols, the rest as single hyphens; ASCII symbols are
+        percent-encoded (``c%2B%2B``). A long or letterless label is named by its hash.
+    """
+    plain = normalize("NFC", normalize("NFC", label).casefold())
+    kept = "".join(mark if category(mark)[0] in "LMNS" or mark == "#" else " " for mark in plain)
+    name = "-".join("".join(map(_quoted, kept)).split())
+    if name and len(name) <= _CACHED_CHARS * 2:
+        return name
+    digest = hashlib.sha256(plain.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    return f"{name[:_CACHED_CHARS]}-{digest}".lstrip("-")
+
+
+def _quoted(mark: str) -> str:
+    return mark if mark.isalnum() or mark == " " or not mark.isascii() else quote(mark)
+
+
+def _tokens(chunk: str, language: str) -> tuple[Token, ...]:
+    if chunk[0] in "'\u2019":
+        return ()
+    return tuple(token for run in _RUN.findall(chunk) for token in _run(run, language))
+
+
+_kept = lru_cache(maxsize=1 << 16)(_tokens)
+
+
+def _run(run: str, language: str) -> Iterator[Token]:
+    if _is_unspaced(run):
+        pairs = [run[at : at + 2] for at in range(len(run) - 1)] or [run]
+        yield from (Token(surface=pair, parts=(pair,), spelt=(pair,)) for pair in pairs)
+        return
+    # A longer run is a blob, not a word: its head names it well enough.
+    run = run[:_CACHED_CHARS].replace("\u200c", "").replace("\u200d", "")
+    humps = [hump.casefold() for hump in _humps(run)]
+    if humps:
+        parts = tuple(_stem(hump, language) for hump in humps)
+        wholes = _wholes(humps, language)
+        stop = len(humps) == 1 and humps[0] in _STOP and language[:2] in {"", "en"}
+        yield Token(surface=run, parts=parts, spelt=tuple(humps), wholes=wholes, stop=stop)
+
+
+def _is_unspaced(run: str) -> bool:
+    return re.match(f"[{_UNSPACED}]", run) is not None
+
+
+def _wholes(humps: list[str], language: str) -> tuple[str, ...]:
+    if len(humps) > 1:
+        return (_stem("".join(humps), language),)
+    numbered = _NUMBERED.fullmatch(humps[0])
+    return (_stem(numbered[1], language),) if numbered else ()
+
+
+def _humps(chunk: str) -> list[str]:
+    body = chunk.rstrip("+#")
+    if len(body) == 1:
+        return [chunk]
+    cuts = [0, *(at for at in range(1, len(body)) if _is_hump(body, at)), len(body)]
+    return [body[start:end] for start, end in pairwise(cuts) if start < end]
+
+
+def _is_hump(body: str, at: int) -> bool:
+    before, here, after = body[at - 1], body[at], body[at + 1 : at + 3]
+    if not here.isupper():
+        return False
+    if before.isdigit():
+        return len(after) > 0 and after[0].isalpha()
+    if before.isupper():
+        # HTTP|Server, but URLs stays whole.
+        return after[:1].islower() and after != "s"
+    return before.isalpha()
+
+
+@lru_cache(maxsize=64)
+def _stemmer(algorithm: str) -> Stemmer.Stemmer:
+    return Stemmer.Stemmer(algorithm, 0)
+
+
+def _stem(word: str, language: str) -> str:
+    script = _script(word)
+    if not script:
+        return word
+    wanted = _BY_LANGUAGE.get(language.partition("-")[0].lower(), script)
+    algorithm = wanted if _KIN.get(wanted, "english") == script else script
+    if algorithm == "english":
+        word = _bare(word)
+    stem: str = _stemmer(algorithm).stemWord(word)
+    return _bare(stem) if script in {"english", "greek"} else stem
+
+
+def _script(word: str) -> str:
+    letter = next((ord(mark) for mark in word if mark.isalpha()), 0)
+    return next((name for first, last, name in _BY_SCRIPT if first <= letter <= last), "")
+
+
+def _bare(word: str) -> str:
+    """Take the accents off, so that ``resume`` meets ``résumé``."""
+    if word.isascii():
+        return word
+    return "".join(mark for mark in normalize("NFD", word) if category(mark) != "Mn")

@@ -1,0 +1,156 @@
+"""The words of the graph, as one table.
+
+* A predicate has one name here, one IRI, and one role; everything else is derived from the table.
+* A *hard* predicate is a condition of use; a soft one is a hint.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal
+
+NAMESPACES: Mapping[str, str] = MappingProxyType(
+    {
+        "dcterms": "http://purl.org/dc/terms/",
+        "prov": "http://www.w3.org/ns/prov#",
+        "rdf": "http://www.w3.org/1999/02/22-rdf-syntax-ns#",
+        "schema": "https://schema.org/",
+        "skos": "http://www.w3.org/2004/02/skos/core#",
+        "tg": "https://w3id.org/tool-gateway/ns#",
+    }
+)
+DOCUMENT_BASE = "urn:tool-gateway:doc:"
+CONCEPT_BASE = "urn:tool-gateway:concept:"
+FILE_BASE = "urn:tool-gateway:file:"
+DOCUMENT_TYPE = NAMESPACES["tg"] + "Document"
+CONCEPT_TYPE = NAMESPACES["skos"] + "Concept"
+
+PredicateRole = Literal[
+    "text",
+    "member",
+    "related",
+    "next_step",
+    "prerequisite",
+    "consumes",
+    "produces",
+    "fact",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Predicate:
+    """One word that can stand between two nodes, or between a node and a text."""
+
+    name: str
+    """The name in documents and facts."""
+    iri: str
+    """The absolute IRI in RDF."""
+    role: PredicateRole
+    """What search and expansion do with it; ``fact`` is only stored."""
+    weight: float
+    """How strongly one such edge ties its ends, in (0, 1]; for texts, unused."""
+    both_ways: bool = False
+    """Whether the edge is also followed from its object to its subject."""
+    hard: bool = False
+    """Whether the subject cannot be used without the object."""
+
+
+def _table(*rows: tuple[str, str, PredicateRole, float]) -> Mapping[str, Predicate]:
+    return MappingProxyType(
+        {
+            name: Predicate(
+                name=name,
+                iri=NAMESPACES[prefixed.partition(":")[0]] + prefixed.partition(":")[2],
+                role=role,
+                weight=weight,
+                both_ways=role in {"member", "related"},
+                hard=role == "prerequisite",
+            )
+            for name, prefixed, role, weight in rows
+        }
+    )
+
+
+PREDICATES: Mapping[str, Predicate] = _table(
+    ("type", "rdf:type", "fact", 1.0),
+    ("name", "schema:name", "text", 1.0),
+    ("prefLabel", "skos:prefLabel", "text", 1.0),
+    ("altLabel", "skos:altLabel", "text", 1.0),
+    ("keywords", "schema:keywords", "text", 1.0),
+    ("description", "schema:description", "text", 1.0),
+    ("text", "schema:text", "text", 1.0),
+    ("about", "schema:about", "member", 0.5),
+    ("memberOf", "tg:memberOf", "member", 0.7),
+    ("relatedTo", "tg:relatedTo", "related", 0.9),
+    ("mentions", "schema:mentions", "related", 0.35),
+    ("hasPart", "schema:hasPart", "related", 0.25),
+    ("nextStep", "tg:nextStep", "next_step", 0.8),
+    ("requires", "dcterms:requires", "prerequisite", 0.9),
+    ("consumes", "schema:object", "consumes", 0.8),
+    ("produces", "schema:result", "produces", 0.8),
+    ("provider", "schema:provider", "fact", 1.0),
+    ("wasDerivedFrom", "prov:wasDerivedFrom", "fact", 1.0),
+)
+"""Every predicate that the library understands, by name."""
+
+_SYNONYMS = {
+    "alias": "altLabel",
+    "inputs": "consumes",
+    "next": "nextStep",
+    "outputs": "produces",
+    "related": "relatedTo",
+}
+_ABSOLUTE = re.compile(r"(?:https?://|urn:[a-zA-Z0-9])[^\s<>\"{}|\\^`]+")
+
+
+def _fold(name: str) -> str:
+    return re.sub(r"[\s_-]+", "", name).casefold()
+
+
+_BY_WORD: Mapping[str, str] = MappingProxyType(
+    {_fold(name): name for name in PREDICATES} | _SYNONYMS
+)
+_BY_IRI: Mapping[str, str] = MappingProxyType({row.iri: row.name for row in PREDICATES.values()})
+
+
+def is_iri(text: str) -> bool:
+    """Tell whether *text* is an absolute ``http(s):`` or ``urn:`` IRI."""
+    return _ABSOLUTE.fullmatch(text) is not None
+
+
+def resolve(word: str) -> str | None:
+    """Find the predicate that *word* means.
+
+    Args:
+        word: A name in any case (``next_step``, ``nextStep``), a prefixed name, or an IRI.
+
+    Returns:
+        The name in `PREDICATES`, or an absolute IRI that is not ours, or None if it is neither.
+    """
+    if known := _BY_WORD.get(_fold(word)):
+        return known
+    prefix, _, local = word.partition(":")
+    iri = NAMESPACES[prefix] + local if prefix in NAMESPACES and local else word
+    return _BY_IRI.get(iri, iri) if is_iri(iri) else None
+
+
+def iri(name: str) -> str:
+    """Give the IRI of a predicate name; an IRI stays what it is."""
+    return PREDICATES[name].iri if name in PREDICATES else name
+
+
+def role(name: str) -> PredicateRole:
+    """Give the role of a predicate name; ``fact`` for every other IRI."""
+    return PREDICATES[name].role if name in PREDICATES else "fact"
+
+
+def context() -> dict[str, object]:
+    """Build the JSON-LD context: the namespaces, and each predicate as a term."""
+    terms: dict[str, object] = {"id": "@id", "type": "@type", **NAMESPACES}
+    for row in PREDICATES.values():
+        if row.name != "type":
+            terms[row.name] = row.iri if row.role == "text" else {"@id": row.iri, "@type": "@id"}
+    return terms

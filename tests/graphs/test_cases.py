@@ -1,0 +1,41 @@
+"""The cases that are readable without Python: document in, facts or error out."""
+
+from __future__ import annotations
+
+import pytest
+
+from graphs.build import facts
+from graphs.document import parse, render
+from graphs.errors import DocumentError
+from tests.graphs.cases import Case, cases
+
+GOOD = [*cases("statements.md"), *cases("labels.md")]
+
+
+@pytest.mark.parametrize("case", GOOD, ids=lambda case: case.title)
+def test_a_document_says_what_the_case_lists(case: Case) -> None:
+    """The dialect is defined by these cases."""
+    documents = [parse(text) for text in case.documents]
+
+    stated = [(f.subject, f.predicate, f.object, str(f.line)) for f in facts(documents)]
+
+    assert [] == [row for row in case.expected if row not in stated]
+
+
+@pytest.mark.parametrize("case", GOOD, ids=lambda case: case.title)
+def test_a_read_document_survives_writing_and_reading(case: Case) -> None:
+    """What a person wrote and what we write must say the same."""
+    documents = [parse(text) for text in case.documents]
+
+    assert documents == [parse(render(document)) for document in documents]
+
+
+@pytest.mark.parametrize("case", cases("hostile.md"), ids=lambda case: case.title)
+def test_a_hostile_document_is_refused_at_its_line(case: Case) -> None:
+    """An author can mend only what has a place and a name."""
+    ((line, detail),) = case.expected
+
+    with pytest.raises(DocumentError) as caught:
+        parse(case.documents[0])
+
+    assert (int(line), detail) == (caught.value.line, caught.value.detail)

@@ -1,0 +1,103 @@
+"""Documents on disk."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from graphs.document import Document
+from graphs.errors import DocumentError, GraphError
+from graphs.files import read, write
+
+
+def test_a_folder_is_read_sorted_with_relative_paths(tmp_path: Path) -> None:
+    """The same folder gives the same documents on every machine."""
+    (tmp_path / "sub").mkdir()
+    for name in ("b.md", "a.md", "sub/c.md", "note.txt"):
+        (tmp_path / name).write_text(f"# {name}\n")
+
+    assert ["a.md", "b.md", "sub/c.md"] == [document.path for document in read(tmp_path)]
+
+
+def test_what_is_written_reads_back(tmp_path: Path) -> None:
+    """With or without a path of its own."""
+    documents = (
+        Document(id="urn:t:1", path="x/a.md", title="a"),
+        Document(id="urn:t:2", title="Погода now"),
+    )
+
+    files = write(documents, tmp_path / "new")
+
+    assert ["x/a.md", "погода-now.md"] == [
+        file.relative_to(tmp_path / "new").as_posix() for file in files
+    ]
+    assert ["urn:t:1", "urn:t:2"] == [document.id for document in read(tmp_path / "new")]
+
+
+def test_a_single_file_is_one_document(tmp_path: Path) -> None:
+    """Whatever its suffix."""
+    (tmp_path / "a.txt").write_text("# a\n")
+
+    assert ["a.txt"] == [document.path for document in read(tmp_path / "a.txt")]
+
+
+def test_a_bundle_is_many_documents(tmp_path: Path) -> None:
+    """One file to ship."""
+    bundle = {"version": 1, "documents": [{"path": "x/a.md", "content": "# a\n"}]}
+    (tmp_path / "b.json").write_text(json.dumps(bundle))
+
+    assert [("x/a.md", "a")] == [(d.path, d.title) for d in read(str(tmp_path / "b.json"))]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "is not JSON"),
+        ("[" * 100_000, "is not JSON"),
+        ("[]", "has version None"),
+        ('{"version": 2}', "has version 2"),
+        ('{"version": 1}', "has no list `documents`"),
+        ('{"version": 1, "documents": ["a"]}', "lacks text `path` or `content`"),
+        ('{"version": 1, "documents": [{"path": " ", "content": ""}]}', "lacks text `path`"),
+    ],
+)
+def test_a_broken_bundle_is_told_what_is_wrong(tmp_path: Path, text: str, message: str) -> None:
+    """And never raises something foreign."""
+    (tmp_path / "b.json").write_text(text)
+
+    with pytest.raises(GraphError, match=message):
+        read(tmp_path / "b.json")
+
+
+def test_a_missing_path_says_what_to_do(tmp_path: Path) -> None:
+    """A host's typo is the host's to mend."""
+    with pytest.raises(GraphError, match="create it, or correct the path"):
+        read(tmp_path / "no")
+
+
+def test_invalid_text_is_refused_at_its_line(tmp_path: Path) -> None:
+    """Guessing an encoding would make wrong names."""
+    (tmp_path / "a.md").write_bytes(b"# a\n\n\xff\xfe")
+
+    with pytest.raises(DocumentError) as caught:
+        read(tmp_path)
+
+    assert ("a.md", 3) == (caught.value.path, caught.value.line)
+
+
+@pytest.mark.parametrize("path", ["../a.md", "/etc/a.md", "x/../../a.md"])
+def test_a_document_never_leaves_its_folder(tmp_path: Path, path: str) -> None:
+    """Paths come from bundles, and bundles from anywhere."""
+    with pytest.raises(GraphError, match="leads out of the folder"):
+        write([Document(id="urn:t:1", path=path, title="a")], tmp_path)
+
+
+def test_two_documents_never_share_a_file(tmp_path: Path) -> None:
+    """The second would silently eat the first."""
+    documents = [Document(id=f"urn:t:{number}", title="a") for number in range(2)]
+
+    with pytest.raises(GraphError, match="two documents want the file"):
+        write(documents, tmp_path)
+    assert () == read(tmp_path)

@@ -1,0 +1,43 @@
+"""Front matter where text fixtures cannot say it: sizes, depths, characters."""
+
+from __future__ import annotations
+
+import pytest
+
+from graphs.errors import DocumentError
+from graphs.frontmatter import Scalar, read
+
+
+@pytest.mark.parametrize(
+    ("block", "detail"),
+    [
+        ("a: " + "x" * 70_000, "the front matter is longer than 64 kB: move text into the body"),
+        ("a: " + "[" * 60_000, "the front matter is nested deeper than 16: flatten it"),
+        ("a: {" * 15_000, "the front matter is nested deeper than 16: flatten it"),
+        ("- " * 30_000, "the front matter is nested deeper than 16: flatten it"),
+        ("a: \ud800", "the front matter holds half a character: save it as UTF-8"),
+        ("a: \x01", "the front matter holds a character that YAML forbids"),
+    ],
+    ids=["large", "lists", "mappings", "dashes", "surrogate", "control"],
+)
+def test_what_could_hurt_is_refused_before_it_is_read(block: str, detail: str) -> None:
+    """A document comes from anywhere; reading it must stay cheap."""
+    with pytest.raises(DocumentError) as caught:
+        read(block)
+
+    assert detail == caught.value.detail
+
+
+def test_an_empty_block_is_an_empty_mapping() -> None:
+    """Two fences with nothing between them are no fault."""
+    assert {} == read("")
+
+
+def test_scalars_stay_strings_and_keep_their_line() -> None:
+    """``no`` is a country and ``1.10`` a version."""
+    expected = {
+        "no": Scalar(text="1.10", line=7),
+        "on": [Scalar(text="no", line=8), Scalar(text="", line=9)],
+    }
+
+    assert expected == read("no: 1.10\non: [no,\n  '']", line=7)

@@ -1,0 +1,106 @@
+"""Focused search."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from graphs.build import facts
+from graphs.document import Document
+from graphs.fields import Link
+from graphs.index import GraphIndex
+from graphs.rank import focused
+
+
+def tool(name: str, summary: str = "", group: str = "", title: str = "") -> Document:
+    groups = (Link(target=group),) if group else ()
+    return Document(id=f"urn:t:{name}", title=title or name, summary=summary, groups=groups)
+
+
+INDEX = GraphIndex.compile(
+    facts(
+        [
+            tool("send_mail", "Send a message", "office"),
+            tool("create_issue", "Create an issue on GitHub", "development"),
+            tool("list_issues", "List the open issues", "development"),
+            tool("b", title="same"),
+            tool("a", title="same"),
+            tool("погода", "Прогноз погоды в городе"),
+        ]
+    )
+)
+
+
+def names(*found: object) -> list[str]:
+    return [str(getattr(each, "node", each)).rpartition(":")[2] for each in found]
+
+
+@pytest.mark.parametrize(
+    ("text", "best"),
+    [
+        ("open issue listing", "list_issues"),
+        ("crate issue", "create_issue"),
+        ("github", "create_issue"),
+        ("прогнозы", "погода"),
+    ],
+)
+def test_the_document_that_was_meant_is_first(text: str, best: str) -> None:
+    """Without any model, in every language of the texts."""
+    assert [best] == names(*focused(INDEX, text, limit=1))
+
+
+def test_the_matched_words_and_their_share_are_told() -> None:
+    """Evidence is what makes a rank believable."""
+    (found,) = focused(INDEX, "send unicorns", limit=5)
+
+    assert ("send",) == found.words
+    assert 0 < found.coverage < 1 < found.score
+
+
+def test_a_group_passes_a_share_to_its_members() -> None:
+    """A tool can be found by what it belongs to, after those that say it themselves."""
+    found = focused(INDEX, "development", limit=5)
+
+    assert ["create_issue", "list_issues"] == names(*found)
+    assert {()} == {each.words for each in found}
+
+
+def test_equal_scores_are_ordered_by_label_and_id() -> None:
+    """The same question always gets the same answer, also where the limit cuts."""
+    assert ["a", "b"] == names(*focused(INDEX, "same", limit=2))
+    assert ["a"] == names(*focused(INDEX, "same", limit=1))
+
+
+def test_a_mask_decides_before_the_limit() -> None:
+    """A filter after truncation loses answers."""
+    mask = np.ones(INDEX.node_count, dtype=bool)
+    mask[INDEX.positions["urn:t:list_issues"]] = False
+
+    assert ["create_issue"] == names(*focused(INDEX, "issues", limit=1, allowed=mask))
+    assert 1 == len(focused(INDEX, "issues", limit=5, allowed=mask[: INDEX.document_count]))
+
+
+def test_a_question_decides_before_the_limit_and_is_asked_no_more_than_needed() -> None:
+    """The host's question may be dear."""
+    asked: list[str] = []
+
+    def allowed(node: str) -> bool:
+        asked.append(node)
+        return node != "urn:t:a"
+
+    assert ["b"] == names(*focused(INDEX, "same", limit=1, allowed=allowed))
+    assert ["a", "b"] == names(*asked)
+    assert ["create_issue", "list_issues"] == sorted(
+        names(*focused(INDEX, "issues", limit=9, allowed=lambda _: True))
+    )
+
+
+@pytest.mark.parametrize(("text", "limit"), [("", 5), ("→", 5), ("issues", 0), ("qqqqqq", 5)])
+def test_nothing_asked_or_nothing_known_is_nothing_found(text: str, limit: int) -> None:
+    """Nobody guesses."""
+    assert () == focused(INDEX, text, limit=limit)
+
+
+def test_an_empty_graph_finds_nothing() -> None:
+    """An empty catalog is a catalog."""
+    assert () == focused(GraphIndex.compile([]), "issues", limit=5)

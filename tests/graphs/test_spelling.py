@@ -1,0 +1,44 @@
+"""Near spellings."""
+
+from __future__ import annotations
+
+import pytest
+
+from graphs.spelling import Spelling
+
+WORDS = ["invoic", "issu", "weather", "translat", "repositori", "x" * 40]
+
+
+@pytest.mark.parametrize(
+    ("word", "expected"),
+    [
+        ("invioc", "invoic"),
+        ("isu", "issu"),
+        ("wether", "weather"),
+        ("wehater", "weather"),
+        ("repositorrrri", "repositori"),
+    ],
+)
+def test_a_misspelt_word_meets_the_word_that_was_meant(word: str, expected: str) -> None:
+    """A typo must not empty the result."""
+    near = Spelling.build(WORDS).near(word)
+
+    assert expected == WORDS[near[0][0]]
+
+
+@pytest.mark.parametrize("word", ["kitchen", "1ssu", "y" * 40, "qqqq", ""])
+def test_nothing_near_is_nothing(word: str) -> None:
+    """A guess that is far off is worse than none."""
+    assert () == Spelling.build(WORDS).near(word)
+
+
+def test_the_nearer_comes_first_and_counts_more() -> None:
+    """One edit is likelier than two."""
+    found = Spelling.build(["carpets", "carpet", "carped"]).near("carpett")
+
+    assert ((1, 0.6), (0, 0.6), (2, 0.3)) == found
+
+
+def test_no_words_know_no_neighbours() -> None:
+    """An empty catalog is a catalog."""
+    assert () == Spelling.build([]).near("word")
