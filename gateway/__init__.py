@@ -1,0 +1,73 @@
+"""The gateway: tool discovery for LLM agents. Public names; each loads when first used."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+_HOMES = {
+    "AsyncAutoDiscoveryClient": "gateway.chat.client",
+    "AutoDiscoveryClient": "gateway.chat.client",
+    "CacheOptions": "gateway.config",
+    "Caches": "gateway.search.remembered",
+    "ChatOptions": "gateway.config",
+    "ClosedError": "gateway.errors",
+    "ConfigError": "gateway.errors",
+    "Content": "gateway.types",
+    "Counts": "gateway.types",
+    "Diagnostic": "gateway.types",
+    "DiscoveryOptions": "gateway.config",
+    "Embedded": "gateway.embed.protocol",
+    "Embedder": "gateway.embed.protocol",
+    "EmbedderInfo": "gateway.embed.protocol",
+    "EmbeddingError": "gateway.errors",
+    "EmbeddingLimits": "gateway.embed.protocol",
+    "Entity": "gateway.types",
+    "Evidence": "gateway.types",
+    "Filters": "gateway.types",
+    "Gateway": "gateway.gateway",
+    "GatewayError": "gateway.errors",
+    "Hints": "gateway.types",
+    "IndexReport": "gateway.types",
+    "InvalidArgumentsError": "gateway.errors",
+    "InvalidRequestError": "gateway.errors",
+    "InvokeResult": "gateway.types",
+    "LocalEmbedder": "gateway.embed.local",
+    "LoopError": "gateway.errors",
+    "Match": "gateway.types",
+    "MemoryVectorStore": "gateway.embed.cached",
+    "MissingExtraError": "gateway.errors",
+    "ModelFileError": "gateway.errors",
+    "Normalizer": "gateway.search.keyed",
+    "OpenAIEmbedder": "gateway.embed.openai",
+    "OpenAINormalizer": "gateway.search.normalize",
+    "Options": "gateway.config",
+    "PathStep": "gateway.types",
+    "Rewrite": "gateway.search.keyed",
+    "SearchOptions": "gateway.config",
+    "SearchResult": "gateway.types",
+    "SqliteVectorStore": "gateway.catalog.sqlite",
+    "StoreError": "gateway.errors",
+    "SyncGateway": "gateway.sync",
+    "ToolDefinition": "gateway.types",
+    "UnknownToolError": "gateway.errors",
+    "UpstreamError": "gateway.errors",
+    "UpstreamOptions": "gateway.config",
+    "UpstreamTimeoutError": "gateway.errors",
+    "VectorStore": "gateway.embed.cached",
+}
+"""Where each public name lives. `__init__.pyi` says the same to type checkers; a test holds them
+equal."""
+
+__all__ = sorted(_HOMES)  # noqa: PLE0605  (a list of names all the same)
+
+
+def __getattr__(name: str) -> object:
+    """Load a public name when it is first used, so that a warm start pays for nothing else."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'gateway' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    """List the public names."""
+    return list(__all__)

@@ -1,0 +1,101 @@
+from gateway.catalog.sqlite import SqliteVectorStore as SqliteVectorStore
+from gateway.chat.client import AsyncAutoDiscoveryClient as AsyncAutoDiscoveryClient
+from gateway.chat.client import AutoDiscoveryClient as AutoDiscoveryClient
+from gateway.config import CacheOptions as CacheOptions
+from gateway.config import ChatOptions as ChatOptions
+from gateway.config import DiscoveryOptions as DiscoveryOptions
+from gateway.config import Options as Options
+from gateway.config import SearchOptions as SearchOptions
+from gateway.config import UpstreamOptions as UpstreamOptions
+from gateway.embed.cached import MemoryVectorStore as MemoryVectorStore
+from gateway.embed.cached import VectorStore as VectorStore
+from gateway.embed.local import LocalEmbedder as LocalEmbedder
+from gateway.embed.openai import OpenAIEmbedder as OpenAIEmbedder
+from gateway.embed.protocol import Embedded as Embedded
+from gateway.embed.protocol import Embedder as Embedder
+from gateway.embed.protocol import EmbedderInfo as EmbedderInfo
+from gateway.embed.protocol import EmbeddingLimits as EmbeddingLimits
+from gateway.errors import ClosedError as ClosedError
+from gateway.errors import ConfigError as ConfigError
+from gateway.errors import EmbeddingError as EmbeddingError
+from gateway.errors import GatewayError as GatewayError
+from gateway.errors import InvalidArgumentsError as InvalidArgumentsError
+from gateway.errors import InvalidRequestError as InvalidRequestError
+from gateway.errors import LoopError as LoopError
+from gateway.errors import MissingExtraError as MissingExtraError
+from gateway.errors import ModelFileError as ModelFileError
+from gateway.errors import StoreError as StoreError
+from gateway.errors import UnknownToolError as UnknownToolError
+from gateway.errors import UpstreamError as UpstreamError
+from gateway.errors import UpstreamTimeoutError as UpstreamTimeoutError
+from gateway.gateway import Gateway as Gateway
+from gateway.search.keyed import Normalizer as Normalizer
+from gateway.search.keyed import Rewrite as Rewrite
+from gateway.search.normalize import OpenAINormalizer as OpenAINormalizer
+from gateway.search.remembered import Caches as Caches
+from gateway.sync import SyncGateway as SyncGateway
+from gateway.types import Content as Content
+from gateway.types import Counts as Counts
+from gateway.types import Diagnostic as Diagnostic
+from gateway.types import Entity as Entity
+from gateway.types import Evidence as Evidence
+from gateway.types import Filters as Filters
+from gateway.types import Hints as Hints
+from gateway.types import IndexReport as IndexReport
+from gateway.types import InvokeResult as InvokeResult
+from gateway.types import Match as Match
+from gateway.types import PathStep as PathStep
+from gateway.types import SearchResult as SearchResult
+from gateway.types import ToolDefinition as ToolDefinition
+
+__all__ = [
+    "AsyncAutoDiscoveryClient",
+    "AutoDiscoveryClient",
+    "CacheOptions",
+    "Caches",
+    "ChatOptions",
+    "ClosedError",
+    "ConfigError",
+    "Content",
+    "Counts",
+    "Diagnostic",
+    "DiscoveryOptions",
+    "Embedded",
+    "Embedder",
+    "EmbedderInfo",
+    "EmbeddingError",
+    "EmbeddingLimits",
+    "Entity",
+    "Evidence",
+    "Filters",
+    "Gateway",
+    "GatewayError",
+    "Hints",
+    "IndexReport",
+    "InvalidArgumentsError",
+    "InvalidRequestError",
+    "InvokeResult",
+    "LocalEmbedder",
+    "LoopError",
+    "Match",
+    "MemoryVectorStore",
+    "MissingExtraError",
+    "ModelFileError",
+    "Normalizer",
+    "OpenAIEmbedder",
+    "OpenAINormalizer",
+    "Options",
+    "PathStep",
+    "Rewrite",
+    "SearchOptions",
+    "SearchResult",
+    "SqliteVectorStore",
+    "StoreError",
+    "SyncGateway",
+    "ToolDefinition",
+    "UnknownToolError",
+    "UpstreamError",
+    "UpstreamOptions",
+    "UpstreamTimeoutError",
+    "VectorStore",
+]

@@ -1,0 +1,123 @@
+"""One background event loop that any thread and any loop may use.
+
+* The loop starts with the first piece of work and ends with `close`.
+* What is submitted runs to its end even if the caller who asked first goes away, unless that
+  caller's own future is cancelled: shared work is shielded by its owner, not here.
+* Context variables (and so trace context) of the submitting thread travel with the work.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import threading
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+from gateway.errors import ClosedError
+
+T = TypeVar("T")
+Work = Callable[[], Coroutine[Any, Any, T]]
+"""Makes the coroutine; called only when it is certain that somebody will await it."""
+
+
+class Bridge:
+    """Runs coroutines on a loop of its own, for callers on any thread or loop."""
+
+    def __init__(self, name: str = "gateway") -> None:
+        self._name = name
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        self._closed = False
+
+    @property
+    def here(self) -> bool:
+        """Whether the calling code already runs on the background loop's thread."""
+        return self._thread is threading.current_thread()
+
+    def check_open(self) -> None:
+        """Refuse what comes after `close`.
+
+        Raises:
+            ClosedError: After `close`.
+        """
+        if self._closed:
+            raise ClosedError("this gateway is closed; make a new one")
+
+    def submit(self, work: Work[T]) -> concurrent.futures.Future[T]:
+        """Start *work* on the background loop and return at once.
+
+        Raises:
+            ClosedError: After `close`.
+        """
+        loop = self._ensure_loop()
+        return asyncio.run_coroutine_threadsafe(work(), loop)
+
+    async def run(self, work: Work[T]) -> T:
+        """Await *work*, which runs on the background loop; from there, await it directly."""
+        if self.here:
+            return await work()
+        return await asyncio.wrap_future(self.submit(work))
+
+    def call(self, work: Work[T]) -> T:
+        """Block until *work* is done.
+
+        Raises:
+            RuntimeError: On the background loop's own thread, where blocking would never end.
+        """
+        if self.here:
+            raise RuntimeError("blocking call on the gateway's own loop: await the async form")
+        future = self.submit(work)
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
+
+    def finish(self, work: Work[None]) -> None:
+        """Run *work* as the last thing, if the loop ever started, then `close`."""
+        if self._loop is not None:
+            self.call(work)
+        self.close()
+
+    def close(self) -> None:
+        """Cancel what still runs, stop the loop and join its thread. Twice is harmless."""
+        with self._lock:
+            self._closed = True
+            loop, thread, self._loop = self._loop, self._thread, None
+        if loop is None or thread is None:
+            return
+        loop.call_soon_threadsafe(loop.stop)
+        if thread is not threading.current_thread():
+            thread.join()
+
+    def _ensure_loop(self) -> asyncio.AbstractEventLoop:
+        with self._lock:
+            self.check_open()
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                self._thread = threading.Thread(
+                    target=_serve, args=(self._loop,), name=self._name, daemon=True
+                )
+                self._thread.start()
+            return self._loop
+
+
+def _serve(loop: asyncio.AbstractEventLoop) -> None:
+    asyncio.set_event_loop(loop)
+    try:
+        loop.run_forever()
+        _drain(loop)
+    finally:
+        asyncio.set_event_loop(None)
+        loop.close()
+
+
+def _drain(loop: asyncio.AbstractEventLoop) -> None:
+    tasks = asyncio.all_tasks(loop)
+    for task in tasks:
+        task.cancel()
+    loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
+    loop.run_until_complete(loop.shutdown_asyncgens())
+    loop.run_until_complete(loop.shutdown_default_executor())

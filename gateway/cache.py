@@ -1,0 +1,116 @@
+"""Bounded memory with an absolute lifetime, and one flight for equal work.
+
+* A value lives ``ttl_s`` seconds from when it was put, however often it is read.
+* Every access holds a lock: cachetools is not thread-safe by itself.
+* Nothing here knows telemetry: the owner is told of each hit and miss.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import threading
+import time
+from collections.abc import Callable, Coroutine, Hashable
+from typing import Any, Generic, Literal, TypeVar
+
+from cachetools import TTLCache
+
+V = TypeVar("V")
+Event = Literal["hit", "miss", "coalesced"]
+Told = Callable[[str, Event], None]
+"""Is told the cache's name and what happened."""
+Clock = Callable[[], float]
+Submit = Callable[
+    [Callable[[], Coroutine[Any, Any, V]]],
+    concurrent.futures.Future[V],
+]
+
+
+def _nobody(_name: str, _event: Event) -> None:
+    return
+
+
+class Cache(Generic[V]):
+    """A mapping of at most ``max_items`` values, each for at most ``ttl_s`` seconds."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        max_items: int,
+        ttl_s: float,
+        clock: Clock = time.monotonic,
+        told: Told | None = None,
+    ) -> None:
+        self.name = name
+        self._told = told or _nobody
+        self._lock = threading.Lock()
+        self._items: TTLCache[Hashable, V] = TTLCache(max(max_items, 1), ttl_s, timer=clock)
+        self._enabled = max_items > 0
+
+    def get(self, key: Hashable) -> V | None:
+        """Give the value of *key*, or None; tells the owner which."""
+        value = self.peek(key)
+        self._told(self.name, "miss" if value is None else "hit")
+        return value
+
+    def peek(self, key: Hashable) -> V | None:
+        """Give the value of *key*, or None, and tell nobody."""
+        with self._lock:
+            return self._items.get(key)
+
+    def put(self, key: Hashable, value: V) -> None:
+        """Keep *value* under *key*; the oldest goes when the cache is full."""
+        if not self._enabled:
+            return
+        with self._lock:
+            self._items[key] = value
+
+    def clear(self) -> None:
+        """Forget everything."""
+        with self._lock:
+            self._items.clear()
+
+    def __len__(self) -> int:
+        """How many values live."""
+        with self._lock:
+            self._items.expire()
+            return len(self._items)
+
+
+class SingleFlight(Generic[V]):
+    """Equal work that is asked for at the same time runs once, whoever goes away.
+
+    The work is started with ``submit`` (`Bridge.submit`), so it belongs to no caller: the
+    cancellation of one, also of the first, leaves the others their result.
+    """
+
+    def __init__(self, submit: Submit[V], *, name: str = "", told: Told | None = None) -> None:
+        self.name = name
+        self._submit = submit
+        self._told = told or _nobody
+        self._lock = threading.Lock()
+        self._flights: dict[Hashable, concurrent.futures.Future[V]] = {}
+
+    async def run(self, key: Hashable, work: Callable[[], Coroutine[Any, Any, V]]) -> V:
+        """Await the flight of *key*; start it with *work* if none is under way."""
+        return await asyncio.shield(asyncio.wrap_future(self.start(key, work)))
+
+    def start(
+        self, key: Hashable, work: Callable[[], Coroutine[Any, Any, V]]
+    ) -> concurrent.futures.Future[V]:
+        """Give the flight of *key*, started with *work* if none is under way."""
+        with self._lock:
+            flight = self._flights.get(key)
+            if flight is not None:
+                self._told(self.name, "coalesced")
+                return flight
+            flight = self._flights[key] = self._submit(work)
+        flight.add_done_callback(lambda done: self._forget(key, done))
+        return flight
+
+    def _forget(self, key: Hashable, flight: concurrent.futures.Future[V]) -> None:
+        with self._lock:
+            if self._flights.get(key) is flight:
+                del self._flights[key]

@@ -1,0 +1,242 @@
+"""Option objects, and the one function that reads the environment.
+
+* Frozen, keyword-only, one a subsystem, every default visible here and listed in docs/options.md.
+* All faults of an object are told at once.
+* Numbers carry their unit in their name; ``limit`` and ``max_…`` are counts.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+
+import platformdirs
+
+from gateway.errors import ConfigError
+
+VERSION = version("tool-gateway")
+MODEL_TOOL_LIMIT = 128
+"""More tools than this no Chat Completions request may carry."""
+
+
+def _check(owner: object, *faults: str) -> None:
+    told = [fault for fault in faults if fault]
+    if told:
+        raise ConfigError(f"{type(owner).__name__}: {'; '.join(told)}")
+
+
+def _at_least(name: str, value: float, least: float) -> str:
+    return "" if value >= least else f"{name} must be at least {least}, got {value}"
+
+
+def _share(name: str, value: float) -> str:
+    return "" if 0 <= value <= 1 else f"{name} must be between 0 and 1, got {value}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchOptions:
+    """How a search looks and how much it may find."""
+
+    limit: int = 5
+    """Matches a search gives when nobody says how many."""
+    max_limit: int = 50
+    """The most that anybody may ask for."""
+    max_query_chars: int = 4096
+    """A longer query is cut here, with a diagnostic."""
+    max_queries: int = 8
+    """The most queries that one search takes."""
+    pool_factor: int = 20
+    pool_min: int = 200
+    """The re-scoring pool holds max(pool_min, pool_factor x limit) entities by cosine."""
+    window_factor: int = 4
+    window_min: int = 8
+    """Supplements come from the first max(window_min, window_factor x limit) entities …"""
+    window_margin: float = 0.5
+    """… whose cosine is at least this share of the way from the catalog's mean to the best."""
+    max_related: int = 6
+    max_next_steps: int = 6
+    max_prerequisites: int = 9
+    """The three supplement lists, each with a budget of its own."""
+    min_confidence: float = 0.35
+    """Below this for the best match, the result says ``low_confidence_results``."""
+    lexical_weight: float = 0.8
+    """What a standard deviation in words counts beside one in vectors, in `auto`, at the most."""
+
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        _check(
+            self,
+            _at_least("limit", self.limit, 1),
+            _at_least("max_limit", self.max_limit, self.limit),
+            _at_least("max_query_chars", self.max_query_chars, 16),
+            _at_least("max_queries", self.max_queries, 1),
+            _at_least("pool_min", self.pool_min, 1),
+            _at_least("window_min", self.window_min, 1),
+            _share("window_margin", self.window_margin),
+            _share("min_confidence", self.min_confidence),
+            _at_least("lexical_weight", self.lexical_weight, 0),
+        )
+
+    def pool(self, limit: int) -> int:
+        """How many candidates may be re-scored for *limit* matches."""
+        return max(self.pool_min, self.pool_factor * limit)
+
+    def window(self, limit: int) -> int:
+        """From how many of the first candidates supplements may come for *limit* matches."""
+        return max(self.window_min, self.window_factor * limit)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpstreamOptions:
+    """What a server may take of our time and memory."""
+
+    connect_timeout_s: float = 30.0
+    list_timeout_s: float = 20.0
+    call_timeout_s: float = 60.0
+    retry_after_s: float = 30.0
+    """A source that could not be listed is tried again after this long, at the next search."""
+    max_pages: int = 100
+    max_tools: int = 5000
+    max_description_chars: int = 8000
+    """What is kept of a tool's description; the rest is never read."""
+
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        _check(
+            self,
+            _at_least("connect_timeout_s", self.connect_timeout_s, 0.001),
+            _at_least("list_timeout_s", self.list_timeout_s, 0.001),
+            _at_least("call_timeout_s", self.call_timeout_s, 0.001),
+            _at_least("retry_after_s", self.retry_after_s, 0),
+            _at_least("max_pages", self.max_pages, 1),
+            _at_least("max_tools", self.max_tools, 1),
+            _at_least("max_description_chars", self.max_description_chars, 64),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CacheOptions:
+    """Process-local caches: how many values, for how long. A size of 0 turns a cache off."""
+
+    normalized_items: int = 2048
+    normalized_ttl_s: float = 1800.0
+    embedding_items: int = 2048
+    embedding_ttl_s: float = 900.0
+    result_items: int = 1024
+    result_ttl_s: float = 300.0
+
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        _check(
+            self,
+            *(_at_least(name, getattr(self, name), 0) for name in self.__slots__),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiscoveryOptions:
+    """What the model sees of the catalog."""
+
+    search_name: str = "search_tools"
+    call_name: str = "call_tool"
+    """The names of the two meta-tools; a host's tool of the same name wins, ours moves aside."""
+    proxies_per_search: int = 8
+    proxies_per_conversation: int = 24
+    max_tools: int = MODEL_TOOL_LIMIT
+    """No request carries more tools than this, the host's own counted."""
+    prerequisite_proxies: bool = False
+    """Show declared prerequisites as proxies also from outside the semantic window."""
+    result_token_budget: int = 1200
+    """The most tokens (estimated) that one search result takes of the conversation."""
+    digest_token_budget: int = 300
+    """The most tokens (estimated) that the search tool's digest of the catalog takes."""
+    description_chars: int = 1024
+    """What is kept of a proxy's description."""
+
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        _check(
+            self,
+            "" if self.search_name != self.call_name else "the meta-tools need two names",
+            _at_least("proxies_per_search", self.proxies_per_search, 1),
+            _at_least("proxies_per_conversation", self.proxies_per_conversation, 1),
+            _at_least("max_tools", self.max_tools, 3),
+            _at_least("result_token_budget", self.result_token_budget, 100),
+            _at_least("digest_token_budget", self.digest_token_budget, 0),
+            _at_least("description_chars", self.description_chars, 32),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatOptions:
+    """How far the loop around the model goes on its own."""
+
+    max_turns: int = 40
+    """Requests to the model within one call of the wrapper."""
+    max_parallel_calls: int = 8
+    """Tool calls of one turn that run at the same time."""
+    max_result_chars: int = 60_000
+    """A longer tool result is cut in the conversation, and says so."""
+
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        _check(
+            self,
+            _at_least("max_turns", self.max_turns, 1),
+            _at_least("max_parallel_calls", self.max_parallel_calls, 1),
+            _at_least("max_result_chars", self.max_result_chars, 1000),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """All options of a gateway."""
+
+    search: SearchOptions = field(default_factory=SearchOptions)
+    upstream: UpstreamOptions = field(default_factory=UpstreamOptions)
+    cache: CacheOptions = field(default_factory=CacheOptions)
+    discovery: DiscoveryOptions = field(default_factory=DiscoveryOptions)
+    chat: ChatOptions = field(default_factory=ChatOptions)
+    capture_content: bool = False
+    """Put queries, results and arguments on spans. Off: they are content, not telemetry."""
+    vector_store_path: Path | None = None
+    """Where vectors persist; None is ``vectors.sqlite3`` in the user's cache folder."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Environment:
+    """What the process environment says."""
+
+    cache_dir: Path
+    """``GATEWAY_CACHE_DIR``, else the user's cache folder."""
+    capture_content: bool
+    """``OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT`` asks for content on spans."""
+    openai_configured: bool
+    """``OPENAI_API_KEY`` or ``OPENAI_BASE_URL`` is set."""
+    openai_model: str
+    """``GATEWAY_MODEL``: the chat model of the demo."""
+
+
+def environment(variables: Mapping[str, str] | None = None) -> Environment:
+    """Read the environment. Nothing else in the package does.
+
+    Args:
+        variables: The variables to read; None is the process's own.
+    """
+    values = os.environ if variables is None else variables
+    folder = values.get("GATEWAY_CACHE_DIR", "").strip()
+    capture = values.get("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "").strip().upper()
+    return Environment(
+        cache_dir=Path(folder) if folder else Path(platformdirs.user_cache_dir("tool-gateway")),
+        capture_content=capture in {"TRUE", "SPAN_ONLY", "SPAN_AND_EVENT"},
+        openai_configured=bool(values.get("OPENAI_API_KEY") or values.get("OPENAI_BASE_URL")),
+        openai_model=values.get("GATEWAY_MODEL", "gpt-5.4-mini"),
+    )
+
+
+def variables(needed: frozenset[str]) -> dict[str, str]:
+    """Give those of the *needed* environment variables that are set."""
+    return {name: os.environ[name] for name in needed if name in os.environ}

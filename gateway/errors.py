@@ -1,0 +1,140 @@
+"""Every error the gateway raises, in one tree.
+
+    GatewayError
+    + ConfigError             an option, a file or a combination of both cannot work
+    + MissingExtraError       a feature needs a package that is not installed
+    + InvalidRequestError     a caller's argument is outside what is allowed
+      + UnknownToolError      no such tool; carries the nearest names
+      + InvalidArgumentsError the arguments do not fit the tool's schema; carries the schema
+    + UpstreamError           a server or a function could not be listed or called
+      + UpstreamTimeoutError  it did not answer within its limit
+    + StoreError              a vector store could not read or write
+    + EmbeddingError          an embedder failed or gave unusable vectors
+    + ModelFileError          the embedded model's files are not the ones we know
+    + LoopError               the conversation used up its turns
+    + ClosedError             the gateway was closed
+
+A leaf exists only where a caller would act differently. Messages name the thing and the mend;
+they never hold a secret, a query or an argument value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+class GatewayError(Exception):
+    """Anything that this package raises on purpose."""
+
+
+class ConfigError(GatewayError):
+    """An option, a file or their combination cannot work."""
+
+
+class MissingExtraError(ConfigError):
+    """A feature needs an optional package."""
+
+    def __init__(self, feature: str, extra: str) -> None:
+        self.extra = extra
+        super().__init__(
+            f'{feature} needs packages that are not installed: pip install "tool-gateway[{extra}]"'
+        )
+
+
+class InvalidRequestError(GatewayError, ValueError):
+    """A caller's argument is outside what is allowed."""
+
+
+class UnknownToolError(InvalidRequestError, LookupError):
+    """No tool of that name may be called."""
+
+    def __init__(self, name: str, near: tuple[str, ...]) -> None:
+        self.name = name
+        self.near = near
+        hint = f"; near names: {', '.join(near)}" if near else ""
+        super().__init__(f"unknown tool {name!r}{hint}. Search the catalog for the right one.")
+
+
+class InvalidArgumentsError(InvalidRequestError):
+    """The arguments of a call do not fit the tool's JSON Schema."""
+
+    def __init__(self, tool: str, faults: tuple[str, ...], schema: Mapping[str, object]) -> None:
+        self.tool = tool
+        self.faults = faults
+        self.schema = schema
+        super().__init__(f"invalid arguments for {tool!r}: {'; '.join(faults)}")
+
+
+class UpstreamError(GatewayError):
+    """A source of tools failed."""
+
+    def __init__(self, server: str, detail: str) -> None:
+        self.server = server
+        super().__init__(f"{server!r}: {detail}")
+
+
+class UpstreamTimeoutError(UpstreamError):
+    """A source of tools did not answer within its limit."""
+
+
+class StoreError(GatewayError):
+    """A vector store could not read or write."""
+
+    def __init__(self, detail: str, *, rebuilt: bool = False) -> None:
+        self.rebuilt = rebuilt
+        """True if the store has begun anew: the next call works."""
+        super().__init__(detail)
+
+
+class EmbeddingError(GatewayError):
+    """An embedder failed, or its vectors cannot be used."""
+
+
+class ModelFileError(ConfigError):
+    """A file of the embedded model is not the one that was reviewed."""
+
+
+class LoopError(GatewayError):
+    """A conversation used up the turns it may take."""
+
+    def __init__(self, turns: int) -> None:
+        self.turns = turns
+        super().__init__(
+            f"the model was still calling tools after {turns} turns; "
+            "raise ChatOptions.max_turns or give the model a clearer task"
+        )
+
+
+class ClosedError(GatewayError):
+    """The gateway was closed and cannot serve any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """What foreign code raised, as a value."""
+
+    error: Exception
+
+    @property
+    def reason(self) -> str:
+        """Say what went wrong: our own errors in full, foreign ones by type, since a foreign
+        message may hold a query or a secret.
+        """
+        own = isinstance(self.error, GatewayError)
+        return str(self.error) if own else type(self.error).__name__
+
+
+async def attempt(work: Awaitable[T]) -> T | Failed:
+    """Await code that is not ours, and give what it raised as a value. Cancellation passes.
+
+    The only broad ``except`` of the package: embedders, normalizers and tools are the host's code
+    and may raise anything, while a search or a conversation must go on.
+    """
+    try:
+        return await work
+    except Exception as error:  # noqa: BLE001  (see above)
+        return Failed(error)

@@ -1,0 +1,76 @@
+"""The arithmetic of embeddings: shape (n, d), float32, rows of unit length.
+
+Pure functions over numpy arrays. A row of zeros stands for "no vector" and scores 0.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Matrix = NDArray[np.float32]
+"""Shape (n, d)."""
+Vector = NDArray[np.float32]
+"""Shape (d,)."""
+
+
+def unit_rows(rows: ArrayLike) -> Matrix:
+    """Scale each row to length 1; a row of zeros stays zeros.
+
+    Args:
+        rows: Shape (n, d), any number type.
+    """
+    matrix = np.atleast_2d(np.asarray(rows, dtype=np.float32))
+    # In double precision: the square of a small float32 is 0, that of a large one infinite.
+    lengths = np.linalg.norm(matrix.astype(np.float64), axis=1, keepdims=True)
+    scaled: Matrix = np.divide(matrix, lengths, out=np.zeros_like(matrix), where=lengths > 0)
+    return scaled
+
+
+def usable(rows: Matrix, *, count: int, dimensions: int | None) -> str:
+    """Say why *rows* cannot be used, or "" if they can.
+
+    Args:
+        rows: What an embedder returned.
+        count: How many rows were asked for.
+        dimensions: How long each must be; None if nothing is known yet.
+    """
+    if rows.ndim != 2 or rows.shape[0] != count:
+        return f"expected {count} vectors, got an array of shape {rows.shape}"
+    if dimensions is not None and rows.shape[1] != dimensions:
+        return f"expected {dimensions} dimensions, got {rows.shape[1]}"
+    if not np.isfinite(rows).all():
+        return "a vector holds NaN or infinity"
+    if not rows.any(axis=1).all():
+        return "a vector is all zeros"
+    return ""
+
+
+def best_cosine(matrix: Matrix, queries: Matrix) -> Vector:
+    """Give each row of *matrix* its best cosine over the rows of *queries*, shape (n,).
+
+    Both must have unit rows. No query gives zeros.
+    """
+    if queries.shape[0] == 0:
+        return np.zeros(matrix.shape[0], dtype=np.float32)
+    if queries.shape[0] == 1:
+        return np.asarray(matrix @ queries[0], dtype=np.float32)
+    return np.asarray((matrix @ queries.T).max(axis=1), dtype=np.float32)
+
+
+def top(scores: Vector, limit: int) -> NDArray[np.intp]:
+    """Give the positions of the *limit* best scores, best first; ties by position.
+
+    Costs O(n + limit log limit). ``limit`` may exceed the number of scores.
+    """
+    count = min(limit, scores.shape[0])
+    if count <= 0:
+        return np.empty(0, dtype=np.intp)
+    if count < scores.shape[0]:
+        # Every score equal to the last admitted one competes, so that ties fall by position.
+        floor = np.partition(scores, scores.shape[0] - count)[scores.shape[0] - count]
+        pool = np.flatnonzero(scores >= floor)
+    else:
+        pool = np.arange(scores.shape[0])
+    order = np.lexsort((pool, -scores[pool]))
+    return pool[order[:count]]
