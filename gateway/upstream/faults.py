@@ -1,0 +1,93 @@
+"""From an error of the SDK, the operating system or the network to one of ours, with the mend.
+
+Only codes, kinds and origins are shown: what a foreign message holds may be a secret.
+"""
+
+from __future__ import annotations
+
+import httpx2
+from mcp import MCPError
+from mcp.types import CONNECTION_CLOSED
+from pydantic import ValidationError
+
+from gateway.errors import UpstreamError, UpstreamTimeoutError
+from gateway.upstream.servers import HttpServer, StdioServer
+
+_HTTP_MENDS = {
+    401: "give it the right headers",
+    403: "give it the right headers",
+    404: "correct the path of the url",
+    405: "correct the path of the url",
+}
+
+FAULTS = (ExceptionGroup, MCPError, OSError, RuntimeError, ValueError, httpx2.HTTPError)
+"""What opening or using a connection may raise. `TimeoutError` is an `OSError`."""
+
+
+def late(server: str, what: str, limit_s: float, option: str) -> UpstreamTimeoutError:
+    """Say that *what* took longer than *limit_s*, which *option* sets."""
+    return UpstreamTimeoutError(
+        server,
+        f"did not {what} within {limit_s} s: look at its log, or raise UpstreamOptions.{option}",
+    )
+
+
+def not_opened(server: str, target: object, error: BaseException, *, status: int) -> UpstreamError:
+    """Say why *target* could not be opened; *status* is its last HTTP answer, or 0."""
+    cause = _leaf(error)
+    if isinstance(target, StdioServer):
+        return UpstreamError(server, _no_child(target, cause))
+    if isinstance(target, HttpServer):
+        return UpstreamError(server, _no_host(target, cause, status))
+    return UpstreamError(server, f"the server object could not be opened ({_kind(cause)})")
+
+
+def failed(server: str, what: str, error: BaseException) -> UpstreamError:
+    """Say that *what* failed on an open connection."""
+    cause = _leaf(error)
+    if isinstance(cause, MCPError) and cause.code == CONNECTION_CLOSED:
+        return UpstreamError(
+            server,
+            f"the connection ended during {what}, which may or may not have been done; "
+            "the next use connects anew",
+        )
+    if isinstance(cause, ValidationError):
+        return UpstreamError(server, f"answered {what} in a form that MCP does not know")
+    return UpstreamError(server, f"refused {what} ({_kind(cause)}); its own log says more")
+
+
+def _no_child(target: StdioServer, cause: BaseException) -> str:
+    command = target.command
+    if isinstance(cause, FileNotFoundError | NotADirectoryError):
+        if target.cwd is not None and not target.cwd.is_dir():
+            return f"folder {str(target.cwd)!r} was not found: correct cwd in the config"
+        return f"command {command!r} was not found: install it or correct the config"
+    if isinstance(cause, PermissionError):
+        return f"command {command!r} may not be run: make it executable or correct the config"
+    if isinstance(cause, MCPError) and cause.code == CONNECTION_CLOSED:
+        return (
+            f"command {command!r} ended before it answered: run it by hand to see why; "
+            "its standard error is in the DEBUG log of 'gateway.upstream'"
+        )
+    return f"command {command!r} is no MCP server that we understand ({_kind(cause)})"
+
+
+def _no_host(target: HttpServer, cause: BaseException, status: int) -> str:
+    if isinstance(cause, httpx2.ConnectError | httpx2.ConnectTimeout):
+        return f"nothing answers at {target.origin}: start the server or correct the url"
+    if status in _HTTP_MENDS:
+        return f"{target.origin} answered HTTP {status}: {_HTTP_MENDS[status]}"
+    return (
+        f"{target.origin} did not open an MCP session ({_kind(cause)}, HTTP {status}): "
+        "look at its log, and check the url"
+    )
+
+
+def _leaf(error: BaseException) -> BaseException:
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+def _kind(error: BaseException) -> str:
+    return f"error {error.code}" if isinstance(error, MCPError) else type(error).__name__

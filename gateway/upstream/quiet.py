@@ -1,0 +1,60 @@
+"""What a child process and the SDK say on the side goes to our log at DEBUG, never to a terminal.
+
+The host's logging stays as it is: the filter looks only at records that come from sessions of
+ours, which it knows by a context variable.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TextIO
+
+log = logging.getLogger("gateway.upstream")
+
+_SERVER: ContextVar[str] = ContextVar("gateway_upstream_server", default="")
+_LOGGERS = (
+    "client",
+    "mcp.client.stdio",
+    "mcp.client.streamable_http",
+    "mcp.shared.jsonrpc_dispatcher",
+)
+_LINE_CHARS = 4096
+
+
+@contextmanager
+def quietly(server: str) -> Iterator[None]:
+    """Send what the SDK logs about *server* within this context to our own log at DEBUG."""
+    for name in _LOGGERS:
+        logging.getLogger(name).addFilter(_aside)  # adding it again changes nothing
+    token = _SERVER.set(server)
+    try:
+        yield
+    finally:
+        _SERVER.reset(token)
+
+
+def _aside(record: logging.LogRecord) -> bool:
+    server = _SERVER.get()
+    if server:
+        log.debug("%s: %s", server, record.getMessage())
+    return not server
+
+
+def stderr_log(server: str) -> TextIO:
+    """Give a file for a child's standard error; its lines go to our log. The caller closes it."""
+    read, write = os.pipe()
+    threading.Thread(
+        target=_relay, args=(server, read), name=f"{server} stderr", daemon=True
+    ).start()
+    return os.fdopen(write, "w", encoding="utf-8")
+
+
+def _relay(server: str, descriptor: int) -> None:
+    with os.fdopen(descriptor, encoding="utf-8", errors="replace") as lines:
+        while line := lines.readline(_LINE_CHARS):
+            log.debug("%s: %s", server, line.rstrip())

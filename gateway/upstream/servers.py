@@ -1,0 +1,61 @@
+"""How an MCP server is reached, as values. Their `repr` shows no secret."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from gateway.errors import ConfigError
+
+_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+@dataclass(frozen=True, slots=True)
+class StdioServer:
+    """A server that runs as a child process and speaks over its standard input and output."""
+
+    command: str
+    args: tuple[str, ...] = field(default=(), repr=False)
+    env: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Added to the few variables that a child inherits (PATH, HOME and their like)."""
+    cwd: Path | None = None
+
+    def __post_init__(self) -> None:
+        """Check what no operating system would run."""
+        if not self.command.strip():
+            raise ConfigError("StdioServer: command is empty; name the program to run")
+
+
+@dataclass(frozen=True, slots=True)
+class HttpServer:
+    """A server that speaks streamable HTTP."""
+
+    url: str = field(repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Sent with every request."""
+
+    def __post_init__(self) -> None:
+        """Check that the address can be one."""
+        try:
+            parts = urlsplit(self.url)
+            usable = parts.scheme in {"http", "https"} and bool(parts.hostname)
+            _ = parts.port
+        except ValueError:
+            usable = False
+        if not usable:
+            raise ConfigError("HttpServer: url must look like http://host:port/path")
+
+    @property
+    def origin(self) -> str:
+        """Scheme, host and port: what may be shown of the address."""
+        parts = urlsplit(self.url)
+        port = "" if parts.port is None else f":{parts.port}"
+        host = parts.hostname or ""
+        return f"{parts.scheme}://{f'[{host}]' if ':' in host else host}{port}"
+
+    @property
+    def loopback(self) -> bool:
+        """Whether the server runs on this machine: no proxy may stand before it."""
+        return urlsplit(self.url).hostname in _LOOPBACK

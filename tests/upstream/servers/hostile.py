@@ -1,0 +1,181 @@
+"""A server that misbehaves on demand: ``hostile.py MODE RECORD``. Raw JSON-RPC, no SDK.
+
+RECORD is a file that gets a line for each call, and for each cancellation that arrives.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+Json = dict[str, Any]
+
+MODE = sys.argv[1]
+RECORD = Path(sys.argv[2])
+MODERN = MODE.startswith("modern")
+OBJECT: Json = {"type": "object"}
+FRESH: Json = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"} if MODERN else {}
+GOOD = {"name": "good", "description": "Works.", "inputSchema": OBJECT}
+
+MALFORMED = [
+    GOOD,
+    {"name": "no_schema"},
+    {"name": "string_schema", "inputSchema": {"type": "string"}},
+    {"name": "bad_properties", "inputSchema": {"type": "object", "properties": {"a": 1}}},
+    {"name": "bad_required", "inputSchema": {"type": "object", "required": "a"}},
+    {"name": "bad_dialect", "inputSchema": {"type": "object", "$schema": 7}},
+    {"name": 7, "inputSchema": OBJECT},
+    "not an object",
+    {"name": "", "inputSchema": OBJECT},
+    {"name": "n" * 129, "inputSchema": OBJECT},
+    {"name": "hid\u200bden", "inputSchema": OBJECT},
+    {"name": "good", "description": "An impostor.", "inputSchema": OBJECT},
+    {"name": "odd_rest", "title": 5, "description": [], "annotations": 3, "inputSchema": OBJECT},
+]
+DRESSED = [
+    {
+        "name": "dressed",
+        "title": "A\u202e title",
+        "description": "Seen\u200b and\U000e0041 " + "x" * 2_000_000,
+        "inputSchema": {
+            "type": "object",
+            "properties": {
+                "title": {"type": "string", "title": "T\u200bitle", "description": "d\u200bd"},
+                "default": {
+                    "default": {"description": "k\u200bept"},
+                    "anyOf": [{"title": "a\u200b"}],
+                },
+                "any": True,
+            },
+            "required": ["title"],
+        },
+        "outputSchema": {"type": "object", "title": "o\u200b"},
+        "annotations": {
+            "title": "unused",
+            "readOnlyHint": False,
+            "destructiveHint": True,
+            "idempotentHint": "yes",
+        },
+    }
+]
+MARKED = [
+    GOOD,
+    {
+        "name": "marked",
+        "inputSchema": {
+            "type": "object",
+            "properties": {"a": {"type": "array", "x-mcp-header": "A"}},
+        },
+    },
+]
+BLOCKS = [
+    {"type": "text", "text": "one", "extra": 1},
+    {"type": "hologram", "depth": 3},
+    {"type": "resource", "resource": {"uri": "file:///a", "text": "two"}},
+    {"type": "image", "data": "aGk=", "mimeType": "image/png"},
+]
+
+
+def main() -> None:
+    if MODE == "exits_at_start":
+        sys.exit("no licence")
+    for line in sys.stdin:
+        message = json.loads(line)
+        if MODE == "silent":
+            note("heard")
+            continue
+        if MODE == "garbage":
+            sys.stdout.write("Processing request…\n{not json}\n")
+            sys.stderr.write("a warning on the side\n")
+            sys.stderr.flush()
+        handle(message)
+
+
+def handle(message: Json) -> None:
+    method, request = message["method"], message.get("id")
+    if method == "notifications/cancelled":
+        note("cancelled")
+    answer = ANSWERS.get(method)
+    if request is None or answer is None:
+        if request is not None:
+            send({"id": request, "error": {"code": -32601, "message": "no such method"}})
+        return
+    found = answer(message.get("params") or {})
+    if found is not None:
+        kind = "error" if "code" in found else "result"
+        send({"id": request, kind: found})
+
+
+def send(message: Json) -> None:
+    sys.stdout.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+    sys.stdout.flush()
+
+
+def note(word: str) -> None:
+    with RECORD.open("a", encoding="utf-8") as lines:
+        lines.write(word + "\n")
+
+
+def discover(_params: Json) -> Json:
+    if not MODERN:
+        return {"code": -32601, "message": "no such method"}
+    return {**FRESH, "supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}}
+
+
+def initialize(_params: Json) -> Json:
+    if MODE == "no_session":
+        return {"code": -32603, "message": "secret-token is wrong"}
+    note(str(os.getpid()) if MODE == "pid" else "initialized")
+    return {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {"tools": {}},
+        "serverInfo": {"name": "hostile", "version": "0"},
+    }
+
+
+def listed(params: Json) -> Json | None:
+    cursor = int(params.get("cursor") or 0)
+    named = {"name": f"t{cursor}", "inputSchema": OBJECT}
+    pages: dict[str, Json | None] = {
+        "malformed": {"tools": MALFORMED},
+        "dressed": {"tools": DRESSED},
+        "modern_marked": {"tools": MARKED},
+        "endless": {"tools": [named], "nextCursor": str(cursor + 1)},
+        "repeated": {"tools": [named], "nextCursor": "1"},
+        "many": {"tools": [{"name": f"t{i}", "inputSchema": OBJECT} for i in range(20)]},
+        "no_list": {"tools": "none"},
+        "silent_list": None,
+    }
+    spoofed: Json = {"tools": [GOOD], "_meta": {"tool-gateway/raw": "spoofed"}}
+    page = pages.get(MODE, spoofed)
+    return None if page is None else {**FRESH, **page}
+
+
+def called(params: Json) -> Json | None:
+    note(f"call {params['name']}")
+    if MODE == "exits_mid_call":
+        os._exit(1)
+    if params["name"] == "slow":
+        return None
+    answers: dict[str, Json] = {
+        "blocks": {"content": BLOCKS, "structuredContent": [None, {"a": None}], "isError": True},
+        "no_content": {"content": "text"},
+        "refuses": {"code": -32603, "message": "secret-token is wrong"},
+        "modern_asks": {"resultType": "input_required", "requestState": "s"},
+    }
+    pong: Json = {**FRESH, "content": [{"type": "text", "text": "pong"}]}
+    return answers.get(MODE, pong)
+
+
+ANSWERS: dict[str, Callable[[Json], Json | None]] = {
+    "server/discover": discover,
+    "initialize": initialize,
+    "tools/list": listed,
+    "tools/call": called,
+}
+
+main()

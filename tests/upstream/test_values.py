@@ -1,0 +1,64 @@
+"""Names and addresses of servers."""
+
+from __future__ import annotations
+
+import pytest
+
+from gateway.errors import ConfigError
+from gateway.upstream.servers import HttpServer, StdioServer
+from gateway.upstream.source import check_server_name
+
+
+@pytest.mark.parametrize("name", ["a", "My.Server_1-x", "x" * 64])
+def test_a_plain_name_is_a_server_name(name: str) -> None:
+    """It becomes the first half of every id."""
+    assert name == check_server_name(name)
+
+
+@pytest.mark.parametrize("name", ["", "a/b", "a b", "é", "x" * 65, "a\n"])
+def test_other_names_are_refused(name: str) -> None:
+    """A slash would make two servers out of one id."""
+    with pytest.raises(ConfigError, match="1 to 64 letters"):
+        check_server_name(name)
+
+
+@pytest.mark.parametrize(
+    "url", ["", "mcp", "ftp://h/x", "http://", "http://h:port/", "http://[::1", "http://h:99999/"]
+)
+def test_an_address_that_cannot_be_one_is_refused_without_being_shown(url: str) -> None:
+    """It may hold a key."""
+    with pytest.raises(ConfigError, match=r"must look like http://host:port/path$"):
+        HttpServer(url)
+
+
+def test_an_empty_command_is_refused() -> None:
+    """The operating system's own message names nothing."""
+    with pytest.raises(ConfigError, match="command is empty"):
+        StdioServer(" ")
+
+
+def test_no_secret_is_in_what_a_log_would_show() -> None:
+    """Option objects end in logs and tracebacks."""
+    http = HttpServer("https://me:s3cret@example.org:8/s3cret?k=s3cret", {"A": "s3cret"})
+    stdio = StdioServer("run", ("--key", "s3cret"), {"KEY": "s3cret"})
+
+    assert "s3cret" not in f"{http!r} {stdio!r} {http.origin}"
+    assert "https://example.org:8" == http.origin
+
+
+@pytest.mark.parametrize(
+    ("url", "origin", "loopback"),
+    [
+        ("http://127.0.0.1:80/x", "http://127.0.0.1:80", True),
+        ("http://[::1]/x", "http://[::1]", True),
+        ("http://localhost/x", "http://localhost", True),
+        ("http://10.0.0.1/x", "http://10.0.0.1", False),
+    ],
+)
+def test_the_origin_of_an_address_and_whether_it_is_this_machine(
+    url: str, origin: str, *, loopback: bool
+) -> None:
+    """No proxy may stand before this machine."""
+    server = HttpServer(url)
+
+    assert (origin, loopback) == (server.origin, server.loopback)
