@@ -1,0 +1,67 @@
+"""What an embedder is: texts in, unit vectors out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal, Protocol, runtime_checkable
+
+from gateway.vectors import Matrix
+
+Role = Literal["document", "query"]
+"""Some models prefix or project the two differently."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmbeddingLimits:
+    """What one request to an embedder may hold."""
+
+    max_texts: int = 2048
+    max_chars: int = 24_000
+    """A longer text is cut here: about 8,000 tokens of English."""
+    max_request_chars: int = 600_000
+    """All texts of a request together."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Embedded:
+    """The answer to one request."""
+
+    vectors: Matrix
+    """Shape (n, d) float32, one row a text, in the order of the texts."""
+    tokens: int | None = None
+    """Input tokens as the model counted them; None if it does not say."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmbedderInfo:
+    """What identifies an embedder and bounds its requests."""
+
+    model_id: str
+    """Names model, version and every setting that changes a vector: the key of stored vectors."""
+    provider: str
+    """For telemetry: ``openai``, ``local``, …"""
+    dimensions: int | None = None
+    """None until the first answer tells."""
+    limits: EmbeddingLimits = field(default_factory=EmbeddingLimits)
+    background: tuple[float, float] | None = None
+    """Mean and standard deviation of cosines between unrelated texts, if somebody measured them:
+    confidence then means the same over a small or a narrow catalog."""
+
+
+@runtime_checkable
+class Embedder(Protocol):
+    """Turns texts into vectors. May be called from any task of the gateway's own loop."""
+
+    @property
+    def info(self) -> EmbedderInfo:
+        """Who this is. ``model_id`` never changes during a life."""
+        ...
+
+    async def embed(self, texts: Sequence[str], *, role: Role) -> Embedded:
+        """Embed *texts*, which keep to the limits and are never blank.
+
+        Raises:
+            Exception: Anything; the caller falls back and leaves a diagnostic.
+        """
+        ...

@@ -1,0 +1,20 @@
+"""Fakes that users need too: a scripted model, an embedder without a model, a clock."""
+
+from gateway.testing.clock import ManualClock
+from gateway.testing.embedder import HashingEmbedder
+from gateway.testing.endpoint import Faults, Gate
+from gateway.testing.model import Call, ModelRequest, Policy, Turn, script
+from gateway.testing.server import ScriptedModel
+
+__all__ = [
+    "Call",
+    "Faults",
+    "Gate",
+    "HashingEmbedder",
+    "ManualClock",
+    "ModelRequest",
+    "Policy",
+    "ScriptedModel",
+    "Turn",
+    "script",
+]

@@ -1,0 +1,160 @@
+"""An embedder without a model: words and their letter trigrams, hashed into a unit vector.
+
+* Texts are near when they share words or parts of words; it knows no language and no meaning
+  but those it is told (``meanings``).
+* The same text gives the same vector in every process and on every machine.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import re
+import threading
+import unicodedata
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from gateway.embed.protocol import Embedded, EmbedderInfo, Role
+from gateway.errors import ConfigError
+from gateway.text import estimate_tokens
+from gateway.vectors import Matrix, Vector, unit_rows
+
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_WORD = re.compile(r"[^\W_]+")
+_FULL_WEIGHT_CHARS = 5
+"""Shorter words weigh less: in most languages they carry the grammar, not the matter."""
+_TRIGRAM_SHARE = 1.0
+"""All trigrams of a word together, beside 1 for the word itself: inflections stay near."""
+
+
+class HashingEmbedder:
+    """A deterministic embedder for tests and demos. Any task and any thread may use it."""
+
+    def __init__(
+        self,
+        dimensions: int = 256,
+        *,
+        model_id: str = "",
+        meanings: Mapping[str, str] | None = None,
+        fail_with: Exception | None = None,
+        transform: Callable[[Matrix], Matrix] | None = None,
+    ) -> None:
+        """Make an embedder.
+
+        Args:
+            dimensions: Length of a vector.
+            model_id: Empty means a name made of everything that changes a vector.
+            meanings: Word or phrase -> the word it stands for, compared without case. A whole
+                word is matched; in a script without case (Chinese, Arabic, …) any part.
+            fail_with: Raised by every `embed` while it is set.
+            transform: Changes the vectors on their way out, to spoil them.
+        """
+        if dimensions < 1:
+            raise ConfigError(f"dimensions must be at least 1, not {dimensions!r}")
+        self.fail_with = fail_with
+        self.transform = transform
+        self._meanings = {_fold(word): _fold(meant) for word, meant in (meanings or {}).items()}
+        self._synonyms = _pattern(self._meanings)
+        self._lock = threading.Lock()
+        self._batches: list[tuple[str, ...]] = []
+        self._info = EmbedderInfo(
+            model_id=model_id or _name(dimensions, self._meanings),
+            provider="testing",
+            dimensions=dimensions,
+        )
+
+    @property
+    def info(self) -> EmbedderInfo:
+        """Who this is."""
+        return self._info
+
+    @property
+    def calls(self) -> int:
+        """How many requests came, failed ones too."""
+        with self._lock:
+            return len(self._batches)
+
+    @property
+    def texts(self) -> int:
+        """How many texts came, repeated ones too."""
+        with self._lock:
+            return sum(map(len, self._batches))
+
+    @property
+    def batches(self) -> list[tuple[str, ...]]:
+        """The texts of each request, in the order of arrival."""
+        with self._lock:
+            return list(self._batches)
+
+    async def embed(self, texts: Sequence[str], *, role: Role) -> Embedded:
+        """Embed *texts*; both roles alike."""
+        del role
+        with self._lock:
+            self._batches.append(tuple(texts))
+        if self.fail_with is not None:
+            raise self.fail_with
+        vectors = self.vectors(texts)
+        spoilt = self.transform(vectors) if self.transform is not None else vectors
+        return Embedded(vectors=spoilt, tokens=sum(map(estimate_tokens, texts)))
+
+    def vectors(self, texts: Sequence[str]) -> Matrix:
+        """Compute the vectors, without counting, failing or spoiling."""
+        dimensions = self._info.dimensions or 1
+        rows = np.zeros((len(texts), dimensions), dtype=np.float32)
+        for position, text in enumerate(texts):
+            rows[position] = sum(_word_vector(word, dimensions) for word in self._words(text))
+        return unit_rows(rows) if texts else rows
+
+    def _words(self, text: str) -> list[str]:
+        plain = _fold(text)
+        if self._synonyms is not None:
+            plain = self._synonyms.sub(lambda found: f" {self._meanings[found.group()]} ", plain)
+        # A text without a word is a word: no text may end as a row of zeros.
+        return sorted(set(_WORD.findall(plain))) or [text]
+
+
+@functools.lru_cache(maxsize=65_536)
+def _word_vector(word: str, dimensions: int) -> Vector:
+    vector = np.zeros(dimensions, dtype=np.float32)
+    weight = min(len(word) or 1, _FULL_WEIGHT_CHARS) / _FULL_WEIGHT_CHARS
+    _add(vector, f"w:{word}", weight)
+    framed = f" {word} "
+    trigrams = [framed[start : start + 3] for start in range(len(framed) - 2)]
+    for trigram in trigrams:
+        _add(vector, f"t:{trigram}", weight * _TRIGRAM_SHARE / len(trigrams) ** 0.5)
+    return vector
+
+
+def _add(vector: Vector, feature: str, weight: float) -> None:
+    digest = hashlib.blake2b(feature.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    number = int.from_bytes(digest, "big")
+    # The lowest bit is the sign, the rest the place: collisions cancel instead of adding up.
+    vector[(number >> 1) % vector.shape[0]] += weight if number & 1 else -weight
+
+
+def _fold(text: str) -> str:
+    apart = _HUMP.sub(" ", unicodedata.normalize("NFKC", text)).replace("_", " ")
+    return apart.casefold().strip()
+
+
+def _pattern(meanings: Mapping[str, str]) -> re.Pattern[str] | None:
+    longest_first = sorted(meanings, key=lambda word: (-len(word), word))
+    choices = [
+        re.escape(word) if _is_caseless(word) else rf"(?<!\w){re.escape(word)}(?!\w)"
+        for word in longest_first
+    ]
+    return re.compile("|".join(choices)) if choices else None
+
+
+def _is_caseless(word: str) -> bool:
+    return any(unicodedata.category(char) == "Lo" for char in word)
+
+
+def _name(dimensions: int, meanings: Mapping[str, str]) -> str:
+    if not meanings:
+        return f"hashing-{dimensions}"
+    told = json.dumps(meanings, sort_keys=True).encode()
+    return f"hashing-{dimensions}-{hashlib.blake2b(told, digest_size=4).hexdigest()}"

@@ -1,0 +1,147 @@
+"""What one endpoint has seen, and how it is told to misbehave: faults and gates.
+
+* A request is noted when it arrives, before it is held or fails: retries are counted too.
+* Nothing here sleeps: a test waits for a request to arrive, and lets it go when it likes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import itertools
+import threading
+from collections import deque
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Generic, Literal, Self, TypeVar
+
+from gateway.errors import ConfigError
+
+R = TypeVar("R")
+EndpointName = Literal["chat", "embeddings"]
+FaultKind = Literal[
+    "none", "status", "drop", "garbage", "nan", "zero", "short_batch", "wrong_dimension"
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Faults:
+    """What happens to the next requests of an endpoint, instead of an answer."""
+
+    status: int = 500
+    """The HTTP status of kind ``status``. It asks the client to try again in a millisecond."""
+    times: int = 1
+    """How many requests it meets."""
+    kind: FaultKind = "status"
+    """``drop`` breaks the connection half way through the answer; ``garbage`` is a 200 whose
+    body is broken JSON; the last four spoil vectors; ``none`` forgets the faults still due."""
+
+
+NO_FAULT = Faults(kind="none", times=0)
+
+
+class Gate:
+    """Holds the requests of an endpoint until it is released. Any thread may use it."""
+
+    def __init__(self) -> None:
+        self._arrival = threading.Condition()
+        self._arrived = 0
+        self._door: concurrent.futures.Future[None] = concurrent.futures.Future()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.release()
+
+    def release(self) -> None:
+        """Let go what is held and all that comes after. Twice is harmless."""
+        with self._arrival:
+            if not self._door.done():
+                self._door.set_result(None)
+
+    def wait(self, requests: int = 1, *, timeout_s: float = 10.0) -> None:
+        """Block until *requests* have arrived since the gate was shut.
+
+        Raises:
+            TimeoutError: They did not arrive within ``timeout_s``.
+        """
+        with self._arrival:
+            if not self._arrival.wait_for(lambda: self._arrived >= requests, timeout_s):
+                raise TimeoutError(f"{self._arrived} of {requests} requests arrived")
+
+    async def arrived(self, requests: int = 1, *, timeout_s: float = 10.0) -> None:
+        """Await the same, on a loop that must go on meanwhile.
+
+        Raises:
+            TimeoutError: They did not arrive within ``timeout_s``.
+        """
+        await asyncio.to_thread(self.wait, requests, timeout_s=timeout_s)
+
+    async def hold(self) -> None:
+        """Count one arrival and wait for the release. For the endpoint."""
+        with self._arrival:
+            self._arrived += 1
+            self._arrival.notify_all()
+        # The door belongs to all who wait: the cancellation of one must not shut it for the rest.
+        await asyncio.shield(asyncio.wrap_future(self._door))
+
+
+class Endpoint(Generic[R]):
+    """The log, the faults and the gate of one endpoint. Any thread may use it."""
+
+    def __init__(self, kinds: frozenset[FaultKind]) -> None:
+        self._kinds = kinds
+        self._lock = threading.Lock()
+        self._seen: list[R] = []
+        self._faults: deque[Faults] = deque()
+        self._gates: list[Gate] = []
+
+    @property
+    def seen(self) -> list[R]:
+        """A copy of the log, in the order of arrival."""
+        with self._lock:
+            return list(self._seen)
+
+    def fail(self, faults: Faults) -> None:
+        """Queue *faults* behind those still due.
+
+        Raises:
+            ConfigError: This endpoint cannot fail in that way.
+        """
+        if faults.kind not in self._kinds:
+            raise ConfigError(f"no {faults.kind!r} here; one of {sorted(self._kinds)}")
+        with self._lock:
+            if faults.kind == "none":
+                self._faults.clear()
+            else:
+                self._faults.extend(itertools.repeat(faults, faults.times))
+
+    def gate(self) -> Gate:
+        """Hold what arrives from now on; an older gate keeps what it holds."""
+        gate = Gate()
+        with self._lock:
+            self._gates.append(gate)
+        return gate
+
+    def release(self) -> None:
+        """Release every gate."""
+        with self._lock:
+            gates = tuple(self._gates)
+        for gate in gates:
+            gate.release()
+
+    async def admit(self, request: R) -> Faults:
+        """Note *request*, hold it at the gate, and give the fault that meets it."""
+        with self._lock:
+            self._seen.append(request)
+            gate = self._gates[-1] if self._gates else None
+            faults = self._faults.popleft() if self._faults else NO_FAULT
+        if gate is not None:
+            await gate.hold()
+        return faults

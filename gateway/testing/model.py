@@ -1,0 +1,144 @@
+"""What a scripted model says, and what it is asked.
+
+* A policy is a function of the request alone: it keeps no state, so one policy serves many
+  conversations at once and answers the same request the same way.
+* A policy that will not answer raises `InvalidRequestError`; on the wire that is a 400.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from gateway.errors import InvalidRequestError
+from gateway.types import JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One tool call that the model makes. Positional, so that scripts read like scripts."""
+
+    name: str
+    arguments: JsonObject | str = field(default_factory=dict)
+    """An object is sent as JSON; a string is sent as it is, broken JSON too."""
+    id: str = field(default="", kw_only=True)
+    """Empty: the server gives one that is unique in the conversation."""
+
+    @property
+    def raw(self) -> str:
+        """The arguments as they stand on the wire."""
+        if isinstance(self.arguments, str):
+            return self.arguments
+        return json.dumps(dict(self.arguments), ensure_ascii=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One answer of the model: text, tool calls or both."""
+
+    text: str = ""
+    calls: tuple[Call, ...] = ()
+    finish_reason: str | None = None
+    """None: ``tool_calls`` if there are calls, else ``stop``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelRequest:
+    """One request as it came over the wire. Do not change what it hands out."""
+
+    path: str
+    body: JsonObject
+
+    @property
+    def messages(self) -> list[dict[str, object]]:
+        """The conversation, oldest first."""
+        return _objects(self.body.get("messages"))
+
+    @property
+    def tools(self) -> list[dict[str, object]]:
+        """The tools as sent, with their ``type`` around them; empty if none were sent."""
+        return _objects(self.body.get("tools"))
+
+    @property
+    def functions(self) -> dict[str, dict[str, object]]:
+        """Name, description and parameters of each function tool, by name, in the order sent."""
+        inner = _objects([tool.get("function") for tool in self.tools])
+        return {str(function.get("name", "")): function for function in inner}
+
+    @property
+    def tool_names(self) -> tuple[str, ...]:
+        """The names of the function tools, in the order sent."""
+        return tuple(self.functions)
+
+    @property
+    def model(self) -> str:
+        """The model asked for."""
+        return str(self.body.get("model", ""))
+
+    @property
+    def stream(self) -> bool:
+        """Whether the answer goes out in chunks."""
+        return self.body.get("stream") is True
+
+    @property
+    def user_text(self) -> str:
+        """The text of the last user message; "" if there is none or it is not plain text."""
+        said = [message.get("content") for message in self.messages if _is(message, "user")]
+        return said[-1] if said and isinstance(said[-1], str) else ""
+
+    @property
+    def progress(self) -> int:
+        """How many assistant messages stand after the last user message."""
+        roles = [message.get("role") for message in self.messages]
+        return _after(roles, "user").count("assistant")
+
+    def last_tool_results(self) -> list[dict[str, object]]:
+        """Give the tool messages after the last assistant message, in order."""
+        messages = self.messages
+        roles = [message.get("role") for message in messages]
+        fresh = len(_after(roles, "assistant"))
+        return [message for message in messages[len(messages) - fresh :] if _is(message, "tool")]
+
+
+Policy = Callable[[ModelRequest], Turn]
+"""Decides what the model says. Runs on the server's thread, one request at a time: never block
+in it; `ScriptedModel.gate` holds an answer back."""
+
+
+def script(*turns: Turn | Policy) -> Policy:
+    """Replay *turns*, from the first one again after every user message.
+
+    Which turn is next is read from the conversation (`ModelRequest.progress`), so a repeated
+    request gets a repeated answer. A turn that is a function is asked when its time comes.
+
+    Raises:
+        InvalidRequestError: From the policy, when the conversation goes on after the last turn.
+    """
+
+    def play(request: ModelRequest) -> Turn:
+        if request.progress >= len(turns):
+            raise InvalidRequestError(
+                f"the script is over: it has {len(turns)} turns after a user message, "
+                f"and turn {request.progress + 1} was asked for"
+            )
+        turn = turns[request.progress]
+        return turn if isinstance(turn, Turn) else turn(request)
+
+    return play
+
+
+def _objects(value: object) -> list[dict[str, object]]:
+    items = value if isinstance(value, list) else []
+    return [dict(item) for item in items if isinstance(item, Mapping)]
+
+
+def _is(message: JsonObject, role: str) -> bool:
+    return message.get("role") == role
+
+
+def _after(roles: list[object], role: str) -> list[object]:
+    """Give what stands after the last *role*; all of it if there is none."""
+    if role not in roles:
+        return roles
+    return roles[len(roles) - roles[::-1].index(role) :]

@@ -1,0 +1,39 @@
+"""The clock that a test moves."""
+
+from __future__ import annotations
+
+import pytest
+
+from gateway.cache import Cache
+from gateway.errors import InvalidRequestError
+from gateway.testing import ManualClock
+
+
+def test_time_stands_until_it_is_told_to_go() -> None:
+    """No test may depend on how fast it runs."""
+    clock = ManualClock(now=5)
+
+    before = (clock(), clock())
+    clock.tick(2.5)
+
+    assert (5, 5, 7.5) == (*before, clock())
+
+
+def test_it_serves_where_a_clock_is_asked_for() -> None:
+    """The cache is the first of them."""
+    clock = ManualClock()
+    cache: Cache[str] = Cache("a", max_items=1, ttl_s=10, clock=clock)
+    cache.put("key", "value")
+
+    found = []
+    for seconds in (0, 9, 1):
+        clock.tick(seconds)
+        found.append(cache.get("key"))
+
+    assert ["value", "value", None] == found
+
+
+def test_it_does_not_go_back() -> None:
+    """The clocks it stands for are monotonic."""
+    with pytest.raises(InvalidRequestError, match=r"tick\(-1\)"):
+        ManualClock().tick(-1)
