@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
+from typing import get_args
 
 import platformdirs
 
 from gateway.errors import ConfigError
+from gateway.types import Strategy
 
 VERSION = version("tool-gateway")
 MODEL_TOOL_LIMIT = 128
@@ -235,6 +237,29 @@ def environment(variables: Mapping[str, str] | None = None) -> Environment:
         openai_configured=bool(values.get("OPENAI_API_KEY") or values.get("OPENAI_BASE_URL")),
         openai_model=values.get("GATEWAY_MODEL", "gpt-5.4-mini"),
     )
+
+
+def resolved(options: Options) -> Options:
+    """Fill in what *options* leave to the environment."""
+    capture = options.capture_content or environment().capture_content
+    return replace(options, capture_content=capture)
+
+
+def vector_store_path(options: Options) -> Path:
+    """Say where vectors persist."""
+    return options.vector_store_path or environment().cache_dir / "vectors.sqlite3"
+
+
+def check_strategy(strategy: Strategy) -> Strategy:
+    """Give *strategy* back.
+
+    Raises:
+        ConfigError: If there is no such strategy.
+    """
+    if strategy not in get_args(Strategy):
+        known = ", ".join(get_args(Strategy))
+        raise ConfigError(f"unknown strategy {strategy!r}; it is one of {known}")
+    return strategy
 
 
 def variables(needed: frozenset[str]) -> dict[str, str]:

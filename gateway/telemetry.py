@@ -18,6 +18,8 @@ from opentelemetry import metrics, trace
 from opentelemetry.metrics import Counter, Histogram
 from opentelemetry.trace import SpanKind, Status, StatusCode
 
+from gateway.config import VERSION
+
 SCOPE = "tool-gateway"
 SCHEMA_URL = "https://opentelemetry.io/schemas/1.41.1"
 
@@ -229,16 +231,15 @@ class Telemetry:
     def __init__(
         self,
         *,
-        version: str,
         tracer_provider: TracerProvider | None = None,
         meter_provider: MeterProvider | None = None,
         capture_content: bool = False,
     ) -> None:
         self.capture_content = capture_content
         provider = tracer_provider or trace.get_tracer_provider()
-        self._tracer = provider.get_tracer(SCOPE, version, SCHEMA_URL)
+        self._tracer = provider.get_tracer(SCOPE, VERSION, SCHEMA_URL)
         meter = (meter_provider or metrics.get_meter_provider()).get_meter(
-            SCOPE, version, SCHEMA_URL
+            SCOPE, VERSION, SCHEMA_URL
         )
         self._histograms: dict[str, Histogram] = {}
         self._counters: dict[str, Counter] = {}

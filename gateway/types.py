@@ -142,8 +142,10 @@ class PathStep:
     """One edge of the graph on the way to a supplement."""
 
     subject: str
+    """An entity's id, or a node of the graph that is none."""
     predicate: str
     object: str
+    """As the subject."""
     source: str = ""
     """File and line the edge came from, ``file:line``; empty for a derived edge."""
     declared: bool = False
@@ -222,6 +224,17 @@ class SearchResult:
     """Seconds spent in each stage, by name."""
     cached: bool = field(default=False, compare=False)
     """True if this result came from the result cache."""
+
+    @property
+    def shown(self) -> tuple[Match, ...]:
+        """All lists as one: each match with its prerequisites after it, related, next steps."""
+        after: dict[str, list[Match]] = {}
+        for each in self.prerequisites:
+            path = each.evidence.path
+            after.setdefault(path[0].subject if path else "", []).append(each)
+        ordered = [one for match in self.matches for one in (match, *after.pop(match.id, ()))]
+        left = [one for found in after.values() for one in found]
+        return (*ordered, *left, *self.related, *self.next_steps)
 
     @property
     def degraded(self) -> bool:

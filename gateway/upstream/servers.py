@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -59,3 +59,27 @@ class HttpServer:
     def loopback(self) -> bool:
         """Whether the server runs on this machine: no proxy may stand before it."""
         return urlsplit(self.url).hostname in _LOOPBACK
+
+
+def target_of(  # noqa: PLR0913  (keyword-only, the options of `Gateway.add_server`)
+    name: str,
+    *,
+    command: str | None,
+    args: Sequence[str],
+    env: Mapping[str, str] | None,
+    cwd: str | Path | None,
+    url: str | None,
+    headers: Mapping[str, str] | None,
+    server: object | None,
+) -> object:
+    """Give what a host named as one target: a child process, an address or a server object.
+
+    Raises:
+        ConfigError: If it named not exactly one of the three.
+    """
+    if sum(given is not None for given in (command, url, server)) != 1:
+        raise ConfigError(f"server {name!r}: give exactly one of command=…, url=… and server=…")
+    if command is not None:
+        folder = Path(cwd) if cwd is not None else None
+        return StdioServer(command=command, args=tuple(args), env=env or {}, cwd=folder)
+    return server if url is None else HttpServer(url=url, headers=headers or {})

@@ -293,7 +293,7 @@ def test_the_sdk_is_not_imported_before_a_connection_is_opened() -> None:
         "m.McpSource('a', s.StdioServer('x'), bridge=Bridge(), options=UpstreamOptions())\n"
         "print('mcp' in sys.modules, 'httpx2' in sys.modules)"
     )
-    told = subprocess.run(  # noqa: S603  (our own code)
+    told = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
 

@@ -1,0 +1,166 @@
+"""`mcp.json` -> servers. The de-facto format, read strictly where it matters.
+
+* Top key ``mcpServers`` or, as VS Code has it, ``servers``.
+* ``${VAR}``, ``${env:VAR}`` and ``${VAR:-default}`` are taken from the environment; a variable
+  that is not set and has no default makes that server unusable, not the file.
+* A fault of one server leaves the others; an unknown key is a warning.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from gateway.config import variables
+from gateway.errors import ConfigError
+from gateway.types import Diagnostic
+from gateway.upstream.servers import HttpServer, StdioServer
+from gateway.upstream.source import check_server_name
+
+_VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+_STDIO_KEYS = frozenset({"command", "args", "env", "cwd", "type", "disabled", "description"})
+_HTTP_KEYS = frozenset({"url", "headers", "type", "disabled", "description"})
+_TYPES = {"stdio": "stdio", "http": "http", "streamable-http": "http", "streamableHttp": "http"}
+_TOP_KEYS = frozenset({"mcpServers", "servers", "inputs", "$schema"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """What a configuration file says."""
+
+    servers: Mapping[str, StdioServer | HttpServer]
+    """By name, in the file's order; the disabled ones are absent."""
+    warnings: tuple[Diagnostic, ...] = ()
+    """Unknown keys, and servers that cannot be used, each with the mend."""
+    unusable: tuple[str, ...] = ()
+    """The names of the servers that cannot be used."""
+
+
+def read_manifest(path: Path) -> Manifest:
+    """Read an ``mcp.json``.
+
+    Raises:
+        ConfigError: If the file is missing, is not JSON, or holds no table of servers.
+    """
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise ConfigError(
+            f"no configuration at {str(path)!r}: write one with a table 'mcpServers', "
+            "or name another file with --config"
+        ) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{str(path)!r} cannot be read: {error}") from error
+    try:
+        whole = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ConfigError(
+            f"{str(path)!r} is not JSON: line {error.lineno}, column {error.colno}: {error.msg}"
+        ) from error
+    return parse_manifest(whole, where=path.name)
+
+
+def parse_manifest(whole: object, *, where: str = "mcp.json") -> Manifest:
+    """Read the parsed JSON of an ``mcp.json``.
+
+    Raises:
+        ConfigError: If it holds no table of servers.
+    """
+    table = whole.get("mcpServers", whole.get("servers")) if isinstance(whole, dict) else None
+    if not isinstance(whole, dict) or not isinstance(table, dict):
+        raise ConfigError(f"{where!r} needs an object 'mcpServers' (or 'servers') at its top")
+    notes = [_note(f"{where}: unknown key {key!r}") for key in whole if key not in _TOP_KEYS]
+    servers: dict[str, StdioServer | HttpServer] = {}
+    unusable: list[str] = []
+    for name, entry in table.items():
+        try:
+            check_server_name(name)
+            server = _server(name, entry, notes)
+        except ConfigError as error:
+            notes.append(_note(f"{where}: {error}"))
+            unusable.append(name)
+        else:
+            if server is not None:
+                servers[name] = server
+    return Manifest(servers=servers, warnings=tuple(notes), unusable=tuple(unusable))
+
+
+def _note(detail: str) -> Diagnostic:
+    return Diagnostic(stage="catalog", code="config_warning", detail=detail)
+
+
+def _server(name: str, entry: object, notes: list[Diagnostic]) -> StdioServer | HttpServer | None:
+    if not isinstance(entry, dict):
+        raise ConfigError(f"server {name!r} must be an object")
+    if entry.get("disabled") is True:
+        return None
+    kind = _kind(name, entry)
+    known = _STDIO_KEYS if kind == "stdio" else _HTTP_KEYS
+    notes.extend(
+        _note(f"server {name!r}: unknown key {key!r} is ignored")
+        for key in entry
+        if key not in known
+    )
+    if kind == "stdio":
+        return StdioServer(
+            command=_text(name, entry, "command"),
+            args=tuple(_expand(name, item) for item in _items(name, entry, "args")),
+            env=_texts(name, entry, "env"),
+            cwd=Path(_text(name, entry, "cwd")) if "cwd" in entry else None,
+        )
+    return HttpServer(url=_text(name, entry, "url"), headers=_texts(name, entry, "headers"))
+
+
+def _kind(name: str, entry: Mapping[str, object]) -> str:
+    stated = entry.get("type")
+    if stated is None:
+        kind = "stdio" if "command" in entry else "http" if "url" in entry else None
+    else:
+        kind = _TYPES.get(str(stated))
+    if kind is None:
+        raise ConfigError(
+            f"server {name!r} needs a 'command' (stdio) or a 'url' (streamable HTTP)"
+            + (f"; type {stated!r} is not supported" if stated is not None else "")
+        )
+    return kind
+
+
+def _text(name: str, entry: Mapping[str, object], key: str) -> str:
+    value = entry.get(key)
+    if not isinstance(value, str) or not value:
+        raise ConfigError(f"server {name!r}: {key!r} must be a text that is not empty")
+    return _expand(name, value)
+
+
+def _items(name: str, entry: Mapping[str, object], key: str) -> list[str]:
+    value = entry.get(key, [])
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        raise ConfigError(f"server {name!r}: {key!r} must be a list of texts")
+    return value
+
+
+def _texts(name: str, entry: Mapping[str, object], key: str) -> dict[str, str]:
+    value = entry.get(key, {})
+    if not isinstance(value, dict) or not all(isinstance(item, str) for item in value.values()):
+        raise ConfigError(f"server {name!r}: {key!r} must be an object of texts")
+    return {inner: _expand(name, item) for inner, item in value.items()}
+
+
+def _expand(name: str, text: str) -> str:
+    found = variables(frozenset(match.group(1) for match in _VARIABLE.finditer(text)))
+
+    def value(match: re.Match[str]) -> str:
+        variable, default = match.group(1), match.group(2)
+        if found.get(variable):
+            return found[variable]
+        if default is None:
+            raise ConfigError(
+                f"server {name!r} needs the environment variable {variable}: set it, "
+                f"or write ${{{variable}:-default}}"
+            )
+        return default
+
+    return _VARIABLE.sub(value, text)

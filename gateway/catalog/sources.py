@@ -1,0 +1,177 @@
+"""What a host registers: Python functions, MCP servers, sources of its own.
+
+Registering is immediate and touches no network: the next search lists and finds it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from gateway.bridge import Bridge
+from gateway.catalog.manifests import Manifest, read_manifest
+from gateway.catalog.refresh import Registry
+from gateway.config import UpstreamOptions
+from gateway.errors import ConfigError, attempt
+from gateway.types import Diagnostic, Hints
+from gateway.upstream.local import LocalSource
+from gateway.upstream.mcp import McpSource
+from gateway.upstream.schema import Function, callee
+from gateway.upstream.servers import target_of
+from gateway.upstream.source import Source
+
+LOCAL = "local"
+"""The server name of Python functions."""
+
+
+class Sources:
+    """The sources of one gateway, as its host adds and removes them. Safe from any thread."""
+
+    def __init__(self, registry: Registry, *, bridge: Bridge, options: UpstreamOptions) -> None:
+        self._registry = registry
+        self._bridge = bridge
+        self._options = options
+        self._local = LocalSource(LOCAL, options=options)
+
+    def add_tool(
+        self,
+        function: Function,
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        hints: Hints | None = None,
+        replace: bool = False,
+    ) -> str:
+        """Offer a Python function, sync or async, and give its canonical id.
+
+        Its signature, annotations and docstring become the tool's schema and description.
+
+        Args:
+            function: Every parameter must be one that a JSON object can carry.
+            name: The tool's name; None is the function's own.
+            description: None is the docstring's text.
+            hints: What else it should be found by, and how it behaves.
+            replace: Take the place of a tool of the same name.
+
+        Raises:
+            ConfigError: If the signature cannot be called with a JSON object, or the name is
+                taken.
+        """
+        registration = self._registry.all().get(LOCAL)
+        if registration is not None and registration.source is not self._local:
+            raise ConfigError(f"a server is called {LOCAL!r}, the name of functions: rename it")
+        if replace:
+            # Read it first: one that cannot be offered must not cost the one that is.
+            told = callee(function, name=name, description=description, hints=hints or Hints())
+            self._local.remove(told.definition.name)
+        made = self._local.add(function, name=name, description=description, hints=hints or Hints())
+        if registration is not None:
+            self._registry.touch(LOCAL)
+        else:
+            self._registry.add(self._local, {})
+        return f"{LOCAL}/{made.name}"
+
+    def remove_tool(self, name: str) -> bool:
+        """Take a Python function away again; say whether it was there.
+
+        Args:
+            name: Its own name or its canonical id.
+        """
+        removed = self._local.remove(name.removeprefix(f"{LOCAL}/"))
+        if removed:
+            self._registry.touch(LOCAL)
+        return removed
+
+    def add_server(  # noqa: PLR0913  (keyword-only options of the public API)
+        self,
+        name: str,
+        *,
+        command: str | None = None,
+        args: Sequence[str] = (),
+        env: Mapping[str, str] | None = None,
+        cwd: str | Path | None = None,
+        url: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        server: object | None = None,
+        hints: Mapping[str, Hints] | None = None,
+        trusted: bool = False,
+    ) -> None:
+        """Register an MCP server; it is started or called when something needs its tools.
+
+        Give one of *command* (a child process over stdio), *url* (streamable HTTP) or *server*
+        (a server object of the mcp package in this process).
+
+        Args:
+            name: How it is called here: at most 64 characters of ``[A-Za-z0-9_.-]``.
+            command: The program, run without a shell.
+            args: Its arguments.
+            env: Added to a safe base environment.
+            cwd: Its working folder.
+            url: Where it listens.
+            headers: Sent with every request; keep secrets in the environment.
+            server: The object itself.
+            hints: More to find its tools by, by the server's own tool name.
+            trusted: Whether the host stands in for what it says of its tools.
+
+        Raises:
+            ConfigError: If not exactly one of the three is given, or the name is taken or
+                illegal.
+        """
+        target = target_of(
+            name,
+            command=command,
+            args=args,
+            env=env,
+            cwd=cwd,
+            url=url,
+            headers=headers,
+            server=server,
+        )
+        self._add_target(name, target, hints or {}, trusted=trusted)
+
+    def add_config(self, config: str | Path | Manifest) -> tuple[Diagnostic, ...]:
+        """Register the servers of an ``mcp.json``, and give what was odd about it.
+
+        Raises:
+            ConfigError: If the file cannot be read as one, or a server's name is taken.
+        """
+        manifest = config if isinstance(config, Manifest) else read_manifest(Path(config))
+        for name, target in manifest.servers.items():
+            self._add_target(name, target, {}, trusted=False)
+        return manifest.warnings
+
+    def add_source(self, source: Source, *, hints: Mapping[str, Hints] | None = None) -> None:
+        """Register any source of tools: whatever lists and calls like one is one.
+
+        Args:
+            source: Its ``server`` is its name here.
+            hints: More to find its tools by, by the source's own tool name.
+
+        Raises:
+            ConfigError: If the name is taken.
+        """
+        self._registry.add(source, hints or {})
+
+    def _add_target(
+        self, name: str, target: object, hints: Mapping[str, Hints], *, trusted: bool
+    ) -> None:
+        source = McpSource(
+            name, target, bridge=self._bridge, options=self._options, trusted=trusted
+        )
+        self._registry.add(source, hints)
+
+    async def remove_server(self, name: str) -> bool:
+        """Forget a server and close its session; say whether it was there."""
+        source = self._registry.remove(name)
+        if source is None:
+            return False
+        if source is self._local:
+            self._local = LocalSource(LOCAL, options=self._options)
+        await source.close()
+        return True
+
+    async def close(self) -> None:
+        """Close every source, all at once."""
+        registered = self._registry.all().values()
+        await asyncio.gather(*(attempt(each.source.close()) for each in registered))

@@ -1,0 +1,249 @@
+"""Vectors that are embedded once: documents in a store, queries in memory.
+
+* A document's key is the SHA-256 of its text; the store keeps it by model id and key.
+* A store that fails is left aside with a diagnostic: vectors then live in memory only.
+* Equal queries at the same time make one request, whoever asked first goes away.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from gateway.cache import Cache, SingleFlight
+from gateway.embed.batches import batches
+from gateway.embed.protocol import Embedded, Embedder
+from gateway.embed.requests import request
+from gateway.errors import Failed, StoreError, attempt
+from gateway.telemetry import Telemetry
+from gateway.types import Diagnostic
+from gateway.vectors import Matrix, Vector, usable
+
+Progress = Callable[[int, int], None]
+"""Told how many of how many texts are done."""
+
+
+class VectorStore(Protocol):
+    """Keeps vectors by model id and key. Called from worker threads, one call at a time."""
+
+    def get(self, model_id: str, keys: Sequence[str]) -> Mapping[str, Vector]:
+        """Give those of *keys* that are kept; a damaged entry counts as not kept.
+
+        Raises:
+            StoreError: If nothing can be read at all.
+        """
+        ...
+
+    def put(self, model_id: str, vectors: Mapping[str, Vector]) -> None:
+        """Keep *vectors*, all or none.
+
+        Raises:
+            StoreError: If they cannot be written.
+        """
+        ...
+
+    def close(self) -> None:
+        """Let go of files; twice is harmless."""
+        ...
+
+
+class MemoryVectorStore:
+    """A `VectorStore` that forgets at the end of the process."""
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[str, str], Vector] = {}
+
+    def get(self, model_id: str, keys: Sequence[str]) -> Mapping[str, Vector]:
+        """Give those of *keys* that are kept."""
+        return {key: self._kept[model_id, key] for key in keys if (model_id, key) in self._kept}
+
+    def put(self, model_id: str, vectors: Mapping[str, Vector]) -> None:
+        """Keep *vectors*."""
+        self._kept.update({(model_id, key): row.copy() for key, row in vectors.items()})
+
+    def close(self) -> None:
+        """Nothing to let go of."""
+
+
+def text_key(text: str) -> str:
+    """Give the key of a document's text: SHA-256, hex."""
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DocumentVectors:
+    """The vectors of an index build."""
+
+    rows: Mapping[str, Vector]
+    """By text key. A text that could not be embedded is absent."""
+    embedded: int = 0
+    """Texts sent to the embedder."""
+    tokens: int = 0
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+
+async def document_vectors(
+    texts: Sequence[str],
+    *,
+    embedder: Embedder,
+    store: VectorStore,
+    telemetry: Telemetry,
+    known: Mapping[str, Vector],
+    progress: Progress | None = None,
+) -> DocumentVectors:
+    """Give the vector of each of *texts*, embedding only what neither *known* nor *store* has.
+
+    Args:
+        texts: Documents; equal ones are embedded once.
+        embedder: Who embeds the missing ones.
+        store: Where vectors persist.
+        telemetry: Where the requests' spans and tokens go.
+        known: Vectors by text key from the index before.
+        progress: Told after each request.
+
+    Returns:
+        In every case: what could not be embedded is absent and has a diagnostic.
+    """
+    wanted = {text_key(text): text for text in texts}
+    rows: dict[str, Vector] = {key: known[key] for key in wanted if key in known}
+    notes: list[Diagnostic] = []
+    absent = [key for key in wanted if key not in rows]
+    rows.update(await _from_store(store, embedder.info.model_id, absent, notes))
+    dimensions = _common_length(rows, embedder.info.dimensions)
+    rows = {key: row for key, row in rows.items() if _whole(row, dimensions)}
+    missing = [key for key in wanted if key not in rows]
+    embedded = tokens = 0
+    for batch in batches([wanted[key] for key in missing], embedder.info.limits):
+        keys = [missing[position] for position in batch]
+        part = [wanted[key] for key in keys]
+        asked = request(embedder, part, role="document", telemetry=telemetry, dimensions=dimensions)
+        answer = await _ask(asked, notes)
+        embedded += len(keys)
+        if answer is None:
+            break
+        fresh = dict(zip(keys, answer.vectors, strict=True))
+        dimensions = answer.vectors.shape[1]
+        tokens += answer.tokens or 0
+        rows.update(fresh)
+        await _to_store(store, embedder.info.model_id, fresh, notes)
+        if progress:
+            progress(len(rows), len(wanted))
+    return DocumentVectors(rows=rows, embedded=embedded, tokens=tokens, diagnostics=tuple(notes))
+
+
+def _whole(row: Vector, dimensions: int | None) -> bool:
+    return row.shape[0] == dimensions and not usable(row[None], count=1, dimensions=None)
+
+
+def _common_length(rows: Mapping[str, Vector], stated: int | None) -> int | None:
+    """The stated length, else the commonest one: a model may have changed under its name."""
+    if stated is not None or not rows:
+        return stated
+    lengths = [int(row.shape[0]) for row in rows.values()]
+    return max(sorted(set(lengths)), key=lengths.count)
+
+
+async def _ask(work: Awaitable[Embedded], notes: list[Diagnostic]) -> Embedded | None:
+    answer = await attempt(work)
+    if isinstance(answer, Failed):
+        notes.append(Diagnostic(stage="embed", code="embedding_failed", detail=answer.reason))
+        return None
+    return answer
+
+
+async def _from_store(
+    store: VectorStore, model_id: str, keys: Sequence[str], notes: list[Diagnostic]
+) -> Mapping[str, Vector]:
+    if not keys:
+        return {}
+    try:
+        return await asyncio.to_thread(store.get, model_id, keys)
+    except StoreError as error:
+        notes.append(_store_note(error))
+        return {}
+
+
+async def _to_store(
+    store: VectorStore, model_id: str, rows: Mapping[str, Vector], notes: list[Diagnostic]
+) -> None:
+    try:
+        await asyncio.to_thread(store.put, model_id, rows)
+    except StoreError as error:
+        notes.append(_store_note(error))
+        if error.rebuilt:
+            await _to_store(store, model_id, rows, notes)
+
+
+def _store_note(error: StoreError) -> Diagnostic:
+    code = "store_rebuilt" if error.rebuilt else "store_unavailable"
+    return Diagnostic(stage="store", code=code, detail=str(error))
+
+
+class QueryVectors:
+    """Embeds queries, each text once while the cache remembers it."""
+
+    def __init__(
+        self,
+        embedder: Embedder,
+        *,
+        cache: Cache[Vector],
+        flights: SingleFlight[Embedded],
+        telemetry: Telemetry,
+    ) -> None:
+        self._embedder = embedder
+        self._cache = cache
+        self._flights = flights
+        self._telemetry = telemetry
+
+    async def __call__(self, texts: Sequence[str], *, dimensions: int | None) -> Embedded:
+        """Give one unit row a text; ``tokens`` is None if nothing had to be embedded.
+
+        Args:
+            texts: Not empty.
+            dimensions: What the index holds; other vectors raise.
+        """
+        model_id = self._embedder.info.model_id
+        rows = {text: self._fit(self._cache.get((model_id, text)), dimensions) for text in texts}
+        missing = tuple(text for text, row in rows.items() if row is None)
+        tokens = None
+        if missing:
+            answer = await self._flights.run(
+                (model_id, dimensions, missing), lambda: self._embed(missing, dimensions)
+            )
+            tokens = answer.tokens
+            rows.update(zip(missing, answer.vectors, strict=True))
+        matrix: Matrix = np.stack([row for text in texts if (row := rows[text]) is not None])
+        return Embedded(vectors=matrix, tokens=tokens)
+
+    @staticmethod
+    def _fit(row: Vector | None, dimensions: int | None) -> Vector | None:
+        # A model may have changed under its name while the cache remembered it.
+        return row if row is None or dimensions in (None, row.shape[0]) else None
+
+    async def _embed(self, texts: tuple[str, ...], dimensions: int | None) -> Embedded:
+        # Another flight may have landed between the look into the cache and this take-off.
+        model_id = self._embedder.info.model_id
+        kept = [self._fit(self._cache.peek((model_id, text)), dimensions) for text in texts]
+        rows = [row for row in kept if row is not None]
+        if len(rows) == len(texts):
+            return Embedded(vectors=np.stack(rows))
+        found: list[Vector] = []
+        tokens = 0
+        for batch in batches(texts, self._embedder.info.limits):
+            answer = await request(
+                self._embedder,
+                texts[batch.start : batch.stop],
+                role="query",
+                telemetry=self._telemetry,
+                dimensions=dimensions,
+            )
+            found.extend(answer.vectors)
+            tokens += answer.tokens or 0
+        for text, row in zip(texts, found, strict=True):
+            self._cache.put((model_id, text), row)
+        return Embedded(vectors=np.stack(found), tokens=tokens)

@@ -1,0 +1,87 @@
+"""Embeddings from any service that speaks the OpenAI wire format."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import numpy as np
+from openai import AsyncOpenAI, OpenAI
+from openai.types import CreateEmbeddingResponse
+
+from gateway.embed.protocol import Embedded, EmbedderInfo, EmbeddingLimits, Role
+from gateway.errors import EmbeddingError
+
+
+class OpenAIEmbedder:
+    """Asks an OpenAI-compatible endpoint; retries and time limits are the client's own.
+
+    Args:
+        client: Sync or async. A sync client is called in a worker thread. An async one must be
+            for the gateway alone, since its connections belong to the gateway's loop.
+        model: The service's name for the model.
+        dimensions: Ask for shorter vectors, where the model can.
+        limits: What one request may hold; the defaults are OpenAI's, other servers allow less.
+        query_prefix: Put before a query, for models that were trained with one.
+        document_prefix: Put before a document.
+    """
+
+    def __init__(
+        self,
+        client: OpenAI | AsyncOpenAI,
+        *,
+        model: str,
+        dimensions: int | None = None,
+        limits: EmbeddingLimits | None = None,
+        query_prefix: str = "",
+        document_prefix: str = "",
+    ) -> None:
+        self._client = client
+        self._model = model
+        self._dimensions = dimensions
+        self._prefixes: dict[Role, str] = {"query": query_prefix, "document": document_prefix}
+        parts = (client.base_url.host, model, str(dimensions or ""), query_prefix, document_prefix)
+        self._info = EmbedderInfo(
+            model_id="/".join(part for part in parts if part),
+            provider="openai",
+            dimensions=dimensions,
+            limits=limits or EmbeddingLimits(),
+        )
+
+    @property
+    def info(self) -> EmbedderInfo:
+        """The model's name and bounds."""
+        return self._info
+
+    async def embed(self, texts: Sequence[str], *, role: Role) -> Embedded:
+        """Embed *texts* in one request, order kept.
+
+        Raises:
+            openai.OpenAIError: As the client raises it, after its own retries.
+            EmbeddingError: The service answered with other positions than were asked for.
+        """
+        prefixed = [self._prefixes[role] + text for text in texts]
+        answer = await self._ask(prefixed)
+        rows = sorted(answer.data, key=lambda row: row.index)
+        if [row.index for row in rows] != list(range(len(texts))):
+            raise EmbeddingError(f"{self._model!r} answered {len(rows)} of {len(texts)} texts")
+        if len({len(row.embedding) for row in rows}) > 1:
+            raise EmbeddingError(f"{self._model!r} gave vectors of different lengths")
+        vectors = np.asarray([row.embedding for row in rows], dtype=np.float32)
+        # Some servers leave the usage out, whatever the type says.
+        usage = getattr(answer, "usage", None)
+        return Embedded(vectors=vectors, tokens=usage.prompt_tokens if usage else None)
+
+    async def _ask(self, texts: list[str]) -> CreateEmbeddingResponse:
+        if isinstance(self._client, AsyncOpenAI):
+            if self._dimensions is None:
+                return await self._client.embeddings.create(input=texts, model=self._model)
+            return await self._client.embeddings.create(
+                input=texts, model=self._model, dimensions=self._dimensions
+            )
+        return await asyncio.to_thread(self._ask_blocking, self._client, texts)
+
+    def _ask_blocking(self, client: OpenAI, texts: list[str]) -> CreateEmbeddingResponse:
+        if self._dimensions is None:
+            return client.embeddings.create(input=texts, model=self._model)
+        return client.embeddings.create(input=texts, model=self._model, dimensions=self._dimensions)

@@ -1,0 +1,349 @@
+"""`Gateway`: where the parts are put together. Wired by hand; it ranks and decides nothing itself.
+
+* One gateway serves async callers on any loop and, through `SyncGateway`, blocking callers on any
+  thread: sessions, builds and requests to models live on its own background loop.
+* Registering is immediate and touches no network; the first search lists and builds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Literal, Self
+
+from gateway.bridge import Bridge
+from gateway.cache import Clock, SingleFlight
+from gateway.catalog.manifests import Manifest
+from gateway.catalog.refresh import Registry
+from gateway.catalog.sources import Sources
+from gateway.catalog.sqlite import SqliteVectorStore
+from gateway.config import Options, check_strategy, resolved, vector_store_path
+from gateway.embed.cached import VectorStore
+from gateway.embed.local import embedder_of
+from gateway.embed.protocol import Embedder
+from gateway.search.build import Built, Indexer, Progress
+from gateway.search.documents import GraphFormat, GraphSource, export
+from gateway.search.index import Snapshot
+from gateway.search.invoke import invoke
+from gateway.search.keyed import Normalizer
+from gateway.search.remembered import Caches, remembered
+from gateway.search.request import prepare
+from gateway.search.suggest import suggest
+from gateway.telemetry import MeterProvider, Telemetry, TracerProvider
+from gateway.types import (
+    Diagnostic,
+    Entity,
+    Filters,
+    Hints,
+    IndexReport,
+    InvokeResult,
+    JsonObject,
+    Match,
+    SearchResult,
+    Strategy,
+)
+from gateway.upstream.schema import Function
+from gateway.upstream.source import Source
+
+
+class Gateway:
+    """A searchable, callable catalog of tools.
+
+    Args:
+        strategy: ``graph`` needs no model; ``embeddings`` ranks by vectors alone; ``auto`` ranks
+            by vectors first, with words and graph beside them.
+        embedder: ``"local"`` for the embedded multilingual model, or any `Embedder`.
+        normalizer: The keyed chat client that rewrites queries in English; without one the
+            original query is used.
+        graph: The host's own Markdown-LD documents: a folder, a file, documents or a function.
+        options: Everything that has a number.
+        vector_store: Where vectors persist; None is a SQLite file in the user's cache folder.
+        caches: Shared with other gateways, or None for its own.
+        clock: Seconds that only grow; cache lifetimes and retries read it.
+        tracer_provider: Where spans go; None is the process's own.
+        meter_provider: Where metrics go; None is the process's own.
+        progress: Told a stage, how much is done and how much there is, while an index is built.
+
+    Raises:
+        ConfigError: If the strategy is unknown or an option cannot work.
+        MissingExtraError: If the local model is wanted but not installed.
+    """
+
+    def __init__(  # noqa: PLR0913  (keyword-only options of the public API)
+        self,
+        *,
+        strategy: Strategy = "graph",
+        embedder: Embedder | Literal["local"] | None = None,
+        normalizer: Normalizer | None = None,
+        graph: GraphSource | None = None,
+        options: Options | None = None,
+        vector_store: VectorStore | None = None,
+        caches: Caches | None = None,
+        clock: Clock = time.monotonic,
+        tracer_provider: TracerProvider | None = None,
+        meter_provider: MeterProvider | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        self.options = resolved(options or Options())
+        self.strategy = check_strategy(strategy)
+        self.embedder = embedder_of(embedder)
+        self._bridge = Bridge()
+        self.telemetry = Telemetry(
+            tracer_provider=tracer_provider,
+            meter_provider=meter_provider,
+            capture_content=self.options.capture_content,
+        )
+        self.caches = caches or Caches.of(
+            self.options.cache, clock=clock, told=self.telemetry.cache_event
+        )
+        self._store = _store(vector_store, self.options)
+        self._registry = Registry()
+        self._sources = Sources(self._registry, bridge=self._bridge, options=self.options.upstream)
+        discovery = self.options.discovery
+        self._index = Indexer(
+            self._registry,
+            embedder=self.embedder if strategy != "graph" else None,
+            store=self._store,
+            graph=graph,
+            reserved=frozenset({discovery.search_name, discovery.call_name}),
+            telemetry=self.telemetry,
+            flights=SingleFlight[Built](self._bridge.submit),
+            clock=clock,
+            retry_after_s=self.options.upstream.retry_after_s,
+            progress=progress,
+        )
+        self._search = remembered(
+            self.options.search,
+            strategy=strategy,
+            embedder=self.embedder,
+            normalizer=normalizer,
+            caches=self.caches,
+            submit=self._bridge.submit,
+            telemetry=self.telemetry,
+        )
+
+    def add_tool(
+        self,
+        function: Function,
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        hints: Hints | None = None,
+        replace: bool = False,
+    ) -> str:
+        """Offer a Python function, sync or async; see `Sources.add_tool`."""
+        return self._sources.add_tool(
+            function, name=name, description=description, hints=hints, replace=replace
+        )
+
+    def remove_tool(self, name: str) -> bool:
+        """Take a Python function away again; see `Sources.remove_tool`."""
+        return self._sources.remove_tool(name)
+
+    def add_server(  # noqa: PLR0913  (keyword-only options of the public API)
+        self,
+        name: str,
+        *,
+        command: str | None = None,
+        args: Sequence[str] = (),
+        env: Mapping[str, str] | None = None,
+        cwd: str | Path | None = None,
+        url: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        server: object | None = None,
+        hints: Mapping[str, Hints] | None = None,
+        trusted: bool = False,
+    ) -> None:
+        """Register an MCP server by *command*, *url* or *server*; see `Sources.add_server`."""
+        self._sources.add_server(
+            name,
+            command=command,
+            args=args,
+            env=env,
+            cwd=cwd,
+            url=url,
+            headers=headers,
+            server=server,
+            hints=hints,
+            trusted=trusted,
+        )
+
+    def add_config(self, config: str | Path | Manifest) -> tuple[Diagnostic, ...]:
+        """Register the servers of an ``mcp.json``; see `Sources.add_config`."""
+        return self._sources.add_config(config)
+
+    def add_source(self, source: Source, *, hints: Mapping[str, Hints] | None = None) -> None:
+        """Register any source of tools; see `Sources.add_source`."""
+        self._sources.add_source(source, hints=hints)
+
+    async def remove_server(self, name: str) -> bool:
+        """Forget a server and close its session; say whether it was there."""
+        return await self._sources.remove_server(name)
+
+    async def search(
+        self,
+        query: str | None = None,
+        *,
+        queries: Sequence[str] = (),
+        limit: int | None = None,
+        context: Mapping[str, object] | None = None,
+        context_summary: str = "",
+        filters: Filters | None = None,
+    ) -> SearchResult:
+        """Find tools.
+
+        Args:
+            query: What is wanted, in any language; None or blank browses the catalog by name.
+            queries: Instead of *query*: one for each step of a task. They are ranked apart and
+                interleaved with a quota each.
+            limit: Matches wanted, 1 to 50; None is 5.
+            context: What else is known of the task, as JSON.
+            context_summary: The same, in words.
+            filters: Who may be found; None is enabled, active tools that need no scope.
+
+        Returns:
+            A result in every case; what failed on the way is in its ``diagnostics``.
+
+        Raises:
+            InvalidRequestError: If an argument is outside what is allowed.
+            ClosedError: After `aclose`.
+        """
+        request, notes = prepare(
+            query,
+            queries=queries,
+            context=context,
+            context_summary=context_summary,
+            limit=limit,
+            filters=filters or Filters(),
+            options=self.options.search,
+        )
+        return await self._search(await self.snapshot(), request, notes)
+
+    async def next_steps(
+        self,
+        tools: Sequence[str],
+        *,
+        query: str = "",
+        limit: int = 5,
+        filters: Filters | None = None,
+    ) -> tuple[Match, ...]:
+        """Suggest what to use after *tools*, best first, never one of them.
+
+        Args:
+            tools: Those just used, the last one last, each as `invoke` takes it.
+            query: The task, if it is known.
+            limit: Suggestions at most.
+            filters: Who may be suggested.
+
+        Raises:
+            UnknownToolError: If one of *tools* is not in the catalog.
+        """
+        return await suggest(
+            await self.snapshot(),
+            tools,
+            query=query,
+            embed=self._search.search.embed,
+            filters=filters or Filters(),
+            limit=limit,
+            options=self.options.search,
+        )
+
+    async def list_tools(self, filters: Filters | None = None) -> tuple[Entity, ...]:
+        """Give every tool that may be found, by exposed name."""
+        snapshot = await self.snapshot()
+        mask = snapshot.mask(filters or Filters())
+        return tuple(entity for position, entity in enumerate(snapshot.entities) if mask[position])
+
+    async def invoke(
+        self,
+        tool: str,
+        arguments: JsonObject | None = None,
+        *,
+        call_id: str = "",
+        scopes: frozenset[str] = frozenset(),
+    ) -> InvokeResult:
+        """Call a tool, at most once.
+
+        Args:
+            tool: Its canonical id, its exposed name, or its own name if only one tool has it.
+            arguments: Checked against its schema before anything is sent.
+            call_id: The model's id of the call, for telemetry.
+            scopes: What the caller holds.
+
+        Returns:
+            The tool's answer, whole; ``is_error`` if the tool says that it failed.
+
+        Raises:
+            UnknownToolError: No enabled tool of that name; near names are listed.
+            InvalidArgumentsError: The arguments do not fit; nothing was sent.
+            UpstreamError: The tool's source failed, or did not answer in time.
+            ClosedError: After `aclose`.
+        """
+        return await invoke(
+            await self.snapshot(),
+            self._registry.all(),
+            tool,
+            arguments or {},
+            filters=Filters(scopes=scopes),
+            call_id=call_id,
+            telemetry=self.telemetry,
+        )
+
+    async def refresh(self) -> IndexReport:
+        """List every server again, rebuild the index, and say what that was."""
+        self._bridge.check_open()
+        return (await self._index.refresh()).report
+
+    async def report(self) -> IndexReport:
+        """Say what the newest index build was; build first if something changed."""
+        self._bridge.check_open()
+        return (await self._index.current()).report
+
+    async def snapshot(self) -> Snapshot:
+        """Give the index as it is now: what searches and calls read."""
+        self._bridge.check_open()
+        return (await self._index.current()).snapshot
+
+    async def export_graph(self, form: GraphFormat = "turtle") -> str:
+        """Write the graph as RDF: ``turtle`` or ``json-ld``."""
+        return export((await self.snapshot()).graph, form)
+
+    @property
+    def bridge(self) -> Bridge:
+        """The background loop, for blocking callers."""
+        return self._bridge
+
+    @property
+    def index_builds(self) -> int:
+        """How many index builds there were."""
+        return self._index.builds
+
+    def close(self) -> None:
+        """End every session, reap every child, stop the loop. Twice is harmless."""
+        self._bridge.finish(self._sources.close)
+        self._store.close()
+
+    async def aclose(self) -> None:
+        """Do what `close` does without blocking the caller's loop."""
+        await asyncio.to_thread(self.close)
+
+    async def __aenter__(self) -> Self:
+        """Give the gateway itself."""
+        return self
+
+    async def __aexit__(
+        self,
+        _kind: type[BaseException] | None,
+        _error: BaseException | None,
+        _trace: TracebackType | None,
+    ) -> None:
+        """Close it."""
+        await self.aclose()
+
+
+def _store(given: VectorStore | None, options: Options) -> VectorStore:
+    # Not `or`: an empty store of the host may be falsy.
+    return SqliteVectorStore(vector_store_path(options)) if given is None else given

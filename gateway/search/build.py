@@ -1,0 +1,170 @@
+"""Index builds: one at a time, whoever asks; readers keep the snapshot they have.
+
+* A change of the registrations is awaited by the next search: what was added is found.
+* What failed (a source, an embedder) is tried again after a while, in the background: a dead
+  server makes nobody wait twice.
+* Only new or changed texts are embedded.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from gateway.cache import Clock, SingleFlight
+from gateway.catalog.refresh import Listed, Registry, entities_of, list_sources
+from gateway.embed.cached import DocumentVectors, VectorStore, document_vectors
+from gateway.embed.protocol import Embedder
+from gateway.search.documents import GraphSource, load
+from gateway.search.index import Snapshot, compile_snapshot, embedding_texts
+from gateway.telemetry import Telemetry
+from gateway.types import Diagnostic, IndexReport
+
+Progress = Callable[[str, int, int], None]
+"""Told a stage (``servers``, ``embeddings``), how much of it is done, and how much there is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Built:
+    """A snapshot and what it was made of."""
+
+    generation: int
+    snapshot: Snapshot
+    listed: Mapping[str, Listed]
+    report: IndexReport
+    retry_at: float | None = None
+    """When to try again what failed; None if nothing did."""
+
+
+def _silent(_stage: str, _done: int, _total: int) -> None:
+    return
+
+
+class Indexer:
+    """Keeps the current snapshot of one gateway."""
+
+    def __init__(  # noqa: PLR0913  (keyword-only, wired in one place)
+        self,
+        registry: Registry,
+        *,
+        embedder: Embedder | None,
+        store: VectorStore,
+        graph: GraphSource | None,
+        reserved: frozenset[str],
+        telemetry: Telemetry,
+        flights: SingleFlight[Built],
+        clock: Clock,
+        retry_after_s: float,
+        progress: Progress | None = None,
+    ) -> None:
+        self._registry = registry
+        self._embedder = embedder
+        self._store = store
+        self._graph = graph
+        self._reserved = reserved
+        self._telemetry = telemetry
+        self._flights = flights
+        self._clock = clock
+        self._retry_after_s = retry_after_s
+        self._progress = progress or _silent
+        self._built: Built | None = None
+        self.builds = 0
+        """How many builds there were."""
+
+    async def current(self) -> Built:
+        """Give the newest build; make it first if the registrations changed."""
+        while True:
+            built = self._built
+            if built is not None and built.generation == self._registry.generation:
+                if built.retry_at is not None and self._clock() >= built.retry_at:
+                    self._flights.start("build", self._build)
+                return built
+            await self._flights.run("build", self._build)
+
+    async def refresh(self) -> Built:
+        """List every source again, build, and give the build."""
+        self._registry.touch_all()
+        return await self.current()
+
+    async def _build(self) -> Built:
+        began = time.perf_counter()
+        labels: dict[str, str | int | float | bool] = {}
+        with (
+            self._telemetry.span("gateway.index.build") as span,
+            self._telemetry.timed("gateway.index.build.duration", labels),
+        ):
+            built = await self._make()
+            report = replace(built.report, duration_s=time.perf_counter() - began)
+            span.set_attribute("gateway.index.entities", report.entities)
+            span.set_attribute("gateway.index.embedded", report.embedded_texts)
+            span.set_attribute("gateway.index.graph_edges", report.graph_edges)
+        self._telemetry.record("gateway.index.entities", report.entities)
+        self._built = replace(built, report=report)
+        return self._built
+
+    async def _make(self) -> Built:
+        generation = self._registry.generation
+        registrations = self._registry.all()
+        before = self._built
+        self._progress("servers", 0, len(registrations))
+        listed = await list_sources(
+            registrations, before.listed if before else {}, telemetry=self._telemetry
+        )
+        self._progress("servers", len(registrations), len(registrations))
+        entities, named = entities_of(registrations, listed, reserved=self._reserved)
+        documents, unread = await load(self._graph)
+        texts = embedding_texts(entities)
+        vectors = await self._vectors(texts, before)
+        notes = [*_listing_notes(listed), *named, *unread, *vectors.diagnostics]
+        incomplete = self._embedder is not None and len(vectors.rows) < len(set(texts.values()))
+        if incomplete:
+            detail = f"{len(vectors.rows)} of {len(set(texts.values()))} texts have a vector"
+            notes.append(Diagnostic(stage="embed", code="vectors_incomplete", detail=detail))
+        snapshot = compile_snapshot(
+            entities,
+            version=self.builds + 1,
+            rows=vectors.rows,
+            texts=texts,
+            documents=documents,
+            diagnostics=notes,
+        )
+        self.builds += 1
+        again = incomplete or any(each.failed for each in listed.values())
+        return Built(
+            generation=generation,
+            snapshot=snapshot,
+            listed=listed,
+            report=_report(generation, snapshot, vectors),
+            retry_at=self._clock() + self._retry_after_s if again else None,
+        )
+
+    async def _vectors(self, texts: Mapping[str, str], before: Built | None) -> DocumentVectors:
+        if self._embedder is None:
+            return DocumentVectors(rows={})
+        return await document_vectors(
+            list(texts.values()),
+            embedder=self._embedder,
+            store=self._store,
+            telemetry=self._telemetry,
+            known=before.snapshot.rows if before else {},
+            progress=lambda done, total: self._progress("embeddings", done, total),
+        )
+
+
+def _listing_notes(listed: Mapping[str, Listed]) -> list[Diagnostic]:
+    return [note for each in listed.values() for note in each.listing.diagnostics]
+
+
+def _report(generation: int, snapshot: Snapshot, vectors: DocumentVectors) -> IndexReport:
+    graph = snapshot.graph
+    return IndexReport(
+        generation=generation,
+        entities=len(snapshot.entities),
+        vectors=len(vectors.rows),
+        embedded_texts=vectors.embedded,
+        tokens=vectors.tokens,
+        graph_nodes=graph.index.node_count if graph else 0,
+        graph_edges=graph.index.edge_count if graph else 0,
+        diagnostics=snapshot.diagnostics,
+    )

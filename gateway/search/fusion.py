@@ -1,0 +1,123 @@
+"""Evidence -> order. Pure.
+
+* The graph has no say here: it never reorders matches.
+* An entity whose name the query states comes first, in the order of the stating.
+* Ties break by name: positions are in the order of names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from gateway.search.eligible import Mask
+from gateway.search.vector import Candidates, Positions
+from gateway.vectors import Vector
+
+FULL_TRUST = 0.2
+"""Lexical evidence counts in full if some entity holds this share of the query's words."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Order:
+    """A ranking of positions, best first."""
+
+    positions: Positions
+    scores: Vector
+    """One a position; falls along the ranking, but for exact names at its head."""
+
+
+def by_vector(found: Candidates) -> Order:
+    """Rank the pool by vectors alone."""
+    return Order(positions=found.pool, scores=found.strengths[found.pool])
+
+
+def fuse(
+    found: Candidates, lexical: Vector, coverage: Vector, *, mask: Mask, weight: float
+) -> Order:
+    """Re-score the pool by vectors and words together; see `together`."""
+    scores = together(found, lexical, coverage, spots=found.pool, mask=mask, weight=weight)
+    return _sorted(found.pool, scores)
+
+
+def together(
+    found: Candidates,
+    lexical: Vector,
+    coverage: Vector,
+    *,
+    spots: Positions,
+    mask: Mask,
+    weight: float,
+) -> Vector:
+    """Score the entities at *spots* by vectors and words, shape (len(spots),).
+
+    Each kind of evidence is measured in standard deviations from the eligible catalog's mean, so
+    that the one which tells the candidates apart decides. Words count by how much of the query
+    they explain at best: a query in another language than the catalog's, which shares next to
+    none, is ranked by vectors alone.
+
+    Args:
+        found: The vector candidates.
+        lexical: BM25F scores, shape (n,), >= 0.
+        coverage: Share of the query's words that each entity holds, shape (n,), 0 to 1.
+        spots: Whom to score.
+        mask: Who may be found.
+        weight: How much a deviation in words counts beside one in vectors.
+    """
+    strengths = found.strengths[spots]
+    vector = (strengths - found.mean) / found.spread if found.spread > 0 else strengths
+    met = lexical[mask]
+    spread = float(met.std()) if met.size else 0.0
+    if spread <= 0:
+        return np.asarray(vector, dtype=np.float32)
+    trust = min(1.0, float(coverage[spots].max(initial=0.0)) / FULL_TRUST)
+    words = (lexical[spots] - float(met.mean())) / spread
+    return np.asarray(vector + weight * trust * words, dtype=np.float32)
+
+
+def by_words(lexical: Vector, *, mask: Mask, size: int) -> Order:
+    """Rank whatever words meet, eligible ones only."""
+    scores = np.where(mask, lexical, 0.0).astype(np.float32)
+    met = np.flatnonzero(scores > 0)
+    order = _sorted(met, scores[met])
+    return Order(positions=order.positions[:size], scores=order.scores[:size])
+
+
+def named_first(order: Order, named: Sequence[int]) -> Order:
+    """Put the entities that the query names before all others."""
+    if not named:
+        return order
+    rest = ~np.isin(order.positions, named)
+    known = dict(zip(order.positions.tolist(), order.scores.tolist(), strict=True))
+    top = max(order.scores.tolist(), default=1.0)
+    head = [max(known.get(position, 0.0), top) for position in named]
+    return Order(
+        positions=np.concatenate([np.asarray(named, np.intp), order.positions[rest]]),
+        scores=np.concatenate([np.asarray(head, np.float32), order.scores[rest]]),
+    )
+
+
+def interleave(orders: Sequence[Order], *, limit: int) -> list[tuple[int, int]]:
+    """Take the next best of each ranking in turn, each entity once.
+
+    Returns:
+        Pairs of the ranking's number and the position, at most *limit*.
+    """
+    queues = [iter(order.positions.tolist()) for order in orders]
+    taken: dict[int, int] = {}
+    open_queues = list(range(len(queues)))
+    while open_queues and len(taken) < limit:
+        for number in tuple(open_queues):
+            position = next((spot for spot in queues[number] if spot not in taken), None)
+            if position is None:
+                open_queues.remove(number)
+            elif len(taken) < limit:
+                taken[position] = number
+    return [(number, position) for position, number in taken.items()]
+
+
+def _sorted(positions: Positions, scores: Vector) -> Order:
+    order = np.lexsort((positions, -scores))
+    return Order(positions=positions[order], scores=np.asarray(scores[order], dtype=np.float32))

@@ -1,0 +1,75 @@
+"""From a name and arguments to a tool's answer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from gateway.catalog.arguments import check_arguments
+from gateway.catalog.kinds import KINDS
+from gateway.catalog.refresh import Registration
+from gateway.errors import InvalidRequestError, UnknownToolError
+from gateway.search.index import Snapshot
+from gateway.telemetry import Telemetry, fail
+from gateway.text import near
+from gateway.types import Entity, Filters, InvokeResult, JsonObject
+from graphs.text import fold
+
+
+def resolve(snapshot: Snapshot, tool: str, filters: Filters) -> Entity:
+    """Find the one callable entity that *tool* names: by id, exposed name, or unique own name.
+
+    Raises:
+        InvalidRequestError: If *tool* is blank, or an own name that several have.
+        UnknownToolError: If nothing that may be called has this name.
+    """
+    if not tool.strip():
+        raise InvalidRequestError("the tool's name is empty: give an id or a name")
+    mask = snapshot.mask(filters)
+    spots = [spot for spot in snapshot.by_name.get(fold(tool), ()) if mask[spot]]
+    entities = [snapshot.entities[spot] for spot in spots]
+    for key in ("id", "exposed_name", "name"):
+        found = [entity for entity in entities if getattr(entity, key) == tool]
+        if len(found) > 1:
+            names = ", ".join(entity.exposed_name for entity in found)
+            raise InvalidRequestError(f"{tool!r} could be any of {names}: say which")
+        if found and KINDS[found[0].kind].callable:
+            return found[0]
+    every = (entity.exposed_name for spot, entity in enumerate(snapshot.entities) if mask[spot])
+    raise UnknownToolError(tool, near(tool, every))
+
+
+async def invoke(  # noqa: PLR0913  (keyword-only, wired in one place)
+    snapshot: Snapshot,
+    registrations: Mapping[str, Registration],
+    tool: str,
+    arguments: JsonObject,
+    *,
+    filters: Filters,
+    call_id: str,
+    telemetry: Telemetry,
+) -> InvokeResult:
+    """Call *tool* once, traced; see `Gateway.invoke`."""
+    entity = resolve(snapshot, tool, filters)
+    check_arguments(entity, arguments)
+    registration = registrations.get(entity.server)
+    if registration is None:
+        raise UnknownToolError(tool, ())
+    labels: dict[str, str | int | float | bool] = {"gen_ai.tool.name": entity.exposed_name}
+    attributes: dict[str, str | int | float | bool] = {**labels, "gen_ai.tool.type": "function"}
+    if call_id:
+        attributes["gen_ai.tool.call.id"] = call_id
+    with (
+        telemetry.span("execute_tool", entity.exposed_name, attributes) as span,
+        telemetry.timed("gen_ai.execute_tool.duration", labels),
+    ):
+        source = registration.source
+        result = await source.call(entity.name, arguments, tool_id=entity.id)
+        if result.is_error:
+            # The convention's name for a tool that answered with an error.
+            labels["error.type"] = "tool_error"
+            fail(span, "tool_error")
+        if telemetry.capture_content and span.is_recording():
+            span.set_attribute("gen_ai.tool.call.arguments", json.dumps(arguments, default=str))
+            span.set_attribute("gen_ai.tool.call.result", result.text)
+    return result

@@ -1,0 +1,125 @@
+"""The seam of the keyed chat client: a model of the host's choice that rewrites queries.
+
+It is named apart from the chat client that the conversation runs on, and nothing falls back from
+one to the other. Rewrites are cached, and literals survive whatever a model says.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+from gateway.cache import Cache, SingleFlight
+from gateway.telemetry import Attributes, Telemetry
+from gateway.text import clean, literals
+
+MAX_CHARS = 600
+"""What is kept of a rewrite."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rewrite:
+    """One answer of a normalizer."""
+
+    text: str
+    """A short English search query; blank means that the query stays as it is."""
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+
+
+@runtime_checkable
+class Normalizer(Protocol):
+    """Rewrites a query in English. May be called from any task of the gateway's own loop."""
+
+    @property
+    def model_id(self) -> str:
+        """Names model and endpoint: part of the key of cached rewrites."""
+        ...
+
+    @property
+    def provider(self) -> str:
+        """For telemetry."""
+        ...
+
+    async def rewrite(self, query: str) -> Rewrite:
+        """Rewrite *query* (not blank).
+
+        Raises:
+            Exception: Anything; the original query is then used.
+        """
+        ...
+
+
+def settle(query: str, answer: str) -> str:
+    """Make a query of what a model answered; the original if nothing is left of it.
+
+    The first line counts, without quotes or fences; literals of the original that the rewriting
+    lost are put back at its end.
+    """
+    lines = (line.strip().strip("`\"'“”„«» ") for line in answer.splitlines())
+    text = clean(next((line for line in lines if line), ""), limit=MAX_CHARS)
+    if not text or text.casefold() == query.casefold():
+        return query
+    lost = [literal for literal in literals(query) if literal.casefold() not in text.casefold()]
+    return " ".join([text, *lost])
+
+
+class CachedNormalizer:
+    """Rewrites each query once while the cache remembers it; failures are not remembered."""
+
+    def __init__(
+        self,
+        normalizer: Normalizer,
+        *,
+        cache: Cache[str],
+        flights: SingleFlight[str],
+        telemetry: Telemetry,
+    ) -> None:
+        self._normalizer = normalizer
+        self._cache = cache
+        self._flights = flights
+        self._telemetry = telemetry
+
+    async def __call__(self, query: str) -> str:
+        """Give the English form of *query*, or *query* itself.
+
+        Raises:
+            Exception: Whatever the normalizer raises.
+        """
+        key = (self._normalizer.model_id, query)
+        kept = self._cache.get(key)
+        if kept is None:
+            kept = await self._flights.run(key, lambda: self._remembered(key, query))
+        return kept
+
+    async def _remembered(self, key: tuple[str, str], query: str) -> str:
+        # Another flight may have landed between the look into the cache and this take-off.
+        kept = self._cache.peek(key)
+        if kept is None:
+            kept = await self._rewrite(query)
+            self._cache.put(key, kept)
+        return kept
+
+    async def _rewrite(self, query: str) -> str:
+        provider, model = self._normalizer.provider, self._normalizer.model_id
+        labels: dict[str, str | int | float | bool] = {
+            "gen_ai.operation.name": "chat",
+            "gen_ai.provider.name": provider,
+        }
+        attributes: Attributes = {
+            "gen_ai.provider.name": provider,
+            "gen_ai.request.model": model,
+            "gateway.search.stage": "normalize",
+        }
+        with (
+            self._telemetry.span("chat", model, attributes) as span,
+            self._telemetry.timed("gen_ai.client.operation.duration", labels),
+        ):
+            answer = await self._normalizer.rewrite(query)
+            counts = {"input": answer.input_tokens, "output": answer.output_tokens}
+            for kind, tokens in counts.items():
+                if tokens is not None:
+                    span.set_attribute(f"gen_ai.usage.{kind}_tokens", tokens)
+                    usage = {**labels, "gen_ai.token.type": kind}
+                    self._telemetry.record("gen_ai.client.token.usage", tokens, usage)
+        return settle(query, answer.text)

@@ -1,0 +1,86 @@
+"""What now? Tools that are likely to be used after given ones. Pure.
+
+Edges speak first: stated and derived next steps, and takers of what was produced. Beside them
+stand the meanings: tools near the query, near the tools just used, and of the same server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from gateway.search.eligible import Mask
+from gateway.search.index import Snapshot
+from gateway.vectors import Vector, top
+from graphs import Neighbour, expand
+
+EDGE_WEIGHT = 3.0
+TASK_WEIGHT = 1.0
+NEAR_WEIGHT = 0.3
+SERVER_WEIGHT = 3.0
+"""In standard deviations of the catalog, so that the kinds of evidence add up. Chosen over two
+public sets, where the outcome is flat around them."""
+_EDGES = 32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NextStep:
+    """One suggestion."""
+
+    position: int
+    score: float
+    edge: Neighbour | None = None
+    """The edges that led here, if any did."""
+
+
+def next_steps(
+    snapshot: Snapshot, used: Sequence[int], *, task: Vector | None, mask: Mask, limit: int
+) -> tuple[NextStep, ...]:
+    """Rank what may come after the tools at *used*, never one of them.
+
+    Args:
+        snapshot: The index.
+        used: Positions of the tools just used, the last one last; not empty.
+        task: How well each entity serves the task, shape (n,), in standard deviations; None if
+            the task is unknown.
+        mask: Who may be suggested.
+        limit: How many at most.
+    """
+    scores = np.zeros(len(snapshot.entities), dtype=np.float32)
+    if task is not None:
+        scores += TASK_WEIGHT * task
+    if snapshot.matrix is not None:
+        scores += NEAR_WEIGHT * _deviations(snapshot.matrix @ snapshot.matrix[used[-1]])
+    for server in {snapshot.entities[spot].server for spot in used}:
+        scores += SERVER_WEIGHT * snapshot.eligibility.has("server", server)
+    edges = _edges(snapshot, used)
+    for spot, neighbour in edges.items():
+        scores[spot] += EDGE_WEIGHT * neighbour.score
+    allowed = mask.copy()
+    allowed[list(used)] = False
+    ranked = np.where(allowed, scores, -np.inf).astype(np.float32)
+    return tuple(
+        NextStep(position=int(spot), score=float(scores[spot]), edge=edges.get(int(spot)))
+        for spot in top(ranked, min(limit, int(allowed.sum())))
+    )
+
+
+def _deviations(values: Vector) -> Vector:
+    spread = float(values.std())
+    return (values - values.mean()) / spread if spread > 0 else np.zeros_like(values)
+
+
+def _edges(snapshot: Snapshot, used: Sequence[int]) -> dict[int, Neighbour]:
+    graph = snapshot.graph
+    if graph is None:
+        return {}
+    found = expand(
+        graph.index, [graph.nodes[spot] for spot in used], role="next_step", limit=_EDGES
+    )
+    return {
+        graph.positions[each.node]: each
+        for each in found.neighbours
+        if each.node in graph.positions
+    }

@@ -1,0 +1,282 @@
+"""The search, from question to result. Read this file first.
+
+    eligible -> normalize -> embed -> vector rank -> words re-score -> graph supplement -> result
+
+* This file awaits and decides; the numbers are made elsewhere.
+* An optional stage that fails gives nothing and leaves a `Diagnostic`.
+* Vectors choose the candidates. Words may re-score them. The graph adds, and never reorders.
+* Without usable vectors the graph answers, this once: the next request tries again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Protocol, TypeVar
+
+import numpy as np
+
+from gateway.config import SearchOptions
+from gateway.embed.protocol import Embedded
+from gateway.errors import EmbeddingError, Failed, attempt
+from gateway.search import fusion, results, vector
+from gateway.search.eligible import Mask
+from gateway.search.evidence import Asked, Ranking, read_graph, read_words
+from gateway.search.index import Snapshot
+from gateway.search.request import clauses
+from gateway.search.supplement import Supplements, supplement
+from gateway.types import (
+    DEGRADING,
+    Counts,
+    Diagnostic,
+    Match,
+    RankingMode,
+    SearchRequest,
+    SearchResult,
+    Stage,
+    Strategy,
+)
+from gateway.vectors import Matrix
+from graphs import Ranked
+
+T = TypeVar("T")
+Rewrite = Callable[[str], Awaitable[str]]
+
+
+class Embed(Protocol):
+    """Embeds query texts."""
+
+    def __call__(self, texts: Sequence[str], *, dimensions: int | None) -> Awaitable[Embedded]:
+        """Give one unit row a text; ``tokens`` is None if all came from a cache."""
+        ...
+
+
+@dataclass(slots=True, kw_only=True)
+class _Run:
+    """One search on its way."""
+
+    snapshot: Snapshot
+    request: SearchRequest
+    mask: Mask
+    notes: list[Diagnostic]
+    seconds: dict[str, float] = field(default_factory=dict)
+    texts: int = 0
+    tokens: int = 0
+
+    @contextmanager
+    def stage(self, name: Stage) -> Iterator[None]:
+        """Add the block's duration to the stage's."""
+        began = time.perf_counter()
+        yield
+        self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - began
+
+    def note(self, stage: Stage, code: str, detail: str = "") -> None:
+        """Leave a diagnostic."""
+        self.notes.append(Diagnostic(stage=stage, code=code, detail=detail))
+
+    async def optional(self, stage: Stage, code: str, work: Awaitable[T]) -> T | None:
+        """Await a stage that the search can do without."""
+        with self.stage(stage):
+            answer = await attempt(work)
+        if isinstance(answer, Failed):
+            unusable = isinstance(answer.error, EmbeddingError)
+            self.note(stage, "query_vector_unusable" if unusable else code, answer.reason)
+            return None
+        return answer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Search:
+    """The stages of a search. Leave one out, and the search does without it."""
+
+    options: SearchOptions
+    strategy: Strategy
+    embed: Embed | None = None
+    normalize: Rewrite | None = None
+    background: tuple[float, float] | None = None
+    """What the embedder says of unrelated texts, for confidence."""
+    graph: bool = True
+    """Whether the graph supplements and agrees; without vectors it answers in any case."""
+
+    async def __call__(
+        self, snapshot: Snapshot, request: SearchRequest, notes: Sequence[Diagnostic] = ()
+    ) -> SearchResult:
+        """Find what *request* asks for.
+
+        Returns:
+            A result in every case: ``empty`` without a catalog, ``browse`` without a query, and
+            what was missing or failed in its ``diagnostics``.
+        """
+        degraded = [note for note in snapshot.diagnostics if note.code in DEGRADING]
+        mask = snapshot.mask(request.filters)
+        run = _Run(snapshot=snapshot, request=request, mask=mask, notes=[*notes, *degraded])
+        if not snapshot.entities:
+            return _result(run, "empty")
+        if not request.queries and not request.context:
+            return _result(run, "browse", results.browse(snapshot, mask, request.limit))
+        asked = [await self._ask(run, query) for query in request.queries or ("",)]
+        rows = await self._embed(run, asked)
+        if rows is not None:
+            ranked = [self._by_vectors(run, *each) for each in zip(asked, rows, strict=True)]
+            return self._finish(run, ranked, "hybrid" if self.strategy == "auto" else "vector")
+        if snapshot.graph is None:
+            run.note("graph", "graph_unavailable")
+            return _result(run, "graph")
+        return self._finish(run, [self._by_graph(run, each) for each in asked], "graph")
+
+    async def _ask(self, run: _Run, query: str) -> Asked:
+        """Rewrite *query* in English, if there is somebody to do it; the original stays too."""
+        english = query
+        if self.normalize and query:
+            work = self.normalize(query)
+            found = await run.optional("normalize", "query_normalization_failed", work)
+            english = found or query
+        if english != query:
+            run.note("normalize", "query_normalized")
+        alone = len(run.request.queries) == 1
+        parts = clauses(query) if alone else ()
+        return Asked(query=query, english=english, context=run.request.context, clauses=parts)
+
+    async def _embed(self, run: _Run, asked: Sequence[Asked]) -> list[tuple[Matrix, Matrix]] | None:
+        """Embed all texts of all queries in one request; None if the graph must answer."""
+        if self.strategy == "graph":
+            return None
+        if self.embed is None:
+            run.note("embed", "embedder_missing", "give one: Gateway(embedder=…)")
+        elif run.snapshot.matrix is not None:
+            texts = list(dict.fromkeys(text for each in asked for text in each.all_texts))
+            work = self.embed(texts, dimensions=run.snapshot.dimensions)
+            found = await run.optional("embed", "embedding_failed", work)
+            if found is not None:
+                run.texts = 0 if found.tokens is None else len(texts)
+                run.tokens = found.tokens or 0
+                by_text = dict(zip(texts, found.vectors, strict=True))
+                return [each.rows(by_text) for each in asked]
+        run.note("embed", "graph_fallback")
+        return None
+
+    def _by_vectors(self, run: _Run, asked: Asked, rows: tuple[Matrix, Matrix]) -> Ranking:
+        snapshot, mask, limit = run.snapshot, run.mask, run.request.limit
+        with run.stage("vector"):
+            texts, parts = rows
+            matrix = snapshot.matrix if snapshot.matrix is not None else texts[:0]
+            found = vector.candidates(
+                matrix, texts=texts, clauses=parts, mask=mask, limit=limit, options=self.options
+            )
+        with run.stage("lexical"):
+            words = read_words(snapshot.lexical, asked)
+            order = fusion.by_vector(found)
+            if self.strategy == "auto":
+                weight = self.options.lexical_weight
+                order = fusion.fuse(found, words.scores, words.coverage, mask=mask, weight=weight)
+            named = snapshot.named(asked.query, mask)
+        return Ranking(
+            asked=asked,
+            order=fusion.named_first(order, named),
+            window=found.window,
+            named=frozenset(named),
+            found=found,
+            words=words,
+            graph=self._graph_hits(run, asked, limit=self.options.window(limit)),
+            agree=self.graph and snapshot.graph is not None,
+            background=self.background,
+        )
+
+    def _by_graph(self, run: _Run, asked: Asked) -> Ranking:
+        limit = run.request.limit
+        hits = self._graph_hits(run, asked, limit=self.options.pool(limit), needed=True)
+        with run.stage("lexical"):
+            words = read_words(run.snapshot.lexical, asked)
+            named = run.snapshot.named(asked.query, run.mask)
+        spots = np.fromiter(hits, np.intp, len(hits))
+        scores = np.fromiter((hit.score for hit in hits.values()), np.float32, len(hits))
+        order = fusion.Order(positions=spots, scores=scores)
+        head = spots[: self.options.window(limit)]
+        best = float(scores[0]) if len(scores) else 0.0
+        near = scores[: len(head)] >= self.options.window_margin * best
+        return Ranking(
+            asked=asked,
+            order=fusion.named_first(order, named),
+            window=frozenset(head[near].tolist()),
+            named=frozenset(named),
+            words=words,
+            graph=hits,
+        )
+
+    def _graph_hits(
+        self, run: _Run, asked: Asked, *, limit: int, needed: bool = False
+    ) -> dict[int, Ranked]:
+        graph = run.snapshot.graph
+        if graph is None or not (self.graph or needed):
+            return {}
+        with run.stage("graph"):
+            return read_graph(graph, asked, run.mask, limit=limit)
+
+    def _finish(self, run: _Run, rankings: Sequence[Ranking], mode: RankingMode) -> SearchResult:
+        chosen = fusion.interleave([each.order for each in rankings], limit=run.request.limit)
+        window = frozenset[int]().union(*(each.window for each in rankings))
+        added = self._supplement(run, rankings, [spot for _, spot in chosen], window)
+        with run.stage("confidence"):
+            matches = results.matches(run.snapshot, rankings, chosen)
+            self._judge(run, matches)
+        counts = Counts(
+            eligible=int(run.mask.sum()),
+            candidates=max(len(each.order.positions) for each in rankings),
+            window=len(window),
+            graph_nodes=added.visited,
+            embedded_texts=run.texts,
+            tokens=run.tokens,
+        )
+        return SearchResult(
+            matches=matches,
+            prerequisites=results.supplements(run.snapshot, rankings, added.prerequisites),
+            related=results.supplements(run.snapshot, rankings, added.related),
+            next_steps=results.supplements(run.snapshot, rankings, added.next_steps),
+            mode=mode,
+            diagnostics=tuple(run.notes),
+            counts=counts,
+            normalized=tuple(each.asked.english for each in rankings),
+            stages=run.seconds,
+        )
+
+    def _supplement(
+        self,
+        run: _Run,
+        rankings: Sequence[Ranking],
+        primaries: Sequence[int],
+        window: frozenset[int],
+    ) -> Supplements:
+        graph = run.snapshot.graph
+        if graph is None:
+            run.note("graph", "graph_unavailable")
+        if graph is None or not self.graph:
+            return Supplements()
+        with run.stage("graph"):
+            return supplement(
+                graph,
+                primaries,
+                text_hits=[hit for each in rankings for hit in each.graph.values()],
+                window=window,
+                mask=run.mask,
+                options=self.options,
+            )
+
+    def _judge(self, run: _Run, matches: Sequence[Match]) -> None:
+        """Say so if nothing was found, or nothing that is likely to be meant."""
+        if not matches:
+            run.note("confidence", "no_match")
+        elif max(match.confidence for match in matches) < self.options.min_confidence:
+            run.note("confidence", "low_confidence_results")
+
+
+def _result(run: _Run, mode: RankingMode, matches: tuple[Match, ...] = ()) -> SearchResult:
+    return SearchResult(
+        matches=matches,
+        mode=mode,
+        diagnostics=tuple(run.notes),
+        counts=Counts(eligible=int(run.mask.sum())),
+        normalized=run.request.queries,
+        stages=run.seconds,
+    )

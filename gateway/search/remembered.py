@@ -1,0 +1,207 @@
+"""A search that is traced, measured and remembered."""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from gateway.cache import Cache, Clock, SingleFlight, Submit, Told
+from gateway.config import CacheOptions, SearchOptions
+from gateway.embed.cached import QueryVectors
+from gateway.embed.protocol import Embedded, Embedder
+from gateway.search.index import Snapshot
+from gateway.search.keyed import CachedNormalizer, Normalizer
+from gateway.search.pipeline import Search
+from gateway.telemetry import Attributes, Span, Telemetry
+from gateway.types import Diagnostic, SearchRequest, SearchResult, Strategy
+from gateway.vectors import Vector
+
+_FALLBACK_REASONS = (
+    "embedder_missing",
+    "embedding_failed",
+    "query_vector_unusable",
+    "vectors_incomplete",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Caches:
+    """The process-local caches. Several gateways may share them: keys hold who asks."""
+
+    normalized: Cache[str]
+    embeddings: Cache[Vector]
+    results: Cache[SearchResult]
+
+    @classmethod
+    def of(
+        cls, options: CacheOptions, *, clock: Clock = time.monotonic, told: Told | None = None
+    ) -> Caches:
+        """Make the caches that *options* describe.
+
+        Args:
+            options: Sizes and lifetimes.
+            clock: Seconds that only grow.
+            told: Told of each hit and miss.
+        """
+        return cls(
+            normalized=Cache(
+                "normalize",
+                max_items=options.normalized_items,
+                ttl_s=options.normalized_ttl_s,
+                clock=clock,
+                told=told,
+            ),
+            embeddings=Cache(
+                "query_embedding",
+                max_items=options.embedding_items,
+                ttl_s=options.embedding_ttl_s,
+                clock=clock,
+                told=told,
+            ),
+            results=Cache(
+                "result",
+                max_items=options.result_items,
+                ttl_s=options.result_ttl_s,
+                clock=clock,
+                told=told,
+            ),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RememberedSearch:
+    """Runs a `Search` once for equal requests on an equal index."""
+
+    search: Search
+    cache: Cache[SearchResult]
+    telemetry: Telemetry
+    identity: tuple[str, ...]
+    """Who asks: gateway, embedder and normalizer. Part of every key."""
+
+    async def __call__(
+        self, snapshot: Snapshot, request: SearchRequest, notes: Sequence[Diagnostic]
+    ) -> SearchResult:
+        """Search, or remember. Degraded results are never kept."""
+        began = time.perf_counter()
+        attributes: Attributes = {
+            "gen_ai.data_source.id": "catalog",
+            "gen_ai.retrieval.top_k": request.limit,
+            "gateway.search.strategy": self.search.strategy,
+        }
+        with self.telemetry.span("retrieval", "catalog", attributes) as span:
+            key = (*self.identity, snapshot.version, self.search.strategy, request, tuple(notes))
+            result = self.cache.get(key)
+            if result is None:
+                result = await self.search(snapshot, request, notes)
+                if not result.degraded:
+                    self.cache.put(key, replace(result, cached=True))
+            if span.is_recording():
+                self._describe(span, request, result)
+        self._measure(result, time.perf_counter() - began)
+        return result
+
+    def _describe(self, span: Span, request: SearchRequest, result: SearchResult) -> None:
+        span.set_attributes(
+            {
+                "gateway.search.mode": result.mode,
+                "gateway.search.eligible": result.counts.eligible,
+                "gateway.search.matches": len(result.matches),
+                "gateway.cache.hit": result.cached,
+            }
+        )
+        if self.telemetry.capture_content:
+            found = [{"id": match.id, "score": match.score} for match in result.matches]
+            span.set_attribute("gen_ai.retrieval.query.text", " | ".join(request.queries))
+            span.set_attribute("gen_ai.retrieval.documents", json.dumps(found))
+
+    def _measure(self, result: SearchResult, seconds: float) -> None:
+        self.telemetry.record(
+            "gateway.search.duration",
+            seconds,
+            {
+                "gateway.search.strategy": self.search.strategy,
+                "gateway.search.mode": result.mode,
+                "gateway.cache.hit": result.cached,
+            },
+        )
+        if result.cached:
+            return
+        for stage, spent in result.stages.items():
+            self.telemetry.record(
+                "gateway.search.stage.duration", spent, {"gateway.search.stage": stage}
+            )
+        lists = {
+            "match": result.matches,
+            "prerequisite": result.prerequisites,
+            "related": result.related,
+            "next_step": result.next_steps,
+        }
+        for kind, found in lists.items():
+            self.telemetry.record(
+                "gateway.search.results", len(found), {"gateway.match.kind": kind}
+            )
+        codes = {note.code for note in result.diagnostics}
+        if "graph_fallback" in codes:
+            reason = next((code for code in _FALLBACK_REASONS if code in codes), "no_vectors")
+            self.telemetry.add(
+                "gateway.search.fallbacks", attributes={"gateway.fallback.reason": reason}
+            )
+
+
+def remembered(  # noqa: PLR0913  (keyword-only, wired in one place)
+    options: SearchOptions,
+    *,
+    strategy: Strategy,
+    embedder: Embedder | None,
+    normalizer: Normalizer | None,
+    caches: Caches,
+    submit: Submit[Any],
+    telemetry: Telemetry,
+) -> RememberedSearch:
+    """Put a search together from what a gateway has.
+
+    Args:
+        options: Limits and weights.
+        strategy: What ranks.
+        embedder: None for a search without vectors.
+        normalizer: None for queries as they are.
+        caches: What is remembered, of queries and of results.
+        submit: Starts work on the gateway's own loop.
+        telemetry: Told of everything.
+    """
+    embed = normalize = background = None
+    if embedder is not None:
+        background = embedder.info.background
+        flights = SingleFlight[Embedded](
+            submit, name=caches.embeddings.name, told=telemetry.cache_event
+        )
+        embed = QueryVectors(
+            embedder, cache=caches.embeddings, flights=flights, telemetry=telemetry
+        )
+    if normalizer is not None:
+        rewrites = SingleFlight[str](
+            submit, name=caches.normalized.name, told=telemetry.cache_event
+        )
+        normalize = CachedNormalizer(
+            normalizer, cache=caches.normalized, flights=rewrites, telemetry=telemetry
+        )
+    return RememberedSearch(
+        search=Search(
+            options=options,
+            strategy=strategy,
+            embed=embed,
+            normalize=normalize,
+            background=background,
+        ),
+        cache=caches.results,
+        telemetry=telemetry,
+        identity=(
+            uuid.uuid4().hex,
+            embedder.info.model_id if embedder else "",
+            normalizer.model_id if normalizer else "",
+        ),
+    )

@@ -1,0 +1,124 @@
+"""What a caller says -> a checked `SearchRequest`; long requests -> clauses. Pure."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+from gateway.config import SearchOptions
+from gateway.errors import InvalidRequestError
+from gateway.text import clean
+from gateway.types import Diagnostic, Filters, SearchRequest
+
+LONG_WORDS = 24
+"""A request with more words than this is also ranked clause by clause."""
+MIN_CLAUSE_WORDS = 3
+MAX_CLAUSES = 24
+_STOPS = ".!?;\n\u2022\u3002\uff01\uff1f\uff1b"
+"""Ends of sentences and of list items, Chinese and Japanese ones too."""
+_CLAUSE = re.compile(
+    rf"[{_STOPS}]+\s*|\s[-\u2013\u2014*]\s"
+    r"|,\s+(?=(?:and|then|und|dann|et|puis|y|luego|e|poi)\s)"
+    r"|\s+(?:and then|after that|and also|then)\s+",
+    re.IGNORECASE,
+)
+
+
+def prepare(  # noqa: PLR0913  (keyword-only, one a parameter of the public search)
+    query: str | None,
+    *,
+    queries: Sequence[str],
+    context: Mapping[str, object] | None,
+    context_summary: str,
+    limit: int | None,
+    filters: Filters,
+    options: SearchOptions,
+) -> tuple[SearchRequest, tuple[Diagnostic, ...]]:
+    """Check and clean what a caller asks.
+
+    Blank queries are dropped; with none left and no context the search browses.
+
+    Raises:
+        InvalidRequestError: If *limit* is below 1, both *query* and *queries* are given, there
+            are too many queries, or one of them is not a text.
+    """
+    notes: list[Diagnostic] = []
+    if query is not None and queries:
+        raise InvalidRequestError("give one query or several queries, not both")
+    if isinstance(queries, str):
+        raise InvalidRequestError("queries is a list of texts; for one text use query")
+    asked = tuple(queries) if queries else ((query,) if query is not None else ())
+    if len(asked) > options.max_queries:
+        raise InvalidRequestError(
+            f"{len(asked)} queries; a search takes at most {options.max_queries}"
+        )
+    request = SearchRequest(
+        queries=tuple(dict.fromkeys(_texts(asked, options.max_query_chars, notes))),
+        context=_context(context, context_summary, options.max_query_chars, notes),
+        limit=_limit(limit, options, notes),
+        filters=filters,
+    )
+    return request, tuple(notes)
+
+
+def _limit(limit: int | None, options: SearchOptions, notes: list[Diagnostic]) -> int:
+    if limit is None:
+        return options.limit
+    if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
+        raise InvalidRequestError(f"limit must be a whole number of at least 1, got {limit!r}")
+    if limit > options.max_limit:
+        detail = f"{limit} asked, {options.max_limit} given"
+        notes.append(Diagnostic(stage="catalog", code="limit_clamped", detail=detail))
+    return min(limit, options.max_limit)
+
+
+def _texts(asked: Iterable[object], max_chars: int, notes: list[Diagnostic]) -> Iterable[str]:
+    for text in asked:
+        if not isinstance(text, str):
+            raise InvalidRequestError(f"a query must be a text, got {type(text).__name__}")
+        if len(text) > max_chars:
+            detail = f"{len(text)} characters, cut to {max_chars}"
+            notes.append(Diagnostic(stage="normalize", code="query_truncated", detail=detail))
+        cleaned = clean(text, limit=max_chars)
+        if cleaned:
+            yield cleaned
+
+
+def _context(
+    context: Mapping[str, object] | None, summary: str, max_chars: int, notes: list[Diagnostic]
+) -> str:
+    parts = [clean(summary, limit=max_chars)]
+    if context:
+        try:
+            plain = json.loads(json.dumps(context, ensure_ascii=False))
+        except (TypeError, ValueError, RecursionError):
+            detail = "it does not serialize as JSON"
+            notes.append(Diagnostic(stage="normalize", code="context_ignored", detail=detail))
+        else:
+            parts.append(clean("; ".join(_flatten(plain, "")), limit=max_chars))
+    return "; ".join(part for part in parts if part)
+
+
+def _flatten(value: object, key: str) -> Iterable[str]:
+    """``{"a": {"b": [1, 2]}}`` -> ``a b 1``, ``a b 2``."""
+    if isinstance(value, dict):
+        for inner, item in value.items():
+            yield from _flatten(item, f"{key} {inner}".strip())
+    elif isinstance(value, list):
+        for item in value:
+            yield from _flatten(item, key)
+    elif value is not None:
+        yield f"{key} {value}".strip()
+
+
+def clauses(query: str) -> tuple[str, ...]:
+    """Split a long request into its parts; a short one has none.
+
+    Parts of fewer than `MIN_CLAUSE_WORDS` words say too little to be ranked on their own.
+    """
+    if len(query.split()) <= LONG_WORDS:
+        return ()
+    parts = (part.strip(" \t,:-") for part in _CLAUSE.split(query))
+    kept = [part for part in parts if len(part.split()) >= MIN_CLAUSE_WORDS]
+    return tuple(dict.fromkeys(kept))[:MAX_CLAUSES] if len(kept) > 1 else ()

@@ -1,0 +1,86 @@
+"""Next steps on request: the given tools and the query -> suggestions, with what they rest on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from gateway.config import SearchOptions
+from gateway.errors import Failed, attempt
+from gateway.search.eligible import Mask
+from gateway.search.evidence import Asked, read_words
+from gateway.search.fusion import together
+from gateway.search.index import Snapshot
+from gateway.search.invoke import resolve
+from gateway.search.nextsteps import next_steps
+from gateway.search.pipeline import Embed
+from gateway.search.request import clauses
+from gateway.search.results import plain
+from gateway.search.vector import candidates
+from gateway.types import Evidence, Filters, Match
+from gateway.vectors import Matrix, Vector
+
+
+async def suggest(  # noqa: PLR0913  (keyword-only, the options of `Gateway.next_steps`)
+    snapshot: Snapshot,
+    tools: Sequence[str],
+    *,
+    query: str,
+    embed: Embed | None,
+    filters: Filters,
+    limit: int,
+    options: SearchOptions,
+) -> tuple[Match, ...]:
+    """Say what may come after *tools*; see `Gateway.next_steps`."""
+    used = [snapshot.by_id[resolve(snapshot, tool, filters).id] for tool in tools]
+    if not used or limit < 1:
+        return ()
+    mask = snapshot.mask(filters)
+    task = await _task(snapshot, query, embed, mask, options) if query else None
+    found = next_steps(snapshot, used, task=task, mask=mask, limit=limit)
+    graph = snapshot.graph
+    return tuple(
+        plain(
+            snapshot.entities[each.position],
+            score=each.score,
+            evidence=Evidence(path=graph.steps(each.edge.path) if graph and each.edge else ()),
+        )
+        for each in found
+    )
+
+
+async def _task(
+    snapshot: Snapshot, query: str, embed: Embed | None, mask: Mask, options: SearchOptions
+) -> Vector:
+    """Score every entity for the task, as a search would; by words alone without vectors."""
+    asked = Asked(query=query, english=query, clauses=clauses(query))
+    words = read_words(snapshot.lexical, asked)
+    rows = await _rows(snapshot, asked, embed)
+    if rows is None or snapshot.matrix is None:
+        spread = float(words.scores.std()) or 1.0
+        return np.asarray((words.scores - words.scores.mean()) / spread, dtype=np.float32)
+    texts, parts = rows
+    found = candidates(
+        snapshot.matrix, texts=texts, clauses=parts, mask=mask, limit=1, options=options
+    )
+    return together(
+        found,
+        words.scores,
+        words.coverage,
+        spots=np.arange(len(snapshot.entities)),
+        mask=mask,
+        weight=options.lexical_weight,
+    )
+
+
+async def _rows(
+    snapshot: Snapshot, asked: Asked, embed: Embed | None
+) -> tuple[Matrix, Matrix] | None:
+    if embed is None or snapshot.matrix is None:
+        return None
+    texts = asked.all_texts
+    found = await attempt(embed(texts, dimensions=snapshot.dimensions))
+    if isinstance(found, Failed):
+        return None
+    return asked.rows(dict(zip(texts, found.vectors, strict=True)))

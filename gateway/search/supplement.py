@@ -1,0 +1,155 @@
+"""Graph neighbours of the matches, as three bounded lists. Pure.
+
+* Related and next steps stay inside the window, by rank and by score, at every catalog size.
+* A prerequisite that the host declared is listed wherever it stands; a derived one must be inside
+  the window. Only what is inside becomes a direct proxy.
+* Nothing here touches the matches: the graph adds, it never reorders.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+
+from gateway.config import SearchOptions
+from gateway.search.eligible import Mask
+from gateway.search.toolgraph import ToolGraph
+from gateway.types import PathStep
+from graphs import Neighbour, Ranked, Role, expand
+
+PREREQUISITE_HOPS = 8
+"""How long a chain of prerequisites may be."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Supplement:
+    """One neighbour of the matches."""
+
+    position: int
+    score: float
+    """Strength of the way that led here, 0 to 1."""
+    path: tuple[PathStep, ...] = ()
+    direct: bool = True
+    """Whether it stands inside the window."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Supplements:
+    """What the graph adds to a result."""
+
+    prerequisites: tuple[Supplement, ...] = ()
+    related: tuple[Supplement, ...] = ()
+    next_steps: tuple[Supplement, ...] = ()
+    visited: int = 0
+    """Graph nodes that were looked at."""
+
+
+@dataclass(slots=True)
+class _Gathered:
+    """Neighbours so far; an entity stands in one list only."""
+
+    taken: set[int]
+    visited: int = 0
+    lists: dict[Role, list[Supplement]] = field(default_factory=dict)
+
+
+def supplement(
+    graph: ToolGraph,
+    primaries: Sequence[int],
+    *,
+    text_hits: Sequence[Ranked],
+    window: Collection[int],
+    mask: Mask,
+    options: SearchOptions,
+) -> Supplements:
+    """Gather the neighbours of *primaries*.
+
+    Args:
+        graph: The compiled graph.
+        primaries: The matches' positions, best first.
+        text_hits: What the graph's own text search found; those inside the window are related.
+        window: Positions that related and next steps may come from.
+        mask: Who may be found at all.
+        options: The budget of each list.
+    """
+    inside = frozenset(spot for spot in window if mask[spot])
+    gathered = _Gathered(taken=set(primaries))
+    _prerequisites(graph, primaries, inside, mask, options, gathered)
+    _inside(graph, primaries, "next_step", inside, options.max_next_steps, gathered)
+    _inside(graph, primaries, "related", inside, options.max_related, gathered)
+    related = gathered.lists["related"]
+    for hit in text_hits:
+        position = graph.positions.get(hit.node)
+        if position is None or position not in inside or position in gathered.taken:
+            continue
+        if len(related) < options.max_related:
+            gathered.taken.add(position)
+            related.append(Supplement(position=position, score=hit.coverage))
+    return Supplements(
+        prerequisites=tuple(gathered.lists["prerequisite"]),
+        related=tuple(related),
+        next_steps=tuple(gathered.lists["next_step"]),
+        visited=gathered.visited,
+    )
+
+
+def _prerequisites(
+    graph: ToolGraph,
+    primaries: Sequence[int],
+    inside: frozenset[int],
+    mask: Mask,
+    options: SearchOptions,
+    gathered: _Gathered,
+) -> None:
+    """The first match's first, the nearest first; each chain under the common budget."""
+    kept: list[Supplement] = []
+    for primary in primaries:
+        found = expand(
+            graph.index,
+            [graph.nodes[primary]],
+            role="prerequisite",
+            hops=PREREQUISITE_HOPS,
+            # No bound here: what may not be found must not use up the budget.
+            limit=len(graph.positions),
+        )
+        gathered.visited += found.visited
+        for neighbour in found.neighbours:
+            position = graph.positions.get(neighbour.node)
+            if position is None or position in gathered.taken or not mask[position]:
+                continue
+            declared = all(step.declared for step in neighbour.path)
+            if len(kept) < options.max_prerequisites and (declared or position in inside):
+                gathered.taken.add(position)
+                kept.append(_of(graph, neighbour, position, direct=position in inside))
+    gathered.lists["prerequisite"] = kept
+
+
+def _inside(
+    graph: ToolGraph,
+    primaries: Sequence[int],
+    role: Role,
+    inside: frozenset[int],
+    limit: int,
+    gathered: _Gathered,
+) -> None:
+    within = [graph.nodes[spot] for spot in inside if spot not in gathered.taken]
+    found = expand(
+        graph.index,
+        [graph.nodes[primary] for primary in primaries],
+        role=role,
+        within=within,
+        limit=limit,
+    )
+    gathered.visited += found.visited
+    kept = [
+        _of(graph, neighbour, graph.positions[neighbour.node]) for neighbour in found.neighbours
+    ]
+    gathered.taken.update(each.position for each in kept)
+    gathered.lists[role] = kept
+
+
+def _of(
+    graph: ToolGraph, neighbour: Neighbour, position: int, *, direct: bool = True
+) -> Supplement:
+    path = graph.steps(neighbour.path)
+    return Supplement(position=position, score=neighbour.score, path=path, direct=direct)

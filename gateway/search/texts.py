@@ -1,0 +1,59 @@
+"""Entities -> the texts that retrievers read, by the table of kinds. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from gateway.catalog.kinds import KINDS, Field
+from gateway.types import Entity
+from graphs.text import split_identifier
+
+EMBEDDED_CHARS = 900
+"""A vector of a longer text says less: names and purposes stand first, details drown them."""
+_DESCRIPTION_CHARS = 600
+_MAX_PARAMETERS = 40
+
+
+def embedding_text(entity: Entity) -> str:
+    """Give the text that the entity's vector is made of; never blank."""
+    parts = (_FIELDS[field](entity) for field in KINDS[entity.kind].embedded)
+    texts = [part[:_DESCRIPTION_CHARS].strip() for part in parts]
+    return ". ".join(dict.fromkeys(text for text in texts if text))[:EMBEDDED_CHARS]
+
+
+def lexical_fields(entity: Entity) -> Mapping[str, str]:
+    """Give the entity's words by field; empty fields are left out."""
+    texts = {field: _FIELDS[field](entity) for field in KINDS[entity.kind].indexed}
+    return {field: text for field, text in texts.items() if text}
+
+
+def humanized(name: str) -> str:
+    """``create_salesInvoice`` -> ``create sales invoice``."""
+    return " ".join(split_identifier(name)) or name
+
+
+def _parameters(entity: Entity) -> str:
+    properties = entity.definition.input_schema.get("properties")
+    if not isinstance(properties, Mapping):
+        return ""
+    lines = []
+    for name, schema in list(properties.items())[:_MAX_PARAMETERS]:
+        told = schema.get("description") if isinstance(schema, Mapping) else None
+        lines.append(f"{name} {told}" if isinstance(told, str) else str(name))
+    return "\n".join(lines)
+
+
+def _hints(entity: Entity) -> str:
+    hints = entity.hints
+    return ", ".join((*hints.aliases, *hints.keywords, *hints.categories, *hints.tags))
+
+
+_FIELDS: Mapping[Field, Callable[[Entity], str]] = {
+    "name": lambda entity: humanized(entity.name),
+    "title": lambda entity: entity.definition.title,
+    "description": lambda entity: entity.description,
+    "server": lambda entity: humanized(entity.server),
+    "parameters": _parameters,
+    "hints": _hints,
+    "examples": lambda entity: "\n".join(entity.hints.examples),
+}

@@ -1,0 +1,117 @@
+"""The blocking twin of `Gateway`. Delegates; decides nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Self
+
+from gateway.gateway import Gateway
+from gateway.search.documents import GraphFormat
+from gateway.types import (
+    Entity,
+    Filters,
+    IndexReport,
+    InvokeResult,
+    JsonObject,
+    Match,
+    SearchResult,
+)
+
+
+class SyncGateway:
+    """A `Gateway` for code without an event loop, on any thread.
+
+    Args:
+        gateway: The one that does the work; it may serve async callers at the same time.
+
+    Every method raises what its async twin raises, and RuntimeError on the gateway's own loop.
+    """
+
+    def __init__(self, gateway: Gateway) -> None:
+        self.gateway = gateway
+
+    def search(
+        self,
+        query: str | None = None,
+        *,
+        queries: Sequence[str] = (),
+        limit: int | None = None,
+        context: Mapping[str, object] | None = None,
+        context_summary: str = "",
+        filters: Filters | None = None,
+    ) -> SearchResult:
+        """See `Gateway.search`."""
+        return self.gateway.bridge.call(
+            lambda: self.gateway.search(
+                query,
+                queries=queries,
+                limit=limit,
+                context=context,
+                context_summary=context_summary,
+                filters=filters,
+            )
+        )
+
+    def next_steps(
+        self,
+        tools: Sequence[str],
+        *,
+        query: str = "",
+        limit: int = 5,
+        filters: Filters | None = None,
+    ) -> tuple[Match, ...]:
+        """See `Gateway.next_steps`."""
+        return self.gateway.bridge.call(
+            lambda: self.gateway.next_steps(tools, query=query, limit=limit, filters=filters)
+        )
+
+    def list_tools(self, filters: Filters | None = None) -> tuple[Entity, ...]:
+        """See `Gateway.list_tools`."""
+        return self.gateway.bridge.call(lambda: self.gateway.list_tools(filters))
+
+    def invoke(
+        self,
+        tool: str,
+        arguments: JsonObject | None = None,
+        *,
+        call_id: str = "",
+        scopes: frozenset[str] = frozenset(),
+    ) -> InvokeResult:
+        """See `Gateway.invoke`."""
+        return self.gateway.bridge.call(
+            lambda: self.gateway.invoke(tool, arguments, call_id=call_id, scopes=scopes)
+        )
+
+    def remove_server(self, name: str) -> bool:
+        """See `Gateway.remove_server`."""
+        return self.gateway.bridge.call(lambda: self.gateway.remove_server(name))
+
+    def refresh(self) -> IndexReport:
+        """See `Gateway.refresh`."""
+        return self.gateway.bridge.call(self.gateway.refresh)
+
+    def report(self) -> IndexReport:
+        """See `Gateway.report`."""
+        return self.gateway.bridge.call(self.gateway.report)
+
+    def export_graph(self, form: GraphFormat = "turtle") -> str:
+        """See `Gateway.export_graph`."""
+        return self.gateway.bridge.call(lambda: self.gateway.export_graph(form))
+
+    def close(self) -> None:
+        """See `Gateway.close`."""
+        self.gateway.close()
+
+    def __enter__(self) -> Self:
+        """Give the twin itself."""
+        return self
+
+    def __exit__(
+        self,
+        _kind: type[BaseException] | None,
+        _error: BaseException | None,
+        _trace: TracebackType | None,
+    ) -> None:
+        """Close the gateway."""
+        self.close()

@@ -1,0 +1,70 @@
+"""Arguments against a tool's schema, before anything is sent."""
+
+from __future__ import annotations
+
+import pytest
+
+from gateway.catalog.arguments import MAX_FAULTS, check_arguments
+from gateway.errors import InvalidArgumentsError
+from gateway.types import Entity, JsonObject, ToolDefinition
+from tests.fakes import entity
+
+SCHEMA: JsonObject = {
+    "type": "object",
+    "properties": {
+        "to": {"type": "string"},
+        "at": {"type": "object", "properties": {"hour": {"type": "integer"}}},
+    },
+    "required": ["to"],
+}
+
+
+def taking(schema: JsonObject) -> Entity:
+    return entity(ToolDefinition(name="send", input_schema=schema))
+
+
+def test_arguments_that_fit_pass() -> None:
+    """Nothing is changed or coerced."""
+    check_arguments(taking(SCHEMA), {"to": "bob", "at": {"hour": 3}, "more": 1})
+
+
+def test_faults_say_where_and_carry_the_schema() -> None:
+    """A model mends its call by them in one turn."""
+    with pytest.raises(InvalidArgumentsError) as caught:
+        check_arguments(taking(SCHEMA), {"at": {"hour": "noon"}})
+
+    assert ("'to' is a required property", "at.hour: 'noon' is not of type 'integer'") == (
+        caught.value.faults
+    )
+    assert SCHEMA == caught.value.schema
+    assert "send" == caught.value.tool
+
+
+def test_no_more_than_a_handful_of_faults_is_told() -> None:
+    """The rest costs tokens and helps nobody."""
+    schema: JsonObject = {
+        "type": "object",
+        "properties": {str(number): {"type": "string"} for number in range(20)},
+    }
+
+    with pytest.raises(InvalidArgumentsError) as caught:
+        check_arguments(taking(schema), {str(number): number for number in range(20)})
+
+    assert MAX_FAULTS == len(caught.value.faults)
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "object", "required": 3},
+        {"type": "object", "properties": {"to": {"pattern": "["}}},
+        {"type": "object", "properties": {"to": {"$ref": "http://127.0.0.1:1/x"}}},
+        {"type": "object", "$ref": "#"},
+        {"$schema": "urn:unknown", "type": "object"},
+        {},
+    ],
+    ids=["invalid", "bad pattern", "foreign reference", "endless", "unknown dialect", "empty"],
+)
+def test_a_schema_that_cannot_judge_checks_nothing(schema: JsonObject) -> None:
+    """The upstream is then the judge; nothing is fetched and nothing hangs."""
+    check_arguments(taking(schema), {"to": "bob"})

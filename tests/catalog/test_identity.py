@@ -1,0 +1,100 @@
+"""Canonical ids and exposed names."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.catalog.identity import canonical_id, definition_digest, exposed_names
+from gateway.types import Hints, ToolDefinition
+from tests.fakes import tool
+
+servers = st.sampled_from(["a", "b", "a_b", "A", "git.hub", "local"])
+own_names = st.one_of(
+    st.sampled_from(["run", "Run", "b_run", "a_b_run", "search_tools", "find it", "find_it", ""]),
+    st.text(st.characters(), max_size=80),
+    st.text("x", min_size=60, max_size=90),
+)
+catalogs = st.lists(st.tuples(servers, own_names), max_size=25, unique=True)
+
+
+@given(catalogs)
+def test_every_tool_has_one_name_that_a_model_may_call(tools: list[tuple[str, str]]) -> None:
+    """OpenAI's rule for functions; and no two names are equal, not even without case."""
+    names = exposed_names(tools, reserved=frozenset({"search_tools", "call_tool"}))
+
+    assert {canonical_id(*each) for each in tools} == names.keys()
+    assert all(re.fullmatch(r"[A-Za-z0-9_-]{1,64}", name) for name in names.values())
+    assert len(names) == len({name.casefold() for name in names.values()})
+    assert {"search_tools", "call_tool"}.isdisjoint(name.casefold() for name in names.values())
+
+
+@given(catalogs.flatmap(lambda tools: st.tuples(st.just(tools), st.permutations(tools))))
+def test_names_do_not_depend_on_the_order_of_registration(
+    both: tuple[list[tuple[str, str]], list[tuple[str, str]]],
+) -> None:
+    """A restart that lists the servers in another order changes nothing."""
+    given_order, shuffled = both
+
+    assert exposed_names(given_order) == exposed_names(shuffled)
+
+
+@pytest.mark.parametrize(
+    ("tools", "expected"),
+    [
+        ([("git", "status")], ["status"]),
+        ([("git", "status"), ("svn", "status")], ["git_status", "svn_status"]),
+        ([("git", "Status"), ("svn", "status")], ["git_Status", "svn_status"]),
+        ([("git", "find it!")], ["find_it"]),
+        ([("git", "search_tools")], ["git_search_tools"]),
+    ],
+)
+def test_a_name_stays_readable(tools: list[tuple[str, str]], expected: list[str]) -> None:
+    """Its own, then with the server's name before it."""
+    assert expected == list(exposed_names(tools, reserved=frozenset({"search_tools"})).values())
+
+
+def test_names_that_clash_even_with_their_server_get_a_hash() -> None:
+    """`a_b` + `run` and `a` + `b_run` want the same name; both give it up."""
+    names = exposed_names([("a_b", "run"), ("a", "b_run"), ("c", "run"), ("d", "b_run")])
+
+    assert ["c_run", "d_b_run"] == [names["c/run"], names["d/b_run"]]
+    assert re.fullmatch(r"a_b_run_[0-9a-f]{8}", names["a_b/run"])
+    assert re.fullmatch(r"a_b_run_[0-9a-f]{8}", names["a/b_run"])
+
+
+def test_names_of_broken_letters_still_get_names() -> None:
+    """Halves of surrogate pairs are distinct names, and the naming ends."""
+    names = exposed_names([("a", "\ud800"), ("a", "\ud801"), ("a", "?")])
+
+    assert 3 == len(set(names.values()))
+
+
+def test_a_digest_changes_with_anything_that_is_searched_or_called() -> None:
+    """What is remembered by it must never be stale."""
+    first = tool("a", "Does a.")
+    others = [
+        replace(first, description="Does b."),
+        replace(first, title="A"),
+        replace(first, input_schema={"type": "object", "required": ["x"]}),
+        replace(first, output_schema={}),
+        replace(first, hints=Hints(aliases=("b",))),
+        replace(first, hints=Hints(enabled=False)),
+    ]
+
+    digests = {definition_digest("srv", each) for each in (first, *others)}
+
+    assert 7 == len(digests)
+    assert definition_digest("srv", first) != definition_digest("other", first)
+
+
+def test_a_digest_does_not_change_with_the_order_of_keys() -> None:
+    """JSON objects have none."""
+    one = ToolDefinition(name="a", input_schema={"type": "object", "title": "t"})
+    two = ToolDefinition(name="a", input_schema={"title": "t", "type": "object"})
+
+    assert definition_digest("srv", one) == definition_digest("srv", two)

@@ -1,0 +1,25 @@
+"""The table of kinds."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+from gateway.catalog.kinds import KINDS, Field
+from gateway.types import Kind
+
+
+def test_every_kind_has_its_row() -> None:
+    """What varies by kind stands here alone."""
+    assert set(get_args(Kind)) == KINDS.keys()
+
+
+def test_rows_name_known_fields_with_positive_weights() -> None:
+    """A misspelt field would be searched by nobody."""
+    for row in KINDS.values():
+        assert set(get_args(Field)) >= {*row.embedded, *row.indexed}
+        assert all(weight > 0 for weight in row.indexed.values())
+
+
+def test_only_tools_can_be_called() -> None:
+    """A skill or a prompt is found, and read by other ways."""
+    assert ["tool"] == [kind for kind, row in KINDS.items() if row.callable]

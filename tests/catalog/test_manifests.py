@@ -1,0 +1,156 @@
+"""`mcp.json`, read strictly where it matters."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gateway.catalog.manifests import parse_manifest, read_manifest
+from gateway.errors import ConfigError
+from gateway.upstream.servers import HttpServer, StdioServer
+
+VARIABLE = "GATEWAY_TEST_TOKEN"
+
+
+@pytest.fixture
+def token() -> Iterator[str]:
+    os.environ[VARIABLE] = "s3cret"
+    yield os.environ[VARIABLE]
+    del os.environ[VARIABLE]
+
+
+def written(folder: Path, whole: object) -> Path:
+    path = folder / "mcp.json"
+    path.write_text(json.dumps(whole), "utf-8")
+    return path
+
+
+def one(entry: object) -> list[str]:
+    """Give the warnings of a file with one server."""
+    return [note.detail for note in parse_manifest({"mcpServers": {"it": entry}}).warnings]
+
+
+def test_both_kinds_of_servers_are_read(tmp_path: Path) -> None:
+    """A child process over stdio, an address over HTTP."""
+    entry = {"command": "run", "args": ["-v"], "env": {"A": "b"}, "cwd": "/w", "type": "stdio"}
+    path = written(
+        tmp_path,
+        {"mcpServers": {"a": entry, "b": {"url": "http://h/mcp", "headers": {"X": "y"}}}},
+    )
+
+    manifest = read_manifest(path)
+
+    assert {
+        "a": StdioServer(command="run", args=("-v",), env={"A": "b"}, cwd=Path("/w")),
+        "b": HttpServer(url="http://h/mcp", headers={"X": "y"}),
+    } == manifest.servers
+    assert () == manifest.warnings
+
+
+def test_the_key_of_vs_code_and_its_byte_order_mark_are_known(tmp_path: Path) -> None:
+    """One file serves several clients."""
+    path = tmp_path / "mcp.json"
+    path.write_bytes(b'\xef\xbb\xbf{"servers": {"a": {"command": "run"}}, "inputs": []}')
+
+    manifest = read_manifest(path)
+
+    assert ["a"] == list(manifest.servers)
+    assert () == manifest.warnings
+
+
+def test_a_disabled_server_is_left_out_in_silence() -> None:
+    """Somebody wanted it so."""
+    manifest = parse_manifest({"mcpServers": {"a": {"command": "run", "disabled": True}}})
+
+    assert ({}, ()) == (manifest.servers, manifest.warnings)
+
+
+def test_variables_come_from_the_environment_or_from_their_default(token: str) -> None:
+    """Secrets stay out of the file."""
+    manifest = parse_manifest(
+        {
+            "mcpServers": {
+                "a": {
+                    "command": "run",
+                    "args": ["${GATEWAY_TEST_TOKEN}", "${GATEWAY_TEST_NONE:-else}"],
+                    "env": {"T": "x-${env:GATEWAY_TEST_TOKEN}"},
+                }
+            }
+        }
+    )
+
+    assert (
+        StdioServer(command="run", args=(token, "else"), env={"T": f"x-{token}"})
+        == (manifest.servers["a"])
+    )
+
+
+@pytest.mark.parametrize(
+    ("entry", "named"),
+    [
+        ({"command": "run", "args": ["${GATEWAY_TEST_NONE}"]}, "GATEWAY_TEST_NONE"),
+        ({"args": []}, "needs a 'command'"),
+        ({"type": "sse", "url": "http://h/sse"}, "'sse' is not supported"),
+        ({"command": ""}, "'command' must be a text"),
+        ({"command": "run", "args": "-v"}, "'args' must be a list"),
+        ({"command": "run", "env": {"A": 1}}, "'env' must be an object of texts"),
+        ({"url": "nonsense"}, "url must look like"),
+        ("run", "must be an object"),
+    ],
+)
+def test_a_server_that_cannot_be_used_is_a_warning_that_names_the_mend(
+    entry: object, named: str
+) -> None:
+    """A fault of one server leaves the others."""
+    (told,) = one(entry)
+
+    assert named in told
+
+
+def test_the_other_servers_work_on() -> None:
+    """And a name that cannot be a server's is told."""
+    manifest = parse_manifest(
+        {"mcpServers": {"bad name": {"command": "x"}, "b": 7, "good": {"command": "run"}}}
+    )
+
+    assert ["good"] == list(manifest.servers)
+    assert 2 == len(manifest.warnings)
+
+
+def test_unknown_keys_warn() -> None:
+    """A misspelt key is worse than none: nobody sees that it does nothing."""
+    manifest = parse_manifest({"mcpServers": {"a": {"command": "r", "arsg": []}}, "mcpServer": {}})
+
+    assert ["unknown key 'mcpServer'", "unknown key 'arsg' is ignored"] == [
+        note.detail.partition(": ")[2] for note in manifest.warnings
+    ]
+
+
+@pytest.mark.parametrize(
+    ("content", "named"),
+    [
+        (b"{", "not JSON: line 1, column 2"),
+        (b"[]", "needs an object 'mcpServers'"),
+        (b'{"mcpServers": []}', "needs an object 'mcpServers'"),
+        (b"\xff\xfe", "cannot be read"),
+    ],
+)
+def test_a_file_that_holds_no_table_is_refused(tmp_path: Path, content: bytes, named: str) -> None:
+    """With its name and, where there is one, the place."""
+    path = tmp_path / "mcp.json"
+    path.write_bytes(content)
+
+    with pytest.raises(ConfigError, match=r"mcp\.json") as caught:
+        read_manifest(path)
+
+    assert named in str(caught.value)
+
+
+def test_a_missing_file_is_named_with_the_mend(tmp_path: Path) -> None:
+    """The first thing that a newcomer gets wrong."""
+    with pytest.raises(ConfigError, match="--config"):
+        read_manifest(tmp_path / "none.json")

@@ -1,0 +1,113 @@
+"""Vectors in a SQLite file that may be shared, broken or gone."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gateway.catalog.sqlite import SqliteVectorStore
+from gateway.errors import StoreError
+
+ROW = np.ones(4, np.float32)
+
+
+def test_vectors_are_there_after_closing(tmp_path: Path) -> None:
+    """A second start embeds nothing."""
+    store = SqliteVectorStore(tmp_path / "v.sqlite3")
+    store.put("m", {"a": ROW})
+    store.close()
+
+    assert ["a"] == list(store.get("m", ["a"]))
+    assert 1 == SqliteVectorStore(tmp_path / "v.sqlite3").count()
+
+
+def test_two_stores_share_a_file(tmp_path: Path) -> None:
+    """Two processes of one user do."""
+    first, second = (SqliteVectorStore(tmp_path / "v.sqlite3") for _ in range(2))
+    first.put("m", {"a": ROW})
+    second.put("m", {"b": ROW})
+
+    assert {"a", "b"} == first.get("m", ["a", "b"]).keys()
+    assert 2 == second.count()
+    first.close()
+    second.close()
+
+
+def test_a_cleared_store_is_empty(tmp_path: Path) -> None:
+    """For `gateway index --rebuild`."""
+    store = SqliteVectorStore(tmp_path / "v.sqlite3")
+    store.put("m", {"a": ROW})
+    store.clear()
+
+    assert 0 == store.count()
+    store.close()
+
+
+def test_a_row_of_the_wrong_size_counts_as_not_kept(tmp_path: Path) -> None:
+    """It is embedded again, and mended by that."""
+    path = tmp_path / "v.sqlite3"
+    store = SqliteVectorStore(path)
+    store.put("m", {"a": ROW, "b": ROW})
+    with sqlite3.connect(path) as other:
+        other.execute("UPDATE vectors SET row = x'00' WHERE key = 'a'")
+    other.close()
+
+    assert ["b"] == list(store.get("m", ["a", "b"]))
+    store.close()
+
+
+def _garbage(path: Path) -> None:
+    path.write_bytes(b"this is no database at all, whatever its name says" * 100)
+
+
+def _newer(path: Path) -> None:
+    with sqlite3.connect(path) as other:
+        other.execute("PRAGMA user_version = 99")
+    other.close()
+
+
+@pytest.mark.parametrize("spoil", [_garbage, _newer])
+def test_a_file_that_cannot_be_read_is_set_aside_and_begun_anew(
+    tmp_path: Path, spoil: Callable[[Path], None]
+) -> None:
+    """Vectors can be made again: a broken store is never fatal, and nothing is thrown away."""
+    path = tmp_path / "v.sqlite3"
+    spoil(path)
+    (tmp_path / "v.sqlite3.corrupt-1").write_text("an older one", "utf-8")
+    before = path.read_bytes()
+    store = SqliteVectorStore(path)
+
+    with pytest.raises(StoreError) as caught:
+        store.get("m", ["a"])
+    store.put("m", {"a": ROW})
+
+    assert caught.value.rebuilt
+    assert before == (tmp_path / "v.sqlite3.corrupt-2").read_bytes()
+    assert 1 == store.count()
+    store.close()
+
+
+def test_a_corrupt_file_that_cannot_be_moved_is_unavailable(tmp_path: Path) -> None:
+    """The folder may refuse; the search then goes on in memory."""
+    path = tmp_path / ("v" * 246)
+    _garbage(path)
+
+    with pytest.raises(StoreError) as caught:
+        SqliteVectorStore(path).get("m", ["a"])
+
+    assert not caught.value.rebuilt
+
+
+def test_a_place_where_no_file_can_be_is_unavailable(tmp_path: Path) -> None:
+    """Here a folder stands where the file should be, and a file where the folder should be."""
+    (tmp_path / "file").write_text("", "utf-8")
+
+    for path in (tmp_path, tmp_path / "file" / "v.sqlite3"):
+        with pytest.raises(StoreError) as caught:
+            SqliteVectorStore(path).put("m", {"a": ROW})
+
+        assert not caught.value.rebuilt

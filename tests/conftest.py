@@ -1,0 +1,90 @@
+"""What all tests share: a cache folder of their own, and gateways that are closed at the end."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+
+import pytest
+
+from gateway.embed.cached import MemoryVectorStore
+from gateway.gateway import Gateway
+from gateway.testing import HashingEmbedder
+from gateway.types import ToolDefinition
+from tests.fakes import Shelf, definitions, tool
+
+OpenGateway = Callable[..., Gateway]
+CatalogOf = Callable[[int], tuple[ToolDefinition, ...]]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def cache_dir(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """No test reads or writes the cache folder of whoever runs it."""
+    before = os.environ.get("GATEWAY_CACHE_DIR")
+    os.environ["GATEWAY_CACHE_DIR"] = str(tmp_path_factory.mktemp("gateway-cache"))
+    yield
+    if before is None:
+        del os.environ["GATEWAY_CACHE_DIR"]
+    else:
+        os.environ["GATEWAY_CACHE_DIR"] = before
+
+
+@pytest.fixture
+def open_gateway() -> Iterator[OpenGateway]:
+    """Make gateways: `open_gateway(definitions, **options)`; vectors live in memory."""
+    made: list[Gateway] = []
+
+    def build(tools: Iterable[ToolDefinition] = (), **options: object) -> Gateway:
+        options.setdefault("vector_store", MemoryVectorStore())
+        gateway = Gateway(**options)  # type: ignore[arg-type]  # passed on as they came
+        made.append(gateway)
+        given = tuple(tools)
+        if given:
+            # What the wire does not carry the host knows itself.
+            hints = {each.name: each.hints for each in given}
+            gateway.add_server("shelf", server=Shelf(given).server, hints=hints)
+        return gateway
+
+    yield build
+    for gateway in made:
+        gateway.close()
+
+
+@pytest.fixture
+def catalog() -> tuple[ToolDefinition, ...]:
+    """A catalog of a dozen tools that one can hold in mind."""
+    return (
+        tool("send_email", "Send an e-mail to somebody."),
+        tool("read_email", "Read the newest e-mail of the inbox."),
+        tool("list_invoices", "List the open invoices of a customer."),
+        tool("get_invoice", "Get one invoice with its lines."),
+        tool("pay_invoice", "Pay an invoice from the company account."),
+        tool("get_weather", "Tell the weather forecast of a city."),
+        tool("get_location", "Tell where the user is now."),
+        tool("book_flight", "Book a flight between two airports."),
+        tool("search_flights", "Search flights between two airports."),
+        tool("play_music", "Play a song on the speakers."),
+        tool("translate_text", "Translate a text into another language."),
+        tool("resize_photo", "Change the size of a photo."),
+    )
+
+
+@pytest.fixture(scope="session")
+def catalog_of() -> CatalogOf:
+    """Give catalogs of any size up to 3,000 distinct tools."""
+    return definitions
+
+
+@pytest.fixture(scope="session")
+def big_shelf() -> Shelf:
+    """Three thousand tools, listed once for all tests that only read them."""
+    return Shelf(definitions(3000))
+
+
+@pytest.fixture(scope="session")
+def big(big_shelf: Shelf) -> Iterator[Gateway]:
+    """A gateway over three thousand tools, for tests that change nothing."""
+    gateway = Gateway(strategy="auto", embedder=HashingEmbedder(), vector_store=MemoryVectorStore())
+    gateway.add_server("shelf", server=big_shelf.server)
+    yield gateway
+    gateway.close()

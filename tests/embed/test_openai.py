@@ -1,0 +1,122 @@
+"""Embeddings over the OpenAI wire format, against a real server on this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from openai import APIStatusError, AsyncOpenAI, OpenAI
+
+from gateway.embed.openai import OpenAIEmbedder
+from gateway.embed.protocol import EmbeddingLimits
+from gateway.errors import EmbeddingError
+from gateway.testing import Faults, ScriptedModel, script
+
+
+@pytest.fixture
+def model() -> Iterator[ScriptedModel]:
+    with ScriptedModel(script()) as model:
+        yield model
+
+
+@pytest.fixture
+def client(model: ScriptedModel) -> Iterator[OpenAI]:
+    with OpenAI(base_url=model.base_url, api_key="test") as client:
+        yield client
+
+
+async def test_prefixes_stand_before_queries_and_documents(
+    model: ScriptedModel, client: OpenAI
+) -> None:
+    """Some models were trained so."""
+    embedder = OpenAIEmbedder(client, model="m", query_prefix="q: ", document_prefix="d: ")
+
+    await embedder.embed(["a"], role="query")
+    await embedder.embed(["a"], role="document")
+
+    assert [("q: a",), ("d: a",)] == model.embedding_requests
+
+
+async def test_every_setting_that_changes_a_vector_is_part_of_the_model_id(client: OpenAI) -> None:
+    """Stored vectors of another setting must not be used."""
+    plain = OpenAIEmbedder(client, model="m")
+    others = [
+        OpenAIEmbedder(client, model="n"),
+        OpenAIEmbedder(client, model="m", dimensions=8),
+        OpenAIEmbedder(client, model="m", query_prefix="q"),
+        OpenAIEmbedder(client, model="m", document_prefix="d"),
+    ]
+
+    assert 5 == len({each.info.model_id for each in (plain, *others)})
+    assert (
+        3
+        == OpenAIEmbedder(
+            client, model="m", limits=EmbeddingLimits(max_texts=3)
+        ).info.limits.max_texts
+    )
+
+
+async def test_shorter_vectors_are_asked_of_the_service(model: ScriptedModel) -> None:
+    """By both kinds of client."""
+    async with AsyncOpenAI(base_url=model.base_url, api_key="test") as client:
+        answer = await OpenAIEmbedder(client, model="m", dimensions=16).embed(["a"], role="query")
+
+    assert (1, 16) == answer.vectors.shape
+
+
+async def test_the_clients_own_retries_are_the_only_ones(
+    model: ScriptedModel, client: OpenAI
+) -> None:
+    """Two retry laws on top of each other multiply."""
+    model.fail(Faults(status=503, times=1), "embeddings")
+
+    await OpenAIEmbedder(client, model="m").embed(["a"], role="query")
+
+    assert 2 == len(model.embedding_requests)
+
+
+async def test_a_refusal_is_the_clients_error(model: ScriptedModel, client: OpenAI) -> None:
+    """The caller falls back; it needs no second vocabulary of errors."""
+    model.fail(Faults(status=401), "embeddings")
+
+    with pytest.raises(APIStatusError):
+        await OpenAIEmbedder(client, model="m").embed(["a"], role="query")
+
+
+async def test_a_short_answer_is_an_error(model: ScriptedModel, client: OpenAI) -> None:
+    """Rule 5: rows that cannot be told apart are unusable."""
+    model.fail(Faults(kind="short_batch"), "embeddings")
+
+    with pytest.raises(EmbeddingError, match="1 of 2"):
+        await OpenAIEmbedder(client, model="m").embed(["a", "b"], role="query")
+
+
+class OddClient(OpenAI):
+    """A client whose service answers *rows* without usage, as some servers do."""
+
+    rows: tuple[tuple[int, list[float]], ...] = ()
+
+    @property
+    def embeddings(self) -> Any:  # a stand-in
+        data = [SimpleNamespace(index=index, embedding=row) for index, row in self.rows]
+        return SimpleNamespace(create=lambda **_given: SimpleNamespace(data=data))
+
+
+async def test_rows_are_put_in_the_order_of_their_index_and_usage_may_be_missing() -> None:
+    """Order is told by the index; what a server does not count is unknown, not zero."""
+    with OddClient(base_url="http://127.0.0.1:1/v1", api_key="test") as client:
+        client.rows = ((1, [0.0, 1.0]), (0, [1.0, 0.0]))
+        answer = await OpenAIEmbedder(client, model="m").embed(["a", "b"], role="query")
+
+    assert [[1, 0], [0, 1]] == answer.vectors.tolist()
+    assert answer.tokens is None
+
+
+async def test_rows_of_different_lengths_are_an_error() -> None:
+    """They cannot stand in one matrix."""
+    with OddClient(base_url="http://127.0.0.1:1/v1", api_key="test") as client:
+        client.rows = ((0, [0.0, 1.0]), (1, [1.0]))
+        with pytest.raises(EmbeddingError, match="different lengths"):
+            await OpenAIEmbedder(client, model="m").embed(["a", "b"], role="query")

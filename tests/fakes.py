@@ -1,0 +1,249 @@
+"""The small fakes that the tests share. Those that hosts need too are in `gateway.testing`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import product
+
+from mcp import MCPError, types
+from mcp.server import Server
+
+from gateway.embed.cached import MemoryVectorStore
+from gateway.embed.protocol import Embedded
+from gateway.errors import ClosedError, StoreError
+from gateway.search.keyed import Rewrite
+from gateway.search.pipeline import Embed
+from gateway.testing import HashingEmbedder
+from gateway.types import (
+    Content,
+    Entity,
+    Hints,
+    InvokeResult,
+    JsonObject,
+    SearchResult,
+    ToolDefinition,
+)
+from gateway.upstream.source import Listing
+from gateway.vectors import Vector
+
+VERBS = (
+    "list", "find", "get", "create", "update", "delete", "export", "import", "approve", "cancel",
+    "archive", "share", "schedule", "validate", "summarize",
+)  # fmt: skip
+NOUNS = (
+    "invoice", "contract", "shipment", "employee", "vacancy", "ticket", "meeting", "budget",
+    "campaign", "warehouse", "supplier", "payment", "subscription", "document", "photo", "playlist",
+    "recipe", "flight", "hotel", "patient",
+)  # fmt: skip
+SCOPES = (
+    "", "draft", "yearly", "regional", "urgent", "foreign", "internal", "recurring", "shared",
+    "historic",
+)  # fmt: skip
+
+
+def definitions(count: int) -> tuple[ToolDefinition, ...]:
+    """Give *count* distinct tools with names, texts and parameters as real servers have them."""
+    combined = ((verb, noun, scope) for scope, noun, verb in product(SCOPES, NOUNS, VERBS))
+    made = tuple(_definition(*words) for words, _ in zip(combined, range(count), strict=False))
+    assert count == len(made), f"only {len(made)} distinct tools can be made"
+    return made
+
+
+def _definition(verb: str, noun: str, scope: str) -> ToolDefinition:
+    thing = f"{scope} {noun}".strip()
+    return ToolDefinition(
+        name="_".join(word for word in (verb, scope, noun) if word),
+        description=f"{verb.capitalize()} one {thing} of the account.",
+        input_schema={
+            "type": "object",
+            "properties": {f"{noun}_id": {"type": "string", "description": f"Which {thing}."}},
+            "required": [f"{noun}_id"],
+        },
+    )
+
+
+def tool(name: str, description: str = "", *, hints: Hints | None = None) -> ToolDefinition:
+    """Give a tool without parameters."""
+    return ToolDefinition(
+        name=name,
+        description=description,
+        input_schema={"type": "object"},
+        hints=hints or Hints(),
+    )
+
+
+def entity(definition: ToolDefinition, *, server: str = "srv", trusted: bool = False) -> Entity:
+    """Give the entity of *definition* under its own name."""
+    return Entity(
+        id=f"{server}/{definition.name}",
+        exposed_name=definition.name,
+        server=server,
+        definition=definition,
+        trusted=trusted,
+        digest=repr(definition),
+    )
+
+
+class Shelf:
+    """A real MCP server object in this process, whose tools can change and fail.
+
+    Every tool answers ``called {name}``; ``fail`` answers with an error, ``wait`` never.
+    """
+
+    def __init__(self, tools: Iterable[ToolDefinition] = ()) -> None:
+        self.tools = list(tools)
+        self.broken = False
+        self.listings = 0
+        self.calls: list[tuple[str, JsonObject]] = []
+        self.waiting = asyncio.Event()
+        self.cancelled = asyncio.Event()
+        self.server: Server[object] = Server(
+            "shelf", on_list_tools=self._list, on_call_tool=self._call
+        )
+
+    async def _list(self, _context: object, _params: object) -> types.ListToolsResult:
+        self.listings += 1
+        if self.broken:
+            raise MCPError(code=types.INTERNAL_ERROR, message="the shelf is broken")
+        return types.ListToolsResult(tools=[_wire(each) for each in self.tools])
+
+    async def _call(
+        self, _context: object, params: types.CallToolRequestParams
+    ) -> types.CallToolResult:
+        self.calls.append((params.name, params.arguments or {}))
+        if params.name == "wait":
+            await self._wait()
+        block = types.TextContent(type="text", text=f"called {params.name}")
+        return types.CallToolResult(content=[block], is_error=params.name == "fail")
+
+    async def _wait(self) -> None:
+        self.waiting.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.cancelled.set()
+
+
+def _wire(definition: ToolDefinition) -> types.Tool:
+    return types.Tool(
+        name=definition.name,
+        title=definition.title or None,
+        description=definition.description or None,
+        input_schema=dict(definition.input_schema),
+    )
+
+
+class ListSource:
+    """A `Source` over a list of definitions. Every tool answers ``called {name}``."""
+
+    def __init__(
+        self, server: str, tools: Iterable[ToolDefinition] = (), *, trusted: bool = False
+    ) -> None:
+        self.tools = list(tools)
+        self.fail_with: Exception | None = None
+        self.listings = 0
+        self._server = server
+        self._trusted = trusted
+        self._closed = False
+
+    @property
+    def server(self) -> str:
+        return self._server
+
+    @property
+    def trusted(self) -> bool:
+        return self._trusted
+
+    async def list_tools(self) -> Listing:
+        self._check_open()
+        self.listings += 1
+        if self.fail_with is not None:
+            raise self.fail_with
+        return Listing(tools=tuple(self.tools))
+
+    async def call(self, tool: str, arguments: JsonObject, *, tool_id: str) -> InvokeResult:
+        del arguments
+        self._check_open()
+        known = any(each.name == tool for each in self.tools)
+        text = f"called {tool}" if known else f"unknown tool {tool!r}"
+        block = Content(type="text", text=text, data={"type": "text", "text": text})
+        return InvokeResult(tool_id=tool_id, content=(block,), is_error=not known)
+
+    async def close(self) -> None:
+        self._closed = True
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ClosedError(f"source {self._server!r} is closed")
+
+
+class TableNormalizer:
+    """A `Normalizer` that looks rewrites up; what it does not know stays as it is."""
+
+    model_id = "table"
+    provider = "testing"
+
+    def __init__(self, rewrites: Mapping[str, str] | None = None) -> None:
+        self.rewrites = dict(rewrites or {})
+        self.fail_with: Exception | None = None
+        self.asked: list[str] = []
+
+    async def rewrite(self, query: str) -> Rewrite:
+        self.asked.append(query)
+        if self.fail_with is not None:
+            raise self.fail_with
+        return Rewrite(text=self.rewrites.get(query, ""), input_tokens=3, output_tokens=2)
+
+
+class CountedStore(MemoryVectorStore):
+    """Knows how many vectors it keeps; an empty one is false."""
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+
+class BrokenStore:
+    """A `VectorStore` that cannot do anything."""
+
+    def get(self, model_id: str, keys: Sequence[str]) -> Mapping[str, Vector]:
+        raise StoreError("the disk is gone")
+
+    def put(self, model_id: str, vectors: Mapping[str, Vector]) -> None:
+        raise StoreError("the disk is full")
+
+    def close(self) -> None:
+        """Nothing to let go of."""
+
+
+async def until(true: Callable[[], Awaitable[bool]]) -> None:
+    """Wait for what goes on in the background, letting it go on."""
+    async with asyncio.timeout(30):
+        while not await true():  # noqa: ASYNC110  (no event comes from the background)
+            await asyncio.sleep(0)
+
+
+def plain_embed(embedder: HashingEmbedder) -> Embed:
+    """Embed queries without caches, telemetry or another loop."""
+
+    async def embed(texts: Sequence[str], *, dimensions: int | None) -> Embedded:
+        del dimensions
+        return Embedded(vectors=embedder.vectors(texts), tokens=0)
+
+    return embed
+
+
+def names(result: SearchResult) -> list[str]:
+    """Give the own names of the matches, best first."""
+    return [match.name for match in result.matches]
+
+
+def codes(result: SearchResult) -> list[str]:
+    """Give the codes of the diagnostics, in order."""
+    return [note.code for note in result.diagnostics]
+
+
+def every_id(result: SearchResult) -> Iterator[str]:
+    """Give the ids in all lists of *result*."""
+    for found in (result.matches, result.prerequisites, result.related, result.next_steps):
+        yield from (match.id for match in found)

@@ -1,0 +1,64 @@
+"""What the tests of the search share: searches over a snapshot without a gateway around them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from gateway.config import SearchOptions
+from gateway.embed.cached import text_key
+from gateway.search.index import Snapshot, compile_snapshot, embedding_texts
+from gateway.search.pipeline import Search
+from gateway.search.request import prepare
+from gateway.testing import HashingEmbedder
+from gateway.types import Entity, Filters, SearchResult
+from graphs import Document
+from tests.fakes import plain_embed
+
+
+def snapshot_of(
+    entities: Sequence[Entity],
+    embedder: HashingEmbedder | None = None,
+    *,
+    documents: Sequence[Document] = (),
+) -> Snapshot:
+    """Compile a snapshot, with vectors if there is an embedder."""
+    texts = embedding_texts(entities)
+    rows = {}
+    if embedder is not None:
+        vectors = embedder.vectors(list(texts.values()))
+        rows = {text_key(text): row for text, row in zip(texts.values(), vectors, strict=True)}
+    return compile_snapshot(
+        entities, version=1, rows=rows, texts=texts, documents=documents, diagnostics=()
+    )
+
+
+def auto(embedder: HashingEmbedder, *, graph: bool = True, **options: float) -> Search:
+    """Make an auto search."""
+    return Search(
+        options=SearchOptions(**options),  # type: ignore[arg-type]  # floats for counts
+        strategy="auto",
+        embed=plain_embed(embedder),
+        graph=graph,
+    )
+
+
+def run(
+    search: Search,
+    snapshot: Snapshot,
+    query: str | None,
+    *,
+    limit: int = 5,
+    filters: Filters | None = None,
+) -> SearchResult:
+    """Search once."""
+    request, notes = prepare(
+        query,
+        queries=(),
+        context=None,
+        context_summary="",
+        limit=limit,
+        filters=filters or Filters(),
+        options=search.options,
+    )
+    return asyncio.run(search(snapshot, request, notes))

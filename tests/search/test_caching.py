@@ -1,0 +1,185 @@
+"""What is remembered, for how long, and what never is."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from gateway.config import CacheOptions, Options
+from gateway.search.remembered import Caches
+from gateway.sync import SyncGateway
+from gateway.testing import HashingEmbedder, ManualClock
+from gateway.types import Filters, SearchResult, ToolDefinition
+from tests.conftest import OpenGateway
+from tests.fakes import TableNormalizer, names
+
+QUERY = "send an e-mail"
+
+
+async def test_two_hundred_equal_searches_make_one_embedding_call(
+    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
+) -> None:
+    """On one loop, all at the same time, before anything was built."""
+    embedder = HashingEmbedder()
+    gateway = open_gateway(catalog, strategy="auto", embedder=embedder)
+
+    found = await asyncio.gather(*(gateway.search(QUERY) for _ in range(200)))
+
+    assert 1 == sum(batch == (QUERY,) for batch in embedder.batches)
+    assert 2 == embedder.calls
+    assert 1 == gateway.index_builds
+    assert 1 == len({tuple(names(each)) for each in found})
+
+
+def test_two_hundred_equal_searches_from_threads_make_one_embedding_call(
+    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
+) -> None:
+    """On twenty threads at the same time."""
+    embedder = HashingEmbedder()
+    gateway = SyncGateway(open_gateway(catalog, strategy="auto", embedder=embedder))
+    start = threading.Barrier(20)
+
+    def ask(number: int) -> SearchResult:
+        if number < 20:
+            start.wait(10)
+        return gateway.search(QUERY)
+
+    with ThreadPoolExecutor(20) as threads:
+        found = list(threads.map(ask, range(200)))
+
+    assert 1 == sum(batch == (QUERY,) for batch in embedder.batches)
+    assert 1 == len({tuple(names(each)) for each in found})
+
+
+async def test_a_remembered_result_is_the_same_and_says_so(
+    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
+) -> None:
+    """Same input and state, same output."""
+    gateway = open_gateway(catalog, strategy="auto", embedder=HashingEmbedder())
+
+    fresh = await gateway.search(QUERY)
+    kept = await gateway.search(f"  {QUERY}\u200b ")
+
+    assert fresh == kept
+    assert (False, True) == (fresh.cached, kept.cached)
+
+
+async def test_another_question_is_another_key(
+    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
+) -> None:
+    """Limit, filters, context and notes all change a result."""
+    gateway = open_gateway(catalog)
+    await gateway.search(QUERY, limit=50)
+
+    others = [
+        await gateway.search(QUERY, limit=2),
+        await gateway.search(QUERY, limit=51),
+        await gateway.search(QUERY, limit=50, filters=Filters(servers=frozenset({"x"}))),
+        await gateway.search(QUERY, limit=50, context={"a": 1}),
+        await gateway.search(queries=[QUERY, "b"], limit=50),
+    ]
+
+    assert not any(each.cached for each in others)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "embedded", "rewritten"),
+    [(299, 1, 1), (301, 1, 1), (901, 2, 1), (1801, 2, 2)],
+)
+async def test_each_memory_has_its_own_absolute_lifetime(
+    open_gateway: OpenGateway,
+    catalog: tuple[ToolDefinition, ...],
+    seconds: int,
+    embedded: int,
+    rewritten: int,
+) -> None:
+    """Results five minutes, query embeddings fifteen, rewrites thirty."""
+    clock, embedder = ManualClock(), HashingEmbedder()
+    normalizer = TableNormalizer({QUERY: "send email"})
+    gateway = open_gateway(
+        catalog, strategy="auto", embedder=embedder, normalizer=normalizer, clock=clock
+    )
+    await gateway.search(QUERY)
+    clock.tick(seconds)
+
+    again = await gateway.search(QUERY)
+
+    assert (seconds < 300) == again.cached
+    assert embedded == sum(QUERY in batch for batch in embedder.batches)
+    assert rewritten == len(normalizer.asked)
+
+
+async def test_a_change_of_the_catalog_forgets_results_but_not_embeddings(
+    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
+) -> None:
+    """What was found may be wrong now; what a text means is not."""
+    embedder = HashingEmbedder()
+    gateway = open_gateway(catalog, strategy="auto", embedder=embedder)
+    await gateway.search(QUERY)
+
+    def send_an_email() -> str:
+        """Send an e-mail."""
+        return ""
+
+    gateway.add_tool(send_an_email)
+    found = await gateway.search(QUERY)
+
+    assert not found.cached
+    assert "send_an_email" in names(found)
+    assert 1 == sum(batch == (QUERY,) for batch in embedder.batches)
+    assert 0 == found.counts.embedded_texts
+
+
+async def test_gateways_that_share_caches_never_share_results(
+    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
+) -> None:
+    """Equal generations of other catalogs; only what does not depend on them is shared."""
+    caches, embedder = Caches.of(CacheOptions()), HashingEmbedder()
+    normalizer = TableNormalizer({QUERY: "send email"})
+    options = {
+        "strategy": "auto", "embedder": embedder, "caches": caches, "normalizer": normalizer,
+    }  # fmt: skip
+    first = open_gateway(catalog[:1], **options)
+    second = open_gateway(catalog[5:], **options)
+    found = await first.search(QUERY)
+
+    other = await second.search(QUERY)
+
+    assert ["send_email"] == names(found)
+    assert not other.cached
+    assert "send_email" not in names(other)
+    assert (1, 1) == (len(normalizer.asked), sum(QUERY in batch for batch in embedder.batches))
+
+
+async def test_caches_of_no_size_remember_nothing(
+    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
+) -> None:
+    """A host may turn them off."""
+    embedder = HashingEmbedder()
+    off = CacheOptions(normalized_items=0, embedding_items=0, result_items=0)
+    gateway = open_gateway(catalog, strategy="auto", embedder=embedder, options=Options(cache=off))
+    await gateway.search(QUERY)
+
+    again = await gateway.search(QUERY)
+
+    assert not again.cached
+    assert 2 == sum(batch == (QUERY,) for batch in embedder.batches)
+
+
+async def test_a_degraded_result_is_not_remembered(
+    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
+) -> None:
+    """The next request tries again."""
+    embedder = HashingEmbedder()
+    gateway = open_gateway(catalog, strategy="auto", embedder=embedder)
+    await gateway.report()
+    embedder.fail_with = OSError()
+
+    first, second = await gateway.search(QUERY), await gateway.search(QUERY)
+
+    assert (True, True) == (first.degraded, second.degraded)
+    assert (False, False) == (first.cached, second.cached)
+    assert 0 == len(gateway.caches.results)

@@ -1,0 +1,152 @@
+"""Eligibility first: who is filtered out is in no list, and a page is full if it can be."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from gateway.config import SearchOptions
+from gateway.search.eligible import Eligibility
+from gateway.search.pipeline import Search
+from gateway.testing import HashingEmbedder
+from gateway.types import Entity, Filters, Hints, Strategy, ToolDefinition
+from graphs import Document, Link
+from tests.conftest import CatalogOf, OpenGateway
+from tests.fakes import Shelf, definitions, entity, every_id, names, plain_embed, tool
+from tests.search.conftest import run, snapshot_of
+
+TAGS = ("Finance", "people", "daily")
+SCOPES = ("read", "write")
+EMBEDDER = HashingEmbedder()
+
+
+def _traits(position: int, plain: Entity) -> Entity:
+    """Spread tags, servers, scopes and statuses evenly, in periods without a common factor."""
+    hints = Hints(
+        tags=tuple(tag for number, tag in enumerate(TAGS) if position % (number + 2) == 0),
+        enabled=position % 7 != 3,
+    )
+    return replace(
+        plain,
+        server=f"s{position % 5}",
+        definition=replace(plain.definition, hints=hints),
+        scopes=frozenset(SCOPES[: position % 3]),
+        status=("active", "active", "draft", "deprecated")[position % 4],
+        kind=("tool", "tool", "tool", "tool", "skill")[position % 5],
+    )
+
+
+ENTITIES = [_traits(position, entity(each)) for position, each in enumerate(definitions(120))]
+HUB = Document(
+    id="host:hub",
+    title=ENTITIES[0].name,
+    requires=tuple(Link(target=each.name) for each in ENTITIES[1:40]),
+    related=tuple(Link(target=each.name) for each in ENTITIES[40:80]),
+    next_steps=tuple(Link(target=each.name) for each in ENTITIES[80:]),
+)
+SNAPSHOT = snapshot_of(ENTITIES, EMBEDDER, documents=[HUB])
+
+filters = st.builds(
+    Filters,
+    kinds=st.frozensets(st.sampled_from(["tool", "skill", "agent"]), min_size=1),
+    statuses=st.frozensets(st.sampled_from(["active", "draft", "deprecated"]), min_size=1),
+    tags=st.frozensets(st.sampled_from(["finance", "PEOPLE", "daily", "none"]), max_size=2),
+    servers=st.frozensets(st.sampled_from(["s0", "s1", "s4", "nowhere"]), max_size=3),
+    scopes=st.frozensets(st.sampled_from(SCOPES)),
+    include_disabled=st.booleans(),
+)
+queries = st.sampled_from(
+    [ENTITIES[0].name, "list invoices", "approve the urgent contract", "zzz", None]
+)
+strategies: st.SearchStrategy[Strategy] = st.sampled_from(["graph", "embeddings", "auto"])
+
+
+def passes(each: Entity, wanted: Filters) -> bool:
+    """Say it a second time, as the documentation does."""
+    tags = {tag.casefold() for tag in each.hints.tags}
+    return (
+        each.kind in wanted.kinds
+        and each.status in wanted.statuses
+        and {tag.casefold() for tag in wanted.tags} <= tags
+        and (not wanted.servers or each.server in wanted.servers)
+        and each.scopes <= wanted.scopes
+        and (wanted.include_disabled or each.hints.enabled)
+    )
+
+
+def search_by(strategy: Strategy, *, broken: bool) -> Search:
+    embed = None if broken else plain_embed(EMBEDDER)
+    return Search(options=SearchOptions(window_margin=0), strategy=strategy, embed=embed)
+
+
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@given(filters, queries, strategies, st.booleans(), st.integers(1, 12))
+def test_no_list_ever_holds_what_was_filtered_out(
+    wanted: Filters, query: str | None, strategy: Strategy, broken: bool, limit: int
+) -> None:
+    """By any strategy, browsing and falling back included, for every list of the result."""
+    eligible = {each.id for each in ENTITIES if passes(each, wanted)}
+
+    found = run(search_by(strategy, broken=broken), SNAPSHOT, query, limit=limit, filters=wanted)
+
+    assert set() == set(every_id(found)) - eligible
+    assert len(eligible) == found.counts.eligible
+    if found.mode in {"browse", "vector", "hybrid"}:
+        assert min(limit, len(eligible)) == len(found.matches)
+
+
+@given(filters)
+def test_the_mask_is_the_rule_as_bitmaps(wanted: Filters) -> None:
+    """One mask that every retriever uses."""
+    expected = [passes(each, wanted) for each in ENTITIES]
+
+    assert expected == Eligibility.of(ENTITIES).mask(wanted).tolist()
+
+
+def test_an_empty_catalog_has_an_empty_mask() -> None:
+    """No special case."""
+    assert np.array_equal(np.zeros(0, bool), Eligibility.of([]).mask(Filters()))
+
+
+async def test_filters_hold_through_the_public_api(open_gateway: OpenGateway) -> None:
+    """By server, by tag without case, and what is disabled is not even listed."""
+    gateway = open_gateway(strategy="auto", embedder=HashingEmbedder())
+    tools = [tool(f"report_{name}", "Write a report.") for name in "abc"]
+    hints = {"report_a": Hints(tags=("Daily",)), "report_b": Hints(enabled=False)}
+    gateway.add_server("one", server=Shelf(tools).server, hints=hints)
+    gateway.add_server("two", server=Shelf([tool("report_d", "Write a report.")]).server)
+
+    plain = await gateway.search("report")
+    tagged = await gateway.search("report", filters=Filters(tags=frozenset({"dAILY"})))
+    served = await gateway.search("report", filters=Filters(servers=frozenset({"two"})))
+    listed = await gateway.list_tools(Filters(include_disabled=True))
+
+    assert {"report_a", "report_c", "report_d"} == set(names(plain))
+    assert (["report_a"], ["report_d"]) == (names(tagged), names(served))
+    assert ["report_a", "report_b", "report_c", "report_d"] == [e.name for e in listed]
+    assert 3 == len(await gateway.list_tools())
+
+
+@pytest.mark.parametrize("strategy", ["embeddings", "auto"])
+async def test_a_page_is_full_when_enough_are_eligible(
+    open_gateway: OpenGateway, catalog_of: CatalogOf, strategy: str
+) -> None:
+    """Filters never run after truncation: the few eligible ones of many are all found."""
+    gateway = open_gateway(catalog_of(1000), strategy=strategy, embedder=HashingEmbedder())
+    gateway.add_server(
+        "few",
+        server=Shelf(
+            ToolDefinition(name=f"zebra_{n}", input_schema={"type": "object"}) for n in range(10)
+        ).server,
+    )
+
+    found = await gateway.search(
+        "list one invoice of the account", limit=10, filters=Filters(servers=frozenset({"few"}))
+    )
+
+    assert 10 == len(found.matches)
+    assert {"few"} == {match.server for match in found.matches}

@@ -1,0 +1,134 @@
+"""From a name and arguments to a tool's answer."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from gateway.errors import InvalidArgumentsError, InvalidRequestError, UnknownToolError
+from gateway.gateway import Gateway
+from gateway.types import Hints, ToolDefinition
+from tests.conftest import OpenGateway
+from tests.fakes import Shelf, tool
+
+
+@pytest.fixture
+def shelf() -> Shelf:
+    return Shelf(
+        [
+            ToolDefinition(
+                name="pay.invoice",
+                description="Pay an invoice.",
+                input_schema={
+                    "type": "object",
+                    "properties": {"id": {"type": "integer"}},
+                    "required": ["id"],
+                },
+            ),
+            tool("fail"),
+            tool("wait"),
+            tool("status"),
+        ]
+    )
+
+
+@pytest.fixture
+def gateway(open_gateway: OpenGateway, shelf: Shelf) -> Gateway:
+    gateway = open_gateway()
+    gateway.add_server("shelf", server=shelf.server)
+    gateway.add_server("other", server=Shelf([tool("status"), tool("hidden")]).server, hints={
+        "hidden": Hints(enabled=False)
+    })  # fmt: skip
+    return gateway
+
+
+@pytest.mark.parametrize("name", ["shelf/pay.invoice", "pay_invoice", "pay.invoice"])
+async def test_a_tool_is_called_by_id_exposed_name_or_own_name(
+    gateway: Gateway, shelf: Shelf, name: str
+) -> None:
+    """The source always hears its own name."""
+    answer = await gateway.invoke(name, {"id": 7})
+
+    assert ("shelf/pay.invoice", "called pay.invoice", False) == (
+        answer.tool_id,
+        answer.text,
+        answer.is_error,
+    )
+    assert [("pay.invoice", {"id": 7})] == shelf.calls
+
+
+async def test_an_own_name_of_several_tools_is_refused_with_the_choices(gateway: Gateway) -> None:
+    """Calling one of them by luck could do harm."""
+    with pytest.raises(InvalidRequestError, match="other_status, shelf_status"):
+        await gateway.invoke("status")
+
+    assert "called status" == (await gateway.invoke("shelf_status")).text
+
+
+@pytest.mark.parametrize("name", ["pay_invoise", "PayInvoice"])
+async def test_an_unknown_name_is_told_with_near_ones(gateway: Gateway, name: str) -> None:
+    """A model mends its call by them in one turn. Case is no licence to guess."""
+    with pytest.raises(UnknownToolError) as caught:
+        await gateway.invoke(name, {"id": 7})
+
+    assert "pay_invoice" == caught.value.near[0]
+    assert name == caught.value.name
+
+
+@pytest.mark.parametrize("name", ["", "  "])
+async def test_an_empty_name_is_a_bad_request(gateway: Gateway, name: str) -> None:
+    """Not an unknown tool: nothing was named."""
+    with pytest.raises(InvalidRequestError, match="name is empty"):
+        await gateway.invoke(name)
+
+
+async def test_a_disabled_tool_can_be_neither_found_nor_called(gateway: Gateway) -> None:
+    """Nor is it suggested."""
+    with pytest.raises(UnknownToolError) as caught:
+        await gateway.invoke("hidden")
+
+    assert "hidden" not in caught.value.near
+
+
+async def test_bad_arguments_are_refused_with_the_schema_before_anything_is_sent(
+    gateway: Gateway, shelf: Shelf
+) -> None:
+    """A model mends its arguments by the faults and the schema."""
+    with pytest.raises(InvalidArgumentsError) as caught:
+        await gateway.invoke("pay_invoice", {"id": "seven"})
+
+    assert ("id: 'seven' is not of type 'integer'",) == caught.value.faults
+    assert ["id"] == caught.value.schema["required"]
+    assert [] == shelf.calls
+
+
+async def test_what_a_tool_says_of_its_failure_stays_an_error(gateway: Gateway) -> None:
+    """It never looks like a success, and never like our own fault."""
+    answer = await gateway.invoke("fail")
+
+    assert (True, "called fail") == (answer.is_error, answer.text)
+
+
+async def test_cancelling_the_caller_cancels_the_call(gateway: Gateway, shelf: Shelf) -> None:
+    """A user who stops waiting must not leave work behind."""
+    calling = asyncio.ensure_future(gateway.invoke("wait"))
+    await gateway.bridge.run(shelf.waiting.wait)
+
+    calling.cancel()
+    await asyncio.wait([calling])
+    async with asyncio.timeout(20):
+        await gateway.bridge.run(shelf.cancelled.wait)
+
+    assert calling.cancelled()
+    assert 1 == len(shelf.calls)
+    assert "called status" == (await gateway.invoke("shelf/status")).text
+
+
+async def test_a_tool_whose_server_was_just_removed_is_unknown(gateway: Gateway) -> None:
+    """The next snapshot does not know it."""
+    await gateway.report()
+    await gateway.remove_server("other")
+
+    with pytest.raises(UnknownToolError):
+        await gateway.invoke("other/status")

@@ -1,0 +1,192 @@
+"""The keyed chat client: conformance of normalizers, and what survives a rewrite."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from openai import APIStatusError, AsyncOpenAI, OpenAI
+
+from gateway.bridge import Bridge
+from gateway.cache import Cache, Event, SingleFlight
+from gateway.search.keyed import MAX_CHARS, CachedNormalizer, Normalizer, settle
+from gateway.search.normalize import OpenAINormalizer
+from gateway.telemetry import Telemetry
+from gateway.testing import Faults, ModelRequest, ScriptedModel, Turn
+from gateway.text import literals
+from tests.fakes import TableNormalizer
+
+REWRITES = {"надіслати лист": "send email", "plain": ""}
+TELEMETRY = Telemetry()
+
+
+def answer(request: ModelRequest) -> Turn:
+    return Turn(REWRITES.get(request.user_text, ""))
+
+
+@pytest.fixture
+def model() -> Iterator[ScriptedModel]:
+    with ScriptedModel(answer) as model:
+        yield model
+
+
+@pytest.fixture(params=["table", "openai", "openai-async"])
+async def normalizer(
+    request: pytest.FixtureRequest, model: ScriptedModel
+) -> AsyncIterator[Normalizer]:
+    match request.param:
+        case "table":
+            yield TableNormalizer(REWRITES)
+        case "openai":
+            with OpenAI(base_url=model.base_url, api_key="test") as client:
+                yield OpenAINormalizer(client, model="m")
+        case _:
+            async with AsyncOpenAI(base_url=model.base_url, api_key="test") as client:
+                yield OpenAINormalizer(client, model="m")
+
+
+async def test_a_normalizer_has_a_name_and_a_provider(normalizer: Normalizer) -> None:
+    """Rewrites are remembered by the one, telemetry shows the other."""
+    assert isinstance(normalizer, Normalizer)
+    assert normalizer.model_id
+    assert normalizer.provider
+
+
+async def test_a_normalizer_rewrites_and_may_say_nothing(normalizer: Normalizer) -> None:
+    """Blank means that the query stays as it is."""
+    rewritten = await normalizer.rewrite("надіслати лист")
+    plain = await normalizer.rewrite("plain")
+
+    assert ("send email", "") == (rewritten.text, plain.text)
+
+
+async def test_a_normalizer_serves_several_at_a_time(normalizer: Normalizer) -> None:
+    """Queries of one task are rewritten while others are."""
+    found = await asyncio.gather(*(normalizer.rewrite("надіслати лист") for _ in range(5)))
+
+    assert {"send email"} == {each.text for each in found}
+
+
+async def test_the_model_is_asked_once_with_the_query_as_data(model: ScriptedModel) -> None:
+    """Instructions and query stand apart, the answer is short, and temperature is zero."""
+    with OpenAI(base_url=model.base_url, api_key="test") as client:
+        made = OpenAINormalizer(client, model="small")
+        rewrite = await made.rewrite("надіслати лист")
+
+    (request,) = model.requests
+    assert ["system", "user"] == [message["role"] for message in request.messages]
+    assert "надіслати лист" == request.user_text
+    assert ("small", 0, 96) == (
+        request.model,
+        request.body["temperature"],
+        request.body["max_completion_tokens"],
+    )
+    assert "127.0.0.1/small" == made.model_id
+    assert (rewrite.input_tokens or 0) > 0
+    assert (rewrite.output_tokens or 0) > 0
+
+
+async def test_a_refusal_of_the_service_is_the_clients_error(model: ScriptedModel) -> None:
+    """The search catches it and goes on with the original query."""
+    model.fail(Faults(status=400))
+    with (
+        OpenAI(base_url=model.base_url, api_key="test") as client,
+        pytest.raises(APIStatusError),
+    ):
+        await OpenAINormalizer(client, model="m").rewrite("a")
+
+
+# -- what is made of an answer ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("query", "said", "expected"),
+    [
+        ("надіслати лист", "send email", "send email"),
+        ("надіслати лист", ' "send email" \nBecause…', "send email"),
+        ("надіслати лист", "```\nsend email\n```", "send email"),
+        ("надіслати лист", "", "надіслати лист"),
+        ("надіслати лист", "\u200b", "надіслати лист"),
+        ("Send Email", "send email", "Send Email"),
+        ("лист для bob@example.com", "send email", "send email bob@example.com"),
+        ("лист для bob@example.com", "email to BOB@example.com", "email to BOB@example.com"),
+        ("відкрий octo/repo v1.2.3", "open repository", "open repository octo/repo v1.2.3"),
+    ],
+)
+def test_the_first_line_counts_and_literals_survive(query: str, said: str, expected: str) -> None:
+    """Whatever a model says: ids, addresses, versions and repositories are not translated."""
+    assert expected == settle(query, said)
+
+
+@given(st.text(min_size=1, max_size=80), st.text(max_size=80))
+def test_no_literal_of_the_query_is_ever_lost(query: str, said: str) -> None:
+    """The rewrite of a hostile or broken model included."""
+    settled = settle(query, said)
+
+    assert settled
+    assert all(literal.casefold() in settled.casefold() for literal in literals(query))
+
+
+def test_a_rewrite_has_a_cap() -> None:
+    """A model that talks on must not fill the embedder."""
+    assert MAX_CHARS == len(settle("a", "word" * 1000))
+
+
+# -- remembering ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def bridge() -> Iterator[Bridge]:
+    bridge = Bridge("tests")
+    yield bridge
+    bridge.close()
+
+
+async def test_a_rewrite_is_remembered_and_a_failure_is_not(bridge: Bridge) -> None:
+    """One request a query until the entry expires."""
+    table = TableNormalizer(REWRITES)
+    table.fail_with = OSError("down")
+    rewrite = CachedNormalizer(
+        table,
+        cache=Cache("c", max_items=9, ttl_s=60),
+        flights=SingleFlight(bridge.submit),
+        telemetry=TELEMETRY,
+    )
+
+    with pytest.raises(OSError, match="down"):
+        await rewrite("надіслати лист")
+    table.fail_with = None
+    texts = [await rewrite("надіслати лист") for _ in range(3)]
+
+    assert ["send email"] * 3 == texts
+    assert 2 == len(table.asked)
+
+
+async def test_a_rewrite_that_landed_after_the_look_into_the_cache_is_not_repeated(
+    bridge: Bridge,
+) -> None:
+    """Between looking and taking off, another caller's flight may come and go."""
+    table = TableNormalizer(REWRITES)
+    overtaken: list[str] = []
+
+    def overtake(_name: str, event: Event) -> None:
+        if event == "miss" and not overtaken:
+            overtaken.append(event)
+            with ThreadPoolExecutor(1) as other:
+                other.submit(lambda: asyncio.run(rewrite("надіслати лист"))).result()
+
+    rewrite = CachedNormalizer(
+        table,
+        cache=Cache("c", max_items=9, ttl_s=60, told=overtake),
+        flights=SingleFlight(bridge.submit),
+        telemetry=TELEMETRY,
+    )
+
+    text = await rewrite("надіслати лист")
+
+    assert "send email" == text
+    assert 1 == len(table.asked)

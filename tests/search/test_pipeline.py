@@ -1,0 +1,53 @@
+"""The pipeline where a part is missing that a gateway always has."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from gateway.config import SearchOptions
+from gateway.search.pipeline import Search
+from gateway.testing import HashingEmbedder
+from gateway.types import ToolDefinition
+from tests.fakes import codes, entity, names
+from tests.search.conftest import auto, run, snapshot_of
+
+
+@pytest.mark.requirement("edge:no-graph-keeps-vectors")
+def test_without_a_graph_vectors_still_rank(catalog: tuple[ToolDefinition, ...]) -> None:
+    """Supplements are missing, the matches are the same, and the result says so."""
+    embedder = HashingEmbedder()
+    whole = snapshot_of([entity(each) for each in catalog], embedder)
+    without = replace(whole, graph=None)
+
+    found = run(auto(embedder), without, "send an e-mail")
+
+    assert ("hybrid", ["graph_unavailable"]) == (found.mode, codes(found)[:1])
+    assert names(run(auto(embedder), whole, "send an e-mail")) == names(found)
+    assert ((), (), ()) == (found.related, found.next_steps, found.prerequisites)
+
+
+def test_without_vectors_and_graph_nothing_is_found_and_nothing_raises(
+    catalog: tuple[ToolDefinition, ...],
+) -> None:
+    """Could not look is another value than nothing found."""
+    snapshot = replace(snapshot_of([entity(each) for each in catalog]), graph=None)
+    search = Search(options=SearchOptions(), strategy="auto")
+
+    found = run(search, snapshot, "send an e-mail")
+
+    assert ["embedder_missing", "graph_fallback", "graph_unavailable"] == codes(found)
+    assert ("graph", ()) == (found.mode, found.matches)
+
+
+def test_with_nobody_eligible_nothing_is_found_by_any_way(
+    catalog: tuple[ToolDefinition, ...],
+) -> None:
+    """An empty mask is no special case."""
+    embedder = HashingEmbedder()
+    entities = [replace(entity(each), status="draft") for each in catalog]
+
+    found = run(auto(embedder), snapshot_of(entities, embedder), "send an e-mail")
+
+    assert ((), ["no_match"], 0) == (found.matches, codes(found), found.counts.window)

@@ -1,0 +1,218 @@
+"""The arithmetic of the search: fusion, interleaving, confidence, evidence."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.config import SearchOptions
+from gateway.search import confidence, fusion
+from gateway.search.evidence import Asked
+from gateway.search.fusion import Order, interleave, named_first
+from gateway.search.vector import Candidates, candidates
+from gateway.vectors import unit_rows
+
+orders = st.lists(st.lists(st.integers(0, 12), max_size=10, unique=True), max_size=5)
+
+
+def order(positions: list[int]) -> Order:
+    return Order(
+        positions=np.asarray(positions, np.intp),
+        scores=np.linspace(2, 1, len(positions), dtype=np.float32),
+    )
+
+
+def found(cosines: list[float], *, pool: int = 200) -> Candidates:
+    rows = unit_rows([[value, (1 - value * value) ** 0.5] for value in cosines] or [[1, 0]])
+    rows = rows[: len(cosines)]
+    return candidates(
+        rows,
+        texts=unit_rows([[1, 0]]),
+        clauses=rows[:0],
+        mask=np.ones(len(cosines), bool),
+        limit=5,
+        options=SearchOptions(pool_min=pool, pool_factor=0),
+    )
+
+
+def fused(cosines: list[float], lexical: list[float], coverage: list[float]) -> list[int]:
+    result = fusion.fuse(
+        found(cosines),
+        np.asarray(lexical, np.float32),
+        np.asarray(coverage, np.float32),
+        mask=np.ones(len(cosines), bool),
+        weight=0.8,
+    )
+    return [int(spot) for spot in result.positions]
+
+
+# -- interleaving ----------------------------------------------------------------------------------
+
+
+@given(orders, st.integers(0, 20))
+def test_interleaving_takes_turns_and_nobody_twice(rankings: list[list[int]], limit: int) -> None:
+    """Each query gets its quota; what one ranking lacks, the others fill."""
+    pairs = interleave([order(each) for each in rankings], limit=limit)
+
+    spots = [spot for _, spot in pairs]
+    every = {spot for each in rankings for spot in each}
+    assert len(spots) == len(set(spots)) == min(limit, len(every))
+    assert all(spot in rankings[number] for number, spot in pairs)
+
+
+@given(st.lists(st.integers(0, 12), max_size=10, unique=True), st.integers(0, 20))
+def test_one_ranking_stays_as_it_is(ranking: list[int], limit: int) -> None:
+    """A single query is not changed by the interleaving."""
+    assert ranking[:limit] == [spot for _, spot in interleave([order(ranking)], limit=limit)]
+
+
+def test_the_first_of_each_ranking_come_before_any_second() -> None:
+    """In the order of the queries."""
+    assert [(0, 1), (1, 3), (0, 2), (1, 4)] == interleave(
+        [order([1, 2]), order([3, 1, 4])], limit=4
+    )
+
+
+# -- names -----------------------------------------------------------------------------------------
+
+
+@given(
+    st.lists(st.integers(0, 12), max_size=10, unique=True),
+    st.lists(st.integers(0, 12), max_size=4, unique=True),
+)
+def test_what_is_named_comes_first_and_the_rest_keeps_its_order(
+    ranking: list[int], named: list[int]
+) -> None:
+    """Also what the ranking did not hold."""
+    result = named_first(order(ranking), named)
+
+    assert named == result.positions.tolist()[: len(named)]
+    assert [spot for spot in ranking if spot not in named] == (
+        result.positions.tolist()[len(named) :]
+    )
+    assert all(result.scores[: len(named)] >= max(result.scores[len(named) :].tolist(), default=0))
+
+
+# -- fusion ----------------------------------------------------------------------------------------
+
+
+def test_words_decide_where_vectors_cannot_tell_apart() -> None:
+    """Each kind of evidence in its own deviations: the one that tells decides."""
+    assert [2, 0, 1] == fused([0.5, 0.5, 0.499, 0.1], [0, 0, 5, 0], [0, 0, 1, 0])[:3]
+
+
+def test_words_that_explain_nothing_of_the_query_do_not_move_it() -> None:
+    """A query in another language than the catalog's is ranked by vectors alone."""
+    cosines = [0.9, 0.6, 0.3, 0.1]
+
+    assert [0, 1, 2, 3] == fused(cosines, [0, 0, 0, 5], [0, 0, 0, 0.001])
+
+
+@pytest.mark.parametrize(
+    ("cosines", "lexical"), [([0.9, 0.5], [0, 0]), ([0.5, 0.5], [1, 0]), ([], [])]
+)
+def test_without_a_spread_vectors_rank_alone(cosines: list[float], lexical: list[float]) -> None:
+    """Evidence that says the same of everything says nothing."""
+    assert list(range(len(cosines))) == fused(cosines, lexical, [1.0] * len(cosines))
+
+
+@given(st.lists(st.tuples(st.floats(-1, 1, width=16), st.floats(0, 9, width=16)), max_size=30))
+def test_fusion_reorders_the_pool_and_nothing_else(evidence: list[tuple[float, float]]) -> None:
+    """Vectors choose the candidates."""
+    cosines = [cosine for cosine, _ in evidence]
+    chosen = found(cosines, pool=7)
+    result = fusion.fuse(
+        chosen,
+        np.asarray([words for _, words in evidence], np.float32),
+        np.ones(len(cosines), np.float32),
+        mask=np.ones(len(cosines), bool),
+        weight=0.8,
+    )
+
+    assert set(chosen.pool.tolist()) == set(result.positions.tolist())
+    assert sorted(result.scores.tolist(), reverse=True) == result.scores.tolist()
+
+
+def test_words_alone_rank_the_eligible_that_met() -> None:
+    """Best first, no more than asked for."""
+    mask = np.asarray([True, False, True, True])
+
+    ranked = fusion.by_words(np.asarray([1, 9, 0, 3], np.float32), mask=mask, size=1)
+
+    assert ([3], [3]) == (ranked.positions.tolist(), ranked.scores.tolist())
+
+
+# -- confidence ------------------------------------------------------------------------------------
+
+shares = st.floats(0, 1)
+
+
+@given(st.floats(-1000, 1000), shares)
+def test_confidence_is_a_share(deviations: float, coverage: float) -> None:
+    """Comparable between queries and modes: 0 to 1."""
+    assert 0 <= confidence.judge(deviations=deviations, coverage=coverage) <= 1
+
+
+@given(st.floats(-9, 9), st.floats(0, 9), shares, shares)
+def test_more_evidence_is_never_less_confidence(
+    deviations: float, more: float, low: float, high: float
+) -> None:
+    """Both kinds of evidence count upwards."""
+    low, high = min(low, high), max(low, high)
+
+    assert confidence.judge(deviations=deviations, coverage=low) <= confidence.judge(
+        deviations=deviations + more, coverage=high
+    )
+
+
+@given(shares, st.none() | st.floats(-2, 2))
+def test_the_graph_raises_confidence_and_never_beyond_one(
+    judged: float, agreement: float | None
+) -> None:
+    """Rule 4: its agreement takes a share of the remaining doubt away."""
+    result = confidence.with_graph(judged, agreement)
+
+    assert judged <= result <= 1
+    assert agreement not in {None, 0} or result == judged
+
+
+def test_deviations_are_measured_from_unrelated_texts_if_they_are_known() -> None:
+    """Else from the catalog, of which a few entities say little."""
+    near = {"mean": 0.2, "spread": 0.1}
+
+    assert 2 == pytest.approx(confidence.deviations(0.5, background=(0.1, 0.2), count=9, **near))
+    assert 0 == confidence.deviations(0.5, background=None, mean=0.5, spread=0, count=9)
+    few = confidence.deviations(0.5, background=None, count=3, **near)
+    many = confidence.deviations(0.5, background=None, count=3000, **near)
+    assert 0 < few < many < 3
+
+
+# -- evidence --------------------------------------------------------------------------------------
+
+
+def test_a_query_is_asked_in_all_its_forms() -> None:
+    """Rules 6 and 7: both texts for vectors, the English one for the graph, each with context."""
+    asked = Asked(query="лист", english="email", context="for Bob", clauses=("a b c",))
+
+    assert ("лист. for Bob", "email. for Bob", "a b c") == asked.all_texts
+    assert "email. for Bob" == asked.graph_text
+    assert ("лист", "email") == asked.judged
+
+
+def test_a_context_alone_is_what_is_judged() -> None:
+    """There is nothing else."""
+    asked = Asked(query="", english="", context="for Bob")
+
+    assert (("for Bob",), ("for Bob",), "for Bob") == (asked.texts, asked.judged, asked.graph_text)
+
+
+def test_vectors_are_told_apart_into_texts_and_clauses() -> None:
+    """Clauses add to the strength, texts are the cosine."""
+    rows = {"q": np.ones(2, np.float32), "c": np.zeros(2, np.float32)}
+    with_clause = Asked(query="q", english="q", clauses=("c",)).rows(rows)
+    without = Asked(query="q", english="q").rows(rows)
+
+    assert [(1, 2), (1, 2)] == [each.shape for each in with_clause]
+    assert [(1, 2), (0, 2)] == [each.shape for each in without]

@@ -1,0 +1,117 @@
+"""What a caller says -> a checked request; long requests -> clauses."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.config import SearchOptions
+from gateway.search.request import LONG_WORDS, MAX_CLAUSES, MIN_CLAUSE_WORDS, clauses, prepare
+from gateway.types import Diagnostic, Filters, SearchRequest
+
+OPTIONS = SearchOptions(max_query_chars=64)
+
+
+def asked(
+    query: str | None = None,
+    *,
+    queries: tuple[str, ...] = (),
+    context: dict[str, object] | None = None,
+    context_summary: str = "",
+    limit: int | None = None,
+) -> tuple[SearchRequest, tuple[Diagnostic, ...]]:
+    return prepare(
+        query,
+        queries=queries,
+        context=context,
+        context_summary=context_summary,
+        limit=limit,
+        filters=Filters(),
+        options=OPTIONS,
+    )
+
+
+@pytest.mark.parametrize(("limit", "given_limit"), [(None, 5), (1, 1), (50, 50), (51, 50)])
+def test_limits_are_five_and_fifty(limit: int | None, given_limit: int) -> None:
+    """As the original had them."""
+    request, notes = asked("a", limit=limit)
+
+    assert given_limit == request.limit
+    assert (limit == 51) == bool(notes)
+
+
+def test_blank_and_repeated_queries_are_dropped() -> None:
+    """A model that repeats itself gets no second quota."""
+    request, _ = asked(queries=("a", " ", "b", " a "))
+
+    assert ("a", "b") == request.queries
+
+
+def test_a_context_is_flattened_and_joined_with_its_summary() -> None:
+    """Keys are words too; nothing is None."""
+    request, notes = asked(
+        "q", context={"a": {"b": [1, None, "x"]}, "c": True}, context_summary="why\u200b"
+    )
+
+    assert "why; a b 1; a b x; c True" == request.context
+    assert () == notes
+
+
+def deep(levels: int) -> dict[str, object]:
+    whole: dict[str, object] = {}
+    for _ in range(levels):
+        whole = {"k": whole}
+    return whole
+
+
+@pytest.mark.parametrize("context", [{"a": {1}}, {"a": b""}, deep(100_000)])
+def test_a_context_that_is_not_json_is_left_out_and_told(context: dict[str, object]) -> None:
+    """Diagnostics, not exceptions."""
+    request, notes = asked("q", context=context)
+
+    assert "" == request.context
+    assert ["context_ignored"] == [note.code for note in notes]
+
+
+@given(st.lists(st.text(max_size=100), max_size=8), st.text(max_size=100))
+def test_whatever_is_said_fits_the_caps(queries: list[str], summary: str) -> None:
+    """An embedder's request stays small."""
+    request, notes = asked(queries=tuple(queries), context_summary=summary)
+
+    assert all(0 < len(query) <= 64 for query in request.queries)
+    assert len(request.context) <= 64
+    assert sum(len(query) > 64 for query in queries) == len(notes)
+
+
+def test_a_short_request_has_no_clauses() -> None:
+    """It is ranked whole."""
+    assert () == clauses("Pay the invoice. Then book a flight.")
+
+
+@pytest.mark.parametrize(
+    "joint", [". ", "\n- ", "; ", ", and ", " and then ", ", und ", "。", " — "]
+)
+def test_a_long_request_is_split_where_its_steps_end(joint: str) -> None:
+    """In several languages and forms of lists."""
+    first = "find " + "all the very old " * 4 + "invoices of the customer"
+    second = "send " + "them to the new " * 3 + "accountant by mail"
+
+    head, tail = clauses(first + joint + second)
+
+    assert (first, True) == (head, tail.endswith(second))
+
+
+def test_a_long_sentence_without_joints_has_no_clauses() -> None:
+    """One part is the whole."""
+    assert () == clauses("word " * 40)
+
+
+@given(st.text(alphabet="ab .;\n-", max_size=400))
+def test_clauses_are_few_distinct_and_long_enough(text: str) -> None:
+    """Each costs an embedding."""
+    found = clauses(text)
+
+    assert len(found) == len(set(found)) <= MAX_CLAUSES
+    assert all(len(each.split()) >= MIN_CLAUSE_WORDS for each in found)
+    assert not found or len(text.split()) > LONG_WORDS

@@ -1,0 +1,95 @@
+"""What now? Suggestions after tools that were used, by edges, meanings and servers."""
+
+from __future__ import annotations
+
+import pytest
+
+from gateway.errors import UnknownToolError
+from gateway.sync import SyncGateway
+from gateway.testing import HashingEmbedder
+from gateway.types import Filters, ToolDefinition
+from graphs import Document, Link
+from tests.conftest import OpenGateway
+from tests.fakes import Shelf, tool
+
+STEP = Document(id="host:1", title="get_weather", next_steps=(Link(target="book_flight"),))
+
+
+@pytest.mark.parametrize("strategy", ["graph", "auto"])
+async def test_a_stated_next_step_is_suggested_first_with_its_edge(
+    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...], strategy: str
+) -> None:
+    """With and without vectors."""
+    gateway = open_gateway(catalog, strategy=strategy, embedder=HashingEmbedder(), graph=[STEP])
+
+    found = await gateway.next_steps(["get_weather"])
+
+    (step,) = found[0].evidence.path
+    assert ("book_flight", "nextStep", True) == (found[0].name, step.predicate, step.declared)
+    assert 5 == len(found)
+    assert "get_weather" not in [match.name for match in found]
+
+
+@pytest.mark.parametrize("strategy", ["graph", "auto"])
+async def test_the_task_moves_what_is_suggested(
+    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...], strategy: str
+) -> None:
+    """By words alone, or by vectors beside them."""
+    gateway = open_gateway(catalog, strategy=strategy, embedder=HashingEmbedder())
+
+    found = await gateway.next_steps(
+        ["get_weather"], query="translate a text into another language", limit=1
+    )
+
+    assert ["translate_text"] == [match.name for match in found]
+
+
+async def test_an_embedder_that_fails_costs_the_meanings_alone(
+    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
+) -> None:
+    """Words still speak."""
+    embedder = HashingEmbedder()
+    gateway = open_gateway(catalog, strategy="auto", embedder=embedder)
+    await gateway.report()
+    embedder.fail_with = OSError("down")
+
+    found = await gateway.next_steps(["get_weather"], query="play a song on the speakers", limit=1)
+
+    assert ["play_music"] == [match.name for match in found]
+
+
+async def test_tools_of_the_same_server_are_nearer(open_gateway: OpenGateway) -> None:
+    """Who works with a server goes on working with it."""
+    gateway = open_gateway()
+    gateway.add_server("one", server=Shelf([tool("alpha"), tool("zulu")]).server)
+    gateway.add_server("two", server=Shelf([tool("beta"), tool("gamma")]).server)
+
+    found = await gateway.next_steps(["one/alpha"], limit=3)
+
+    assert ["zulu", "beta", "gamma"] == [match.name for match in found]
+
+
+async def test_filters_hold_and_nothing_gives_nothing(
+    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
+) -> None:
+    """Who is filtered out is suggested by no way."""
+    gateway = open_gateway(catalog, graph=[STEP])
+    gateway.add_server("few", server=Shelf([tool("beta")]).server)
+    few = Filters(servers=frozenset({"few"}))
+
+    found = await gateway.next_steps(["beta"], filters=few)
+
+    assert () == found
+    assert () == await gateway.next_steps([])
+    assert () == await gateway.next_steps(["beta"], limit=0)
+
+
+def test_an_unknown_tool_is_refused_with_near_names(
+    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
+) -> None:
+    """In the blocking form too."""
+    gateway = SyncGateway(open_gateway(catalog))
+
+    assert "send_email" in [match.name for match in gateway.next_steps(["read_email"], limit=12)]
+    with pytest.raises(UnknownToolError):
+        gateway.next_steps(["read_emial"])

@@ -1,0 +1,138 @@
+"""What vectors and words read of an entity, and the graph that is made of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from gateway.search import toolgraph
+from gateway.search.texts import EMBEDDED_CHARS, embedding_text, humanized, lexical_fields
+from gateway.search.toolgraph import MAX_DERIVED_STEPS, MAX_GROUP, build, document_of, node_of
+from gateway.types import Entity, Hints, ToolDefinition
+from tests.fakes import entity, tool
+
+FULL = entity(
+    ToolDefinition(
+        name="create_salesInvoice",
+        title="New invoice",
+        description="Creates an invoice.",
+        input_schema={
+            "type": "object",
+            "properties": {"net": {"description": "Net amount."}, "due": {}, "x": True},
+        },
+        hints=Hints(aliases=("bill",), keywords=("tax",), tags=("fin",), examples=("bill Bob",)),
+    )
+)  # fmt: skip
+
+
+def nexts(*tools: ToolDefinition) -> dict[str, list[str]]:
+    """Give the derived next steps, by own names."""
+    graph = build([entity(each) for each in tools])
+    base = node_of("srv/")
+    found: dict[str, list[str]] = {}
+    for fact in graph.facts:
+        if fact.predicate == "nextStep":
+            step = fact.object.removeprefix(base)
+            found.setdefault(fact.subject.removeprefix(base), []).append(step)
+    return found
+
+
+def test_a_vector_is_made_of_names_and_purposes_first() -> None:
+    """The end is cut first; parameters only drown them."""
+    assert "create sales invoice. New invoice. Creates an invoice.. bill, tax, fin. bill Bob" == (
+        embedding_text(FULL)
+    )
+
+
+def test_a_long_description_is_cut() -> None:
+    """A vector of a longer text says less."""
+    long = entity(tool("a", "word " * 1000, hints=Hints(examples=("e" * 2000,))))
+
+    assert EMBEDDED_CHARS >= len(embedding_text(long))
+
+
+@pytest.mark.parametrize("name", ["___", "天气", "a"])
+def test_no_text_is_blank(name: str) -> None:
+    """An embedder would refuse it."""
+    assert embedding_text(entity(tool(name))).strip()
+
+
+def test_words_are_read_field_by_field() -> None:
+    """Each field has a weight of its own; empty ones are absent."""
+    assert {
+        "name": "create sales invoice",
+        "title": "New invoice",
+        "description": "Creates an invoice.",
+        "server": "srv",
+        "parameters": "net Net amount.\ndue\nx",
+        "hints": "bill, tax, fin",
+        "examples": "bill Bob",
+    } == lexical_fields(FULL)
+    odd = entity(ToolDefinition(name="a", input_schema={"properties": []}))
+    assert {"name", "server"} == lexical_fields(odd).keys()
+
+
+def test_an_identifier_is_read_as_words() -> None:
+    """In any style."""
+    assert ("get http server", "---") == (humanized("get_HTTPServer"), humanized("---"))
+
+
+def test_a_tool_becomes_a_document_that_nobody_declared() -> None:
+    """What is generated is derived, whoever wrote the tool."""
+    document = document_of(replace(FULL, trusted=True))
+
+    assert not document.declared
+    assert (FULL.id, "New invoice") == (
+        document.id.removeprefix(toolgraph.NODE_BASE),
+        document.title,
+    )
+    assert ["Parameters", "Examples"] == [section.heading for section in document.sections]
+
+
+def test_tools_about_the_same_thing_follow_each_other() -> None:
+    """Discover, inspect, act: within one server, at most a few each."""
+    steps = nexts(
+        tool("list_invoices"), tool("get_invoice"), tool("pay_invoice"), tool("send_invoice"),
+        tool("void_invoice"), tool("play_song"),
+    )  # fmt: skip
+
+    assert {"list_invoices", "get_invoice"} == steps.keys()
+    assert "get_invoice" == steps["list_invoices"][0]
+    assert {"pay_invoice", "send_invoice", "void_invoice"} == set(steps["get_invoice"])
+    assert max(map(len, steps.values())) <= MAX_DERIVED_STEPS
+
+
+def test_a_word_of_a_crowd_leads_nowhere() -> None:
+    """More tools than `MAX_GROUP` about one thing say nothing of each other."""
+    crowd = [tool(f"act{number}_item") for number in range(MAX_GROUP + 1)]
+
+    assert {} == nexts(tool("list_items"), *crowd)
+
+
+def test_tools_of_other_servers_do_not_follow() -> None:
+    """Two servers' invoices are two things."""
+    ours: list[Entity] = [entity(tool("list_invoices")), entity(tool("pay_invoice"), server="o")]
+
+    assert not [fact for fact in build(ours).facts if fact.predicate == "nextStep"]
+
+
+def test_a_node_leads_back_to_its_entity() -> None:
+    """Whatever letters its id has."""
+    graph = build([entity(tool("find it/now <ü>"))])
+
+    assert {graph.nodes[0]: 0} == graph.positions
+    assert " " not in graph.nodes[0]
+
+
+def test_only_an_own_name_that_nobody_shares_is_a_name_in_documents() -> None:
+    """Ambiguity is silence."""
+    first, second = entity(tool("t"), server="a"), entity(tool("t"), server="b")
+    shared = [
+        replace(first, exposed_name="a_t"), replace(second, exposed_name="b_t"),
+    ]  # fmt: skip
+    graph = build(shared, [])
+
+    assert 2 == len(graph.positions)
+    assert "t" not in toolgraph._names(shared)  # noqa: SLF001  (the rule itself)
+    assert {"a_t", "b_t", "a/t", "b/t"} == toolgraph._names(shared).keys()  # noqa: SLF001

@@ -1,0 +1,136 @@
+"""Rule 8: what the graph adds to auto's matches comes from the semantic window."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.config import SearchOptions
+from gateway.search.index import Snapshot
+from gateway.search.vector import candidates
+from gateway.testing import HashingEmbedder
+from gateway.types import SearchResult
+from gateway.vectors import unit_rows
+from graphs import Document, Link
+from tests.conftest import CatalogOf
+from tests.fakes import definitions, entity
+from tests.search.conftest import auto, run, snapshot_of
+
+QUERY = "approve the urgent invoice"
+
+
+@functools.cache
+def hub_of(size: int) -> tuple[Snapshot, HashingEmbedder]:
+    """Make a catalog whose best match is related to everything by a document of the host."""
+    embedder = HashingEmbedder()
+    entities = [entity(each) for each in definitions(size)]
+    related = tuple(Link(target=each.name) for each in entities[:60])
+    hub = Document(id="host:hub", title="approve_invoice", related=related)
+    return snapshot_of(entities, embedder, documents=[hub]), embedder
+
+
+def window_of(snapshot: Snapshot, embedder: HashingEmbedder, *, limit: int) -> set[str]:
+    """Compute the window from its definition: a rank and a share of the best score."""
+    assert snapshot.matrix is not None
+    cosines = snapshot.matrix @ embedder.vectors([QUERY])[0]
+    floor = cosines.mean() + 0.5 * (cosines.max() - cosines.mean())
+    head = np.argsort(-cosines, kind="stable")[: max(8, 4 * limit)]
+    return {snapshot.entities[spot].id for spot in head if cosines[spot] >= floor}
+
+
+def added(found: SearchResult) -> set[str]:
+    return {match.id for match in (*found.related, *found.next_steps)}
+
+
+@pytest.mark.requirement("auto:rule-8", "edge:outside-window-is-no-proxy")
+@pytest.mark.parametrize("size", [10, 100, 3000])
+@pytest.mark.parametrize("limit", [1, 3, 5])
+def test_supplements_stay_inside_the_window_at_every_size(size: int, limit: int) -> None:
+    """Rule 8: bounded by rank and by score, with no exception for small catalogs.
+
+    The host relates the best match to everything, so the graph has much to offer.
+    """
+    snapshot, embedder = hub_of(size)
+    window = window_of(snapshot, embedder, limit=limit)
+
+    bounded = run(auto(embedder), snapshot, QUERY, limit=limit)
+
+    assert len(window) == bounded.counts.window
+    assert set() == added(bounded) - window
+    assert all(match.direct for match in (*bounded.related, *bounded.next_steps))
+
+
+@pytest.mark.requirement("auto:rule-8")
+@pytest.mark.parametrize("size", [10, 100, 3000])
+def test_without_the_bounds_the_graph_would_add_more(size: int) -> None:
+    """Rule 8: the window is what holds it back, at every size."""
+    snapshot, embedder = hub_of(size)
+    free = auto(embedder, window_min=size, window_margin=0, max_related=60)
+
+    found = run(free, snapshot, QUERY, limit=1)
+
+    assert added(found) - window_of(snapshot, embedder, limit=1)
+
+
+@pytest.mark.requirement("auto:rule-8")
+def test_each_list_has_a_budget_of_its_own(catalog_of: CatalogOf) -> None:
+    """Rule 8: supplements do not flood the result."""
+    embedder = HashingEmbedder()
+    snapshot = snapshot_of([entity(each) for each in catalog_of(300)], embedder)
+    search = auto(embedder, window_min=300, window_margin=0, max_related=2, max_next_steps=1)
+
+    found = run(search, snapshot, "find one invoice of the account", limit=1)
+
+    assert (2, 1) == (len(found.related), len(found.next_steps))
+
+
+@given(
+    cosines=st.lists(st.floats(-1, 1, width=16), min_size=1, max_size=60),
+    eligible=st.lists(st.booleans(), min_size=60, max_size=60),
+    limit=st.integers(1, 12),
+)
+def test_the_window_is_the_head_of_the_eligible_pool(
+    cosines: list[float], eligible: list[bool], limit: int
+) -> None:
+    """Rule 8, as arithmetic: never wider than the pool, never without the best."""
+    matrix = unit_rows([[value, (1 - value * value) ** 0.5] for value in cosines])
+    mask = np.asarray(eligible[: len(cosines)])
+    options = SearchOptions(pool_min=20)
+
+    found = candidates(
+        matrix,
+        texts=unit_rows([[1, 0]]),
+        clauses=matrix[:0],
+        mask=mask,
+        limit=limit,
+        options=options,
+    )
+
+    pool = found.pool.tolist()
+    strengths = found.strengths[found.pool].tolist()
+    assert sorted(strengths, reverse=True) == strengths
+    assert min(int(mask.sum()), options.pool(limit)) == len(pool)
+    assert all(mask[spot] for spot in pool)
+    assert found.window <= set(pool[: options.window(limit)])
+    assert not pool or pool[0] in found.window
+
+
+def test_a_long_request_is_ranked_by_its_best_clause_too() -> None:
+    """One of many wishes must not drown among the others."""
+    matrix = unit_rows([[1, 1], [0, 1]])
+
+    found = candidates(
+        matrix,
+        texts=unit_rows([[1, 0]]),
+        clauses=unit_rows([[0, 1]]),
+        mask=np.asarray([True, True]),
+        limit=1,
+        options=SearchOptions(),
+    )
+
+    assert [0.7071 * 1.7, 0.7] == pytest.approx(found.strengths.tolist(), abs=1e-3)
+    assert [0.7071, 0] == pytest.approx(found.cosines.tolist(), abs=1e-3)

@@ -1,0 +1,146 @@
+"""One background loop for callers on any thread and loop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from gateway.bridge import Bridge
+from gateway.errors import ClosedError
+
+
+@pytest.fixture
+def bridge() -> Iterator[Bridge]:
+    bridge = Bridge("tests")
+    yield bridge
+    bridge.close()
+
+
+async def _thread() -> str:
+    return threading.current_thread().name
+
+
+def test_blocking_callers_get_answers_from_the_background_loop(bridge: Bridge) -> None:
+    """Code without a loop needs none."""
+    assert "tests" == bridge.call(_thread)
+
+
+async def test_async_callers_of_any_loop_share_it(bridge: Bridge) -> None:
+    """A session lives on one loop, whoever asks."""
+    here = await bridge.run(_thread)
+    elsewhere = await asyncio.to_thread(asyncio.run, bridge.run(_thread))
+
+    assert ("tests", "tests") == (here, elsewhere)
+
+
+async def test_work_on_the_loop_itself_is_awaited_directly(bridge: Bridge) -> None:
+    """From there, waiting for oneself would never end."""
+
+    async def nested() -> str:
+        return await bridge.run(_thread)
+
+    assert "tests" == await bridge.run(nested)
+
+
+def test_a_blocking_call_on_the_loops_own_thread_is_refused(bridge: Bridge) -> None:
+    """It would wait for itself for ever."""
+
+    async def nested() -> None:
+        bridge.call(_thread)
+
+    with pytest.raises(RuntimeError, match="await the async form"):
+        bridge.call(nested)
+
+
+def test_context_variables_travel_with_the_work(bridge: Bridge) -> None:
+    """Spans of the work stand under the caller's span."""
+    who: contextvars.ContextVar[str] = contextvars.ContextVar("who")
+    who.set("caller")
+
+    async def ask() -> str:
+        return who.get()
+
+    assert "caller" == bridge.call(ask)
+
+
+async def test_cancelling_an_awaiter_cancels_its_work(bridge: Bridge) -> None:
+    """A user who stops waiting must not leave work behind."""
+    started, ended = threading.Event(), threading.Event()
+
+    async def work() -> None:
+        started.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    waiting = asyncio.ensure_future(bridge.run(work))
+    await asyncio.to_thread(started.wait, 10)
+    waiting.cancel()
+
+    assert await asyncio.to_thread(ended.wait, 10)
+    assert waiting.cancelled() or waiting.cancelling()
+
+
+def test_closing_cancels_what_runs_and_joins_the_thread() -> None:
+    """Nothing outlives its gateway."""
+    bridge = Bridge("tests")
+    started = threading.Event()
+
+    async def work() -> None:
+        started.set()
+        await asyncio.Event().wait()
+
+    running = bridge.submit(work)
+    started.wait(10)
+    bridge.close()
+    bridge.close()
+
+    assert running.cancelled()
+    assert "tests" not in [thread.name for thread in threading.enumerate()]
+
+
+def test_a_closed_bridge_refuses_work() -> None:
+    """The message says what to do."""
+    bridge = Bridge()
+    bridge.check_open()
+    bridge.close()
+
+    with pytest.raises(ClosedError, match="make a new one"):
+        bridge.submit(_thread)
+    with pytest.raises(ClosedError, match="make a new one"):
+        bridge.check_open()
+
+
+def test_the_last_work_runs_only_if_the_loop_ever_started() -> None:
+    """Nothing was opened, so there is nothing to close."""
+    done: list[str] = []
+
+    async def last() -> None:
+        done.append("closed")
+
+    unused, used = Bridge(), Bridge()
+    used.call(_thread)
+    unused.finish(last)
+    used.finish(last)
+
+    assert ["closed"] == done
+
+
+def test_a_bridge_may_be_closed_from_its_own_loop() -> None:
+    """A thread cannot join itself; it ends all the same."""
+    bridge = Bridge("tests-own")
+    threads: list[threading.Thread] = []
+
+    async def work() -> None:
+        threads.append(threading.current_thread())
+        bridge.close()
+
+    bridge.submit(work).result(10)
+    threads[0].join(10)
+
+    assert not threads[0].is_alive()

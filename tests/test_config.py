@@ -1,0 +1,109 @@
+"""Options and the environment."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import platformdirs
+import pytest
+
+from gateway.config import (
+    CacheOptions,
+    ChatOptions,
+    DiscoveryOptions,
+    Options,
+    SearchOptions,
+    UpstreamOptions,
+    environment,
+    variables,
+)
+from gateway.errors import ConfigError
+
+OBJECTS = [SearchOptions, UpstreamOptions, CacheOptions, DiscoveryOptions, ChatOptions, Options]
+
+
+@pytest.mark.parametrize("kind", OBJECTS)
+def test_every_option_has_a_default_that_passes(kind: type[Any]) -> None:
+    """Nobody has to set anything."""
+    assert kind() == kind()
+    assert all(field.kw_only for field in fields(kind))
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "named"),
+    [
+        (SearchOptions, {"limit": 0}, "limit"),
+        (SearchOptions, {"limit": 60}, "max_limit"),
+        (SearchOptions, {"max_query_chars": 1}, "max_query_chars"),
+        (SearchOptions, {"max_queries": 0}, "max_queries"),
+        (SearchOptions, {"window_margin": 1.5}, "window_margin"),
+        (SearchOptions, {"min_confidence": -0.1}, "min_confidence"),
+        (SearchOptions, {"lexical_weight": float("nan")}, "lexical_weight"),
+        (UpstreamOptions, {"call_timeout_s": 0}, "call_timeout_s"),
+        (UpstreamOptions, {"max_description_chars": 1}, "max_description_chars"),
+        (CacheOptions, {"result_ttl_s": -1}, "result_ttl_s"),
+        (DiscoveryOptions, {"search_name": "a", "call_name": "a"}, "two names"),
+        (DiscoveryOptions, {"max_tools": 2}, "max_tools"),
+        (ChatOptions, {"max_turns": 0}, "max_turns"),
+    ],
+)
+def test_an_option_out_of_range_is_refused_by_name(
+    kind: type[Any], given: dict[str, Any], named: str
+) -> None:
+    """A wrong number is told where it was written, not where it hurts."""
+    with pytest.raises(ConfigError, match=named):
+        kind(**given)
+
+
+def test_all_faults_are_told_at_once() -> None:
+    """One round of mending is enough."""
+    with pytest.raises(ConfigError) as caught:
+        SearchOptions(limit=0, pool_min=0, window_margin=2)
+
+    assert all(name in str(caught.value) for name in ("limit", "pool_min", "window_margin"))
+
+
+@pytest.mark.parametrize(("limit", "pool", "window"), [(1, 200, 8), (5, 200, 20), (50, 1000, 200)])
+def test_pool_and_window_grow_with_the_limit_from_a_floor(
+    limit: int, pool: int, window: int
+) -> None:
+    """max(200, 20 x limit) and max(4 x limit, 8), as the original had it."""
+    options = SearchOptions()
+
+    assert (pool, window) == (options.pool(limit), options.window(limit))
+
+
+def test_an_empty_environment_gives_the_users_cache_folder_and_no_content() -> None:
+    """The defaults are private."""
+    told = environment({})
+
+    assert Path(platformdirs.user_cache_dir("tool-gateway")) == told.cache_dir
+    assert (False, False, "gpt-5.4-mini") == (
+        told.capture_content,
+        told.openai_configured,
+        told.openai_model,
+    )
+
+
+def test_the_environment_is_read_by_documented_names() -> None:
+    """The one place that reads it."""
+    told = environment(
+        {
+            "GATEWAY_CACHE_DIR": " /somewhere ",
+            "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT": "span_only",
+            "OPENAI_BASE_URL": "http://127.0.0.1:1/v1",
+            "GATEWAY_MODEL": "m",
+        }
+    )
+
+    assert Path("/somewhere") == told.cache_dir
+    assert (True, True, "m") == (told.capture_content, told.openai_configured, told.openai_model)
+
+
+def test_only_variables_that_are_asked_for_and_set_are_given() -> None:
+    """A configuration file reads no more than it names."""
+    found = variables(frozenset({"GATEWAY_CACHE_DIR", "GATEWAY_SURELY_NOT_SET"}))
+
+    assert ["GATEWAY_CACHE_DIR"] == list(found)

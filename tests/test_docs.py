@@ -1,0 +1,195 @@
+"""The documents say what the code says."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gateway import config, errors, telemetry, types
+from gateway.testing import Call, ModelRequest, ScriptedModel, Turn, script
+
+ROOT = Path(__file__).parents[1]
+OPTION_CLASSES = (
+    config.SearchOptions,
+    config.UpstreamOptions,
+    config.CacheOptions,
+    config.DiscoveryOptions,
+    config.ChatOptions,
+    config.Options,
+)
+
+
+def rows(name: str) -> dict[str, str]:
+    """The table rows of a document, by their first cell without its backticks."""
+    lines = (ROOT / "docs" / name).read_text(encoding="utf-8").splitlines()
+    cells = (line.split("|", 2) for line in lines if line.startswith("| `"))
+    return {first.strip().strip("`"): rest for _, first, rest in cells}
+
+
+def test_every_option_and_its_default_are_documented() -> None:
+    """An option that nobody can read about does not exist for its user."""
+    expected = {
+        f"{owner.__name__}.{field.name}": repr(
+            f"{field.default_factory.__name__}()"
+            if callable(field.default_factory)
+            else field.default
+        ).strip("'\"")
+        for owner in OPTION_CLASSES
+        for field in dataclasses.fields(owner)
+    }
+
+    documented = {
+        name: rest.split("|")[0].strip().strip("`").strip("'\"")
+        for name, rest in rows("options.md").items()
+        if "Options." in name
+    }
+    assert expected == documented
+
+
+def test_every_diagnostic_code_is_documented_with_its_meaning() -> None:
+    """Codes are for people too: the table in the code and the one in the document are one."""
+    told = rows("diagnostics.md")
+    expected = {
+        code: f" {meaning} | {'yes' if code in types.DEGRADING else 'no'} |"
+        for code, meaning in types.CODES.items()
+    }
+
+    assert expected == {code: told[code] for code in types.CODES if code in told}
+
+
+def test_every_code_that_degrades_a_result_is_a_known_code() -> None:
+    """A misspelt code would be cached like a good result."""
+    assert set(types.CODES) >= types.DEGRADING
+
+
+def test_every_code_in_use_is_in_the_table() -> None:
+    """A code is stable only if it is written down."""
+    used = {
+        code
+        for path in (ROOT / "gateway").rglob("*.py")
+        for code in re.findall(r'code="([a-z_]+)"', path.read_text(encoding="utf-8"))
+    }
+
+    assert used <= set(types.CODES)
+
+
+def test_every_error_is_documented() -> None:
+    """A caller learns from the document which errors to expect."""
+    leaves = {
+        name
+        for name, value in vars(errors).items()
+        if isinstance(value, type)
+        and issubclass(value, errors.GatewayError)
+        and value is not errors.GatewayError
+    }
+
+    assert leaves <= set(rows("diagnostics.md"))
+
+
+@pytest.mark.requirement("auto:rule-10")
+def test_every_metric_is_documented_as_it_is() -> None:
+    """Dashboards are built from the document."""
+    told = rows("telemetry.md")
+    expected = {
+        name: f" {metric.kind} | `{metric.unit}` | {metric.description} | "
+        f"{', '.join(f'`{each}`' for each in metric.attributes) or '–'} |"  # noqa: RUF001
+        for name, metric in telemetry.METRICS.items()
+    }
+
+    assert expected == {name: told.get(name) for name in expected}
+
+
+def test_every_span_is_documented_as_it_is() -> None:
+    """Traces are read by people who did not write them."""
+    told = rows("telemetry.md")
+    expected = {
+        name: f" {span.kind.name.lower()} | {span.description} | "
+        f"{', '.join(f'`{each}`' for each in span.attributes)} |"
+        for name, span in telemetry.SPANS.items()
+    }
+
+    assert expected == {name: told.get(name) for name in expected}
+
+
+def test_links_between_documents_lead_somewhere() -> None:
+    """A link that leads nowhere costs its reader's trust."""
+    documents = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+    broken = [
+        f"{document.name}: {target}"
+        for document in documents
+        for target in re.findall(r"\]\(([^)#:]+)\)", document.read_text(encoding="utf-8"))
+        if not (document.parent / target).exists()
+    ]
+
+    assert [] == broken
+
+
+def test_each_decision_keeps_to_the_form() -> None:
+    """One decision a page: what was decided, what was not, and which test holds it."""
+    headings = ["Status", "Context", "Decision", "Rejected", "Consequences", "Confirmation"]
+    for page in sorted((ROOT / "docs" / "adr").glob("*.md")):
+        text = page.read_text(encoding="utf-8")
+
+        assert headings == re.findall(r"^## (\w+)", text, re.MULTILINE), page.name
+        assert len(text.splitlines()) <= 80, page.name
+
+
+def examples() -> list[str]:
+    """The README's Python blocks."""
+    return re.findall(
+        r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL
+    )
+
+
+def _invoice(request: ModelRequest) -> Turn:
+    system = request.messages[0]
+    if system["role"] == "system":
+        return Turn(text="what does ACME owe: find the invoices of a customer")
+    return script(
+        Turn(calls=(Call("search_tools", {"query": "find the invoices of ACME"}),)),
+        Turn(calls=(Call("find_invoice", {"customer": "ACME"}),)),
+        lambda later: Turn(text=f"It says {later.last_tool_results()[0]['content']}"),
+    )(request)
+
+
+def test_the_first_example_of_the_readme_runs(tmp_path: Path) -> None:
+    """What a user copies works: real client, real catalog, real server, scripted model."""
+    with ScriptedModel(_invoice, model="gpt-5.4-mini") as model:
+        told = _run(examples()[0], tmp_path, OPENAI_BASE_URL=model.base_url, OPENAI_API_KEY="none")
+
+    assert "12.50 EUR" in told
+
+
+def test_the_second_example_of_the_readme_runs(tmp_path: Path) -> None:
+    """The default strategy needs no model, no key and no extra."""
+    assert "20.0 USD in EUR\n" == _run(examples()[1], tmp_path)
+
+
+def _run(program: str, folder: Path, **variables: str) -> str:
+    path = folder / "example.py"
+    path.write_text(program, encoding="utf-8")
+    bin_folder = str(Path(sys.executable).parent)
+    environment = {
+        **os.environ,
+        "GATEWAY_CACHE_DIR": str(folder / "cache"),
+        "PATH": f"{bin_folder}{os.pathsep}{os.environ['PATH']}",
+        "PYTHONPATH": str(ROOT),
+        **variables,
+    }
+    done = subprocess.run(
+        [sys.executable, str(path)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+    assert 0 == done.returncode, done.stderr
+    return done.stdout

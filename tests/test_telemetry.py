@@ -1,0 +1,347 @@
+"""Rule 10: what a host can observe, and what nobody can."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import pytest
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.trace import StatusCode, get_tracer_provider
+
+from gateway.config import Options, UpstreamOptions
+from gateway.errors import UpstreamTimeoutError
+from gateway.gateway import Gateway
+from gateway.telemetry import CONTENT_ATTRIBUTES, METRICS, SPANS, Telemetry
+from gateway.testing import HashingEmbedder
+from gateway.types import ToolDefinition
+from tests.conftest import OpenGateway
+from tests.fakes import TableNormalizer, tool
+from tests.metrics import counted, recorded
+
+CANARY = "canary-7f3a"
+
+
+class Watch:
+    """Providers that keep what they are told."""
+
+    def __init__(self) -> None:
+        self.spans = InMemorySpanExporter()
+        self.reader = InMemoryMetricReader()
+        self.tracer = TracerProvider(shutdown_on_exit=False)
+        self.tracer.add_span_processor(SimpleSpanProcessor(self.spans))
+        self.meter = MeterProvider([self.reader], shutdown_on_exit=False)
+
+    @property
+    def finished(self) -> Sequence[ReadableSpan]:
+        return self.spans.get_finished_spans()
+
+    def kinds(self) -> set[str]:
+        return {span.name.partition(" ")[0] for span in self.finished}
+
+    def of(self, name: str) -> ReadableSpan:
+        (span,) = [span for span in self.finished if span.name == name]
+        return span
+
+    def written(self) -> str:
+        """Give all that went out, as text."""
+        points = [
+            (metric.name, dict(point.attributes or {})) for metric, point in recorded(self.reader)
+        ]
+        return json.dumps([span.to_json() for span in self.finished]) + json.dumps(points)
+
+
+@pytest.fixture
+def watch() -> Watch:
+    return Watch()
+
+
+def watched(
+    open_gateway: OpenGateway, watch: Watch, tools: Sequence[ToolDefinition], **options: object
+) -> Gateway:
+    made: dict[str, object] = {
+        "strategy": "auto",
+        "embedder": HashingEmbedder(),
+        "normalizer": TableNormalizer({f"лист {CANARY}": f"email {CANARY}"}),
+        "tracer_provider": watch.tracer,
+        "meter_provider": watch.meter,
+    }
+    return open_gateway(tools, **(made | options))
+
+
+async def exercise(gateway: Gateway) -> None:
+    """Do everything once, with the canary wherever a user could put it."""
+
+    def fail_well(text: str) -> str:
+        """Fail."""
+        raise ValueError(text)
+
+    gateway.add_tool(fail_well)
+    for _ in range(2):
+        await gateway.search(f"лист {CANARY}", context={"a": CANARY}, context_summary=CANARY)
+    await gateway.invoke("send_email", {"text": CANARY}, call_id="call_1")
+    await gateway.invoke("fail_well", {"text": CANARY})
+
+
+@pytest.mark.requirement("auto:rule-10")
+async def test_a_search_is_a_tree_of_spans(
+    open_gateway: OpenGateway, watch: Watch, catalog: tuple[ToolDefinition, ...]
+) -> None:
+    """Rule 10: rewriting and embedding stand under the search, whoever's loop did them."""
+    gateway = watched(open_gateway, watch, catalog)
+    await gateway.report()
+    watch.spans.clear()
+
+    await gateway.search(f"лист {CANARY}")
+
+    search = watch.of("retrieval catalog")
+    model = gateway.embedder.info.model_id if gateway.embedder else ""
+    children = [watch.of("chat table"), watch.of(f"embeddings {model}")]
+    assert search.context is not None
+    assert {search.context.span_id} == {span.parent.span_id for span in children if span.parent}
+    assert 3 == len(watch.finished)
+    assert {
+        "gen_ai.operation.name": "retrieval",
+        "gen_ai.data_source.id": "catalog",
+        "gen_ai.retrieval.top_k": 5,
+        "gateway.search.strategy": "auto",
+        "gateway.search.mode": "hybrid",
+        "gateway.search.eligible": 12,
+        "gateway.search.matches": 5,
+        "gateway.cache.hit": False,
+    } == dict(search.attributes or {})
+
+
+@pytest.mark.requirement("auto:rule-10")
+async def test_the_first_search_shows_the_index_build_with_its_embedding(
+    open_gateway: OpenGateway, watch: Watch, catalog: tuple[ToolDefinition, ...]
+) -> None:
+    """Rule 10: index operations too."""
+    gateway = watched(open_gateway, watch, catalog)
+
+    await gateway.search("a")
+
+    build = watch.of("gateway.index.build")
+    assert {"gateway.index.entities": 12, "gateway.index.embedded": 12} == {
+        name: value
+        for name, value in (build.attributes or {}).items()
+        if name != "gateway.index.graph_edges"
+    }
+    assert [12] == [
+        (span.attributes or {}).get("gateway.embedding.texts")
+        for span in watch.finished
+        if build.context and span.parent and span.parent.span_id == build.context.span_id
+    ]
+
+
+@pytest.mark.requirement("auto:rule-10")
+async def test_duration_ranking_and_tokens_are_measured(
+    open_gateway: OpenGateway, watch: Watch, catalog: tuple[ToolDefinition, ...]
+) -> None:
+    """Rule 10: how long, how ranked, what it cost; a cache hit costs nothing."""
+    gateway = watched(open_gateway, watch, catalog)
+    await gateway.report()
+    reader = watch.reader
+    before = counted(reader, "gen_ai.client.token.usage", "gen_ai.operation.name")
+
+    first = await gateway.search(f"лист {CANARY}")
+    await gateway.search(f"лист {CANARY}")
+
+    usage = counted(reader, "gen_ai.client.token.usage", "gen_ai.operation.name")
+    durations = {
+        point.attributes.get("gateway.cache.hit"): point.attributes.get("gateway.search.mode")
+        for metric, point in recorded(reader)
+        if metric.name == "gateway.search.duration" and point.attributes
+    }
+    assert {False: "hybrid", True: "hybrid"} == durations
+    assert first.counts.tokens == usage["embeddings"] - before["embeddings"] > 0
+    assert 5 == usage["chat"]
+    assert {"match": 5, "prerequisite": 0} == {
+        kind: value
+        for kind, value in counted(reader, "gateway.search.results", "gateway.match.kind").items()
+        if kind in {"match", "prerequisite"}
+    }
+    assert {"hit": 1, "miss": 4} == counted(
+        reader, "gateway.cache.requests", "gateway.cache.result"
+    )
+    assert {"vector", "lexical", "graph", "embed", "normalize", "confidence"} == set(
+        counted(reader, "gateway.search.stage.duration", "gateway.search.stage")
+    )
+
+
+@pytest.mark.requirement("auto:rule-10")
+async def test_only_names_and_attributes_of_the_tables_go_out(
+    open_gateway: OpenGateway, watch: Watch, catalog: tuple[ToolDefinition, ...]
+) -> None:
+    """The documentation is made of the tables; what is not in them nobody expects."""
+    gateway = watched(open_gateway, watch, catalog)
+    gateway.add_server("dead", command="no-such-program")
+
+    await exercise(gateway)
+
+    ours = [span for span in watch.finished if span.instrumentation_scope is not None]
+    assert {"retrieval", "embeddings", "chat", "execute_tool", "gateway.index.build"} == (
+        watch.kinds()
+    )
+    for span in ours:
+        row = SPANS[span.name.partition(" ")[0]]
+        assert set() == (span.attributes or {}).keys() - set(row.attributes)
+        assert row.kind == span.kind
+    for metric, point in recorded(watch.reader):
+        row_of = METRICS[metric.name]
+        assert set() == (point.attributes or {}).keys() - set(row_of.attributes)
+        assert (row_of.unit, row_of.description) == (metric.unit, metric.description)
+
+
+@pytest.mark.requirement("auto:rule-10")
+async def test_no_query_argument_or_result_goes_out(
+    open_gateway: OpenGateway, watch: Watch, catalog: tuple[ToolDefinition, ...]
+) -> None:
+    """They are content, not telemetry: on spans, on events, in statuses, on metrics."""
+    gateway = watched(open_gateway, watch, catalog)
+
+    await exercise(gateway)
+
+    assert CANARY not in watch.written()
+    assert "Send an e-mail" not in watch.written()
+    assert "called send_email" not in watch.written()
+
+
+async def test_content_goes_out_where_the_host_asks_for_it(
+    open_gateway: OpenGateway, watch: Watch, catalog: tuple[ToolDefinition, ...]
+) -> None:
+    """On the attributes that the conventions name, and on no others."""
+    gateway = watched(open_gateway, watch, catalog, options=Options(capture_content=True))
+
+    await exercise(gateway)
+
+    found = {name for span in watch.finished for name in (span.attributes or {})}
+    call = watch.of("execute_tool send_email").attributes or {}
+    search = next(span for span in watch.finished if span.name == "retrieval catalog")
+    assert set(CONTENT_ATTRIBUTES) <= found
+    assert json.dumps({"text": CANARY}) == call["gen_ai.tool.call.arguments"]
+    assert "called send_email" == call["gen_ai.tool.call.result"]
+    assert f"лист {CANARY}" == (search.attributes or {})["gen_ai.retrieval.query.text"]
+    assert all(span.events == () for span in watch.finished)
+
+
+@pytest.mark.requirement("auto:rule-10")
+async def test_a_call_is_a_span_with_the_models_own_id(
+    open_gateway: OpenGateway, watch: Watch, catalog: tuple[ToolDefinition, ...]
+) -> None:
+    """A failed one is an error of type `tool_error`."""
+    gateway = watched(open_gateway, watch, catalog)
+
+    await exercise(gateway)
+
+    good, bad = watch.of("execute_tool send_email"), watch.of("execute_tool fail_well")
+    assert {
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.tool.name": "send_email",
+        "gen_ai.tool.type": "function",
+        "gen_ai.tool.call.id": "call_1",
+    } == dict(good.attributes or {})
+    assert (StatusCode.ERROR, "tool_error") == (
+        bad.status.status_code,
+        (bad.attributes or {})["error.type"],
+    )
+    assert bad.status.description is None
+    assert {None, "tool_error"} == set(
+        counted(watch.reader, "gen_ai.execute_tool.duration", "error.type")
+    )
+
+
+async def test_a_call_that_fails_on_the_way_names_its_error_type(
+    open_gateway: OpenGateway, watch: Watch, catalog: tuple[ToolDefinition, ...]
+) -> None:
+    """The class, which has few values; never the message."""
+    gateway = watched(
+        open_gateway,
+        watch,
+        (*catalog, tool("wait")),
+        options=Options(upstream=UpstreamOptions(call_timeout_s=0.05)),
+    )
+
+    with pytest.raises(UpstreamTimeoutError):
+        await gateway.invoke("wait")
+
+    span = watch.of("execute_tool wait")
+    assert "UpstreamTimeoutError" == (span.attributes or {})["error.type"]
+    assert {"UpstreamTimeoutError"} == set(
+        counted(watch.reader, "gen_ai.execute_tool.duration", "error.type")
+    )
+
+
+async def test_failed_sources_and_quarantined_tools_are_counted(
+    open_gateway: OpenGateway, watch: Watch
+) -> None:
+    """A dashboard shows a dead server before a user does."""
+    gateway = watched(open_gateway, watch, [tool("n" * 129), tool("good")])
+    gateway.add_server("dead", command="no-such-program")
+
+    await gateway.report()
+
+    assert {"UpstreamError": 1} == counted(watch.reader, "gateway.upstream.failures", "error.type")
+    assert {None: 1} == counted(watch.reader, "gateway.tools.quarantined", "none")
+    assert {None: 1} == counted(watch.reader, "gateway.index.entities", "none")
+
+
+async def test_a_failed_embedding_request_is_a_failed_span(
+    open_gateway: OpenGateway, watch: Watch, catalog: tuple[ToolDefinition, ...]
+) -> None:
+    """With its type, and without its words."""
+    embedder = HashingEmbedder()
+    gateway = watched(open_gateway, watch, catalog, embedder=embedder)
+    await gateway.report()
+    watch.spans.clear()
+    embedder.fail_with = RuntimeError(CANARY)
+
+    await gateway.search("a")
+
+    span = watch.of(f"embeddings {embedder.info.model_id}")
+    assert StatusCode.ERROR == span.status.status_code
+    assert "RuntimeError" == (span.attributes or {})["error.type"]
+    assert StatusCode.UNSET == watch.of("retrieval catalog").status.status_code
+    assert CANARY not in watch.written()
+
+
+def test_every_metric_can_be_recorded_and_has_its_buckets() -> None:
+    """The advice reaches the SDK."""
+    watch = Watch()
+    telemetry = Telemetry(tracer_provider=watch.tracer, meter_provider=watch.meter)
+    for name, row in METRICS.items():
+        if row.kind == "counter":
+            telemetry.add(name)
+        else:
+            telemetry.record(name, 1)
+
+    bounds = {
+        metric.name: tuple(getattr(point, "explicit_bounds", ()))
+        for metric, point in recorded(watch.reader)
+    }
+
+    assert METRICS.keys() == bounds.keys()
+    assert {name: row.buckets for name, row in METRICS.items()} == bounds
+
+
+def test_without_providers_nothing_is_configured() -> None:
+    """A library never decides for its host."""
+    before = get_tracer_provider()
+    telemetry = Telemetry()
+    with (
+        telemetry.span("retrieval", "catalog") as span,
+        telemetry.timed("gateway.search.duration", {}),
+    ):
+        assert not span.is_recording()
+
+    assert before is get_tracer_provider()
+
+
+def test_names_are_of_two_families() -> None:
+    """Ours, and the conventions'."""
+    for name in (*METRICS, *(each for row in SPANS.values() for each in row.attributes)):
+        assert name.startswith(("gateway.", "gen_ai.")) or name == "error.type"

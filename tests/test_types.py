@@ -1,0 +1,124 @@
+"""The values that cross borders."""
+
+from __future__ import annotations
+
+from dataclasses import FrozenInstanceError, fields, is_dataclass
+from typing import get_args
+
+import pytest
+
+from gateway import types
+from gateway.types import (
+    CODES,
+    DEGRADING,
+    Content,
+    Diagnostic,
+    Evidence,
+    InvokeResult,
+    Match,
+    PathStep,
+    SearchResult,
+    Stage,
+    ToolDefinition,
+)
+from tests.fakes import entity, tool
+
+VALUES = [each for each in vars(types).values() if isinstance(each, type) and is_dataclass(each)]
+
+
+@pytest.mark.parametrize("value", VALUES, ids=lambda value: value.__name__)
+def test_every_value_is_frozen_slotted_and_keyword_only(value: type) -> None:
+    """What many threads share must not change, and positions must not matter."""
+    assert value.__dataclass_params__.frozen  # type: ignore[attr-defined]  # no public way to ask
+    assert hasattr(value, "__slots__")
+    assert all(field.kw_only for field in fields(value))
+
+
+def test_a_value_cannot_be_changed() -> None:
+    """Frozen means frozen."""
+    with pytest.raises(FrozenInstanceError):
+        tool("a").name = "b"  # type: ignore[misc]  # this is the point
+
+
+def test_an_entity_speaks_for_its_definition() -> None:
+    """Readers need not know where a name is kept."""
+    made = entity(
+        ToolDefinition(
+            name="a", description="Does a.", input_schema={"required": ["x", "y"], "type": "object"}
+        )
+    )
+
+    assert ("a", "Does a.", ("x", "y")) == (made.name, made.description, made.required)
+    assert made.hints is made.definition.hints
+
+
+@pytest.mark.parametrize("required", [None, "x", 3])
+def test_a_schema_with_odd_required_names_has_none(required: object) -> None:
+    """Upstream text is data: it must not break a reader."""
+    made = entity(ToolDefinition(name="a", input_schema={"required": required}))
+
+    assert () == made.required
+
+
+def test_every_degrading_code_is_a_known_code() -> None:
+    """A misspelt one would let a broken result be remembered."""
+    assert set() == DEGRADING - CODES.keys()
+
+
+def test_a_result_is_degraded_by_a_failed_stage_alone() -> None:
+    """Notes for the reader, such as a low confidence, are no failures."""
+    low = Diagnostic(stage="confidence", code="low_confidence_results")
+    fell = Diagnostic(stage="embed", code="graph_fallback")
+
+    assert not SearchResult(mode="graph", diagnostics=(low,)).degraded
+    assert SearchResult(mode="graph", diagnostics=(low, fell)).degraded
+
+
+def test_results_compare_without_times_and_cache_marks() -> None:
+    """Same input and state, same output: the clock is neither."""
+    fresh = SearchResult(mode="graph", stages={"graph": 0.1})
+
+    assert fresh == SearchResult(mode="graph", stages={"graph": 0.2}, cached=True)
+
+
+def found(name: str, *, after: str = "") -> Match:
+    """Make a match, or what must be called before the entity *after*."""
+    path = (PathStep(subject=after, predicate="requires", object=name),) if after else ()
+    return Match(
+        id=name,
+        name=name,
+        server="srv",
+        description="",
+        score=1,
+        confidence=1,
+        evidence=Evidence(path=path),
+    )
+
+
+def test_all_lists_as_one_put_a_match_before_its_prerequisites() -> None:
+    """Wherever they are shown as one; what hangs on no match comes after the matches."""
+    result = SearchResult(
+        mode="graph",
+        matches=(found("a"), found("b")),
+        prerequisites=(found("x", after="b"), found("y", after="a"), found("z", after="?")),
+        related=(found("r"),),
+        next_steps=(found("n"),),
+    )
+
+    assert ["a", "y", "b", "x", "z", "r", "n"] == [each.id for each in result.shown]
+
+
+def test_an_answers_text_is_all_its_text_blocks() -> None:
+    """An image between two texts is not lost, but is no text."""
+    blocks = (
+        Content(type="text", text="one"),
+        Content(type="image", data={"data": "…"}),
+        Content(type="resource", text="two"),
+    )
+
+    assert "one\ntwo" == InvokeResult(tool_id="a", content=blocks).text
+
+
+def test_diagnostics_name_stages_of_the_search() -> None:
+    """A dashboard groups by them."""
+    assert {"normalize", "embed", "vector", "lexical", "graph"} <= set(get_args(Stage))

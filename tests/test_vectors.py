@@ -1,0 +1,69 @@
+"""The arithmetic of embeddings."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.vectors import best_cosine, top, unit_rows, usable
+
+numbers = st.floats(-1000, 1000, width=32)
+
+
+@given(st.lists(st.lists(numbers, min_size=3, max_size=3), min_size=1, max_size=8))
+def test_unit_rows_have_length_one_or_are_zeros(rows: list[list[float]]) -> None:
+    """A cosine is then a product."""
+    lengths = np.linalg.norm(unit_rows(rows), axis=1)
+
+    assert all(length == 0 or abs(length - 1) < 1e-3 for length in lengths)
+
+
+def test_a_row_of_zeros_stays_zeros() -> None:
+    """It stands for no vector and must score 0, not NaN."""
+    assert [[0, 0], [0.6, 0.8]] == pytest.approx(unit_rows([[0, 0], [3, 4]]))
+
+
+@pytest.mark.parametrize(
+    ("rows", "fault"),
+    [
+        (np.ones((2, 4)), ""),
+        (np.ones((1, 4)), "expected 2 vectors"),
+        (np.ones(4), "expected 2 vectors"),
+        (np.ones((2, 3)), "expected 4 dimensions"),
+        (np.full((2, 4), np.nan), "NaN or infinity"),
+        (np.full((2, 4), np.inf), "NaN or infinity"),
+        (np.zeros((2, 4)), "all zeros"),
+    ],
+)
+def test_what_cannot_be_used_is_said(rows: np.ndarray, fault: str) -> None:
+    """Rule 5 begins here: an unusable vector is known before it ranks anything."""
+    found = usable(rows.astype(np.float32), count=2, dimensions=4)
+
+    assert fault in found
+    assert bool(fault) == bool(found)
+
+
+def test_any_length_will_do_while_none_is_known() -> None:
+    """The first answer of a model tells."""
+    assert "" == usable(np.ones((1, 7), np.float32), count=1, dimensions=None)
+
+
+def test_the_best_cosine_is_taken_over_all_queries() -> None:
+    """Rule 6: the original and the English text both speak."""
+    matrix = unit_rows([[1, 0], [0, 1], [0, 0]])
+
+    assert [1, 1, 0] == best_cosine(matrix, unit_rows([[1, 0], [0, 1]])).tolist()
+    assert [1, 0, 0] == best_cosine(matrix, unit_rows([[1, 0]])).tolist()
+    assert [0, 0, 0] == best_cosine(matrix, np.zeros((0, 2), np.float32)).tolist()
+
+
+@given(st.lists(st.integers(-3, 3), max_size=40), st.integers(-2, 50))
+def test_the_top_is_the_head_of_a_stable_sort(scores: list[int], limit: int) -> None:
+    """Same input, same output: ties fall by position, as a full sort has them."""
+    wanted = sorted(range(len(scores)), key=lambda spot: (-scores[spot], spot))
+
+    found = top(np.asarray(scores, dtype=np.float32), limit)
+
+    assert wanted[: max(limit, 0)] == found.tolist()
