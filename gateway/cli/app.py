@@ -1,0 +1,161 @@
+"""The command line, as typed. What a command does stands behind a door: ``--version`` and
+``--help`` load neither the catalog nor a model.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from io import TextIOWrapper
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from gateway.cli.exits import EPILOG, USAGE
+from gateway.cli.screen import reported
+from gateway.config import VERSION
+from gateway.types import Strategy
+
+app = typer.Typer(
+    name="gateway",
+    help="Find and call the tools of many MCP servers.",
+    epilog=EPILOG,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+ConfigOption = Annotated[
+    Path | None,
+    typer.Option("--config", "-c", help="An mcp.json; default: the one in this folder."),
+]
+JsonOption = Annotated[
+    bool, typer.Option("--json", help="Print one JSON document on standard output.")
+]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and leave with its exit code.
+
+    Args:
+        arguments: What stands after the program's name; None is the process's own.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            # A terminal of few characters must not end a command.
+            stream.reconfigure(errors="replace")
+    app(args=arguments)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"tool-gateway {VERSION}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    _version_wanted: Annotated[
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Say which version."),
+    ] = False,
+) -> None:
+    """Find and call the tools of many MCP servers."""
+
+
+@app.command(epilog=EPILOG)
+def search(
+    query: Annotated[str, typer.Argument(help="What is wanted, in any language; '' browses.")],
+    *,
+    config: ConfigOption = None,
+    strategy: Annotated[
+        Strategy | None,
+        typer.Option(help="Default: auto with the embedded model installed, else graph."),
+    ] = None,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="Matches, up to 50.")] = 5,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Say why; --json always does.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Search the tools of the configured servers."""
+    with reported(as_json=as_json):
+        from gateway.cli import commands  # noqa: PLC0415  (the door)
+
+        code = commands.search(
+            query, config=config, strategy=strategy, limit=limit, why=explain, as_json=as_json
+        )
+    raise typer.Exit(code)
+
+
+@app.command(epilog=EPILOG)
+def tools(*, config: ConfigOption = None, as_json: JsonOption = False) -> None:
+    """List the tools of the configured servers."""
+    with reported(as_json=as_json):
+        from gateway.cli import commands  # noqa: PLC0415  (the door)
+
+        code = commands.tools(config=config, as_json=as_json)
+    raise typer.Exit(code)
+
+
+@app.command(epilog=EPILOG)
+def call(
+    tool: Annotated[str, typer.Argument(help="Its id (server/name) or its name.")],
+    arguments: Annotated[
+        str, typer.Argument(help="A JSON object; '-' reads it from standard input.")
+    ] = "{}",
+    *,
+    config: ConfigOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Call one tool. With an id, only its server is started."""
+    with reported(as_json=as_json):
+        from gateway.cli import commands  # noqa: PLC0415  (the door)
+
+        code = commands.call(tool, arguments, config=config, as_json=as_json)
+    raise typer.Exit(code)
+
+
+@app.command(epilog=EPILOG)
+def index(
+    action: Annotated[
+        Literal["build", "show"],
+        typer.Argument(help="build: list and embed; show: what is stored, without servers."),
+    ] = "build",
+    *,
+    rebuild: Annotated[
+        bool, typer.Option("--rebuild", help="Forget all stored vectors first.")
+    ] = False,
+    config: ConfigOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Build the index of the configured servers' tools, or show what is stored."""
+    if rebuild and action == "show":
+        typer.echo("error: --rebuild goes with build, not with show", err=True)
+        raise typer.Exit(USAGE)
+    with reported(as_json=as_json):
+        from gateway.cli import commands  # noqa: PLC0415  (the door)
+
+        if action == "show":
+            code = commands.index_show(as_json=as_json)
+        else:
+            code = commands.index_build(config=config, rebuild=rebuild, as_json=as_json)
+    raise typer.Exit(code)
+
+
+@app.command(epilog=EPILOG)
+def demo(
+    *,
+    trace: Annotated[bool, typer.Option("--trace", help="Print the tree of spans.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """See it work: real servers, three conversations. Needs no key and no network.
+
+    With OPENAI_API_KEY or OPENAI_BASE_URL set it talks to that model (GATEWAY_MODEL names it).
+    """
+    with reported(as_json=as_json):
+        from gateway.cli.demo.command import demo as run  # noqa: PLC0415  (the door)
+
+        code = run(with_trace=trace, as_json=as_json)
+    raise typer.Exit(code)

@@ -1,0 +1,36 @@
+"""The exit codes, in one table.
+
+0    done
+1    nothing was found, the tool said that it failed, or a conversation of the demo failed
+2    bad usage, configuration, tool name or arguments
+3    a server or the vector store could not be used; what the others gave is printed
+130  interrupted from the keyboard
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from gateway.errors import ConfigError, GatewayError, InvalidRequestError
+
+OK = 0
+NOTHING = 1
+USAGE = 2
+UNAVAILABLE = 3
+
+EXITS: Mapping[int, str] = {
+    OK: "done",
+    NOTHING: "nothing was found, the tool said that it failed, or a demo conversation failed",
+    USAGE: "bad usage, configuration, tool name or arguments",
+    UNAVAILABLE: "a server or the vector store could not be used; the others' part is printed",
+    130: "interrupted from the keyboard",
+}
+"""Every exit code and what it means."""
+
+EPILOG = "Exit codes: " + "; ".join(f"{code} {meaning}" for code, meaning in EXITS.items()) + "."
+"""What ``--help`` says of them."""
+
+
+def exit_code(error: GatewayError) -> int:
+    """Give the exit code for *error*: ours to mend, or a fault of something outside."""
+    return USAGE if isinstance(error, ConfigError | InvalidRequestError) else UNAVAILABLE

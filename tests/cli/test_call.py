@@ -1,0 +1,89 @@
+"""`gateway call` on real servers."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from gateway.cli.exits import NOTHING, OK, UNAVAILABLE, USAGE
+from tests.cli.running import EXCEL, TIME, Place
+
+_TOKYO = '{"timezone": "Asia/Tokyo"}'
+
+
+def test_a_tool_answers_on_standard_output(place: Place) -> None:
+    ran = place.run("call", "get_current_time", _TOKYO, "-c", place.config())
+
+    assert (OK, "") == (ran.code, ran.err)
+    assert json.loads(ran.out)["timezone"] == "Asia/Tokyo"
+
+
+def test_the_whole_answer_comes_as_json(place: Place) -> None:
+    ran = place.run("call", "time/get_current_time", _TOKYO, "-c", place.config(), "--json")
+
+    answer = ran.json
+    assert (OK, False) == (ran.code, answer["is_error"])
+    assert answer["tool_id"] == "time/get_current_time"
+    assert "Asia/Tokyo" in answer["content"][0]["text"]
+
+
+def test_arguments_can_come_from_standard_input(place: Place) -> None:
+    ran = place.run("call", "get_current_time", "-", "-c", place.config(), stdin=_TOKYO)
+
+    assert ran.code == OK
+
+
+def test_an_id_starts_its_own_server_alone(place: Place) -> None:
+    config = place.config({"time": TIME, "gone": {"command": "no-such-program"}})
+
+    ran = place.run("call", "time/get_current_time", _TOKYO, "-c", config)
+
+    assert (OK, "") == (ran.code, ran.err)
+
+
+def test_what_the_tool_calls_a_failure_is_one(place: Place) -> None:
+    config = place.config({"excel": EXCEL})
+    missing = json.dumps({"path": str(place.folder / "missing.xlsx")})
+
+    ran = place.run("call", "excel/describe_workbook", missing, "-c", config)
+
+    assert ran.code == NOTHING
+    assert ran.out.strip()
+
+
+@pytest.mark.parametrize("arguments", ["{", "[]", "7"])
+def test_arguments_that_are_no_object_are_refused_before_anything_starts(
+    place: Place, arguments: str
+) -> None:
+    ran = place.run("call", "get_current_time", arguments, "-c", "nowhere.json")
+
+    assert (USAGE, "") == (ran.code, ran.out)
+    assert "the arguments" in ran.err
+
+
+def test_arguments_that_do_not_fit_show_the_schema(place: Place) -> None:
+    config = place.config()
+
+    told = place.run("call", "get_current_time", "{}", "-c", config)
+    data = place.run("call", "get_current_time", "{}", "-c", config, "--json")
+
+    assert (USAGE, "") == (told.code, told.out)
+    assert '"required"' in told.err
+    assert data.json["error"]["schema"]["required"] == ["timezone"]
+
+
+def test_a_misspelt_name_is_answered_with_near_ones(place: Place) -> None:
+    ran = place.run("call", "get_curent_time", _TOKYO, "-c", place.config())
+
+    assert ran.code == USAGE
+    assert "near names: get_current_time" in ran.err
+
+
+def test_a_tool_of_a_dead_server_is_unavailable_and_not_unknown(place: Place) -> None:
+    config = place.config({"gone": {"command": "no-such-program"}})
+
+    ran = place.run("call", "gone/anything", "{}", "-c", config)
+
+    assert ran.code == UNAVAILABLE
+    assert "mend them first" in ran.err

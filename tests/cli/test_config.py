@@ -1,0 +1,89 @@
+"""What is said of a configuration that cannot work, and what still works."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from pathlib import Path
+
+from gateway.cli.exits import NOTHING, OK, UNAVAILABLE, USAGE
+from tests.cli.running import TIME, Place, child
+
+
+def test_without_a_configuration_the_ways_on_are_named(place: Place) -> None:
+    with contextlib.chdir(place.folder):
+        ran = place.run("search", "x")
+
+    assert (USAGE, "") == (ran.code, ran.out)
+    assert "mcpServers" in ran.err
+    assert "gateway demo" in ran.err
+
+
+def test_the_file_of_the_folder_is_found(tmp_path: Path) -> None:
+    (tmp_path / "mcp.json").write_text(json.dumps({"servers": {"time": TIME}}))
+    env = {"GATEWAY_CACHE_DIR": str(tmp_path)}
+
+    ran = child("-m", "gateway", "tools", "--json", cwd=tmp_path, env=env)
+
+    names = [tool["exposed_name"] for tool in ran.json["tools"]]
+    assert (OK, ["convert_time", "get_current_time"]) == (ran.code, names)
+
+
+def test_a_named_file_that_is_missing_is_named(place: Place) -> None:
+    ran = place.run("tools", "--config", "nowhere.json")
+
+    assert (USAGE, "") == (ran.code, ran.out)
+    assert "'nowhere.json'" in ran.err
+
+
+def test_broken_json_is_told_with_its_place(place: Place) -> None:
+    broken = place.folder / "broken.json"
+    broken.write_text('{"mcpServers": {\n  "time": }}')
+
+    ran = place.run("tools", "-c", str(broken))
+
+    assert ran.code == USAGE
+    assert "line 2, column 11" in ran.err
+
+
+def test_a_fault_is_one_json_document_too(place: Place) -> None:
+    ran = place.run("tools", "-c", "nowhere.json", "--json")
+
+    assert (USAGE, "ConfigError") == (ran.code, ran.json["error"]["type"])
+    assert ran.json["error"]["message"] in ran.err
+
+
+def test_an_unknown_key_is_a_warning_and_no_more(place: Place) -> None:
+    ran = place.run("tools", "-c", place.config({"time": {**TIME, "colour": "red"}}, theme="dark"))
+
+    assert ran.code == OK
+    assert "'colour'" in ran.err
+    assert "'theme'" in ran.err
+    assert "get_current_time" in ran.out
+
+
+def test_a_server_that_cannot_start_leaves_the_others(place: Place) -> None:
+    config = place.config({"time": TIME, "gone": {"command": "no-such-program"}})
+
+    ran = place.run("tools", "-c", config, "--json")
+
+    codes = [note["code"] for note in ran.json["index"]["diagnostics"]]
+    assert (UNAVAILABLE, 2, ["source_load_failed"]) == (ran.code, len(ran.json["tools"]), codes)
+    assert "'gone': command 'no-such-program' was not found: install it" in ran.err
+
+
+def test_a_variable_that_is_not_set_costs_its_server_only(place: Place) -> None:
+    config = place.config({"time": TIME, "keyed": {"command": "x", "args": ["${NOT_SET_HERE}"]}})
+
+    ran = place.run("tools", "-c", config)
+
+    assert ran.code == UNAVAILABLE
+    assert "environment variable NOT_SET_HERE: set it" in ran.err
+    assert "get_current_time" in ran.out
+
+
+def test_a_file_without_servers_holds_nothing(place: Place) -> None:
+    ran = place.run("tools", "-c", place.config({}))
+
+    assert ran.code == NOTHING
+    assert "0 tools; servers: none" in ran.out

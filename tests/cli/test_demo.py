@@ -1,0 +1,190 @@
+"""`gateway demo`: three real conversations with real servers."""
+
+from __future__ import annotations
+
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from gateway.chat.events import Called
+from gateway.cli.demo import show
+from gateway.cli.demo.policy import policy
+from gateway.cli.demo.requests import REQUESTS
+from gateway.cli.demo.run import Outcome
+from gateway.cli.demo.servers import servers
+from gateway.cli.demo.tools import convert_length, find_invoice, list_open_invoices
+from gateway.cli.exits import NOTHING, OK
+from gateway.errors import ConfigError, InvalidRequestError
+from gateway.testing import Call, Faults, ModelRequest, ScriptedModel, Turn, script
+from tests.cli.running import Place, Ran, child
+
+_EXPECTED = ["excel/create_workbook", "time/get_current_time", "word/create_document"]
+_NO_KEY = {"OPENAI_API_KEY": "", "OPENAI_BASE_URL": ""}
+
+
+@pytest.fixture(scope="module")
+def newcomer(tmp_path_factory: pytest.TempPathFactory) -> Ran:
+    """The demo in a process of its own, without a key, as a newcomer runs it."""
+    folder = tmp_path_factory.mktemp("newcomer")
+    env = {"GATEWAY_CACHE_DIR": str(folder / "cache")}
+    return child("-m", "gateway", "demo", "--json", "--trace", cwd=folder, env=env)
+
+
+def test_three_conversations_call_the_right_tools_with_fewer_tokens(newcomer: Ran) -> None:
+    told = newcomer.json
+
+    assert (OK, True, True) == (newcomer.code, told["ok"], told["scripted"]), newcomer.err
+    assert [True] * 3 == [each["ok"] for each in told["conversations"]]
+    assert _EXPECTED == [each["calls"][-1]["tool_id"] for each in told["conversations"]]
+    totals = told["totals"]
+    assert totals["tools"] == told["index"]["entities"] > 50
+    assert totals["sent_schema_tokens"] < totals["all_schema_tokens"] / 5
+    assert totals["cache_hits"] >= 3
+    names = [span["name"] for span in told["trace"]]
+    assert names.count("invoke_agent") == 3
+
+
+def test_each_found_tool_carries_scores_and_its_reasons(newcomer: Ran) -> None:
+    for each in newcomer.json["conversations"]:
+        (searched,) = each["searches"]
+        assert searched["queries"] == [each["request"]]
+        best = searched["result"]["matches"][0]
+        assert best["confidence"] > 0.3
+        assert best["evidence"]["vector"] > 0.2
+        assert each["turns"][0]["found_tools"] == []
+        assert best["name"] in each["turns"][1]["found_tools"]
+        assert each["calls"][-1]["text"] in each["answer"]
+
+
+def test_people_see_the_request_the_search_the_tools_the_result_and_the_cost(
+    place: Place,
+) -> None:
+    ran = place.run("demo", "--trace", env=_NO_KEY)
+
+    assert ran.code == OK
+    for told in (
+        "SCRIPTED",
+        "User: Wie spät ist es",
+        "Model searches: Wie spät ist es",
+        "cosine",
+        "tools the model sees: search_tools, call_tool, convert_time",
+        "Real result of word/create_document",
+        "Answer: ",
+        "tokens if every schema were sent (estimate)",
+        "cache hits",
+        "execute_tool get_current_time",
+        "3 of 3 conversations called the right tool.",
+    ):
+        assert told in ran.out
+
+
+def test_a_configured_model_is_asked_and_judged_by_what_it_really_called(place: Place) -> None:
+    """A model that only claims success, one that fails and one that misuses a tool all fail."""
+
+    def careless(request: ModelRequest) -> Turn:
+        if "Tokio" in request.user_text and not request.last_tool_results():
+            return Turn(calls=(Call("get_current_time", {}),))
+        return Turn("Done, trust me.")
+
+    with ScriptedModel(careless) as model:
+        model.fail(Faults(status=401))
+        env = {"OPENAI_BASE_URL": model.base_url, "OPENAI_API_KEY": "", "GATEWAY_MODEL": "mine"}
+        ran = place.run("demo", "--json", env={**env, "NO_PROXY": "127.0.0.1"})
+
+    faults = [each["faults"] for each in ran.json["conversations"]]
+    assert (NOTHING, False, "mine") == (ran.code, ran.json["ok"], ran.json["model"])
+    assert "trace" not in ran.json
+    assert "AuthenticationError" in faults[0][0]
+    assert faults[1] == ["time/get_current_time was not called with success"]
+    assert faults[2][1] == "the file meeting-notes.docx does not exist"
+    (call,) = ran.json["conversations"][1]["calls"]
+    assert (None, True) == (call["tool_id"], call["is_error"])
+
+
+def test_a_conversation_that_failed_says_so_on_screen() -> None:
+    event = Called(call_id="1", tool="x", arguments={}, error="unknown tool 'x'")
+    outcome = Outcome(
+        request=REQUESTS[0], events=(event,), answer="", duration_s=0.1, faults=("it did not",)
+    )
+    console = Console(file=StringIO(), width=100)
+
+    console.print(show.conversation(1, outcome), show.verdict([outcome]))
+
+    file = console.file
+    assert isinstance(file, StringIO)
+    assert "Real result of nothing was sent: unknown tool 'x'" in file.getvalue()
+    assert "FAILED: it did not." in file.getvalue()
+    assert "0 of 1 conversations" in file.getvalue()
+
+
+def test_a_server_that_is_not_installed_is_named_with_the_mend(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"'mcp-server-time' is not installed.*\[demo\]"):
+        servers(tmp_path, search_path=str(tmp_path))
+
+
+def _request(
+    *messages: dict[str, object], tools: tuple[dict[str, object], ...] = ()
+) -> ModelRequest:
+    body = {"model": "m", "messages": list(messages), "tools": list(tools)}
+    return ModelRequest(path="/", body=body)
+
+
+def _after_search(text: str, found: str, parameters: object) -> ModelRequest:
+    """The user said *text*; a search found the tool ``t``."""
+    call = {"id": "1", "type": "function", "function": {"name": "search_tools", "arguments": "{}"}}
+    return _request(
+        {"role": "system", "content": [{"type": "text", "text": "No folder is named."}]},
+        {"role": "user", "content": text},
+        {"role": "assistant", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "1", "content": found},
+        tools=({"type": "function", "function": {"name": "t", "parameters": parameters}},),
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "parameter", "arguments"),
+    [
+        ("Make a.xlsx", "filename", {"filename": "a.xlsx"}),
+        ("In Europe/Paris", "timezone", {"timezone": "Europe/Paris"}),
+        ("Make something", "filename", None),
+        ("In Paris", "timezone", None),
+        ("Make a.xlsx", "colour", None),
+    ],
+)
+def test_the_policy_fills_in_what_it_was_told_and_never_invents(
+    text: str, parameter: str, arguments: dict[str, str] | None
+) -> None:
+    request = _after_search(text, '{"tools":[{"name":"t"}]}', {"required": [parameter]})
+
+    turn = policy(request)
+
+    assert [arguments] * len(turn.calls) == [call.arguments for call in turn.calls]
+    assert bool(turn.calls) == (arguments is not None)
+    assert bool(turn.text) == (arguments is None)
+
+
+@pytest.mark.parametrize(
+    ("found", "parameters"),
+    [("no JSON", {}), ('{"tools":[{"name":"unseen"}]}', {}), ('{"tools":[{"name":"t"}]}', None)],
+)
+def test_the_policy_calls_only_what_it_sees_with_a_schema(found: str, parameters: object) -> None:
+    turn = policy(_after_search("Make a.xlsx", found, parameters))
+
+    assert ((), True) == (turn.calls, turn.text.startswith("None of the tools"))
+
+
+def test_the_functions_of_the_demo_do_what_they_say() -> None:
+    assert find_invoice("INV-2042")["paid"] is False
+    assert [invoice["number"] for invoice in list_open_invoices("Orchard")] == ["INV-2043"]
+    assert convert_length(1, "km", "m") == 1000
+    with pytest.raises(InvalidRequestError, match="INV-2041"):
+        find_invoice("INV-1")
+
+
+def test_a_scripted_conversation_replays() -> None:
+    """The policy keeps no state: the same request gets the same turn."""
+    request = _request({"role": "user", "content": "hello"})
+
+    assert policy(request) == policy(request) == script(policy)(request)

@@ -1,0 +1,29 @@
+"""The programs under examples/ run as they are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.running import child
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+_LAST_LINES = {
+    "quickstart.py": "Invoice INV-2042 is still open: 480.50 EUR.",
+    "async_search.py": "120",
+}
+
+
+def test_every_example_is_run() -> None:
+    assert sorted(_LAST_LINES) == sorted(path.name for path in EXAMPLES.glob("*.py"))
+
+
+@pytest.mark.parametrize("name", _LAST_LINES)
+def test_an_example_runs_to_its_end(name: str, tmp_path: Path) -> None:
+    env = {"GATEWAY_CACHE_DIR": str(tmp_path)}
+
+    ran = child("-W", "error", str(EXAMPLES / name), cwd=tmp_path, env=env)
+
+    assert (0, "") == (ran.code, ran.err)
+    assert ran.out.splitlines()[-1] == _LAST_LINES[name]

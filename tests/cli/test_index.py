@@ -1,0 +1,82 @@
+"""`gateway index`: what is embedded, kept and forgotten."""
+
+from __future__ import annotations
+
+import pytest
+
+from gateway.cli.exits import NOTHING, OK, UNAVAILABLE
+from gateway.cli.stored import store
+from gateway.config import Options
+from gateway.gateway import Gateway
+from gateway.sync import SyncGateway
+from tests.cli.running import Place
+
+
+def test_a_second_build_embeds_nothing_until_the_vectors_are_forgotten(place: Place) -> None:
+    config = place.config()
+
+    runs = [
+        place.run("index", *more, "-c", config, "--json")
+        for more in ((), ("build",), ("build", "--rebuild"))
+    ]
+
+    assert [OK] * 3 == [ran.code for ran in runs]
+    assert [2, 0, 2] == [ran.json["embedded_texts"] for ran in runs]
+    assert [2, 2, 2] == [ran.json["vectors"] for ran in runs]
+
+
+def test_what_is_stored_is_shown_without_a_configuration(place: Place) -> None:
+    place.run("index", "build", "-c", place.config())
+
+    told = place.run("index", "show")
+    data = place.run("index", "show", "--json").json
+
+    assert told.code == OK
+    assert (2, str(place.cache / "vectors.sqlite3")) == (data["vectors"], data["store"])
+    assert data["bytes"] > 0
+    assert "vectors.sqlite3" in told.out
+
+
+def test_an_empty_store_is_no_file_and_says_how_to_fill_it(place: Place) -> None:
+    ran = place.run("index", "show")
+
+    assert ran.code == NOTHING
+    assert "gateway index build" in ran.out
+    assert not place.cache.exists()
+
+
+@pytest.mark.parametrize("arguments", [("show",), ("build", "--rebuild")])
+def test_a_corrupt_store_is_set_aside_with_a_warning(
+    place: Place, arguments: tuple[str, ...]
+) -> None:
+    place.cache.mkdir()
+    (place.cache / "vectors.sqlite3").write_bytes(b"no database at all, " * 100)
+
+    ran = place.run("index", *arguments, "-c", place.config())
+
+    assert "store_rebuilt" in ran.err
+    assert (place.cache / "vectors.sqlite3.corrupt-1").is_file()
+    assert ran.code == (OK if "build" in arguments else NOTHING)
+
+
+def test_a_store_that_cannot_be_read_is_unavailable(place: Place) -> None:
+    place.cache.write_text("a file where a folder should be")
+
+    ran = place.run("index", "build", "--rebuild", "-c", place.config())
+
+    assert (UNAVAILABLE, "") == (ran.code, ran.out)
+    assert "vector store" in ran.err
+
+
+def test_people_see_what_a_build_did(place: Place) -> None:
+    ran = place.run("index", "-c", place.config())
+
+    assert "of them embedded now 2" in ran.out
+    assert "vectors.sqlite3" in ran.out
+
+
+def test_the_command_and_the_library_share_one_file() -> None:
+    """A vector embedded by one is not embedded again by the other."""
+    assert store().path.name == "vectors.sqlite3"
+    with SyncGateway(Gateway(options=Options(vector_store_path=store().path))) as twin:
+        assert twin.gateway.options.vector_store_path == store().path

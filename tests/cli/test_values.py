@@ -1,0 +1,128 @@
+"""Values on their way to a screen or to JSON."""
+
+from __future__ import annotations
+
+import json
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from gateway.cli.explain import evidence, explained, way
+from gateway.cli.jsonable import jsonable
+from gateway.cli.screen import document, printable
+from gateway.cli.show import answered, found
+from gateway.types import (
+    Content,
+    Diagnostic,
+    Evidence,
+    Filters,
+    InvokeResult,
+    Match,
+    PathStep,
+    SearchResult,
+)
+from tests.cli.running import child
+
+_STEPS = (
+    PathStep(
+        subject="urn:tool-gateway:tool:a/one", predicate="memberOf", object="x", source="g.md:12"
+    ),
+    PathStep(subject="urn:tool-gateway:tool:a/two", predicate="memberOf", object="x"),
+)
+_MATCH = Match(
+    id="a/two",
+    name="two",
+    server="a",
+    description="Second.",
+    score=1.0,
+    confidence=0.5,
+    evidence=Evidence(path=_STEPS),
+    direct=False,
+)
+
+
+def _shown(renderable: object) -> str:
+    console = Console(file=StringIO(), width=200)
+    console.print(renderable)
+    file = console.file
+    assert isinstance(file, StringIO)
+    return file.getvalue()
+
+
+def test_a_value_becomes_plain_json() -> None:
+    given = {
+        "note": Diagnostic(stage="graph", code="no_match"),
+        "filters": Filters(tags=frozenset({"b", "a"})),
+        "result": SearchResult(mode="empty"),
+        "not a number": float("nan"),
+        "path": Path("x"),
+    }
+
+    told = json.loads(json.dumps(jsonable(given)))
+
+    assert told["note"]["meaning"].startswith("No word")
+    assert told["filters"]["tags"] == ["a", "b"]
+    assert told["result"]["degraded"] is False
+    assert (None, "x") == (told["not a number"], told["path"])
+
+
+def test_an_edge_of_the_graph_names_its_file_and_line() -> None:
+    assert way(_STEPS) == "a/one -memberOf-> x <-memberOf- a/two (g.md:12, derived)"
+    assert way((PathStep(subject="p", predicate="q", object="r", declared=True),)) == (
+        "p -q-> r (declared)"
+    )
+
+
+def test_a_supplement_is_explained_by_its_path() -> None:
+    result = SearchResult(mode="graph", related=(_MATCH,), cached=True)
+
+    shown = _shown(explained(result, with_notes=()))
+
+    assert "graph path: a/one -memberOf-> x <-memberOf- a/two" in shown
+    assert "outside the window" in shown
+    assert "From the cache." in shown
+    assert "No diagnostics." in shown
+
+
+def test_supplements_stand_under_the_matches() -> None:
+    shown = _shown(found(SearchResult(mode="graph", matches=(_MATCH,), next_steps=(_MATCH,))))
+
+    assert "next steps" in shown
+
+
+def test_an_exact_name_is_evidence() -> None:
+    assert evidence(Evidence(exact_name=True)) == "named exactly"
+
+
+def test_nothing_that_steers_a_terminal_is_printed() -> None:
+    assert printable("a\x1b[31mb\x9b2J\x07\r\nc\t\ud800") == "a[31mb2J\nc\t?"
+
+
+@pytest.mark.parametrize(("encoding", "shown"), [("utf-8", True), ("ascii", False)])
+def test_json_is_escaped_only_where_it_must_be(encoding: str, shown: bool) -> None:
+    text = document({"city": "東京"}, encoding=encoding)
+
+    assert {"city": "東京"} == json.loads(text)
+    assert shown == ("東京" in text)
+
+
+def test_a_terminal_of_few_characters_ends_no_command(tmp_path: Path) -> None:
+    """What it cannot show is escaped in JSON, and a question mark for people."""
+    (tmp_path / "mcp.json").write_text('{"mcpServers": {}, "東京": 1}', encoding="utf-8")
+    env = {"PYTHONIOENCODING": "ascii", "GATEWAY_CACHE_DIR": str(tmp_path)}
+
+    data = child("-m", "gateway", "tools", "--json", cwd=tmp_path, env=env)
+    told = child("-m", "gateway", "search", "x", "--explain", cwd=tmp_path, env=env)
+
+    assert "東京" in data.json["index"]["diagnostics"][0]["detail"]
+    assert "unknown key '??'" in told.out
+
+
+def test_an_answer_without_text_is_its_structure_or_the_names_of_its_blocks() -> None:
+    picture = InvokeResult(tool_id="a/b", content=(Content(type="image"),))
+    data = InvokeResult(tool_id="a/b", structured={"n": 1})
+
+    assert "[image; --json shows it]" == answered(picture)
+    assert {"n": 1} == json.loads(answered(data))
