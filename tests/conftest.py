@@ -11,7 +11,7 @@ from gateway.embed.cached import MemoryVectorStore
 from gateway.gateway import Gateway
 from gateway.testing import HashingEmbedder
 from gateway.types import ToolDefinition
-from tests.fakes import Shelf, definitions, tool
+from tests.fakes import ListSource, Shelf, definitions, tool
 
 OpenGateway = Callable[..., Gateway]
 CatalogOf = Callable[[int], tuple[ToolDefinition, ...]]
@@ -40,9 +40,7 @@ def open_gateway() -> Iterator[OpenGateway]:
         made.append(gateway)
         given = tuple(tools)
         if given:
-            # What the wire does not carry the host knows itself.
-            hints = {each.name: each.hints for each in given}
-            gateway.add_server("shelf", server=Shelf(given).server, hints=hints)
+            gateway.add_source(ListSource("shelf", given))
         return gateway
 
     yield build

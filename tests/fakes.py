@@ -9,8 +9,7 @@ from itertools import product
 from mcp import MCPError, types
 from mcp.server import Server
 
-from gateway.embed.cached import MemoryVectorStore
-from gateway.embed.protocol import Embedded
+from gateway.embed.cached import MemoryVectorStore, QueryRows
 from gateway.errors import ClosedError, StoreError
 from gateway.search.keyed import Rewrite
 from gateway.search.pipeline import Embed
@@ -226,9 +225,9 @@ async def until(true: Callable[[], Awaitable[bool]]) -> None:
 def plain_embed(embedder: HashingEmbedder) -> Embed:
     """Embed queries without caches, telemetry or another loop."""
 
-    async def embed(texts: Sequence[str], *, dimensions: int | None) -> Embedded:
+    async def embed(texts: Sequence[str], *, dimensions: int | None) -> QueryRows:
         del dimensions
-        return Embedded(vectors=embedder.vectors(texts), tokens=0)
+        return QueryRows(vectors=embedder.vectors(texts), embedded=len(texts))
 
     return embed
 

@@ -32,14 +32,16 @@ def rows(name: str) -> dict[str, str]:
     return {first.strip().strip("`"): rest for _, first, rest in cells}
 
 
+def _default(field: dataclasses.Field[object]) -> object:
+    if field.default_factory is dataclasses.MISSING:
+        return field.default
+    return f"{type(field.default_factory()).__name__}()"
+
+
 def test_every_option_and_its_default_are_documented() -> None:
     """An option that nobody can read about does not exist for its user."""
     expected = {
-        f"{owner.__name__}.{field.name}": repr(
-            f"{field.default_factory.__name__}()"
-            if callable(field.default_factory)
-            else field.default
-        ).strip("'\"")
+        f"{owner.__name__}.{field.name}": repr(_default(field)).strip("'")
         for owner in OPTION_CLASSES
         for field in dataclasses.fields(owner)
     }

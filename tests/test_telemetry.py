@@ -20,7 +20,7 @@ from gateway.telemetry import CONTENT_ATTRIBUTES, METRICS, SPANS, Telemetry
 from gateway.testing import HashingEmbedder
 from gateway.types import ToolDefinition
 from tests.conftest import OpenGateway
-from tests.fakes import TableNormalizer, tool
+from tests.fakes import Shelf, TableNormalizer, tool
 from tests.metrics import counted, recorded
 
 CANARY = "canary-7f3a"
@@ -262,9 +262,11 @@ async def test_a_call_that_fails_on_the_way_names_its_error_type(
     gateway = watched(
         open_gateway,
         watch,
-        (*catalog, tool("wait")),
+        catalog,
         options=Options(upstream=UpstreamOptions(call_timeout_s=0.05)),
     )
+
+    gateway.add_server("slow", server=Shelf([tool("wait")]).server)
 
     with pytest.raises(UpstreamTimeoutError):
         await gateway.invoke("wait")
@@ -280,7 +282,8 @@ async def test_failed_sources_and_quarantined_tools_are_counted(
     open_gateway: OpenGateway, watch: Watch
 ) -> None:
     """A dashboard shows a dead server before a user does."""
-    gateway = watched(open_gateway, watch, [tool("n" * 129), tool("good")])
+    gateway = watched(open_gateway, watch, ())
+    gateway.add_server("shelf", server=Shelf([tool("n" * 129), tool("good")]).server)
     gateway.add_server("dead", command="no-such-program")
 
     await gateway.report()

@@ -184,6 +184,17 @@ def _store_note(error: StoreError) -> Diagnostic:
     return Diagnostic(stage="store", code=code, detail=str(error))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryRows:
+    """The vectors of a search's texts, and what they cost."""
+
+    vectors: Matrix
+    """Unit rows, one a text, in the order of the texts."""
+    embedded: int = 0
+    """Texts sent to the embedder now, by this search or by one that it waited for."""
+    tokens: int = 0
+
+
 class QueryVectors:
     """Embeds queries, each text once while the cache remembers it."""
 
@@ -192,7 +203,7 @@ class QueryVectors:
         embedder: Embedder,
         *,
         cache: Cache[Vector],
-        flights: SingleFlight[Embedded],
+        flights: SingleFlight[QueryRows],
         telemetry: Telemetry,
     ) -> None:
         self._embedder = embedder
@@ -200,8 +211,8 @@ class QueryVectors:
         self._flights = flights
         self._telemetry = telemetry
 
-    async def __call__(self, texts: Sequence[str], *, dimensions: int | None) -> Embedded:
-        """Give one unit row a text; ``tokens`` is None if nothing had to be embedded.
+    async def __call__(self, texts: Sequence[str], *, dimensions: int | None) -> QueryRows:
+        """Give one unit row a text.
 
         Args:
             texts: Not empty.
@@ -210,28 +221,27 @@ class QueryVectors:
         model_id = self._embedder.info.model_id
         rows = {text: self._fit(self._cache.get((model_id, text)), dimensions) for text in texts}
         missing = tuple(text for text, row in rows.items() if row is None)
-        tokens = None
+        answer = QueryRows(vectors=np.empty((0, 0), dtype=np.float32))
         if missing:
             answer = await self._flights.run(
                 (model_id, dimensions, missing), lambda: self._embed(missing, dimensions)
             )
-            tokens = answer.tokens
             rows.update(zip(missing, answer.vectors, strict=True))
         matrix: Matrix = np.stack([row for text in texts if (row := rows[text]) is not None])
-        return Embedded(vectors=matrix, tokens=tokens)
+        return QueryRows(vectors=matrix, embedded=answer.embedded, tokens=answer.tokens)
 
     @staticmethod
     def _fit(row: Vector | None, dimensions: int | None) -> Vector | None:
         # A model may have changed under its name while the cache remembered it.
         return row if row is None or dimensions in (None, row.shape[0]) else None
 
-    async def _embed(self, texts: tuple[str, ...], dimensions: int | None) -> Embedded:
+    async def _embed(self, texts: tuple[str, ...], dimensions: int | None) -> QueryRows:
         # Another flight may have landed between the look into the cache and this take-off.
         model_id = self._embedder.info.model_id
         kept = [self._fit(self._cache.peek((model_id, text)), dimensions) for text in texts]
         rows = [row for row in kept if row is not None]
         if len(rows) == len(texts):
-            return Embedded(vectors=np.stack(rows))
+            return QueryRows(vectors=np.stack(rows))
         found: list[Vector] = []
         tokens = 0
         for batch in batches(texts, self._embedder.info.limits):
@@ -246,4 +256,4 @@ class QueryVectors:
             tokens += answer.tokens or 0
         for text, row in zip(texts, found, strict=True):
             self._cache.put((model_id, text), row)
-        return Embedded(vectors=np.stack(found), tokens=tokens)
+        return QueryRows(vectors=np.stack(found), embedded=len(texts), tokens=tokens)

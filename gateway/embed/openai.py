@@ -40,7 +40,8 @@ class OpenAIEmbedder:
         self._model = model
         self._dimensions = dimensions
         self._prefixes: dict[Role, str] = {"query": query_prefix, "document": document_prefix}
-        parts = (client.base_url.host, model, str(dimensions or ""), query_prefix, document_prefix)
+        host = client.base_url.netloc.decode()
+        parts = (host, model, str(dimensions or ""), query_prefix, document_prefix)
         self._info = EmbedderInfo(
             model_id="/".join(part for part in parts if part),
             provider="openai",

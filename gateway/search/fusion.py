@@ -77,14 +77,6 @@ def together(
     return np.asarray(vector + weight * trust * words, dtype=np.float32)
 
 
-def by_words(lexical: Vector, *, mask: Mask, size: int) -> Order:
-    """Rank whatever words meet, eligible ones only."""
-    scores = np.where(mask, lexical, 0.0).astype(np.float32)
-    met = np.flatnonzero(scores > 0)
-    order = _sorted(met, scores[met])
-    return Order(positions=order.positions[:size], scores=order.scores[:size])
-
-
 def named_first(order: Order, named: Sequence[int]) -> Order:
     """Put the entities that the query names before all others."""
     if not named:

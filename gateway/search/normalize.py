@@ -31,7 +31,7 @@ class OpenAINormalizer:
     def __init__(self, client: OpenAI | AsyncOpenAI, *, model: str) -> None:
         self._client = client
         self._model = model
-        self._model_id = f"{client.base_url.host}/{model}"
+        self._model_id = f"{client.base_url.netloc.decode()}/{model}"
 
     @property
     def model_id(self) -> str:

@@ -19,7 +19,7 @@ from typing import Protocol, TypeVar
 import numpy as np
 
 from gateway.config import SearchOptions
-from gateway.embed.protocol import Embedded
+from gateway.embed.cached import QueryRows
 from gateway.errors import EmbeddingError, Failed, attempt
 from gateway.search import fusion, results, vector
 from gateway.search.eligible import Mask
@@ -48,8 +48,8 @@ Rewrite = Callable[[str], Awaitable[str]]
 class Embed(Protocol):
     """Embeds query texts."""
 
-    def __call__(self, texts: Sequence[str], *, dimensions: int | None) -> Awaitable[Embedded]:
-        """Give one unit row a text; ``tokens`` is None if all came from a cache."""
+    def __call__(self, texts: Sequence[str], *, dimensions: int | None) -> Awaitable[QueryRows]:
+        """Give one unit row a text, and say what that cost."""
         ...
 
 
@@ -150,8 +150,7 @@ class Search:
             work = self.embed(texts, dimensions=run.snapshot.dimensions)
             found = await run.optional("embed", "embedding_failed", work)
             if found is not None:
-                run.texts = 0 if found.tokens is None else len(texts)
-                run.tokens = found.tokens or 0
+                run.texts, run.tokens = found.embedded, found.tokens
                 by_text = dict(zip(texts, found.vectors, strict=True))
                 return [each.rows(by_text) for each in asked]
         run.note("embed", "graph_fallback")

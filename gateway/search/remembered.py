@@ -11,8 +11,8 @@ from typing import Any
 
 from gateway.cache import Cache, Clock, SingleFlight, Submit, Told
 from gateway.config import CacheOptions, SearchOptions
-from gateway.embed.cached import QueryVectors
-from gateway.embed.protocol import Embedded, Embedder
+from gateway.embed.cached import QueryRows, QueryVectors
+from gateway.embed.protocol import Embedder
 from gateway.search.index import Snapshot
 from gateway.search.keyed import CachedNormalizer, Normalizer
 from gateway.search.pipeline import Search
@@ -86,22 +86,29 @@ class RememberedSearch:
         self, snapshot: Snapshot, request: SearchRequest, notes: Sequence[Diagnostic]
     ) -> SearchResult:
         """Search, or remember. Degraded results are never kept."""
-        began = time.perf_counter()
+        labels: dict[str, str | int | float | bool] = {
+            "gateway.search.strategy": self.search.strategy
+        }
         attributes: Attributes = {
             "gen_ai.data_source.id": "catalog",
             "gen_ai.retrieval.top_k": request.limit,
-            "gateway.search.strategy": self.search.strategy,
+            **labels,
         }
-        with self.telemetry.span("retrieval", "catalog", attributes) as span:
+        with (
+            self.telemetry.span("retrieval", "catalog", attributes) as span,
+            self.telemetry.timed("gateway.search.duration", labels),
+        ):
             key = (*self.identity, snapshot.version, self.search.strategy, request, tuple(notes))
             result = self.cache.get(key)
             if result is None:
                 result = await self.search(snapshot, request, notes)
                 if not result.degraded:
                     self.cache.put(key, replace(result, cached=True))
+            labels |= {"gateway.search.mode": result.mode, "gateway.cache.hit": result.cached}
             if span.is_recording():
                 self._describe(span, request, result)
-        self._measure(result, time.perf_counter() - began)
+        if not result.cached:
+            self._measure(result)
         return result
 
     def _describe(self, span: Span, request: SearchRequest, result: SearchResult) -> None:
@@ -118,18 +125,7 @@ class RememberedSearch:
             span.set_attribute("gen_ai.retrieval.query.text", " | ".join(request.queries))
             span.set_attribute("gen_ai.retrieval.documents", json.dumps(found))
 
-    def _measure(self, result: SearchResult, seconds: float) -> None:
-        self.telemetry.record(
-            "gateway.search.duration",
-            seconds,
-            {
-                "gateway.search.strategy": self.search.strategy,
-                "gateway.search.mode": result.mode,
-                "gateway.cache.hit": result.cached,
-            },
-        )
-        if result.cached:
-            return
+    def _measure(self, result: SearchResult) -> None:
         for stage, spent in result.stages.items():
             self.telemetry.record(
                 "gateway.search.stage.duration", spent, {"gateway.search.stage": stage}
@@ -176,7 +172,7 @@ def remembered(  # noqa: PLR0913  (keyword-only, wired in one place)
     embed = normalize = background = None
     if embedder is not None:
         background = embedder.info.background
-        flights = SingleFlight[Embedded](
+        flights = SingleFlight[QueryRows](
             submit, name=caches.embeddings.name, told=telemetry.cache_event
         )
         embed = QueryVectors(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from gateway.config import SearchOptions
-from gateway.errors import Failed, attempt
+from gateway.errors import Failed, InvalidRequestError, attempt
 from gateway.search.eligible import Mask
 from gateway.search.evidence import Asked, read_words
 from gateway.search.fusion import together
@@ -34,7 +34,9 @@ async def suggest(  # noqa: PLR0913  (keyword-only, the options of `Gateway.next
 ) -> tuple[Match, ...]:
     """Say what may come after *tools*; see `Gateway.next_steps`."""
     used = [snapshot.by_id[resolve(snapshot, tool, filters).id] for tool in tools]
-    if not used or limit < 1:
+    if limit < 1:
+        raise InvalidRequestError(f"limit must be at least 1, got {limit}")
+    if not used:
         return ()
     mask = snapshot.mask(filters)
     task = await _task(snapshot, query, embed, mask, options) if query else None

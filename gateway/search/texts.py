@@ -17,7 +17,7 @@ _MAX_PARAMETERS = 40
 def embedding_text(entity: Entity) -> str:
     """Give the text that the entity's vector is made of; never blank."""
     parts = (_FIELDS[field](entity) for field in KINDS[entity.kind].embedded)
-    texts = [part[:_DESCRIPTION_CHARS].strip() for part in parts]
+    texts = [part[:_DESCRIPTION_CHARS].strip().rstrip(".") for part in parts]
     return ". ".join(dict.fromkeys(text for text in texts if text))[:EMBEDDED_CHARS]
 
 

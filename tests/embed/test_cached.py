@@ -15,12 +15,13 @@ from gateway.cache import Cache, Event, SingleFlight
 from gateway.embed.cached import (
     DocumentVectors,
     MemoryVectorStore,
+    QueryRows,
     QueryVectors,
     VectorStore,
     document_vectors,
     text_key,
 )
-from gateway.embed.protocol import Embedded, EmbedderInfo, EmbeddingLimits
+from gateway.embed.protocol import EmbedderInfo, EmbeddingLimits
 from gateway.telemetry import Telemetry
 from gateway.testing import HashingEmbedder, ManualClock
 from gateway.vectors import Vector
@@ -177,7 +178,7 @@ def queries(
     return QueryVectors(
         embedder,
         cache=Cache("c", max_items=100, ttl_s=60, clock=ManualClock()) if cache is None else cache,
-        flights=SingleFlight[Embedded](bridge.submit),
+        flights=SingleFlight[QueryRows](bridge.submit),
         telemetry=TELEMETRY,
     )
 
@@ -192,7 +193,9 @@ async def test_a_remembered_query_is_not_embedded_again(bridge: Bridge) -> None:
     partly = await embed(["a", "c"], dimensions=64)
 
     assert [("a", "b"), ("c",)] == embedder.batches
-    assert (2, None, 1) == (fresh.tokens, kept.tokens, partly.tokens)
+    assert [(2, 2), (0, 0), (1, 1)] == [
+        (each.embedded, each.tokens) for each in (fresh, kept, partly)
+    ]
     assert np.array_equal(fresh.vectors[::-1], kept.vectors)
 
 

@@ -232,6 +232,8 @@ async def test_one_bad_tool_is_quarantined_and_its_neighbours_live(
     """The reason is told once, in the report."""
     bad = ToolDefinition(name="n" * 129, input_schema={"type": "object"})
 
-    report = await open_gateway((bad, *catalog)).report()
+    gateway = open_gateway()
+    gateway.add_server("shelf", server=Shelf((bad, *catalog)).server)
+    report = await gateway.report()
 
     assert (12, ["tool_quarantined"]) == (report.entities, told(report))

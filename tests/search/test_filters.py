@@ -136,7 +136,7 @@ async def test_a_page_is_full_when_enough_are_eligible(
     open_gateway: OpenGateway, catalog_of: CatalogOf, strategy: str
 ) -> None:
     """Filters never run after truncation: the few eligible ones of many are all found."""
-    gateway = open_gateway(catalog_of(1000), strategy=strategy, embedder=HashingEmbedder())
+    gateway = open_gateway(catalog_of(400), strategy=strategy, embedder=HashingEmbedder())
     gateway.add_server(
         "few",
         server=Shelf(

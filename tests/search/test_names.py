@@ -10,31 +10,34 @@ from tests.conftest import OpenGateway
 from tests.fakes import entity, names, tool
 from tests.search.conftest import snapshot_of
 
+SPELLINGS = (
+    "get_item_0500",
+    "GET item 0500",
+    "please call get_item_0500 now",
+    "shelf/get_item_0500",
+)
+
 
 @pytest.mark.parametrize("strategy", ["graph", "embeddings", "auto"])
-@pytest.mark.parametrize(
-    "query",
-    ["get_item_0500", "GET item 0500", "please call get_item_0500 now", "shelf/get_item_0500"],
-)
 async def test_an_exact_name_is_first_among_a_thousand_near_ones(
-    open_gateway: OpenGateway, strategy: str, query: str
+    open_gateway: OpenGateway, strategy: str
 ) -> None:
     """Who says a name means it; confidence is certain."""
     tools = [tool(f"get_item_{number:04}", "Get one item by its number.") for number in range(1000)]
     gateway = open_gateway(tools, strategy=strategy, embedder=HashingEmbedder())
 
-    found = await gateway.search(query)
+    for query in SPELLINGS:
+        found = await gateway.search(query)
 
-    first = found.matches[0]
-    assert ("get_item_0500", 1.0, True) == (
-        first.name,
-        first.confidence,
-        first.evidence.exact_name,
-    )
-    assert 1 == sum(match.evidence.exact_name for match in found.matches)
-    assert sorted((match.score for match in found.matches), reverse=True) == [
-        match.score for match in found.matches
-    ]
+        first = found.matches[0]
+        scores = [match.score for match in found.matches]
+        assert ("get_item_0500", 1.0, True) == (
+            first.name,
+            first.confidence,
+            first.evidence.exact_name,
+        )
+        assert 1 == sum(match.evidence.exact_name for match in found.matches)
+        assert sorted(scores, reverse=True) == scores
 
 
 async def test_a_common_word_in_a_sentence_names_nothing(open_gateway: OpenGateway) -> None:

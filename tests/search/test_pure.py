@@ -135,15 +135,6 @@ def test_fusion_reorders_the_pool_and_nothing_else(evidence: list[tuple[float, f
     assert sorted(result.scores.tolist(), reverse=True) == result.scores.tolist()
 
 
-def test_words_alone_rank_the_eligible_that_met() -> None:
-    """Best first, no more than asked for."""
-    mask = np.asarray([True, False, True, True])
-
-    ranked = fusion.by_words(np.asarray([1, 9, 0, 3], np.float32), mask=mask, size=1)
-
-    assert ([3], [3]) == (ranked.positions.tolist(), ranked.scores.tolist())
-
-
 # -- confidence ------------------------------------------------------------------------------------
 
 shares = st.floats(0, 1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.errors import UnknownToolError
+from gateway.errors import InvalidRequestError, UnknownToolError
 from gateway.sync import SyncGateway
 from gateway.testing import HashingEmbedder
 from gateway.types import Filters, ToolDefinition
@@ -81,7 +81,8 @@ async def test_filters_hold_and_nothing_gives_nothing(
 
     assert () == found
     assert () == await gateway.next_steps([])
-    assert () == await gateway.next_steps(["beta"], limit=0)
+    with pytest.raises(InvalidRequestError, match="limit must be at least 1"):
+        await gateway.next_steps(["beta"], limit=0)
 
 
 def test_an_unknown_tool_is_refused_with_near_names(
