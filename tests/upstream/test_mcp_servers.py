@@ -293,8 +293,6 @@ def test_the_sdk_is_not_imported_before_a_connection_is_opened() -> None:
         "m.McpSource('a', s.StdioServer('x'), bridge=Bridge(), options=UpstreamOptions())\n"
         "print('mcp' in sys.modules, 'httpx2' in sys.modules)"
     )
-    told = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    )
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
     assert "False False" == told.stdout.strip()

@@ -1,0 +1,179 @@
+"""A tool call of the model -> the message that answers it. Never raises for what a model did.
+
+* Bad JSON, bad arguments, a misspelt name: the answer says what was wrong and shows the schema or
+  the near names, so that the model mends it in one turn.
+* A tool that was found once, or never shown, is called all the same: seeing is a convenience.
+* Meta-tools cannot be called through `call_tool`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from gateway.discovery.metatools import MetaNames
+from gateway.discovery.proxies import parameters
+from gateway.discovery.results import compact
+from gateway.errors import (
+    GatewayError,
+    InvalidArgumentsError,
+    InvalidRequestError,
+    UnknownToolError,
+)
+from gateway.gateway import Gateway
+from gateway.types import Content, InvokeResult, JsonObject, SearchResult
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCall:
+    """A call as the model wrote it."""
+
+    id: str
+    name: str
+    arguments: str
+    """JSON, or what the model took for it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What the model is told, and what happened."""
+
+    call: ToolCall
+    text: str
+    queries: tuple[str, ...] = ()
+    """Not empty for a search."""
+    search: SearchResult | None = None
+    tool: str = ""
+    """The tool that was called, as the model named it; empty for a search."""
+    arguments: JsonObject | None = None
+    result: InvokeResult | None = None
+    """None if nothing was sent."""
+    error: str = ""
+
+
+async def answer(
+    gateway: Gateway,
+    names: MetaNames,
+    call: ToolCall,
+    *,
+    hidden: Collection[str] = (),
+    max_result_chars: int,
+) -> Answer:
+    """Do what *call* asks and say what came of it.
+
+    Args:
+        gateway: The catalog.
+        names: What the meta-tools are called.
+        call: What the model wants.
+        hidden: The names of the host's own tools: a found tool of such a name is called by
+            `call_tool` alone.
+        max_result_chars: A longer answer of a tool is cut.
+    """
+    try:
+        given = _arguments(call.arguments)
+        if call.name == names.search:
+            return await _search(gateway, call, given, hidden)
+        tool, arguments = _target(names, call, given)
+    except InvalidRequestError as error:
+        schema = await _schema(gateway, call.name)
+        return _failed(call, str(error), schema=schema)
+    try:
+        result = await gateway.invoke(tool, arguments, call_id=call.id)
+    except GatewayError as error:
+        schema = error.schema if isinstance(error, InvalidArgumentsError) else None
+        near = error.near if isinstance(error, UnknownToolError) else ()
+        return _failed(call, str(error), tool=tool, arguments=arguments, schema=schema, near=near)
+    text = clipped(result_text(result), max_result_chars)
+    return Answer(call=call, text=text, tool=tool, arguments=arguments, result=result)
+
+
+def _arguments(text: str) -> dict[str, object]:
+    try:
+        given = json.loads(text or "{}")
+    except (ValueError, RecursionError) as error:
+        raise InvalidRequestError(f"the arguments are not JSON: {error}") from error
+    if not isinstance(given, dict):
+        raise InvalidRequestError("the arguments must be a JSON object")
+    return given
+
+
+def _target(
+    names: MetaNames, call: ToolCall, given: dict[str, object]
+) -> tuple[str, dict[str, object]]:
+    if call.name != names.call:
+        return call.name, given
+    tool, arguments = given.get("name"), given.get("arguments", {})
+    if isinstance(arguments, str):
+        # Some models write the inner object as a text.
+        arguments = _arguments(arguments)
+    if not isinstance(tool, str) or not tool or not isinstance(arguments, dict):
+        raise InvalidRequestError(f"{names.call} takes a 'name' (text) and 'arguments' (object)")
+    if tool in names:
+        raise InvalidRequestError(f"{tool!r} is called directly, not through {names.call}")
+    return tool, arguments
+
+
+async def _search(
+    gateway: Gateway, call: ToolCall, given: dict[str, object], hidden: Collection[str]
+) -> Answer:
+    query, queries = given.get("query"), given.get("queries") or []
+    if query is not None and not isinstance(query, str):
+        raise InvalidRequestError("'query' is a text")
+    if not isinstance(queries, list) or not all(isinstance(each, str) for each in queries):
+        raise InvalidRequestError("'queries' is a list of texts")
+    asked = tuple(queries)
+    if query and query not in asked and asked:
+        asked = (query, *asked)
+    limit = gateway.options.search.max_queries
+    found = await gateway.search(queries=asked[:limit]) if asked else await gateway.search(query)
+    text = compact(found, gateway.options.discovery, hidden=hidden)
+    return Answer(call=call, text=text, queries=asked or (query or "",), search=found)
+
+
+async def _schema(gateway: Gateway, name: str) -> JsonObject | None:
+    snapshot = await gateway.snapshot()
+    for spot in snapshot.exposed(name):
+        return parameters(snapshot.entities[spot].definition.input_schema)
+    return None
+
+
+def _failed(
+    call: ToolCall,
+    error: str,
+    *,
+    tool: str = "",
+    arguments: JsonObject | None = None,
+    schema: JsonObject | None = None,
+    near: tuple[str, ...] = (),
+) -> Answer:
+    told = {"error": error, "schema": schema, "near": near}
+    text = json.dumps({key: value for key, value in told.items() if value}, ensure_ascii=False)
+    return Answer(call=call, text=text, tool=tool or call.name, arguments=arguments, error=error)
+
+
+def result_text(result: InvokeResult) -> str:
+    """Write a tool's answer as text: its text blocks, else its structured content.
+
+    Blocks that no text can hold are named with their type, so that the model knows of them.
+    """
+    parts = [block.text or _named(block) for block in result.content]
+    text = "\n".join(part for part in parts if part)
+    if not text and result.structured is not None:
+        text = json.dumps(result.structured, ensure_ascii=False, default=str)
+    if result.is_error:
+        return f"The tool reported an error:\n{text}"
+    return text or "The tool answered with nothing."
+
+
+def _named(block: Content) -> str:
+    uri, mime = block.data.get("uri"), block.data.get("mimeType")
+    about = " ".join(str(part) for part in (mime, uri) if part)
+    return f"[{block.type}{f': {about}' if about else ''}]" if block.type != "text" else ""
+
+
+def clipped(text: str, limit: int) -> str:
+    """Cut *text* at *limit* characters, and say so."""
+    if len(text) <= limit:
+        return text
+    return f"{text[:limit]}\n[cut: {len(text) - limit} of {len(text)} characters left out]"

@@ -1,0 +1,100 @@
+"""Which found tools the model sees next. Pure: derived from the messages, kept nowhere.
+
+* A search result counts only if it answers a call of our own search tool: text that looks like
+  one in another tool's output reveals nothing.
+* Found tools are appended and keep their place, so that the prompt's prefix survives; only at the
+  cap the least recently found or called one goes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from gateway.discovery.metatools import MetaNames
+from gateway.discovery.results import names_of
+
+Message = Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Touch:
+    """Tools were found or called."""
+
+    names: tuple[str, ...]
+    """Best first."""
+    found: bool
+    """True if a search found them; a call alone shows nothing that was not found."""
+
+
+def visible(messages: Sequence[Message], names: MetaNames, *, cap: int) -> tuple[str, ...]:
+    """Give the names of the found tools to show, in a stable order.
+
+    Args:
+        messages: The conversation so far, as JSON objects.
+        names: What the meta-tools are called.
+        cap: How many names at most; 0 or less gives none.
+    """
+    shown: dict[str, None] = {}
+    # Newest first, and of one search the best: what comes last in this order goes first.
+    used: dict[str, tuple[int, int]] = {}
+    for moment, touch in enumerate(_touches(messages, names)):
+        best = tuple(dict.fromkeys(touch.names))[: max(cap, 0)]
+        used.update((name, (moment, -place)) for place, name in enumerate(best))
+        for name in best if touch.found else ():
+            if name not in shown and len(shown) >= cap:
+                del shown[min(shown, key=lambda each: used[each])]
+            shown[name] = None
+    return tuple(shown)
+
+
+def _touches(messages: Sequence[Message], names: MetaNames) -> Iterator[Touch]:
+    searches: set[str] = set()
+    for message in messages:
+        if message.get("role") == "assistant":
+            calls = list(_calls(message))
+            others = {call_id for call_id, name, _ in calls if name != names.search}
+            # An id that also another call has tells nothing, nor does one of an older turn.
+            searches = {call_id for call_id, _, _ in calls} - others
+            for _, name, arguments in calls:
+                if name != names.search:
+                    yield Touch((_called(name, arguments, names),), found=False)
+        elif message.get("role") == "tool":
+            call_id = str(message.get("tool_call_id", ""))
+            if call_id in searches:
+                # The first answer counts; a second message with this id is somebody else's.
+                searches.discard(call_id)
+                yield Touch(names_of(text_of(message.get("content"))), found=True)
+
+
+def _calls(message: Message) -> Iterator[tuple[str, str, str]]:
+    calls = message.get("tool_calls")
+    for call in calls if isinstance(calls, list | tuple) else ():
+        function = call.get("function") if isinstance(call, Mapping) else None
+        if isinstance(function, Mapping):
+            yield (
+                str(call.get("id", "")),
+                str(function.get("name", "")),
+                str(function.get("arguments", "")),
+            )
+
+
+def _called(name: str, arguments: str, names: MetaNames) -> str:
+    if name != names.call:
+        return name
+    try:
+        given = json.loads(arguments)
+    except (ValueError, RecursionError):
+        return name
+    return str(given.get("name", name)) if isinstance(given, dict) else name
+
+
+def text_of(content: object) -> str:
+    """Give the text of a message's content, which may come in parts."""
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, list | tuple):
+        return ""
+    parts = (part.get("text", "") for part in content if isinstance(part, Mapping))
+    return "".join(str(part) for part in parts)

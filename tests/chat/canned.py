@@ -1,0 +1,95 @@
+"""A real server that says the same to everybody, part by part, as slowly as a test wants."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import AsyncIterator, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
+
+from gateway.testing import Gate
+from gateway.testing.loopback import Loopback
+
+EVENTS = "text/event-stream"
+
+
+class Canned:
+    """Sends *parts* to every request; from `hold_at` on they wait for the gate."""
+
+    def __init__(
+        self, parts: Sequence[bytes], *, media_type: str = EVENTS, hold_at: int | None = None
+    ) -> None:
+        self.gate = Gate()
+        self.ended = threading.Event()
+        """Set when an answer was sent whole, or its reader went away."""
+        self._parts = parts
+        self._media_type = media_type
+        self._hold_at = hold_at
+        route = Route("/v1/chat/completions", self._answer, methods=["POST"])
+        self._loopback = Loopback(Starlette(routes=[route]))
+
+    def __enter__(self) -> Self:
+        self._loopback.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.gate.release()
+        self._loopback.close()
+
+    @property
+    def base_url(self) -> str:
+        return f"http://127.0.0.1:{self._loopback.port}/v1"
+
+    async def _answer(self, _request: Request) -> Response:
+        return StreamingResponse(self._each(), media_type=self._media_type)
+
+    async def _each(self) -> AsyncIterator[bytes]:
+        try:
+            for place, part in enumerate(self._parts):
+                if place == self._hold_at:
+                    await self.gate.hold()
+                yield part
+        finally:
+            self.ended.set()
+
+
+def event(
+    delta: Mapping[str, Any] | None = None,
+    *,
+    finish: str | None = None,
+    index: int = 0,
+    **fields: Any,
+) -> bytes:
+    """One event of a stream."""
+    choices = (
+        [{"index": index, "delta": delta, "finish_reason": finish}] if delta is not None else []
+    )
+    chunk = {
+        "id": "chatcmpl-1",
+        "object": "chat.completion.chunk",
+        "created": 1,
+        "model": "m",
+        "choices": choices,
+        **fields,
+    }
+    return b"data: " + json.dumps(chunk).encode() + b"\n\n"
+
+
+def fragment(position: int, **said: Any) -> dict[str, Any]:
+    """A delta with one piece of one call."""
+    head = {name: said.pop(name) for name in ("id", "type") if name in said}
+    return {"tool_calls": [{"index": position, **head, "function": said}]}
+
+
+DONE = b"data: [DONE]\n\n"

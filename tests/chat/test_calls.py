@@ -1,0 +1,279 @@
+"""The model's calls: mended, answered once each, side by side, within limits."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+
+import openai as sdk
+import pytest
+from openai import AsyncOpenAI
+
+from gateway import (
+    AsyncAutoDiscoveryClient,
+    AutoDiscoveryClient,
+    ChatOptions,
+    Gateway,
+    LoopError,
+    Options,
+)
+from gateway.testing import Call, Faults, Turn
+from tests.chat.canned import Canned
+from tests.chat.stage import ASK, WAYS, Speaker, Stage, Way, find, text
+from tests.conftest import OpenGateway
+from tests.fakes import Shelf, tool
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        (Call("add", '{"a": 1, '), "the arguments are not JSON: "),
+        (Call("add", "[1, 2]"), "the arguments must be a JSON object"),
+        (Call("add", {"a": 1, "b": "two"}), "invalid arguments for 'add': b: 'two' is not of type"),
+        (Call("add", {"a": 1}), "invalid arguments for 'add': 'b' is a required property"),
+        (Call("ad", {"a": 1, "b": 2}), "unknown tool 'ad'; near names: add"),
+        (Call("call_tool", {"name": "ad"}), "unknown tool 'ad'; near names: add"),
+        (Call("call_tool", "{"), "the arguments are not JSON: "),
+    ],
+)
+async def test_a_wrong_call_is_explained_and_mended_in_the_next_turn(
+    stage: Stage, speaker: Speaker, functions: Gateway, way: Way, wrong: Call, told: str
+) -> None:
+    """An exception would end a conversation that one more turn can save."""
+    role = stage.cast(
+        Turn(calls=(wrong,)), Turn(calls=(Call("add", {"a": 1, "b": 2}),)), Turn("It is 3.")
+    )
+
+    answer = await speaker.ask(way, functions, role)
+
+    body = role.result(1)
+    assert body["error"].startswith(told)
+    assert (wrong.name == "add") == (["a", "b"] == body.get("schema", {}).get("required"))
+    assert ["3"] == role.results(2)
+    assert "It is 3." == text(answer)
+
+
+async def test_a_tool_that_fails_is_an_answer_not_an_exception(
+    stage: Stage, speaker: Speaker, functions: Gateway
+) -> None:
+    """A function that raises, a server that reports an error, a server that is not there."""
+    functions.add_server("shelf", server=Shelf([tool("fail", "Always fails.")]).server)
+    functions.add_server("gone", command="/nowhere/at-all")
+    role = stage.cast(
+        Turn(calls=(Call("divide", {"a": 1, "b": 0}), Call("fail", {}), Call("gone/x", {}))),
+        Turn("I could not."),
+    )
+
+    answer = await speaker.ask("whole", functions, role)
+
+    raised, failed, gone = role.results()
+    assert "The tool reported an error:\nZeroDivisionError: division by zero" == raised
+    assert "The tool reported an error:\ncalled fail" == failed
+    assert "unknown tool 'gone/x'" in gone
+    assert "I could not." == text(answer)
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_five_calls_of_one_turn_run_together_and_are_answered_in_order(
+    stage: Stage, speaker: Speaker, open_gateway: OpenGateway, way: Way
+) -> None:
+    """Each waits until all have begun: one after the other would never end. The slowest stands
+    first, one fails, and every call has exactly one answer, at its place.
+    """
+    barrier = threading.Barrier(4)
+    last = threading.Event()
+
+    def slow(number: int) -> int:
+        """Wait for the others to be done."""
+        barrier.wait(10)
+        last.wait(10)
+        return number
+
+    def quick(number: int) -> int:
+        """Answer when all have begun."""
+        barrier.wait(10)
+        return number
+
+    def broken(number: int) -> int:
+        """Fail when all have begun."""
+        barrier.wait(10)
+        last.set()
+        raise OSError(number)
+
+    gateway = open_gateway()
+    for each in (slow, quick, broken):
+        gateway.add_tool(each)
+    names = ("slow", "quick", "nobody", "broken", "quick")
+    called = tuple(
+        Call(name, {"number": place}, id=f"c{place}") for place, name in enumerate(names)
+    )
+    role = stage.cast(Turn(calls=called), Turn("Done."))
+
+    await speaker.ask(way, gateway, role)
+
+    answered = role.requests[1].last_tool_results()
+    assert [f"c{place}" for place in range(5)] == [each["tool_call_id"] for each in answered]
+    assert ["0", "1", "4"] == [str(answered[place]["content"]) for place in (0, 1, 4)]
+    assert "unknown tool 'nobody'" in str(answered[2]["content"])
+    assert "OSError: 3" in str(answered[3]["content"])
+
+
+async def test_async_functions_run_together_on_the_callers_own_loop(
+    stage: Stage, speaker: Speaker, open_gateway: OpenGateway
+) -> None:
+    """A barrier of this loop: it breaks for anybody who comes from another one."""
+    barrier = asyncio.Barrier(5)
+
+    async def meet(number: int) -> int:
+        """Wait for four others."""
+        async with asyncio.timeout(10):
+            await barrier.wait()
+        return number
+
+    gateway = open_gateway()
+    gateway.add_tool(meet)
+    role = stage.cast(
+        Turn(calls=tuple(Call("meet", {"number": each}) for each in range(5))), Turn("Done.")
+    )
+
+    await speaker.ask("async whole", gateway, role)
+
+    assert ["0", "1", "2", "3", "4"] == role.results()
+
+
+async def test_no_more_calls_run_together_than_the_host_allows(
+    stage: Stage, speaker: Speaker, open_gateway: OpenGateway
+) -> None:
+    """Upstreams have limits, too; counted, not timed."""
+    pair = asyncio.Barrier(2)
+    running: list[int] = []
+    most: list[int] = []
+
+    async def work(number: int) -> int:
+        """Count who runs at the same time."""
+        running.append(number)
+        most.append(len(running))
+        async with asyncio.timeout(10):
+            await pair.wait()
+        running.remove(number)
+        return number
+
+    gateway = open_gateway(options=Options(chat=ChatOptions(max_parallel_calls=2)))
+    gateway.add_tool(work)
+    role = stage.cast(
+        Turn(calls=tuple(Call("work", {"number": each}) for each in range(6))), Turn("Done.")
+    )
+
+    await speaker.ask("async whole", gateway, role)
+
+    assert [str(each) for each in range(6)] == role.results()
+    assert 2 == max(most)
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_a_model_that_never_stops_is_stopped(
+    stage: Stage, speaker: Speaker, open_gateway: OpenGateway, way: Way
+) -> None:
+    """The limit counts requests to the model: they cost."""
+    gateway = open_gateway(
+        [tool("send", "Send it.")], options=Options(chat=ChatOptions(max_turns=3))
+    )
+    role = stage.act(lambda _: find("send it"))
+
+    with pytest.raises(LoopError, match="after 3 turns") as caught:
+        await speaker.ask(way, gateway, role)
+
+    assert 3 == caught.value.turns == len(role.requests)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("turn", [0, 1])
+async def test_an_error_of_the_service_is_the_sdks_own(
+    stage: Stage, speaker: Speaker, functions: Gateway, way: Way, turn: int
+) -> None:
+    """Callers catch what they always caught, on the first request and on a later one."""
+    role = stage.cast(*[find("add")] * turn)
+
+    with pytest.raises(sdk.BadRequestError, match="the script is over"):
+        await speaker.ask(way, functions, role)
+
+    stage.server.fail(Faults(status=429))
+    with pytest.raises(sdk.RateLimitError):
+        await speaker.ask(way, functions, role)
+
+
+@pytest.mark.parametrize("way", ["stream", "async stream"])
+async def test_a_connection_that_breaks_in_a_stream_is_the_callers_to_see(
+    stage: Stage, speaker: Speaker, functions: Gateway, way: Way
+) -> None:
+    """Half an answer must not look like a whole one."""
+    role = stage.cast(Turn("A longer text, of several chunks."))
+
+    stage.server.fail(Faults(kind="drop"))
+    with pytest.raises(sdk.APIConnectionError):
+        await speaker.ask(way, functions, role)
+
+
+async def test_arguments_that_are_no_messages_are_refused(
+    stage: Stage, speaker: Speaker, functions: Gateway
+) -> None:
+    """Before anything is sent; what is missing the SDK itself refuses."""
+    role = stage.cast(Turn("Hi."))
+
+    with pytest.raises(ValueError, match="'messages' must be a list of objects"):
+        await speaker.ask("whole", functions, role, messages="Hi")
+    with pytest.raises(ValueError, match="each of 'tools' must be an object, got str"):
+        await speaker.ask("whole", functions, role, tools=["mine"])
+    with pytest.raises(TypeError, match="Missing required arguments"):
+        AutoDiscoveryClient(speaker.openai, functions).chat.completions.create(messages=ASK)  # type: ignore[call-overload]  # the fault under test
+
+    assert [] == role.requests
+
+
+async def test_cancelling_the_caller_cancels_the_running_tool(
+    stage: Stage, speaker: Speaker, open_gateway: OpenGateway
+) -> None:
+    """Nobody waits for the answer any more: a function and a server's tool both stop."""
+    began, stopped = asyncio.Event(), asyncio.Event()
+
+    async def brood() -> str:
+        """Think for ever."""
+        began.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            stopped.set()
+        return "never"
+
+    shelf = Shelf([tool("wait", "Wait for ever.")])
+    gateway = open_gateway()
+    gateway.add_tool(brood)
+    gateway.add_server("shelf", server=shelf.server)
+    role = stage.cast(Turn(calls=(Call("brood", {}), Call("wait", {}))), Turn("Never."))
+    before = asyncio.all_tasks()
+
+    asking = asyncio.create_task(speaker.ask("async whole", gateway, role))
+    async with asyncio.timeout(10):
+        await began.wait()
+        await gateway.bridge.run(shelf.waiting.wait)
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        await stopped.wait()
+        await gateway.bridge.run(shelf.cancelled.wait)
+
+    assert before == asyncio.all_tasks()
+    assert 1 == len(role.requests)
+
+
+async def test_an_answer_without_choices_passes(functions: Gateway) -> None:
+    """Filters of some services answer so; the caller of the bare client sees it, too."""
+    empty = {"id": "x", "object": "chat.completion", "created": 1, "model": "m", "choices": []}
+    with Canned([json.dumps(empty).encode()], media_type="application/json") as server:
+        client = AsyncOpenAI(base_url=server.base_url, api_key="test", max_retries=0)
+        async with AsyncAutoDiscoveryClient(client, functions) as wrapped:
+            answer = await wrapped.chat.completions.create(model="m", messages=ASK)
+
+    assert [] == answer.choices

@@ -1,0 +1,128 @@
+"""What the wrapper is besides `create`: a client whose other calls pass, or say why not."""
+
+from __future__ import annotations
+
+import openai as sdk
+import pytest
+from openai import AsyncOpenAI, OpenAI
+
+from gateway import AsyncAutoDiscoveryClient, AutoDiscoveryClient, Gateway, InvalidRequestError
+from gateway.chat.events import Event
+from gateway.testing import Turn
+from tests.chat.stage import ASK, Speaker, Stage, find
+
+
+def test_calls_without_tools_pass_through(stage: Stage, openai: OpenAI, functions: Gateway) -> None:
+    """A drop-in serves the whole program."""
+    client = AutoDiscoveryClient(openai, functions)
+
+    assert stage.server.model in [each.id for each in client.models.list()]
+    assert 1 == len(client.embeddings.create(model="m", input="a").data)
+    assert openai.base_url == client.base_url
+    assert openai is client.openai
+    assert functions is client.gateway
+    with pytest.raises(sdk.NotFoundError):
+        client.chat.completions.retrieve("chatcmpl-1")
+
+
+async def test_calls_without_tools_pass_through_async(
+    stage: Stage, speaker: Speaker, functions: Gateway
+) -> None:
+    """The twin."""
+    client = AsyncAutoDiscoveryClient(speaker.asynchronous, functions)
+
+    assert stage.server.model in [each.id async for each in client.models.list()]
+    with pytest.raises(sdk.NotFoundError):
+        await client.chat.completions.retrieve("chatcmpl-1")
+
+
+RAW = ("with_raw_response", "with_streaming_response")
+
+
+@pytest.mark.parametrize("name", ["responses", "beta", *RAW])
+def test_ways_around_the_catalog_are_refused(
+    openai: OpenAI, speaker: Speaker, functions: Gateway, name: str
+) -> None:
+    """Losing discovery without a word is worse than an error that tells the mend."""
+    for client in (
+        AutoDiscoveryClient(openai, functions),
+        AsyncAutoDiscoveryClient(speaker.asynchronous, functions),
+    ):
+        with pytest.raises(InvalidRequestError, match=f"{name} is not wrapped.* as .openai"):
+            getattr(client, name)
+
+
+@pytest.mark.parametrize("name", ["parse", "stream", *RAW])
+def test_ways_of_completing_that_are_not_wrapped_are_refused(
+    openai: OpenAI, speaker: Speaker, functions: Gateway, name: str
+) -> None:
+    """The same for the siblings of `create`."""
+    for client in (
+        AutoDiscoveryClient(openai, functions),
+        AsyncAutoDiscoveryClient(speaker.asynchronous, functions),
+    ):
+        with pytest.raises(
+            InvalidRequestError, match=rf"chat\.completions\.{name} is not wrapped.*create"
+        ):
+            getattr(client.chat.completions, name)
+
+
+def test_a_name_that_no_client_has_is_an_attribute_error(
+    openai: OpenAI, functions: Gateway
+) -> None:
+    """As everywhere: `hasattr` and typing tools rely on it."""
+    client = AutoDiscoveryClient(openai, functions)
+
+    assert not hasattr(client, "no_such_thing")
+    assert not hasattr(client.chat.completions, "no_such_thing")
+
+
+@pytest.mark.parametrize("way", ["with_options", "copy"])
+def test_a_client_with_other_options_still_discovers(
+    stage: Stage, openai: OpenAI, functions: Gateway, way: str
+) -> None:
+    """The SDK's idiom for a limit on one call; it used to give the bare client."""
+    told: list[Event] = []
+    client = AutoDiscoveryClient(openai, functions, observer=told.append)
+    role = stage.cast(find("add two numbers"), Turn("Done."))
+
+    changed = getattr(client, way)(timeout=7.0)
+    changed.chat.completions.create(model=role.model, messages=ASK)
+
+    assert 7.0 == changed.timeout != client.timeout
+    assert "add" in role.tool_names[1]
+    assert len(told) == 4
+
+
+@pytest.mark.parametrize("way", ["with_options", "copy"])
+async def test_an_async_client_with_other_options_still_discovers(
+    stage: Stage, speaker: Speaker, functions: Gateway, way: str
+) -> None:
+    """The twin."""
+    told: list[Event] = []
+    client = AsyncAutoDiscoveryClient(speaker.asynchronous, functions, observer=told.append)
+    role = stage.cast(find("add two numbers"), Turn("Done."))
+
+    changed = getattr(client, way)(max_retries=1)
+    await changed.chat.completions.create(model=role.model, messages=ASK)
+
+    assert 1 == changed.max_retries
+    assert "add" in role.tool_names[1]
+    assert len(told) == 4
+
+
+async def test_leaving_the_wrapper_closes_the_client_and_not_the_gateway(
+    stage: Stage, functions: Gateway
+) -> None:
+    """As `with OpenAI() as client` does; the catalog may be shared."""
+    url = stage.server.base_url
+    with AutoDiscoveryClient(OpenAI(base_url=url, api_key="test"), functions) as blocking:
+        assert not blocking.is_closed()
+    async with AsyncAutoDiscoveryClient(
+        AsyncOpenAI(base_url=url, api_key="test"), functions
+    ) as client:
+        assert not client.is_closed()
+
+    assert blocking.is_closed()
+    assert client.is_closed()
+    assert 3 == len(await functions.list_tools())

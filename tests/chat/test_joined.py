@@ -1,0 +1,188 @@
+"""One streamed turn, cut in every way. Pure: no server, no client."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from openai.types.chat import ChatCompletion, ChatCompletionChunk
+
+from gateway.chat.joined import JoinedTurn
+from gateway.chat.messages import only
+from tests.testing.driving import rejoin
+
+TEXT = st.text(st.characters(codec="utf-8"), max_size=30)
+CALLS = st.lists(
+    st.tuples(
+        st.sampled_from(["add", "mine", "search_tools"]),
+        st.dictionaries(TEXT, TEXT, max_size=3).map(json.dumps) | TEXT,
+    ),
+    max_size=4,
+)
+
+
+def chunk(delta: dict[str, Any], finish: str | None = None, index: int = 0) -> ChatCompletionChunk:
+    choice = {"index": index, "delta": delta, "finish_reason": finish}
+    return ChatCompletionChunk.model_validate(
+        {
+            "id": "chatcmpl-1",
+            "object": "chat.completion.chunk",
+            "created": 1,
+            "model": "m",
+            "choices": [choice],
+        }
+    )
+
+
+@st.composite
+def pieces(draw: st.DrawFn, text: str) -> list[str]:
+    """Cut *text* anywhere."""
+    cuts = sorted(draw(st.lists(st.integers(0, len(text)), max_size=6)))
+    return [text[start:end] for start, end in zip([0, *cuts], [*cuts, len(text)], strict=True)]
+
+
+@st.composite
+def streams(draw: st.DrawFn, text: str, calls: Sequence[tuple[str, str]]) -> list[Any]:
+    """One turn as chunks: cut anywhere, calls mixed, the end with or behind the last piece."""
+    lines: list[list[dict[str, Any]]] = [
+        [{"content": piece} for piece in draw(pieces(text))] if text else []
+    ]
+    for place, (name, arguments) in enumerate(calls):
+        head = {"id": f"c{place}", "type": "function"}
+        cut = draw(pieces(arguments))
+        fragments = [
+            {"name": name, "arguments": cut[0]},
+            *({"arguments": each} for each in cut[1:]),
+        ]
+        line: list[dict[str, Any]] = []
+        for number, function in enumerate(fragments):
+            known = head if number == 0 else {}
+            line.append({"tool_calls": [{"index": place, **known, "function": function}]})
+        lines.append(line)
+    # A call must begin before the next one does; after that its pieces may come at any time.
+    mixed = [line.pop(0) for line in lines if line]
+    while any(lines):
+        mixed.append(draw(st.sampled_from([line for line in lines if line])).pop(0))
+    deltas = [{"role": "assistant", "content": None}, *mixed]
+    finish = "tool_calls" if calls else "stop"
+    if draw(st.booleans()):
+        return [*map(chunk, deltas), chunk({}, finish)]
+    return [*map(chunk, deltas[:-1]), chunk(deltas[-1], finish)]
+
+
+@st.composite
+def turns(draw: st.DrawFn) -> tuple[str, list[tuple[str, str]], list[ChatCompletionChunk]]:
+    """A turn and one of its streams."""
+    text, calls = draw(TEXT), draw(CALLS)
+    return text, calls, draw(streams(text, calls))
+
+
+def listed(reply: ChatCompletion) -> list[tuple[str, str, str]]:
+    calls = reply.choices[0].message.tool_calls or []
+    return [
+        (call.id, call.function.name, call.function.arguments)
+        for call in calls
+        if call.type == "function"
+    ]
+
+
+def expected(calls: Sequence[tuple[str, str]]) -> list[tuple[str, str, str]]:
+    return [(f"c{place}", name, arguments) for place, (name, arguments) in enumerate(calls)]
+
+
+@settings(max_examples=300, deadline=None)
+@given(turns())
+def test_however_a_turn_is_cut_its_calls_and_its_text_are_the_same(
+    turn: tuple[str, list[tuple[str, str]], list[ChatCompletionChunk]],
+) -> None:
+    """To the byte: a call with one character lost is another call."""
+    text, calls, chunks = turn
+    joined = JoinedTurn()
+
+    passed = [now for each in chunks for now in joined.feed(each)]
+    reply = joined.reply()
+
+    assert text == "".join(each.choices[0].delta.content or "" for each in passed)
+    assert not any(each.choices[0].delta.tool_calls for each in passed)
+    assert not any(each.choices[0].finish_reason for each in passed)
+    assert (text, expected(calls)) == (reply.choices[0].message.content or "", listed(reply))
+    sent: Any = reply.choices[0].message.to_dict().get("tool_calls") or []
+    assert [{"id", "type", "function"}] * len(calls) == [set(call) for call in sent]
+    assert all({"name", "arguments"} == set(call["function"]) for call in sent)
+
+
+@settings(max_examples=200, deadline=None)
+@given(turns(), st.data())
+def test_whatever_calls_go_to_the_caller_arrive_whole(
+    turn: tuple[str, list[tuple[str, str]], list[ChatCompletionChunk]], data: st.DataObject
+) -> None:
+    """All of them in the server's own pieces, or some of them, numbered anew."""
+    text, calls, chunks = turn
+    theirs = data.draw(st.sets(st.sampled_from([f"c{place}" for place in range(len(calls) or 1)])))
+    joined = JoinedTurn()
+    passed = [now for each in chunks for now in joined.feed(each)]
+    final = only(joined.reply(), theirs)
+
+    answer = rejoin([*passed, *joined.ending(final, usage=False)])
+
+    (choice,) = answer["choices"]
+    told = [
+        (call["id"], call["function"]["name"], call["function"]["arguments"])
+        for call in choice["message"].get("tool_calls", [])
+    ]
+    assert [each for each in expected(calls) if each[0] in theirs] == told
+    assert text == (choice["message"]["content"] or "")
+    assert ("tool_calls" if calls else "stop") == choice["finish_reason"]
+
+
+def test_later_turns_speak_with_the_id_of_the_first_and_without_a_role() -> None:
+    """Per choice: a second choice that begins later still says who speaks."""
+    first = JoinedTurn()
+    list(first.feed(chunk({"role": "assistant", "content": "a"})))
+    second = JoinedTurn(first)
+    later = chunk({"role": "assistant", "content": "b"}).model_copy(update={"id": "other"})
+    other = chunk({"role": "assistant", "content": "c"}, index=1)
+
+    said = [now for each in (later, other) for now in second.feed(each)]
+
+    assert ["chatcmpl-1"] * 2 == [each.id for each in said]
+    assert [None, "assistant"] == [each.choices[0].delta.role for each in said]
+    assert [{"content": "b"}, {"role": "assistant", "content": "c"}] == [
+        each.choices[0].delta.to_dict() for each in said
+    ]
+
+
+def test_a_second_choices_calls_and_end_pass_when_the_firsts_are_told_again() -> None:
+    """Only the first choice is acted on; nothing of the others may get lost."""
+    joined = JoinedTurn()
+    for index in (0, 1):
+        for place, name in enumerate(("add", "mine")):
+            head = {"index": place, "id": f"c{place}", "type": "function"}
+            call = {**head, "function": {"name": name, "arguments": "{}"}}
+            list(joined.feed(chunk({"role": "assistant", "tool_calls": [call]}, index=index)))
+        list(joined.feed(chunk({}, "tool_calls", index=index)))
+
+    told = [each.choices[0] for each in joined.ending(only(joined.reply(), {"c1"}), usage=False)]
+
+    names = [
+        (choice.index, call.function.name)
+        for choice in told
+        for call in choice.delta.tool_calls or []
+        if call.function
+    ]
+    assert [(0, "mine"), (1, "add"), (1, "mine")] == names
+    assert [0, 1] == [choice.index for choice in told if choice.finish_reason]
+
+
+@pytest.mark.parametrize("delta", [{"refusal": "No."}, {"function_call": {"name": "old"}}])
+def test_what_is_neither_text_nor_a_tool_call_passes_at_once(delta: dict[str, Any]) -> None:
+    """Refusals are text to the caller; what we do not know is not ours to hold."""
+    joined = JoinedTurn()
+
+    (passed,) = joined.feed(chunk(delta))
+
+    assert delta == passed.choices[0].delta.to_dict()

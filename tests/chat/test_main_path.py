@@ -1,0 +1,226 @@
+"""The main path: the model searches, sees what was found, calls it, and answers."""
+
+from __future__ import annotations
+
+import copy
+import json
+import sys
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateway import Gateway, InvalidRequestError
+from gateway.testing import Call, HashingEmbedder, Turn
+from gateway.types import Strategy
+from tests.chat.stage import ASK, WAYS, Speaker, Stage, Way, find, function, text
+from tests.conftest import OpenGateway
+
+STRATEGIES: tuple[Strategy, ...] = ("graph", "embeddings", "auto")
+TIME_SERVER = str(Path(sys.executable).parent / "mcp-server-time")
+CONVERT = {"source_timezone": "UTC", "time": "12:00", "target_timezone": "Asia/Tokyo"}
+
+
+def strategic(open_gateway: OpenGateway, strategy: Strategy) -> Gateway:
+    embedder = None if strategy == "graph" else HashingEmbedder()
+    return open_gateway(strategy=strategy, embedder=embedder)
+
+
+@pytest.mark.requirement("auto:rule-9")
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("way", WAYS)
+async def test_a_function_is_found_shown_called_and_answered(
+    stage: Stage, speaker: Speaker, open_gateway: OpenGateway, way: Way, strategy: Strategy
+) -> None:
+    """Rule 9: two meta-tools first, then what was found, with its own schema."""
+    asked: list[tuple[str, int]] = []
+
+    def send_invoice(customer: str, amount: int) -> str:
+        """Send an invoice to a customer."""
+        asked.append((customer, amount))
+        return "sent as number 17"
+
+    gateway = strategic(open_gateway, strategy)
+    gateway.add_tool(send_invoice)
+    role = stage.cast(
+        find("send an invoice to a customer"),
+        Turn(calls=(Call("send_invoice", {"customer": "Ada", "amount": 5}),)),
+        lambda request: Turn(f"Done: {request.last_tool_results()[0]['content']}."),
+    )
+
+    answer = await speaker.ask(way, gateway, role)
+
+    assert "Done: sent as number 17." == text(answer)
+    assert [("Ada", 5)] == asked
+    assert [
+        ("search_tools", "call_tool"),
+        ("search_tools", "call_tool", "send_invoice"),
+        ("search_tools", "call_tool", "send_invoice"),
+    ] == role.tool_names
+    assert {
+        "name": "send_invoice",
+        "description": "Send an invoice to a customer.",
+        "parameters": {
+            "type": "object",
+            "properties": {"customer": {"type": "string"}, "amount": {"type": "integer"}},
+            "required": ["customer", "amount"],
+            "additionalProperties": False,
+        },
+    } == role.requests[-1].functions["send_invoice"]
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+async def test_a_tool_of_a_real_server_is_found_shown_called_and_answered(
+    stage: Stage, speaker: Speaker, open_gateway: OpenGateway, strategy: Strategy
+) -> None:
+    """A child process, its own schema, its own answer; one gateway for all four ways."""
+    gateway = strategic(open_gateway, strategy)
+    gateway.add_server("time", command=TIME_SERVER)
+    (real,) = [
+        each.definition for each in await gateway.list_tools() if each.name == "convert_time"
+    ]
+    for way in WAYS:
+        role = stage.cast(
+            find("convert a time between timezones"),
+            Turn(calls=(Call("convert_time", CONVERT),)),
+            lambda request: Turn(str(request.last_tool_results()[0]["content"])),
+        )
+
+        answer = await speaker.ask(way, gateway, role)
+
+        target = json.loads(text(answer))["target"]
+        shown = role.requests[-1].functions["convert_time"]
+        assert ("Asia/Tokyo", "T21:00:00+09:00") == (target["timezone"], target["datetime"][10:])
+        assert (real.input_schema, real.description) == (shown["parameters"], shown["description"])
+
+
+async def test_the_four_ways_send_the_same_requests(
+    stage: Stage, speaker: Speaker, functions: Gateway
+) -> None:
+    """Streaming is how an answer travels; the model must not see a difference, not in one byte.
+
+    A streamed call carries the place of its fragments, which services refuse in a message.
+    """
+    sent = []
+    for way in WAYS:
+        role = stage.cast(
+            Turn("Let me see.", find("add two numbers").calls),
+            Turn(calls=(Call("add", {"a": 1, "b": 2}), Call("greet", {"name": "Ada"}))),
+            Turn("3"),
+        )
+        await speaker.ask(way, functions, role)
+        bodies = [dict(request.body) for request in role.requests]
+        sent.append(json.dumps([_without_way(body) for body in bodies]))
+
+    assert [sent[0]] * 4 == sent
+
+
+def _without_way(body: dict[str, object]) -> dict[str, object]:
+    return {key: value for key, value in body.items() if key not in {"model", "stream"}}
+
+
+@pytest.mark.requirement("auto:rule-9")
+async def test_tools_are_only_ever_appended_and_stay_the_same_to_the_byte(
+    stage: Stage, speaker: Speaker, functions: Gateway
+) -> None:
+    """Tools stand at the head of the prompt: a change there costs the whole prompt cache."""
+    role = stage.cast(
+        find("add two numbers"), find("greet a person"), find("divide a number"), Turn("Done.")
+    )
+    host = [function("mine", zone={"type": "string"}), function("other")]
+
+    await speaker.ask("whole", functions, role, tools=host)
+
+    lists = [[json.dumps(tool) for tool in request.tools] for request in role.requests]
+    assert [json.dumps(tool) for tool in host] == lists[0][:2]
+    assert ("mine", "other", "search_tools", "call_tool") == role.tool_names[0]
+    assert all(earlier == later[: len(earlier)] for earlier, later in pairwise(lists))
+    assert {"add", "greet", "divide"} == set(role.tool_names[-1][4:])
+
+
+async def test_the_digest_stays_the_same_to_the_byte_until_the_catalog_changes(
+    stage: Stage, speaker: Speaker, functions: Gateway
+) -> None:
+    """It is the head of every prompt, of every conversation."""
+
+    def told(number: int) -> object:
+        return role.requests[number].functions["search_tools"]["description"]
+
+    def book_flight(city: str) -> str:
+        """Book a flight."""
+        return city
+
+    role = stage.act(lambda _: Turn("Hi."))
+    await speaker.ask("whole", functions, role)
+    await speaker.ask("async whole", functions, role, messages=[*ASK, *ASK])
+    functions.add_tool(book_flight)
+    await speaker.ask("whole", functions, role)
+
+    assert told(0) == told(1)
+    assert "The catalog holds 3 tools: local (3: " in str(told(1))
+    assert "The catalog holds 4 tools: local (4: " in str(told(2))
+    assert "flight" in str(told(2))
+
+
+@pytest.mark.parametrize("meta", ["search_tools", "call_tool"])
+async def test_meta_tools_are_neither_found_nor_called_through_another(
+    stage: Stage, speaker: Speaker, functions: Gateway, meta: str
+) -> None:
+    """A model that calls the caller would go in circles."""
+    role = stage.cast(
+        find(meta), Turn(calls=(Call("call_tool", {"name": meta, "arguments": {}}),)), Turn("Oh.")
+    )
+
+    await speaker.ask("whole", functions, role)
+
+    rows = role.result(1)["tools"]
+    assert [] == [row for row in rows if row["name"] == meta]
+    assert {"error": f"{meta!r} is called directly, not through call_tool"} == role.result(2)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    "shape",
+    [
+        {},
+        {"tools": [function("mine")], "tool_choice": "auto", "parallel_tool_calls": False},
+        {"temperature": 0.2, "n": 2, "stop": ["\n"], "user": "ada"},
+        {"response_format": {"type": "json_object"}, "seed": 7},
+        {"stream_options": {"include_usage": True}, "extra_body": {"own": 1}},
+    ],
+)
+async def test_over_an_empty_catalog_the_wrapper_sends_what_the_bare_client_sends(
+    stage: Stage, speaker: Speaker, open_gateway: OpenGateway, way: Way, shape: dict[str, Any]
+) -> None:
+    """Nothing to find, nothing to add: to the byte, so that a host may wrap before it has tools."""
+    role = stage.act(lambda _: Turn("Hi.", (Call("mine", "{}"),) if "tools" in shape else ()))
+    stream = "stream" in way
+
+    answer = await speaker.ask(way, open_gateway(), role, **copy.deepcopy(shape))
+    bare = speaker.openai.chat.completions.create(
+        model=role.model,
+        messages=ASK,
+        stream=stream,
+        **shape,
+    )
+    if stream:
+        list(bare)
+
+    wrapped, plain = (dict(request.body) for request in role.requests)
+    plain = plain if stream else {key: plain[key] for key in plain if key != "stream"}
+    assert json.dumps(plain, sort_keys=True) == json.dumps(wrapped, sort_keys=True)
+    assert "Hi." == text(answer)
+
+
+async def test_with_127_tools_of_the_host_there_is_no_room_and_it_says_so(
+    stage: Stage, speaker: Speaker, functions: Gateway
+) -> None:
+    """128 is the service's limit; the mend is in the message, and nothing was sent."""
+    host = [function(f"own_{number}") for number in range(127)]
+    role = stage.cast(Turn("Hi."))
+    for way in WAYS:
+        with pytest.raises(InvalidRequestError, match="127 tools of the host leave no room"):
+            await speaker.ask(way, functions, role, tools=host)
+
+    assert [] == role.requests

@@ -1,0 +1,301 @@
+"""What can be seen from outside: events, usage, spans."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from openai import OpenAI
+from openai.types import CompletionUsage
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor, TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+from gateway import AsyncAutoDiscoveryClient, AutoDiscoveryClient, Gateway, LoopError
+from gateway.chat.events import Called, Event, Replied, Requested, Searched
+from gateway.chat.usage import added
+from gateway.config import ChatOptions, Options
+from gateway.testing import Call, Turn
+from tests.chat.conftest import add, divide
+from tests.chat.stage import ASK, WAYS, Role, Speaker, Stage, Way, find, look
+from tests.conftest import OpenGateway
+
+META = ("search_tools", "call_tool")
+
+
+def working(stage: Stage) -> Role:
+    """A search, two calls in one turn, an answer."""
+    return stage.cast(
+        find("add two numbers"),
+        Turn(calls=(Call("add", {"a": 1, "b": 2}), Call("divide", {"a": 1, "b": 0}))),
+        Turn("It is 3."),
+    )
+
+
+class Watched:
+    """A tracer provider that remembers what began and what ended."""
+
+    def __init__(self) -> None:
+        self.exporter = InMemorySpanExporter()
+        self.began: list[str] = []
+        self.provider = TracerProvider(shutdown_on_exit=False)
+        self.provider.add_span_processor(SimpleSpanProcessor(self.exporter))
+        self.provider.add_span_processor(_Beginnings(self.began))
+
+    @property
+    def ended(self) -> Sequence[ReadableSpan]:
+        return self.exporter.get_finished_spans()
+
+    def named(self, start: str) -> list[ReadableSpan]:
+        return [span for span in self.ended if span.name.startswith(start)]
+
+
+class _Beginnings(SpanProcessor):
+    def __init__(self, began: list[str]) -> None:
+        self._began = began
+
+    def on_start(self, span: Span, parent_context: object = None) -> None:
+        self._began.append(span.name)
+
+
+@pytest.fixture
+def watched() -> Watched:
+    return Watched()
+
+
+@pytest.fixture
+def traced(open_gateway: OpenGateway, watched: Watched) -> Gateway:
+    gateway = open_gateway(
+        tracer_provider=watched.provider, options=Options(chat=ChatOptions(max_turns=3))
+    )
+    gateway.add_tool(add)
+    gateway.add_tool(divide)
+    return gateway
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_an_observer_is_told_each_thing_as_it_happens(
+    stage: Stage, speaker: Speaker, functions: Gateway, way: Way
+) -> None:
+    """In the order of the conversation; parallel calls in the order of asking."""
+    told: list[Event] = []
+    await speaker.ask(
+        way,
+        functions,
+        working(stage),
+        observer=told.append,
+        **({"stream_options": {"include_usage": True}} if "stream" in way else {}),
+    )
+
+    first, searched, second, one, two, third, replied = told
+    assert isinstance(first, Requested)
+    assert (1, META, ()) == (first.turn, first.tools, first.proxies)
+    assert isinstance(searched, Searched)
+    assert (("add two numbers",), "add") == (searched.queries, searched.result.matches[0].name)
+    assert isinstance(second, Requested)
+    assert (2, (*META, *second.proxies)) == (second.turn, second.tools)
+    assert second.definition_tokens > first.definition_tokens
+    assert isinstance(one, Called)
+    assert ("add", {"a": 1, "b": 2}, "") == (one.tool, one.arguments, one.error)
+    assert "3" == (one.result.text if one.result else "")
+    assert isinstance(two, Called)
+    assert two.result is not None
+    assert two.result.is_error
+    assert isinstance(third, Requested)
+    assert isinstance(replied, Replied)
+    assert (3, "It is 3.") == (replied.turn, replied.text)
+    assert replied.prompt_tokens > 0 < replied.completion_tokens
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.requirement("auto:rule-9")
+async def test_a_host_that_keeps_what_happened_keeps_the_found_tools(
+    stage: Stage, speaker: Speaker, functions: Gateway, way: Way
+) -> None:
+    """Nothing is kept between two calls of the wrapper but what the messages say."""
+    told: list[Event] = []
+    await speaker.ask(way, functions, working(stage), observer=told.append)
+    replied = told[-1]
+    assert isinstance(replied, Replied)
+    later = stage.cast(Turn("Yes."))
+
+    kept = [*ASK, *replied.messages, {"role": "assistant", "content": replied.text}]
+    again = {"role": "user", "content": "Really?"}
+    await speaker.ask(way, functions, later, messages=[*kept, again])
+
+    assert ["assistant", "tool", "assistant", "tool", "tool"] == [
+        each["role"] for each in replied.messages
+    ]
+    assert {"add", "divide"} <= set(later.tool_names[0])
+
+
+async def test_a_call_that_was_not_sent_is_told_with_its_error(
+    stage: Stage, speaker: Speaker, functions: Gateway
+) -> None:
+    """An unknown name, and a search that makes no sense."""
+    told: list[Event] = []
+    calls = (Call("nobody", {"x": 1}), Call("search_tools", "{"))
+    role = stage.cast(Turn(calls=calls), Turn("Oh."))
+    await speaker.ask("whole", functions, role, observer=told.append)
+
+    unknown, broken = (each for each in told if isinstance(each, Called))
+    assert ("nobody", {"x": 1}, None) == (unknown.tool, unknown.arguments, unknown.result)
+    assert "unknown tool 'nobody'" in unknown.error
+    assert ("search_tools", {}) == (broken.tool, broken.arguments)
+
+
+async def test_usage_is_that_of_all_turns(
+    stage: Stage, speaker: Speaker, functions: Gateway
+) -> None:
+    """The caller pays for all of them."""
+    role = working(stage)
+    answer = await speaker.ask("whole", functions, role)
+
+    single = 0
+    for request in role.requests:
+        bare: Any = speaker.openai.chat.completions.create(**request.body)  # type: ignore[call-overload]  # as it was sent
+        single += bare.usage.prompt_tokens
+
+    assert single == answer["usage"]["prompt_tokens"]
+    assert answer["usage"]["total_tokens"] == single + answer["usage"]["completion_tokens"]
+
+
+def test_usages_are_added_field_by_field_with_their_details() -> None:
+    """Cached tokens are part of the price; what only one turn tells is kept."""
+    first = CompletionUsage.model_validate(
+        {
+            "prompt_tokens": 10,
+            "completion_tokens": 1,
+            "total_tokens": 11,
+            "prompt_tokens_details": {"cached_tokens": 4},
+            "cost": 0.5,
+            "tier": "a",
+        }
+    )
+    second = CompletionUsage.model_validate(
+        {
+            "prompt_tokens": 20,
+            "completion_tokens": 2,
+            "total_tokens": 22,
+            "prompt_tokens_details": {"cached_tokens": 6},
+            "completion_tokens_details": {"reasoning_tokens": 3},
+            "tier": "b",
+        }
+    )
+
+    assert first is added(None, first)
+    assert {
+        "prompt_tokens": 30,
+        "completion_tokens": 3,
+        "total_tokens": 33,
+        "prompt_tokens_details": {"cached_tokens": 10},
+        "completion_tokens_details": {"reasoning_tokens": 3},
+        "cost": 0.5,
+        "tier": "b",
+    } == added(first, second).to_dict()
+
+
+@pytest.mark.requirement("auto:rule-10")
+@pytest.mark.parametrize("way", WAYS)
+async def test_a_conversation_is_one_span_with_its_searches_and_calls_below(
+    stage: Stage, speaker: Speaker, traced: Gateway, watched: Watched, way: Way
+) -> None:
+    """In whatever thread or loop they run; and whatever began has ended."""
+    await traced.list_tools()
+    tracer = watched.provider.get_tracer("host")
+    with tracer.start_as_current_span("host"):
+        await speaker.ask(way, traced, working(stage))
+
+    (host,) = watched.named("host")
+    (agent,) = watched.named("invoke_agent")
+    below = [*watched.named("execute_tool"), *watched.named("retrieval")]
+    assert ["execute_tool add", "execute_tool divide", "retrieval catalog"] == sorted(
+        span.name for span in below
+    )
+    assert {_id(agent)} == {span.parent.span_id for span in below if span.parent}
+    assert 3 == len([span for span in below if span.parent])
+    assert _id(host) == (agent.parent.span_id if agent.parent else 0)
+    assert 3 == (agent.attributes or {})["gateway.chat.turns"]
+    assert agent.status.is_ok or agent.status.is_unset
+    assert sorted(watched.began) == sorted(span.name for span in watched.ended)
+
+
+def _id(span: ReadableSpan) -> int:
+    context = span.get_span_context()
+    return context.span_id if context else 0
+
+
+@pytest.mark.requirement("auto:rule-10")
+@pytest.mark.parametrize("way", WAYS)
+async def test_a_conversation_that_fails_ends_its_span_with_the_error(
+    stage: Stage, speaker: Speaker, traced: Gateway, watched: Watched, way: Way
+) -> None:
+    """The service's, or ours; no message, which could hold what somebody said."""
+    with pytest.raises(LoopError):
+        await speaker.ask(way, traced, stage.act(lambda _: find("add")))
+    with pytest.raises(Exception, match="the script is over"):
+        await speaker.ask(way, traced, stage.cast())
+
+    loop, service = watched.named("invoke_agent")
+    assert ["LoopError", "BadRequestError"] == [
+        (span.attributes or {}).get("error.type") for span in (loop, service)
+    ]
+    assert not loop.status.is_ok
+    assert not loop.status.description
+    assert sorted(watched.began) == sorted(span.name for span in watched.ended)
+
+
+@pytest.mark.parametrize("reads", [0, 1])
+async def test_a_stream_that_is_left_ends_its_span_without_an_error(
+    stage: Stage, speaker: Speaker, traced: Gateway, watched: Watched, reads: int
+) -> None:
+    """Leaving is no failure; also a stream of which nothing was read is over when it is closed."""
+    role = stage.cast(Turn("A longer answer."))
+    blocking = AutoDiscoveryClient(speaker.openai, traced).chat.completions
+    waiting = AsyncAutoDiscoveryClient(speaker.asynchronous, traced).chat.completions
+
+    with blocking.create(model=role.model, messages=ASK, stream=True) as stream:
+        for _ in range(reads):
+            next(stream)
+    async with await waiting.create(model=role.model, messages=ASK, stream=True) as later:
+        for _ in range(reads):
+            await anext(later)
+
+    spans = watched.named("invoke_agent")
+    assert [1, 1] == [(span.attributes or {}).get("gateway.chat.turns") for span in spans]
+    assert [None, None] == [(span.attributes or {}).get("error.type") for span in spans]
+
+
+async def test_turns_are_counted_once_a_conversation(
+    stage: Stage, speaker: Speaker, open_gateway: OpenGateway
+) -> None:
+    """Also when a stream is closed more than once."""
+    reader = InMemoryMetricReader()
+    gateway = open_gateway(meter_provider=MeterProvider([reader], shutdown_on_exit=False))
+    gateway.add_tool(add)
+    for way in WAYS:
+        await speaker.ask(way, gateway, stage.cast(Turn(calls=(look("add"),)), Turn("Done.")))
+
+    data: Any = reader.get_metrics_data()
+    (points,) = [
+        metric.data.data_points
+        for scope in data.resource_metrics[0].scope_metrics
+        for metric in scope.metrics
+        if metric.name == "gateway.chat.turns"
+    ]
+    assert [(4, 8)] == [(point.count, point.sum) for point in points]
+
+
+def test_without_a_provider_nothing_is_kept(
+    stage: Stage, openai: OpenAI, functions: Gateway
+) -> None:
+    """The API alone is a no-op."""
+    role = working(stage)
+    answer = AutoDiscoveryClient(openai, functions).chat.completions.create(
+        model=role.model, messages=ASK
+    )
+
+    assert "It is 3." == answer.choices[0].message.content

@@ -1,0 +1,94 @@
+"""Many conversations on one client: none hears of another."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+from openai import OpenAI
+
+from gateway import AsyncAutoDiscoveryClient, AutoDiscoveryClient, Gateway
+from gateway.testing import Call, ModelRequest, Turn
+from tests.chat.stage import Role, Speaker, Stage, said
+from tests.testing.driving import rejoin
+
+THREADS = 16
+TASKS = 50
+
+
+def echo(canary: str) -> str:
+    """Repeat a word."""
+    return f"<{canary}>"
+
+
+def parrot(request: ModelRequest) -> Turn:
+    """Search, then repeat the user's own word, then answer with what the tool said."""
+    word = request.user_text
+    if request.progress == 0:
+        return Turn("", (Call("search_tools", {"query": f"repeat a word {word}"}),))
+    if request.progress == 1:
+        return Turn("", (Call("echo", {"canary": word}), Call("call_tool", {
+            "name": "echo", "arguments": {"canary": word.upper()}})))  # fmt: skip
+    return Turn(" ".join(str(each["content"]) for each in request.last_tool_results()))
+
+
+def canaries(count: int) -> list[str]:
+    return [f"canary-{number}" for number in range(count)]
+
+
+def expected(words: list[str]) -> list[str]:
+    return [f"<{word}> <{word.upper()}>" for word in words]
+
+
+def untouched(role: Role, words: list[str]) -> bool:
+    """Whether every request holds the word of one conversation alone."""
+    texts = [repr(request.messages) + "." for request in role.requests]
+    return all(sum(f"{word}'" in text for word in words) == 1 for text in texts)
+
+
+def test_sixteen_threads_share_one_client(stage: Stage, openai: OpenAI, functions: Gateway) -> None:
+    """Half of them stream; all begin together."""
+    functions.add_tool(echo)
+    role = stage.act(parrot)
+    create = AutoDiscoveryClient(openai, functions).chat.completions.create
+    barrier = threading.Barrier(THREADS)
+
+    def talk(word: str) -> str:
+        barrier.wait(10)
+        if int(word.split("-")[1]) % 2:
+            answer = create(model=role.model, messages=said(word))
+            return answer.choices[0].message.content or ""
+        chunks = create(model=role.model, messages=said(word), stream=True)
+        return str(rejoin(chunks)["choices"][0]["message"]["content"])
+
+    words = canaries(THREADS)
+    with ThreadPoolExecutor(THREADS) as pool:
+        answers = list(pool.map(talk, words))
+
+    assert expected(words) == answers
+    assert 3 * THREADS == len(role.requests)
+    assert untouched(role, words)
+
+
+async def test_fifty_tasks_share_one_client(
+    stage: Stage, speaker: Speaker, functions: Gateway
+) -> None:
+    """The same on one loop."""
+    functions.add_tool(echo)
+    role = stage.act(parrot)
+    create = AsyncAutoDiscoveryClient(speaker.asynchronous, functions).chat.completions.create
+
+    async def talk(word: str) -> str:
+        if int(word.split("-")[1]) % 2:
+            answer = await create(model=role.model, messages=said(word))
+            return answer.choices[0].message.content or ""
+        stream = await create(model=role.model, messages=said(word), stream=True)
+        return str(rejoin([chunk async for chunk in stream])["choices"][0]["message"]["content"])
+
+    words = canaries(TASKS)
+    answers = await asyncio.gather(*map(talk, words))
+
+    assert expected(words) == answers
+    assert 3 * TASKS == len(role.requests)
+    assert untouched(role, words)

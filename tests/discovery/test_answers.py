@@ -1,0 +1,279 @@
+"""A call of the model -> what it is told. Nothing that a model writes raises."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from gateway import Content, Gateway, InvokeResult, Options, UpstreamOptions
+from gateway.discovery.answers import Answer, ToolCall, answer, clipped, result_text
+from gateway.discovery.metatools import MetaNames
+from gateway.discovery.results import names_of
+from gateway.types import ToolDefinition
+from tests.conftest import OpenGateway
+from tests.fakes import Shelf, tool
+
+NAMES = MetaNames(search="search_tools", call="call_tool")
+
+
+async def told(gateway: Gateway, name: str, arguments: object, **options: Any) -> Answer:
+    """Give the answer to one call."""
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments)
+    call = ToolCall(id="1", name=name, arguments=text)
+    options = {"max_result_chars": 1000} | options
+    made = await answer(gateway, NAMES, call, **options)
+    assert call == made.call
+    return made
+
+
+@pytest.fixture
+def shelf(open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]) -> Gateway:
+    """A gateway over a dozen tools."""
+    return open_gateway(catalog)
+
+
+def transfer(account: str, amount: int) -> str:
+    """Move money to an account."""
+    return f"{amount} to {account}"
+
+
+@pytest.fixture
+def bank(open_gateway: OpenGateway) -> Gateway:
+    """A gateway over one function."""
+    gateway = open_gateway()
+    gateway.add_tool(transfer)
+    return gateway
+
+
+@pytest.mark.parametrize(
+    ("arguments", "queries"),
+    [
+        ({"query": "send an e-mail"}, ("send an e-mail",)),
+        ({"queries": ["send an e-mail"]}, ("send an e-mail",)),
+        ({"query": "send an e-mail", "queries": []}, ("send an e-mail",)),
+        (
+            {"query": "send an e-mail", "queries": ["book a flight"]},
+            ("send an e-mail", "book a flight"),
+        ),
+        ({"query": "send an e-mail", "queries": ["send an e-mail"]}, ("send an e-mail",)),
+    ],
+)
+async def test_a_search_takes_one_query_or_one_for_each_step(
+    shelf: Gateway, arguments: dict[str, Any], queries: tuple[str, ...]
+) -> None:
+    """Models give both, too: then the one is a step like the others."""
+    made = await told(shelf, "search_tools", arguments)
+
+    assert queries == made.queries
+    assert "send_email" in names_of(made.text)
+    assert len(queries) == 1 or "book_flight" in names_of(made.text)
+    assert made.search is not None
+
+
+async def test_a_search_for_nothing_browses(shelf: Gateway) -> None:
+    """Better than an error: the model sees names."""
+    made = await told(shelf, "search_tools", "")
+
+    assert "browse" == (made.search.mode if made.search else "")
+    assert len(names_of(made.text)) > 0
+
+
+async def test_more_queries_than_allowed_are_cut(shelf: Gateway) -> None:
+    """A long list is no reason to answer nothing."""
+    made = await told(shelf, "search_tools", {"queries": ["send an e-mail"] + ["x y"] * 30})
+
+    assert "send_email" in names_of(made.text)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ({"query": 7}, "'query' is a text"),
+        ({"queries": "send"}, "'queries' is a list of texts"),
+        ({"queries": [1]}, "'queries' is a list of texts"),
+        ("[1]", "the arguments must be a JSON object"),
+        ("null", "the arguments must be a JSON object"),
+        ('{"query": ', "the arguments are not JSON: "),
+        ("[" * 100_000, "the arguments are not JSON: "),
+    ],
+)
+async def test_a_search_that_makes_no_sense_is_explained(
+    shelf: Gateway, arguments: object, error: str
+) -> None:
+    """The model mends it in its next turn."""
+    made = await told(shelf, "search_tools", arguments)
+
+    assert json.loads(made.text)["error"].startswith(error)
+    assert made.search is None
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        ("transfer", {"account": "A", "amount": 5}),
+        ("local/transfer", {"account": "A", "amount": 5}),
+        ("call_tool", {"name": "transfer", "arguments": {"account": "A", "amount": 5}}),
+        ("call_tool", {"name": "transfer", "arguments": '{"account": "A", "amount": 5}'}),
+    ],
+)
+async def test_a_tool_is_called_by_its_name_or_through_the_meta_tool(
+    bank: Gateway, call: tuple[str, Any]
+) -> None:
+    """Never shown, never searched for: what the model knows, it may call. Some models write the
+    inner object as a text.
+    """
+    made = await told(bank, *call)
+
+    assert ("5 to A", "") == (made.text, made.error)
+    assert {"account": "A", "amount": 5} == made.arguments
+    assert made.result is not None
+
+
+async def test_wrong_arguments_are_answered_with_the_schema(bank: Gateway) -> None:
+    """All that the model needs to mend it."""
+    for name, given in (
+        ("transfer", {"account": "A"}),
+        ("call_tool", {"name": "transfer", "arguments": {"account": "A"}}),
+    ):
+        made = await told(bank, name, given)
+
+        body = json.loads(made.text)
+        assert "invalid arguments for 'transfer': 'amount' is a required property" == body["error"]
+        assert ["account", "amount"] == body["schema"]["required"]
+        assert ("transfer", None) == (made.tool, made.result)
+
+
+async def test_broken_json_for_a_tool_is_answered_with_its_schema(bank: Gateway) -> None:
+    """A cut answer (`finish_reason: length`) looks like this."""
+    made = await told(bank, "transfer", '{"account": "A", "amou')
+
+    body = json.loads(made.text)
+    assert body["error"].startswith("the arguments are not JSON: ")
+    assert ["account", "amount"] == body["schema"]["required"]
+
+
+async def test_a_choice_that_services_refuse_is_shown_whole_when_it_is_not_met(
+    open_gateway: OpenGateway,
+) -> None:
+    """The proxy had to leave it out; the error is the place to tell."""
+    schema = {"type": "object", "anyOf": [{"required": ["a"]}, {"required": ["b"]}]}
+    gateway = open_gateway([ToolDefinition(name="either", input_schema=schema)])
+
+    made = await told(gateway, "either", {})
+
+    assert schema == json.loads(made.text)["schema"]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [("send_emial", {}), ("call_tool", {"name": "sendEmail", "arguments": {}})],
+)
+async def test_a_misspelt_name_is_answered_with_the_near_ones(
+    shelf: Gateway, call: tuple[str, Any]
+) -> None:
+    """Best first."""
+    made = await told(shelf, *call)
+
+    body = json.loads(made.text)
+    assert "send_email" == body["near"][0]
+    assert "unknown tool" in body["error"]
+
+
+async def test_a_name_like_none_has_no_near_ones(shelf: Gateway) -> None:
+    """A list of unlike names would send the model astray."""
+    assert "near" not in json.loads((await told(shelf, "qqqq", {})).text)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"name": ""},
+        {"name": 3, "arguments": {}},
+        {"name": "transfer", "arguments": []},
+        {"name": "transfer", "arguments": None},
+    ],
+)
+async def test_the_meta_tool_says_what_it_takes(bank: Gateway, given: dict[str, Any]) -> None:
+    """Its own arguments are a model's to get wrong as well."""
+    made = await told(bank, "call_tool", given)
+
+    assert {"error": "call_tool takes a 'name' (text) and 'arguments' (object)"} == json.loads(
+        made.text
+    )
+
+
+async def test_an_inner_text_that_is_no_json_is_explained(bank: Gateway) -> None:
+    """One of the ways of getting it wrong."""
+    made = await told(bank, "call_tool", {"name": "transfer", "arguments": "{"})
+
+    assert json.loads(made.text)["error"].startswith("the arguments are not JSON")
+
+
+async def test_a_tools_own_error_is_told_as_one(bank: Gateway) -> None:
+    """It answered, and said that it failed."""
+    bank.add_server("failing", server=Shelf([tool("fail", "Always fails.")]).server)
+
+    made = await told(bank, "fail", {})
+
+    assert "The tool reported an error:\ncalled fail" == made.text
+    assert made.result is not None
+    assert made.result.is_error
+
+
+async def test_a_server_that_does_not_answer_is_told(open_gateway: OpenGateway) -> None:
+    """The conversation goes on without it."""
+    options = Options(upstream=UpstreamOptions(call_timeout_s=0.05))
+    gateway = open_gateway(options=options)
+    gateway.add_server("slow", server=Shelf([tool("wait")]).server)
+
+    made = await told(gateway, "wait", {})
+
+    assert "'slow': " in json.loads(made.text)["error"]
+    assert made.result is None
+
+
+async def test_a_found_tool_that_a_tool_of_the_host_hides_is_to_be_called_by_the_meta_tool(
+    shelf: Gateway,
+) -> None:
+    """Its name means something else in this conversation."""
+    made = await told(shelf, "search_tools", {"query": "send an e-mail"}, hidden={"send_email"})
+
+    (row,) = [row for row in json.loads(made.text)["tools"] if row["name"] == "send_email"]
+    assert False is row["direct"]
+    assert "send_email" not in names_of(made.text)
+
+
+async def test_a_long_result_is_cut_and_says_so(bank: Gateway) -> None:
+    """One answer must not fill the conversation."""
+    long = "A" * 3000
+    made = await told(bank, "transfer", {"account": long, "amount": 1}, max_result_chars=1000)
+
+    assert "1 to " + "A" * 995 + "\n[cut: 2005 of 3005 characters left out]" == made.text
+    assert "x" == clipped("x", 1)
+
+
+def block(kind: str, text: str = "", **data: object) -> Content:
+    return Content(type=kind, text=text, data={"type": kind, **data})
+
+
+@pytest.mark.parametrize(
+    ("content", "structured", "expected"),
+    [
+        ((block("text", "a"), block("text", "b")), {"x": 1}, "a\nb"),
+        ((), {"x": "é"}, '{"x": "é"}'),
+        ((block("text", ""),), None, "The tool answered with nothing."),
+        ((block("image", mimeType="image/png"), block("text", "a")), None, "[image: image/png]\na"),
+        ((block("resource_link", uri="file:///a"),), None, "[resource_link: file:///a]"),
+        ((block("audio"),), None, "[audio]"),
+    ],
+)
+def test_every_block_of_an_answer_is_told_or_named(
+    content: tuple[Content, ...], structured: object, expected: str
+) -> None:
+    """What no text can hold is named at least, so that the model knows of it."""
+    assert expected == result_text(
+        InvokeResult(tool_id="t", content=content, structured=structured)
+    )

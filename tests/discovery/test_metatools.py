@@ -1,0 +1,104 @@
+"""The two meta-tools, their names and the digest."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gateway.config import DiscoveryOptions
+from gateway.discovery.metatools import MetaNames, digest, meta_names, meta_tools
+from gateway.discovery.offer import name_of
+from gateway.text import estimate_tokens
+from gateway.types import Entity
+from tests.fakes import entity, tool
+
+NAMES = MetaNames(search="search_tools", call="call_tool")
+
+
+def entities(**counts: int) -> list[Entity]:
+    return [
+        entity(tool(f"get_{server}_thing_{number}"), server=server)
+        for server, count in counts.items()
+        for number in range(count)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "taken", "avoid", "expected"),
+    [
+        ({}, (), (), ("search_tools", "call_tool")),
+        ({"search_name": "find", "call_name": "run"}, (), (), ("find", "run")),
+        ({}, ("search_tools",), (), ("gateway_search_tools", "call_tool")),
+        ({}, ("call_tool",), (), ("search_tools", "gateway_call_tool")),
+        (
+            {},
+            ("search_tools", "gateway_search_tools"),
+            (),
+            ("gateway_search_tools_2", "call_tool"),
+        ),
+        ({}, ("search_tools",), ("gateway_search_tools",), ("gateway_search_tools_2", "call_tool")),
+        (
+            {"search_name": "x", "call_name": "gateway_x"},
+            ("x",),
+            (),
+            ("gateway_x", "gateway_gateway_x"),
+        ),
+    ],
+)
+def test_ours_move_aside_for_the_host_and_meet_nobody_there(
+    options: dict[str, Any], taken: tuple[str, ...], avoid: tuple[str, ...], expected: Any
+) -> None:
+    """Two tools of one name are a request that no service takes."""
+    names = meta_names(DiscoveryOptions(**options), taken, avoid=avoid)
+
+    assert expected == (names.search, names.call)
+    assert names.search in names
+    assert "other" not in names
+
+
+def test_a_long_name_that_moves_aside_stays_a_legal_name() -> None:
+    """64 characters are the most."""
+    long = "s" * 64
+    names = meta_names(DiscoveryOptions(search_name=long), [long, f"gateway_{long}"[:60]])
+
+    assert len(names.search) <= 64
+
+
+def test_the_search_tool_tells_the_digest_and_without_one_just_what_it_does() -> None:
+    """A digest of nothing would be noise."""
+    plain, call = meta_tools(NAMES, "")
+    telling, _ = meta_tools(NAMES, "The catalog holds 1 tool: time (1: zone).")
+
+    assert ("search_tools", "call_tool") == (name_of(plain), name_of(call))
+    assert str(plain["function"]).count("you cannot.'") == 1
+    assert "you cannot. The catalog holds 1 tool: time (1: zone).'" in str(telling["function"])
+
+
+def test_the_digest_tells_servers_with_the_words_of_their_tools_largest_first() -> None:
+    """From it a model knows what it may ask for."""
+    told = digest(entities(mail=1, files=2), budget=300)
+
+    assert "The catalog holds 3 tools: files (2: files, thing); mail (1: mail, thing)." == told
+
+
+def test_the_digest_does_not_depend_on_the_order_of_the_catalog() -> None:
+    """It is byte-stable as long as the catalog is the same."""
+    found = entities(a=3, b=3, c=1)
+
+    assert digest(found, budget=300) == digest(found[::-1], budget=300)
+
+
+@pytest.mark.parametrize("budget", [20, 40, 80])
+def test_the_digest_keeps_to_its_budget_and_counts_the_rest(budget: int) -> None:
+    """A thousand servers must not fill the prompt."""
+    told = digest(entities(**{f"server_{number}": 1 for number in range(50)}), budget=budget)
+
+    assert told.endswith(" more servers.")
+    assert estimate_tokens(told) <= budget + 5
+
+
+def test_no_digest_without_tools_or_without_a_budget() -> None:
+    """0 turns it off."""
+    assert "" == digest([], budget=300)
+    assert "" == digest(entities(a=1), budget=0)

@@ -1,0 +1,193 @@
+"""What one request offers: the host's tools, ours, the found ones."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+
+from gateway import DiscoveryOptions, Gateway, Hints, InvalidRequestError, Options
+from gateway.discovery.offer import Discovery, Offer, definition_tokens, name_of
+from gateway.types import ToolDefinition
+from tests.conftest import CatalogOf, OpenGateway
+from tests.fakes import Shelf, tool
+
+META = ("search_tools", "call_tool")
+
+
+def host(count: int) -> list[dict[str, Any]]:
+    return [named(f"own_{number}") for number in range(count)]
+
+
+def named(name: str) -> dict[str, Any]:
+    return {"type": "function", "function": {"name": name}}
+
+
+def found(*names: str, call_id: str = "1", search: str = "search_tools") -> list[Mapping[str, Any]]:
+    """A search and its result."""
+    function = {"name": search, "arguments": "{}"}
+    rows = json.dumps({"tools": [{"name": name} for name in names]})
+    return [
+        {"role": "assistant", "tool_calls": [{"id": call_id, "function": function}]},
+        {"role": "tool", "tool_call_id": call_id, "content": rows},
+    ]
+
+
+@pytest.fixture
+async def many(open_gateway: OpenGateway, catalog_of: CatalogOf) -> tuple[Gateway, tuple[str, ...]]:
+    """A gateway over 60 tools, and their names."""
+    gateway = open_gateway(catalog_of(60))
+    return gateway, tuple(entity.exposed_name for entity in await gateway.list_tools())
+
+
+async def offered(
+    gateway: Gateway, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]] = ()
+) -> Offer:
+    return await Discovery(gateway).offer(messages, tools)
+
+
+@pytest.mark.requirement("auto:rule-9")
+@pytest.mark.parametrize(
+    ("own", "shown"), [(0, 24), (100, 24), (102, 24), (103, 23), (118, 8), (125, 1), (126, 0)]
+)
+async def test_no_request_carries_more_than_128_tools(
+    many: tuple[Gateway, tuple[str, ...]], own: int, shown: int
+) -> None:
+    """Ours first give way: proxies, of which there are at most 24."""
+    gateway, names = many
+    messages = [
+        message
+        for start in range(0, 40, 8)
+        for message in found(*names[start : start + 8], call_id=str(start))
+    ]
+
+    offer = await offered(gateway, messages, host(own))
+
+    assert shown == len(offer.proxies)
+    assert own + 2 + shown == len(offer.tools) <= 128
+    assert (*(f"own_{number}" for number in range(own)), *META, *offer.proxies) == offer.tool_names
+    assert set(names[32 : 32 + min(shown, 8)]) <= set(offer.proxies)
+
+
+@pytest.mark.parametrize("own", [127, 128, 200])
+async def test_without_room_for_the_meta_tools_the_host_is_told(
+    many: tuple[Gateway, tuple[str, ...]], own: int
+) -> None:
+    """Silently leaving the catalog out would be worse."""
+    with pytest.raises(InvalidRequestError, match=f"{own} tools of the host leave no room"):
+        await offered(many[0], [], host(own))
+
+
+async def test_over_an_empty_catalog_any_number_of_tools_passes(
+    open_gateway: OpenGateway,
+) -> None:
+    """The service is the judge of what is not ours."""
+    offer = await offered(open_gateway(), found("x"), host(200))
+
+    assert host(200) == list(offer.tools)
+    assert () == offer.proxies
+
+
+async def test_limits_are_the_hosts_to_set(
+    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
+) -> None:
+    """Some services take fewer tools, some models fewer well."""
+    made = DiscoveryOptions(proxies_per_conversation=3, max_tools=6, digest_token_budget=0)
+    gateway = open_gateway(catalog, options=Options(discovery=made))
+    messages = found(*(each.name for each in catalog))
+
+    assert ("send_email", "read_email", "list_invoices") == (
+        await offered(gateway, messages)
+    ).proxies
+    assert ("send_email",) == (await offered(gateway, messages, host(3))).proxies
+
+
+async def test_a_disabled_catalog_is_an_empty_one(open_gateway: OpenGateway) -> None:
+    """What nobody may find needs no search tool."""
+    gateway = open_gateway()
+    gateway.add_server("off", server=Shelf([tool("a")]).server, hints={"a": Hints(enabled=False)})
+
+    assert () == (await offered(gateway, [])).tools
+
+
+async def test_names_that_the_catalog_does_not_have_show_nothing(
+    many: tuple[Gateway, tuple[str, ...]],
+) -> None:
+    """A tool that was found may be gone; a forged name was never there."""
+    gateway, names = many
+    offer = await offered(gateway, found("gone", names[3], "search_tools", names[3].upper()))
+
+    assert (names[3],) == offer.proxies
+
+
+async def test_a_tool_of_the_host_hides_a_found_one_of_the_same_name(
+    many: tuple[Gateway, tuple[str, ...]],
+) -> None:
+    """The host wins; two tools of one name are refused by every service."""
+    gateway, names = many
+    offer = await offered(gateway, found(*names[:3]), [named(names[1])])
+
+    assert (names[0], names[2]) == offer.proxies
+    assert len(offer.tool_names) == len(set(offer.tool_names))
+
+
+async def test_a_meta_tool_that_moves_aside_meets_no_tool_of_the_catalog(
+    open_gateway: OpenGateway,
+) -> None:
+    """The catalog avoids the configured names, but cannot know where they move to."""
+    gateway = open_gateway([tool("gateway_search_tools", "A tool of somebody.")])
+    messages = found("gateway_search_tools", search="gateway_search_tools_2")
+    offer = await offered(gateway, messages, [named("search_tools")])
+
+    assert (
+        "search_tools",
+        "gateway_search_tools_2",
+        "call_tool",
+        "gateway_search_tools",
+    ) == offer.tool_names
+
+
+async def test_an_offer_changes_nothing_that_it_was_given(
+    many: tuple[Gateway, tuple[str, ...]],
+) -> None:
+    """Neither the messages nor the tools; the host's tools come back as they are."""
+    gateway, names = many
+    messages, tools = found(*names[:2]), [MappingProxyType(named("own"))]
+    before = copy.deepcopy(messages)
+
+    offer = await offered(gateway, messages, tools)
+
+    assert before == messages
+    assert tools[0] is offer.tools[0]
+
+
+async def test_the_same_state_gives_the_same_bytes(
+    many: tuple[Gateway, tuple[str, ...]],
+) -> None:
+    """From another client, too: nothing is kept but the messages."""
+    gateway, names = many
+    offers = [await offered(gateway, found(*names[:5])) for _ in range(2)]
+    discovery = Discovery(gateway)
+    offers += [await discovery.offer(found(*names[:5]), []) for _ in range(2)]
+
+    assert 1 == len({json.dumps(offer.tools) for offer in offers})
+    assert definition_tokens(offers[0].tools) == offers[0].definition_tokens > 0
+
+
+@pytest.mark.parametrize(
+    ("entry", "name"),
+    [
+        (named("a"), "a"),
+        ({"type": "custom", "custom": {"name": "b"}}, "b"),
+        ({"type": "function", "name": "c"}, "c"),
+        ({"type": "web_search"}, ""),
+        ({}, ""),
+    ],
+)
+def test_every_kind_of_tool_of_the_host_has_its_name(entry: dict[str, Any], name: str) -> None:
+    """A custom tool holds its name elsewhere; ours must not take it either."""
+    assert name == name_of(entry)

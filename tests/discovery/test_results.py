@@ -1,0 +1,232 @@
+"""Search results as the model reads them, and as they are read back."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.config import DiscoveryOptions
+from gateway.discovery.results import compact, names_of
+from gateway.text import estimate_tokens
+from gateway.types import Diagnostic, Evidence, Match, PathStep, SearchResult
+
+OPTIONS = DiscoveryOptions()
+
+
+def match(name: str, **fields: Any) -> Match:
+    given: dict[str, Any] = {
+        "description": f"Does {name}.",
+        "score": 1.0,
+        "confidence": 0.9,
+    } | fields
+    return Match(id=f"srv/{name}", name=name, server="srv", **given)
+
+
+def matches(count: int, prefix: str = "m", **fields: Any) -> tuple[Match, ...]:
+    return tuple(match(f"{prefix}{number}", **fields) for number in range(count))
+
+
+def read(text: str) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = json.loads(text)["tools"]
+    return rows
+
+
+@pytest.mark.requirement("auto:rule-9")
+def test_matches_come_first_then_prerequisites_related_and_next_steps() -> None:
+    """The order of the proxies is the order of these rows."""
+    result = SearchResult(
+        mode="hybrid",
+        next_steps=matches(1, "n"),
+        related=matches(1, "r"),
+        prerequisites=matches(1, "p"),
+        matches=matches(2),
+    )
+
+    text = compact(result, OPTIONS)
+
+    assert [
+        {"name": "m0", "about": "Does m0."},
+        {"name": "m1", "about": "Does m1."},
+        {"name": "p0", "about": "Does p0.", "kind": "prerequisite"},
+        {"name": "r0", "about": "Does r0.", "kind": "related"},
+        {"name": "n0", "about": "Does n0.", "kind": "next_step"},
+    ] == read(text)
+    assert ("m0", "m1", "p0", "r0", "n0") == names_of(text)
+
+
+def test_a_row_tells_what_a_call_needs_and_why_it_stands_there() -> None:
+    """A model that knows the reason searches less."""
+    path = (PathStep(subject="urn:x/m0", predicate="requires", object="urn:x/p0"),)
+    result = SearchResult(
+        mode="hybrid",
+        matches=(
+            match("m0", required=("to", "text"), evidence=Evidence(exact_name=True)),
+            match("m1", evidence=Evidence(words=("a", "b", "c", "d", "e"))),
+        ),
+        prerequisites=(match("p0", evidence=Evidence(path=path)),),
+        related=(match("r0", description="", evidence=Evidence(words=("a",))),),
+    )
+
+    assert [
+        {"name": "m0", "about": "Does m0.", "needs": ["to", "text"], "why": "named"},
+        {"name": "m1", "about": "Does m1.", "why": "words: a, b, c, d"},
+        {"name": "p0", "about": "Does p0.", "kind": "prerequisite", "why": "requires of m0"},
+        {"name": "r0", "kind": "related"},
+    ] == read(compact(result, OPTIONS))
+
+
+@pytest.mark.requirement("edge:outside-window-is-no-proxy", "auto:rule-9")
+@pytest.mark.parametrize(("wanted", "shown"), [(False, ("m0",)), (True, ("m0", "p0"))])
+def test_a_prerequisite_from_outside_the_window_is_named_and_direct_only_if_wanted(
+    wanted: bool, shown: tuple[str, ...]
+) -> None:
+    """The host's own word on it (`prerequisite_proxies`) is the only way in."""
+    result = SearchResult(
+        mode="hybrid", matches=matches(1), prerequisites=matches(1, "p", direct=False)
+    )
+
+    text = compact(result, DiscoveryOptions(prerequisite_proxies=wanted))
+
+    assert ["m0", "p0"] == [row["name"] for row in read(text)]
+    assert shown == names_of(text)
+    assert [True, wanted] == [row.get("direct", True) for row in read(text)]
+
+
+@pytest.mark.requirement("auto:rule-9")
+def test_at_most_eight_of_a_search_become_proxies_and_the_others_are_named() -> None:
+    """They can still be called by name."""
+    result = SearchResult(mode="graph", matches=matches(6), related=matches(5, "r"))
+
+    text = compact(result, OPTIONS)
+
+    assert (*(f"m{number}" for number in range(6)), "r0", "r1") == names_of(text)
+    assert 11 == len(read(text))
+
+
+def test_what_is_not_direct_takes_no_proxy_away_from_the_others() -> None:
+    """Nine rows, one of them hidden by a tool of the host: eight proxies."""
+    result = SearchResult(mode="graph", matches=matches(9))
+
+    text = compact(result, OPTIONS, hidden={"m3"})
+
+    assert tuple(f"m{number}" for number in range(9) if number != 3) == names_of(text)
+
+
+@pytest.mark.parametrize(
+    ("mode", "note"), [("empty", "The catalog is empty."), ("graph", "No tool matches.")]
+)
+def test_nothing_is_said_in_words(mode: Any, note: str) -> None:
+    """An empty list alone invites the same search again."""
+    text = compact(SearchResult(mode=mode), OPTIONS)
+
+    assert [] == read(text)
+    assert note in json.loads(text)["note"]
+    assert () == names_of(text)
+
+
+def test_a_weak_result_warns() -> None:
+    """Otherwise the best of nothing looks like a find."""
+    note = Diagnostic(stage="confidence", code="low_confidence_results")
+    result = SearchResult(mode="graph", matches=matches(1), diagnostics=(note,))
+
+    assert "None of these is a likely match" in json.loads(compact(result, OPTIONS))["note"]
+    assert "note" not in json.loads(
+        compact(SearchResult(mode="graph", matches=matches(1)), OPTIONS)
+    )
+
+
+def test_a_description_becomes_one_line() -> None:
+    """Upstreams write pages; the schema comes with the proxy."""
+    long = f"First sentence. Second.\n\n# Usage\n{'many words ' * 500}"
+    result = SearchResult(mode="graph", matches=(match("a", description=long),))
+
+    (row,) = read(compact(result, OPTIONS))
+
+    assert "First sentence." == row["about"]
+
+
+@pytest.mark.parametrize("budget", [100, 150, 200, 300, 600, 1200])
+def test_a_result_keeps_to_its_budget_and_keeps_the_best(budget: int) -> None:
+    """Texts get shorter first, then the end goes; every row that stays is whole."""
+    long = "word " * 60
+    result = SearchResult(
+        mode="hybrid",
+        matches=matches(8, description=long, required=("first", "second")),
+        related=matches(6, "r", description=long),
+        next_steps=matches(6, "n", description=long),
+    )
+
+    text = compact(result, DiscoveryOptions(result_token_budget=budget))
+
+    kept = [row["name"] for row in read(text)]
+    every = [each.name for each in (*result.matches, *result.related, *result.next_steps)]
+    assert estimate_tokens(text) <= budget
+    assert every[: len(kept)] == kept
+    assert len(kept) >= 2
+
+
+def test_the_best_match_is_never_dropped() -> None:
+    """Too large is better than nothing."""
+    vast = match("a", required=tuple(f"argument_{number}" for number in range(200)))
+    result = SearchResult(mode="graph", matches=(vast, match("b")))
+
+    text = compact(result, DiscoveryOptions(result_token_budget=100))
+
+    assert ["a"] == [row["name"] for row in read(text)]
+
+
+MATCHES = st.lists(
+    st.builds(
+        match,
+        st.text(st.characters(codec="utf-8"), min_size=1, max_size=64),
+        description=st.text(max_size=300),
+        required=st.lists(st.text(max_size=20), max_size=4).map(tuple),
+        direct=st.booleans(),
+    ),
+    max_size=12,
+).map(tuple)
+RESULTS = st.builds(
+    SearchResult,
+    matches=MATCHES,
+    prerequisites=MATCHES,
+    related=MATCHES,
+    next_steps=MATCHES,
+    mode=st.just("hybrid"),
+)
+
+
+@given(RESULTS, st.sampled_from([100, 1200, 20_000]), st.integers(1, 12))
+def test_what_is_written_is_read_back(result: SearchResult, budget: int, proxies: int) -> None:
+    """The text is the conversation's only memory of a search."""
+    options = DiscoveryOptions(result_token_budget=budget, proxies_per_search=proxies)
+
+    text = compact(result, options)
+    again = names_of(text)
+
+    direct = [row["name"] for row in read(text) if row.get("direct", True)]
+    assert tuple(direct) == again
+    assert len(again) <= proxies
+    if result.matches:
+        assert result.matches[0].name == read(text)[0]["name"] == again[0]
+
+
+@given(st.text() | st.recursive(
+    st.none() | st.integers() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from(["tools", "name", "x"]), inner),
+).map(json.dumps))  # fmt: skip
+def test_any_other_text_names_texts_or_nothing(text: str) -> None:
+    """Whatever stands in a conversation, reading it raises nothing."""
+    assert all(isinstance(name, str) for name in names_of(text))
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["[" * 50_000, json.dumps({"tools": [{"name": "a"}], "pad": "x" * 100_000}), "[]", "null"],
+)
+def test_a_text_that_is_no_result_is_not_read(content: str) -> None:
+    """Depth and size are a stranger's to choose."""
+    assert () == names_of(content)

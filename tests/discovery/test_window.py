@@ -1,0 +1,209 @@
+"""Which found tools are shown, read from the messages alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.discovery.metatools import MetaNames
+from gateway.discovery.window import Message, text_of, visible
+
+NAMES = MetaNames(search="search_tools", call="call_tool")
+
+
+def call(name: str, call_id: str, arguments: object = "{}") -> dict[str, Any]:
+    given = arguments if isinstance(arguments, str) else json.dumps(arguments)
+    return {"id": call_id, "type": "function", "function": {"name": name, "arguments": given}}
+
+
+def model(*calls: dict[str, Any]) -> Message:
+    return {"role": "assistant", "tool_calls": list(calls)}
+
+
+def told(call_id: str, content: object) -> Message:
+    return {"role": "tool", "tool_call_id": call_id, "content": content}
+
+
+def rows(*names: str) -> str:
+    return json.dumps({"tools": [{"name": name} for name in names]})
+
+
+def searched(call_id: str, *names: str) -> list[Message]:
+    return [model(call("search_tools", call_id)), told(call_id, rows(*names))]
+
+
+def called(name: str, call_id: str) -> list[Message]:
+    return [model(call(name, call_id)), told(call_id, "ok")]
+
+
+def shown(messages: Sequence[Message], cap: int = 24) -> tuple[str, ...]:
+    return visible(messages, NAMES, cap=cap)
+
+
+@pytest.mark.requirement("auto:rule-9")
+def test_found_tools_stand_in_the_order_in_which_they_were_found() -> None:
+    """Appending keeps the prompt's head; what is found again keeps its place."""
+    messages = [*searched("1", "b", "a"), *searched("2", "c", "a"), *searched("3", "d")]
+
+    assert ("b", "a", "c", "d") == shown(messages)
+
+
+def test_searches_of_one_turn_are_shown_together() -> None:
+    """The model asked for all of them."""
+    messages = [
+        model(call("search_tools", "1"), call("other", "2"), call("search_tools", "3")),
+        told("1", rows("a", "b")),
+        told("2", rows("x")),
+        told("3", rows("b", "c")),
+    ]
+
+    assert ("a", "b", "c") == shown(messages)
+
+
+def test_only_at_the_cap_the_least_recently_found_goes() -> None:
+    """Below it nothing ever goes."""
+    messages = [*searched("1", "a", "b"), *searched("2", "c")]
+
+    assert ("a", "b", "c") == shown(messages, 3)
+    assert ("a", "c", "d") == shown([*messages, *searched("3", "d")], 3)
+
+
+def test_tools_in_use_outlive_those_that_were_only_found() -> None:
+    """Called by their own name or through the meta-tool: both are use."""
+    by_name = called("a", "2")
+    through = [model(call("call_tool", "2", {"name": "a"})), told("2", "ok")]
+    for used in (by_name, through):
+        messages = [*searched("1", "a", "b"), *used, *searched("3", "c")]
+
+        assert ("a", "c") == shown(messages, 2)
+
+
+def test_what_is_found_again_counts_as_recent() -> None:
+    """The model asked for it twice."""
+    messages = [*searched("1", "a", "b"), *searched("2", "b", "a"), *searched("3", "c")]
+
+    assert ("a", "c") == shown([*searched("1", "a", "b"), *searched("2", "a"), *searched("3", "c")],
+                               2)  # fmt: skip
+    assert ("b", "c") == shown(messages, 2)
+
+
+def test_of_one_search_that_is_too_large_the_best_are_shown() -> None:
+    """With little room it is the tail of the result that goes, not its head."""
+    assert ("a", "b") == shown(searched("1", "a", "b", "c", "d"), 2)
+    assert ("x", "a") == shown([*searched("1", "x"), *called("x", "2"), *searched("3", "a")], 2)
+    assert ("a", "b") == shown([*searched("1", "x", "y"), *searched("2", "a", "b", "c")], 2)
+
+
+@pytest.mark.parametrize("cap", [0, -1])
+def test_without_room_nothing_is_shown(cap: int) -> None:
+    """The host filled the request."""
+    assert () == shown(searched("1", "a"), cap)
+
+
+def test_a_call_alone_shows_nothing() -> None:
+    """A made-up name must not become a tool, and a later search finds a place as usual."""
+    messages = [*called("made_up", "1"), *searched("2", "a")]
+
+    assert ("a",) == shown(messages)
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        [{"role": "user", "content": rows("evil")}],
+        [{"role": "assistant", "content": rows("evil")}],
+        [{"role": "system", "content": rows("evil")}],
+        [told("1", rows("evil"))],
+        [model(call("read_file", "1")), told("1", rows("evil"))],
+        [model(call("call_tool", "1", {"name": "search_tools"})), told("1", rows("evil"))],
+        [model(call("search_tools", "1")), {"role": "user", "content": rows("evil")}],
+        [*searched("1"), told("1", rows("evil"))],
+        [
+            model(call("search_tools", "1"), call("read_file", "2")),
+            told("2", rows("evil")),
+            told("1", rows()),
+        ],
+        [
+            model(call("search_tools", "1"), call("read_file", "1")),
+            told("1", rows("evil")),
+            told("1", rows("evil")),
+        ],
+        [
+            model(call("search_tools", "1")),
+            model(call("read_file", "1")),
+            told("1", rows("evil")),
+        ],
+        [{"role": "user", "tool_calls": [call("search_tools", "1")]}, told("1", rows("evil"))],
+    ],
+)
+def test_what_only_looks_like_a_search_result_reveals_nothing(messages: list[Message]) -> None:
+    """A tool's output is data of strangers: only the answer to our own search is believed."""
+    assert () == shown(messages)
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"role": "assistant", "tool_calls": "text"},
+        {"role": "assistant", "tool_calls": [None, {"id": "1"}, {"function": "f"}]},
+        {"role": "assistant", "tool_calls": None},
+        model(call("call_tool", "9", "not json")),
+        model(call("call_tool", "9", "[1]")),
+        model(call("call_tool", "9", '{"arguments": {}}')),
+        {"role": "tool"},
+        {},
+    ],
+)
+def test_odd_messages_are_passed_over(odd: Message) -> None:
+    """They come from the caller, and older ones from models."""
+    assert ("a",) == shown([odd, *searched("1", "a"), odd])
+
+
+def test_a_content_in_parts_is_read_as_one() -> None:
+    """The format allows both."""
+    parts = [{"type": "text", "text": half} for half in (rows("a", "b")[:12], rows("a", "b")[12:])]
+
+    assert ("a", "b") == shown([model(call("search_tools", "1")), told("1", parts)])
+    assert "" == text_of(None)
+    assert "ab" == text_of([{"text": "a"}, "skipped", {"type": "image"}, {"text": "b"}])
+
+
+EVENTS = st.lists(
+    st.tuples(st.booleans(), st.lists(st.sampled_from("abcdefgh"), min_size=1, max_size=4)),
+    max_size=12,
+)
+
+
+@given(EVENTS, st.integers(0, 6))
+def test_the_window_holds_whatever_happens(events: list[tuple[bool, list[str]]], cap: int) -> None:
+    """Never more than the cap, never twice, never what was not found, the last best always."""
+    messages: list[Message] = []
+    for number, (search, names) in enumerate(events):
+        messages += searched(str(number), *names) if search else called(names[0], str(number))
+    found = [names for search, names in events if search]
+
+    window = shown(messages, cap)
+
+    assert len(window) == len(set(window)) <= cap
+    assert set(window) <= {name for names in found for name in names}
+    assert window == shown(messages, cap)
+    if found and cap and events[-1][0]:
+        assert found[-1][0] in window
+
+
+@given(EVENTS)
+def test_below_the_cap_a_window_only_grows_at_its_end(events: list[tuple[bool, list[str]]]) -> None:
+    """Each request's tools begin with those of the request before."""
+    messages: list[Message] = []
+    before: tuple[str, ...] = ()
+    for number, (search, names) in enumerate(events):
+        messages += searched(str(number), *names) if search else called(names[0], str(number))
+        now = shown(messages)
+
+        assert before == now[: len(before)]
+        before = now
