@@ -14,7 +14,7 @@ from gateway.search.toolgraph import ToolGraph
 from gateway.search.vector import Candidates
 from gateway.types import Evidence
 from gateway.vectors import Matrix, Vector
-from graphs import Postings, Ranked, focused
+from graphs import Hits, Postings, Ranked, focused
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,20 +67,18 @@ class Words:
     """Best BM25F score, shape (n,), >= 0."""
     coverage: Vector
     """Share of the query's words that each entity holds, by rarity, shape (n,), 0 to 1."""
-    judged: str
-    """The form that met best: what an explanation quotes."""
-    unmatched: tuple[str, ...] = ()
-    """Words of that form that meet nothing in the catalog."""
+    hits: Hits
+    """The look-up of the form that met best: what an explanation quotes."""
 
 
 def read_words(index: Postings, asked: Asked) -> Words:
     """Look *asked* up in the catalog's words."""
-    forms = [(text, index.match(text)) for text in asked.judged]
-    judged, best = max(forms, key=lambda form: float(form[1].coverage.max(initial=0.0)))
+    forms = [index.match(text) for text in asked.judged]
+    best = max(forms, key=lambda hits: float(hits.coverage.max(initial=0.0)))
     if asked.context and asked.query:
-        forms += [(text, index.match(text)) for text in asked.texts]
-    scores = np.max([hits.scores for _, hits in forms], axis=0)
-    return Words(scores=scores, coverage=best.coverage, judged=judged, unmatched=best.unmatched)
+        forms += [index.match(text) for text in asked.texts]
+    scores = np.max([hits.scores for hits in forms], axis=0)
+    return Words(scores=scores, coverage=best.coverage, hits=best)
 
 
 def read_graph(graph: ToolGraph, asked: Asked, mask: Mask, *, limit: int) -> dict[int, Ranked]:
@@ -133,7 +131,7 @@ class Ranking:
     def evidence(self, position: int, index: Postings) -> Evidence:
         """Say why the entity at *position* was found."""
         hit = self.graph.get(position)
-        met = index.explain(self.words.judged, position) if self.words else ()
+        met = index.explain(self.words.hits, position) if self.words else ()
         return Evidence(
             vector=None if self.found is None else float(self.found.cosines[position]),
             lexical=float(self.words.coverage[position]) if self.words else None,

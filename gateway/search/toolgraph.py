@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from urllib.parse import quote, unquote
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gateway.catalog.kinds import KINDS
 from gateway.search.eligible import Mask
@@ -45,6 +46,8 @@ class ToolGraph:
     """The node of each entity, by position."""
     positions: Mapping[str, int]
     """The entity of each node that is one."""
+    owners: NDArray[np.intp]
+    """The entity of each of the graph's documents, by its place; the last + 1 if it has none."""
 
     def steps(self, path: Iterable[Step]) -> tuple[PathStep, ...]:
         """Say the graph's evidence in the gateway's words: entities by their ids."""
@@ -64,12 +67,8 @@ class ToolGraph:
 
     def allowed(self, mask: Mask) -> Mask:
         """Say of each document of the graph whether its entity passes *mask*."""
-        passed = np.zeros(self.index.document_count, dtype=np.bool_)
-        for node, position in self.positions.items():
-            at = self.index.position(node)
-            if at is not None and mask[position]:
-                passed[at] = True
-        return passed
+        # The last place stands for documents of no entity, which nobody may find.
+        return np.append(mask, np.False_)[self.owners]
 
 
 def build(entities: Sequence[Entity], documents: Iterable[Document] = ()) -> ToolGraph:
@@ -82,11 +81,15 @@ def build(entities: Sequence[Entity], documents: Iterable[Document] = ()) -> Too
         if KINDS[entity.kind].graph
     ]
     found = facts([*documents, *generated], names=_names(entities))
+    index = GraphIndex.compile(found)
+    positions = {node: position for position, node in enumerate(nodes)}
+    owned = [positions.get(node, len(nodes)) for node in index.nodes[: index.document_count]]
     return ToolGraph(
-        index=GraphIndex.compile(found),
+        index=index,
         facts=found,
         nodes=nodes,
-        positions={node: position for position, node in enumerate(nodes)},
+        positions=positions,
+        owners=np.asarray(owned, dtype=np.intp),
     )
 
 
