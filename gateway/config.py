@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import get_args
+from typing import Literal, get_args
 
 import platformdirs
 
@@ -20,6 +20,7 @@ from gateway.errors import ConfigError
 from gateway.types import Strategy
 
 VERSION = version("tool-gateway")
+Prerequisites = Literal["declared", "window", "off"]
 MODEL_TOOL_LIMIT = 128
 """More tools than this no Chat Completions request may carry."""
 
@@ -62,6 +63,9 @@ class SearchOptions:
     max_next_steps: int = 6
     max_prerequisites: int = 9
     """The three supplement lists, each with a budget of its own."""
+    prerequisites: Prerequisites = "declared"
+    """Which prerequisites are listed: ``declared`` ones from anywhere and derived ones inside the
+    window, only those inside the ``window``, or none (``off``)."""
     min_confidence: float = 0.35
     """Below this for the best match, the result says ``low_confidence_results``."""
     lexical_weight: float = 0.8
@@ -78,6 +82,9 @@ class SearchOptions:
             _at_least("pool_min", self.pool_min, 1),
             _at_least("window_min", self.window_min, 1),
             _share("window_margin", self.window_margin),
+            ""
+            if self.prerequisites in get_args(Prerequisites)
+            else f"prerequisites must be declared, window or off, got {self.prerequisites!r}",
             _share("min_confidence", self.min_confidence),
             _at_least("lexical_weight", self.lexical_weight, 0),
         )

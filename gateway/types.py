@@ -212,7 +212,8 @@ class SearchResult:
 
     matches: tuple[Match, ...] = ()
     prerequisites: tuple[Match, ...] = ()
-    """What must be called before a match, by hard edges; the first match's first."""
+    """What must be called before a match, by hard edges; the first match's first. One that is a
+    match itself is listed too, if a better match needs it."""
     related: tuple[Match, ...] = ()
     next_steps: tuple[Match, ...] = ()
     mode: RankingMode
@@ -227,14 +228,19 @@ class SearchResult:
 
     @property
     def shown(self) -> tuple[Match, ...]:
-        """All lists as one: each match with its prerequisites after it, related, next steps."""
+        """All lists as one: each match with its prerequisites after it, related, next steps.
+
+        Each entity once, where it is named first: a match that a better one needs moves up.
+        """
         after: dict[str, list[Match]] = {}
         for each in self.prerequisites:
             path = each.evidence.path
             after.setdefault(path[0].subject if path else "", []).append(each)
         ordered = [one for match in self.matches for one in (match, *after.pop(match.id, ()))]
         left = [one for found in after.values() for one in found]
-        return (*ordered, *left, *self.related, *self.next_steps)
+        every = (*ordered, *left, *self.related, *self.next_steps)
+        first = {each.id: each for each in reversed(every)}
+        return tuple(first[key] for key in dict.fromkeys(each.id for each in every))
 
     @property
     def degraded(self) -> bool:

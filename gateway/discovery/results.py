@@ -57,9 +57,11 @@ def _entries(
     result: SearchResult, options: DiscoveryOptions, hidden: Collection[str]
 ) -> list[_Entry]:
     entries = [_Entry("match", match, direct=True) for match in result.matches]
+    matched = {match.id for match in result.matches}
     entries += [
         _Entry("prerequisite", match, match.direct or options.prerequisite_proxies)
         for match in result.prerequisites
+        if match.id not in matched
     ]
     entries += [_Entry("related", match, match.direct) for match in result.related]
     entries += [_Entry("next_step", match, match.direct) for match in result.next_steps]

@@ -46,11 +46,13 @@ class Supplements:
 
 @dataclass(slots=True)
 class _Gathered:
-    """Neighbours so far; an entity stands in one list only."""
+    """Neighbours so far; but for matches that others need, an entity stands in one list only."""
 
     taken: set[int]
     visited: int = 0
-    lists: dict[Role, list[Supplement]] = field(default_factory=dict)
+    lists: dict[Role, list[Supplement]] = field(
+        default_factory=lambda: {"prerequisite": [], "related": [], "next_step": []}
+    )
 
 
 def supplement(
@@ -101,9 +103,17 @@ def _prerequisites(
     options: SearchOptions,
     gathered: _Gathered,
 ) -> None:
-    """The first match's first, the nearest first; each chain under the common budget."""
+    """The first match's first, the nearest first; each chain under the common budget.
+
+    A match that a better one needs is listed too, free of charge: shown as one list, it moves up.
+    """
+    if options.prerequisites == "off":
+        return
     kept: list[Supplement] = []
+    room = options.max_prerequisites
+    above: set[int] = set()
     for primary in primaries:
+        above.add(primary)
         found = expand(
             graph.index,
             [graph.nodes[primary]],
@@ -115,12 +125,17 @@ def _prerequisites(
         gathered.visited += found.visited
         for neighbour in found.neighbours:
             position = graph.positions.get(neighbour.node)
-            if position is None or position in gathered.taken or not mask[position]:
+            if position is None or position in above or not mask[position]:
                 continue
             declared = all(step.declared for step in neighbour.path)
-            if len(kept) < options.max_prerequisites and (declared or position in inside):
-                gathered.taken.add(position)
-                kept.append(_of(graph, neighbour, position, direct=position in inside))
+            matched = position in gathered.taken
+            admitted = position in inside or (declared and options.prerequisites == "declared")
+            if matched or (admitted and room > 0):
+                room -= not matched
+                above.add(position)
+                direct = matched or position in inside
+                kept.append(_of(graph, neighbour, position, direct=direct))
+    gathered.taken |= above
     gathered.lists["prerequisite"] = kept
 
 

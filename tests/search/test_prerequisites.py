@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from gateway.config import Options, SearchOptions
+from gateway.config import Options, Prerequisites, SearchOptions
+from gateway.errors import ConfigError
 from gateway.testing import HashingEmbedder
 from gateway.types import Hints, SearchResult, ToolDefinition
 from graphs import Document, Link
@@ -170,3 +171,50 @@ async def test_what_may_not_be_found_does_not_use_up_the_budget(
     found = await gateway.search(tools[0].name, limit=1)
 
     assert [tools[40].name] == listed(found)
+
+
+async def test_a_match_that_a_better_one_needs_moves_up_where_all_is_shown_as_one(
+    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...], tmp_path: Path
+) -> None:
+    """The order of use: what is needed stands right behind what needs it, and once."""
+    (tmp_path / "tell.md").write_text(TELL, "utf-8")
+    gateway = open_gateway(catalog, graph=tmp_path, **auto_options())
+
+    found = await gateway.search(QUERY, limit=50)
+
+    assert "send_email" == found.matches[0].name
+    assert "get_location" in names(found)
+    assert ["get_location"] == listed(found)
+    shown = [match.name for match in found.shown]
+    assert ["send_email", "get_location"] == shown[:2]
+    assert sorted(set(shown)) == sorted(shown)
+
+
+@pytest.mark.parametrize(
+    ("which", "expected"), [("declared", ["get_location"]), ("window", []), ("off", [])]
+)
+async def test_the_host_chooses_which_prerequisites_are_listed(
+    open_gateway: OpenGateway,
+    catalog: tuple[ToolDefinition, ...],
+    tmp_path: Path,
+    which: Prerequisites,
+    expected: list[str],
+) -> None:
+    """Some hosts want nothing from outside the window, some no prerequisites at all."""
+    (tmp_path / "tell.md").write_text(TELL, "utf-8")
+    options = Options(search=SearchOptions(prerequisites=which))
+    gateway = open_gateway(
+        catalog,
+        graph=tmp_path,
+        strategy="auto",
+        embedder=HashingEmbedder(),
+        options=options,
+    )
+
+    assert expected == listed(await gateway.search(QUERY, limit=1))
+
+
+def test_an_unknown_choice_of_prerequisites_is_refused() -> None:
+    """With the choices that there are."""
+    with pytest.raises(ConfigError, match="prerequisites must be declared, window or off"):
+        SearchOptions(prerequisites="all")  # type: ignore[arg-type]  # the point of the test
