@@ -26,6 +26,7 @@ _HOMES = {
     "Filters": "gateway.types",
     "Gateway": "gateway.gateway",
     "GatewayError": "gateway.errors",
+    "GraphOptions": "gateway.config",
     "Hints": "gateway.types",
     "IndexReport": "gateway.types",
     "InvalidArgumentsError": "gateway.errors",

@@ -4,6 +4,7 @@ from gateway.chat.client import AutoDiscoveryClient as AutoDiscoveryClient
 from gateway.config import CacheOptions as CacheOptions
 from gateway.config import ChatOptions as ChatOptions
 from gateway.config import DiscoveryOptions as DiscoveryOptions
+from gateway.config import GraphOptions as GraphOptions
 from gateway.config import Options as Options
 from gateway.config import SearchOptions as SearchOptions
 from gateway.config import UpstreamOptions as UpstreamOptions
@@ -70,6 +71,7 @@ __all__ = [
     "Filters",
     "Gateway",
     "GatewayError",
+    "GraphOptions",
     "Hints",
     "IndexReport",
     "InvalidArgumentsError",

@@ -99,6 +99,24 @@ class SearchOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GraphOptions:
+    """Which edges are derived where nobody wrote them. A host's own documents override them."""
+
+    groups: bool = True
+    """Tools of one server that share a word of their names, or a category."""
+    phases: bool = True
+    """What finds, then what inspects, then what acts on the same thing."""
+    data_flow: bool = True
+    """A field of one tool's output is a required argument of another."""
+    suppliers: bool = True
+    """A tool that needs nothing and gets X feeds an argument called X."""
+    sign_in: bool = True
+    """What signs in to something comes before what uses it."""
+    mentions: bool = True
+    """A description that names another tool of its server."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class UpstreamOptions:
     """What a server may take of our time and memory."""
 
@@ -205,6 +223,7 @@ class Options:
     """All options of a gateway."""
 
     search: SearchOptions = field(default_factory=SearchOptions)
+    graph: GraphOptions = field(default_factory=GraphOptions)
     upstream: UpstreamOptions = field(default_factory=UpstreamOptions)
     cache: CacheOptions = field(default_factory=CacheOptions)
     discovery: DiscoveryOptions = field(default_factory=DiscoveryOptions)

@@ -108,6 +108,7 @@ class Gateway:
             embedder=self.embedder if strategy != "graph" else None,
             store=self._store,
             graph=graph,
+            derive=self.options.graph,
             reserved=frozenset({discovery.search_name, discovery.call_name}),
             telemetry=self.telemetry,
             flights=SingleFlight[Built](self._bridge.submit),

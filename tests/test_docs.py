@@ -17,6 +17,7 @@ from gateway.testing import Call, ModelRequest, ScriptedModel, Turn, script
 ROOT = Path(__file__).parents[1]
 OPTION_CLASSES = (
     config.SearchOptions,
+    config.GraphOptions,
     config.UpstreamOptions,
     config.CacheOptions,
     config.DiscoveryOptions,
@@ -119,13 +120,19 @@ def test_every_span_is_documented_as_it_is() -> None:
     assert expected == {name: told.get(name) for name in expected}
 
 
+def _prose(document: Path) -> str:
+    """The text of a document without its code."""
+    text = document.read_text(encoding="utf-8")
+    return re.sub(r"```.*?```|`[^`\n]*`", "", text, flags=re.DOTALL)
+
+
 def test_links_between_documents_lead_somewhere() -> None:
     """A link that leads nowhere costs its reader's trust."""
     documents = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
     broken = [
         f"{document.name}: {target}"
         for document in documents
-        for target in re.findall(r"\]\(([^)#:]+)\)", document.read_text(encoding="utf-8"))
+        for target in re.findall(r"\]\(([^)#:]+)\)", _prose(document))
         if not (document.parent / target).exists()
     ]
 

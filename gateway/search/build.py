@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 
 from gateway.cache import Clock, SingleFlight
 from gateway.catalog.refresh import Listed, Registry, entities_of, list_sources
+from gateway.config import GraphOptions
 from gateway.embed.cached import DocumentVectors, VectorStore, document_vectors
 from gateway.embed.protocol import Embedder
 from gateway.search.documents import GraphSource, load
@@ -51,6 +52,7 @@ class Indexer:
         embedder: Embedder | None,
         store: VectorStore,
         graph: GraphSource | None,
+        derive: GraphOptions,
         reserved: frozenset[str],
         telemetry: Telemetry,
         flights: SingleFlight[Built],
@@ -62,6 +64,7 @@ class Indexer:
         self._embedder = embedder
         self._store = store
         self._graph = graph
+        self._derive = derive
         self._reserved = reserved
         self._telemetry = telemetry
         self._flights = flights
@@ -128,6 +131,7 @@ class Indexer:
             texts=texts,
             documents=documents,
             diagnostics=notes,
+            derive=self._derive,
         )
         self.builds += 1
         again = incomplete or any(each.failed for each in listed.values())

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from gateway.catalog.kinds import KINDS
+from gateway.config import GraphOptions
 from gateway.embed.cached import text_key
 from gateway.search import toolgraph
 from gateway.search.eligible import Eligibility, Mask
@@ -70,7 +71,7 @@ class Snapshot:
         return [spot for spot in dict.fromkeys(spots) if mask[spot]]
 
 
-def compile_snapshot(
+def compile_snapshot(  # noqa: PLR0913  (keyword-only, one a part of the index)
     entities: Sequence[Entity],
     *,
     version: int,
@@ -78,6 +79,7 @@ def compile_snapshot(
     texts: Mapping[str, str],
     documents: Sequence[Document],
     diagnostics: Sequence[Diagnostic],
+    derive: GraphOptions | None = None,
 ) -> Snapshot:
     """Compile *entities* to a snapshot.
 
@@ -88,6 +90,7 @@ def compile_snapshot(
         texts: Each entity's embedding text, by id.
         documents: The host's own graph documents.
         diagnostics: What went wrong so far.
+        derive: Which edges are derived; None derives all.
     """
     ordered = tuple(sorted(entities, key=lambda each: (each.exposed_name.casefold(), each.id)))
     keys = [text_key(texts[entity.id]) if entity.id in texts else "" for entity in ordered]
@@ -102,7 +105,7 @@ def compile_snapshot(
             [{str(name): text for name, text in lexical_fields(each).items()} for each in ordered],
             weights={str(name): weight for name, weight in indexed.items()},
         ),
-        graph=toolgraph.build(ordered, documents) if ordered else None,
+        graph=toolgraph.build(ordered, documents, options=derive) if ordered else None,
         matrix=_matrix(keys, rows),
         rows={key: rows[key] for key in keys if key in rows},
         diagnostics=tuple(diagnostics),

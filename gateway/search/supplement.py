@@ -129,14 +129,20 @@ def _prerequisites(
                 continue
             declared = all(step.declared for step in neighbour.path)
             matched = position in gathered.taken
-            admitted = position in inside or (declared and options.prerequisites == "declared")
-            if matched or (admitted and room > 0):
+            anywhere = declared and options.prerequisites == "declared"
+            admitted = anywhere or (position in inside and _sure(neighbour))
+            if (matched and _sure(neighbour)) or (admitted and room > 0):
                 room -= not matched
                 above.add(position)
                 direct = matched or position in inside
                 kept.append(_of(graph, neighbour, position, direct=direct))
     gathered.taken |= above
     gathered.lists["prerequisite"] = kept
+
+
+def _sure(neighbour: Neighbour) -> bool:
+    """Whether a way is more than equal names of data: those derive next steps, not conditions."""
+    return all(step.declared or step.predicate == "requires" for step in neighbour.path)
 
 
 def _inside(

@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import quote, unquote
@@ -17,23 +17,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gateway.catalog.kinds import KINDS
+from gateway.config import GraphOptions
+from gateway.search.derive import Relation, derive, nouns_of
 from gateway.search.eligible import Mask
 from gateway.search.texts import humanized, lexical_fields
 from gateway.types import Entity, JsonObject, PathStep
 from graphs import Document, Fact, GraphIndex, Link, Section, Step, facts
-from graphs.text import fold, split_identifier
+from graphs.text import fold
 
 NODE_BASE = "urn:tool-gateway:tool:"
-MAX_DERIVED_STEPS = 3
-MAX_GROUP = 64
-"""A word that more tools of one server share than this relates nobody to anybody."""
-
-_DISCOVER = frozenset({"search", "find", "list", "query", "discover", "browse", "lookup", "scan"})
-_INSPECT = frozenset(
-    {"get", "read", "fetch", "show", "describe", "inspect", "view", "details", "info", "check"}
-)
-_PHASES: Mapping[int, frozenset[str]] = {0: _DISCOVER, 1: _INSPECT}
-_ACT = 2
+DERIVED = "derived/"
+"""Where derived edges come from, as their source says it: this, and the name of the rule."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -56,7 +50,7 @@ class ToolGraph:
                 subject=self._said(step.subject),
                 predicate=step.predicate,
                 object=self._said(step.object),
-                source=f"{step.path}:{step.line}" if step.path else "",
+                source=f"{step.path}:{step.line}" if step.line else step.path,
                 declared=step.declared,
             )
             for step in path
@@ -71,16 +65,26 @@ class ToolGraph:
         return np.append(mask, np.False_)[self.owners]
 
 
-def build(entities: Sequence[Entity], documents: Iterable[Document] = ()) -> ToolGraph:
-    """Compile the graph of *entities* and of the host's own *documents*."""
+def build(
+    entities: Sequence[Entity],
+    documents: Iterable[Document] = (),
+    *,
+    options: GraphOptions | None = None,
+) -> ToolGraph:
+    """Compile the graph of *entities* and of the host's own *documents*.
+
+    Args:
+        entities: The catalog.
+        documents: What the host declares; it wins over what is derived.
+        options: Which edges are derived; None derives all.
+    """
+    chosen = options or GraphOptions()
     nodes = tuple(node_of(entity.id) for entity in entities)
-    phases = _next_steps(entities)
-    generated = [
-        document_of(entity, next_steps=phases.get(entity.id, ()))
-        for entity in entities
-        if KINDS[entity.kind].graph
-    ]
-    found = facts([*documents, *generated], names=_names(entities))
+    told = [entity for entity in entities if KINDS[entity.kind].graph]
+    found = facts(
+        [*documents, *(document_of(each, chosen) for each in told), *_derived(told, chosen)],
+        names=_names(entities),
+    )
     index = GraphIndex.compile(found)
     positions = {node: position for position, node in enumerate(nodes)}
     owned = [positions.get(node, len(nodes)) for node in index.nodes[: index.document_count]]
@@ -93,30 +97,58 @@ def build(entities: Sequence[Entity], documents: Iterable[Document] = ()) -> Too
     )
 
 
+def _derived(entities: Sequence[Entity], options: GraphOptions) -> list[Document]:
+    """Write what was derived as documents too: one an entity and rule, so that each edge says
+    which rule it comes from.
+    """
+    links: dict[tuple[int, str], dict[Relation, list[Link]]] = {}
+    for edge in derive(entities, options):
+        by_relation = links.setdefault((edge.subject, edge.rule), {})
+        target = Link(target=node_of(entities[edge.object].id))
+        by_relation.setdefault(edge.relation, []).append(target)
+    return [
+        Document(
+            id=node_of(entities[subject].id),
+            path=DERIVED + rule,
+            title=_title(entities[subject]),
+            requires=tuple(found.get("requires", ())),
+            next_steps=tuple(found.get("next_steps", ())),
+            related=tuple(found.get("related", ())),
+            declared=False,
+        )
+        for (subject, rule), found in links.items()
+    ]
+
+
 def node_of(entity_id: str) -> str:
     """Give the graph's node of an entity."""
     return NODE_BASE + quote(entity_id, safe="/")
 
 
-def document_of(entity: Entity, *, next_steps: Iterable[str] = ()) -> Document:
+def document_of(entity: Entity, options: GraphOptions) -> Document:
     """Write what is known of *entity* as a Markdown-LD document."""
     texts = lexical_fields(entity)
     hints = entity.hints
-    parameters = texts.get("parameters", "")
+    flows = options.data_flow
     return Document(
         id=node_of(entity.id),
-        title=entity.definition.title or humanized(entity.name),
+        title=_title(entity),
         summary=entity.description,
         keywords=(entity.exposed_name, *hints.keywords),
         tags=(*hints.tags, *hints.categories),
         aliases=hints.aliases,
-        groups=tuple(Link(target=group) for group in _groups(entity)),
-        next_steps=tuple(Link(target=node_of(step)) for step in next_steps),
-        consumes=_data(entity.required),
-        produces=_data(_properties(entity.definition.output_schema)),
-        sections=_sections(Parameters=parameters, Examples=texts.get("examples", "")),
+        groups=tuple(Link(target=group) for group in _groups(entity)) if options.groups else (),
+        consumes=_data(entity.required) if flows else (),
+        produces=_data(_properties(entity.definition.output_schema)) if flows else (),
+        sections=_sections(
+            Parameters=texts.get("parameters", ""), Examples=texts.get("examples", "")
+        ),
         declared=False,
     )
+
+
+def _title(entity: Entity) -> str:
+    return entity.definition.title or humanized(entity.name)
 
 
 def _data(names: Iterable[str]) -> tuple[Link, ...]:
@@ -151,57 +183,5 @@ def _names(entities: Sequence[Entity]) -> dict[str, str]:
 
 
 def _groups(entity: Entity) -> list[str]:
-    domains = [f"{entity.server} {noun}" for noun in _nouns(entity)]
+    domains = [f"{entity.server} {noun}" for noun in nouns_of(entity)]
     return [*domains, *(f"category {category}" for category in entity.hints.categories)]
-
-
-def _phase(entity: Entity) -> int:
-    verbs = set(_words(entity))
-    return next((phase for phase, words in _PHASES.items() if verbs & words), _ACT)
-
-
-def _words(entity: Entity) -> list[str]:
-    return [word.casefold() for word in split_identifier(entity.name)]
-
-
-def _nouns(entity: Entity) -> list[str]:
-    """The words of the name but its first, which is the verb, and but single letters."""
-    words = [word for word in _words(entity) if len(word) > 1]
-    verbs = _DISCOVER | _INSPECT
-    return list(dict.fromkeys(word for word in words[1:] or words if word not in verbs))
-
-
-def _next_steps(entities: Sequence[Entity]) -> dict[str, list[str]]:
-    """Discover -> inspect -> act, among one server's tools about the same thing.
-
-    Linear in the catalog: a tool looks only at those that share its rarest words.
-    """
-    about: dict[tuple[str, str], list[int]] = defaultdict(list)
-    for position, entity in enumerate(entities):
-        for noun in _nouns(entity):
-            about[entity.server, _singular(noun)].append(position)
-    phases = [_phase(entity) for entity in entities]
-    return {
-        entity.id: [entities[step].id for step in _followers(position, entity, phases, about)]
-        for position, entity in enumerate(entities)
-        if phases[position] < _ACT
-    }
-
-
-def _followers(
-    position: int,
-    entity: Entity,
-    phases: Sequence[int],
-    about: Mapping[tuple[str, str], Sequence[int]],
-) -> list[int]:
-    shared: Counter[int] = Counter()
-    for noun in _nouns(entity):
-        group = about[entity.server, _singular(noun)]
-        if len(group) <= MAX_GROUP:
-            shared.update(other for other in group if phases[other] > phases[position])
-    ranked = sorted(shared, key=lambda other: (-shared[other], phases[other], other))
-    return ranked[:MAX_DERIVED_STEPS]
-
-
-def _singular(noun: str) -> str:
-    return noun[:-1] if len(noun) > 3 and noun.endswith("s") and not noun.endswith("ss") else noun

@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from gateway.config import GraphOptions
 from gateway.search import toolgraph
 from gateway.search.texts import EMBEDDED_CHARS, embedding_text, humanized, lexical_fields
-from gateway.search.toolgraph import MAX_DERIVED_STEPS, MAX_GROUP, build, document_of, node_of
-from gateway.types import Entity, Hints, ToolDefinition
+from gateway.search.toolgraph import build, document_of
+from gateway.types import Hints, ToolDefinition
 from tests.fakes import entity, tool
 
 FULL = entity(
@@ -24,18 +25,6 @@ FULL = entity(
         hints=Hints(aliases=("bill",), keywords=("tax",), tags=("fin",), examples=("bill Bob",)),
     )
 )  # fmt: skip
-
-
-def nexts(*tools: ToolDefinition) -> dict[str, list[str]]:
-    """Give the derived next steps, by own names."""
-    graph = build([entity(each) for each in tools])
-    base = node_of("srv/")
-    found: dict[str, list[str]] = {}
-    for fact in graph.facts:
-        if fact.predicate == "nextStep":
-            step = fact.object.removeprefix(base)
-            found.setdefault(fact.subject.removeprefix(base), []).append(step)
-    return found
 
 
 def test_a_vector_is_made_of_names_and_purposes_first() -> None:
@@ -80,7 +69,7 @@ def test_an_identifier_is_read_as_words() -> None:
 
 def test_a_tool_becomes_a_document_that_nobody_declared() -> None:
     """What is generated is derived, whoever wrote the tool."""
-    document = document_of(replace(FULL, trusted=True))
+    document = document_of(replace(FULL, trusted=True), GraphOptions())
 
     assert not document.declared
     assert (FULL.id, "New invoice") == (
@@ -88,33 +77,6 @@ def test_a_tool_becomes_a_document_that_nobody_declared() -> None:
         document.title,
     )
     assert ["Parameters", "Examples"] == [section.heading for section in document.sections]
-
-
-def test_tools_about_the_same_thing_follow_each_other() -> None:
-    """Discover, inspect, act: within one server, at most a few each."""
-    steps = nexts(
-        tool("list_invoices"), tool("get_invoice"), tool("pay_invoice"), tool("send_invoice"),
-        tool("void_invoice"), tool("play_song"),
-    )  # fmt: skip
-
-    assert {"list_invoices", "get_invoice"} == steps.keys()
-    assert "get_invoice" == steps["list_invoices"][0]
-    assert {"pay_invoice", "send_invoice", "void_invoice"} == set(steps["get_invoice"])
-    assert max(map(len, steps.values())) <= MAX_DERIVED_STEPS
-
-
-def test_a_word_of_a_crowd_leads_nowhere() -> None:
-    """More tools than `MAX_GROUP` about one thing say nothing of each other."""
-    crowd = [tool(f"act{number}_item") for number in range(MAX_GROUP + 1)]
-
-    assert {} == nexts(tool("list_items"), *crowd)
-
-
-def test_tools_of_other_servers_do_not_follow() -> None:
-    """Two servers' invoices are two things."""
-    ours: list[Entity] = [entity(tool("list_invoices")), entity(tool("pay_invoice"), server="o")]
-
-    assert not [fact for fact in build(ours).facts if fact.predicate == "nextStep"]
 
 
 def test_a_node_leads_back_to_its_entity() -> None:

@@ -1,0 +1,224 @@
+"""Edges that nobody wrote: what each rule reads, and what it leaves alone."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+import pytest
+
+from gateway.config import GraphOptions, Options, SearchOptions
+from gateway.search.derive import MAX_GROUP, MAX_STEPS, RULES, derive
+from gateway.search.toolgraph import build
+from gateway.testing import HashingEmbedder
+from gateway.types import Entity, ToolDefinition
+from graphs import Document, Link
+from tests.conftest import OpenGateway
+from tests.fakes import tool
+
+ALL = GraphOptions()
+NONE = GraphOptions(**{each.name: False for each in fields(GraphOptions)})
+
+
+def entity(definition: ToolDefinition, server: str = "srv") -> Entity:
+    name = definition.name
+    return Entity(id=f"{server}/{name}", exposed_name=name, server=server, definition=definition)
+
+
+def taking(name: str, *arguments: str, description: str = "Does.") -> ToolDefinition:
+    """A tool with required arguments."""
+    schema = {
+        "type": "object",
+        "properties": {argument: {"type": "string"} for argument in arguments},
+        "required": list(arguments),
+    }
+    return ToolDefinition(name=name, description=description, input_schema=schema)
+
+
+def edges(*tools: ToolDefinition, options: GraphOptions = ALL) -> set[tuple[str, str, str]]:
+    """Give what is derived, as (subject, relation, object)."""
+    entities = [entity(each) for each in tools]
+    return {
+        (tools[edge.subject].name, edge.relation, tools[edge.object].name)
+        for edge in derive(entities, options)
+    }
+
+
+def test_tools_about_the_same_thing_follow_each_other() -> None:
+    """Discover, inspect, act: within one server, at most a few each."""
+    found = edges(
+        tool("list_invoices"),
+        tool("get_invoice"),
+        tool("pay_invoice"),
+        tool("send_invoice"),
+        tool("void_invoice"),
+        tool("play_song"),
+    )
+
+    steps = {subject: [o for s, _, o in found if s == subject] for subject, _, _ in found}
+    assert {"list_invoices", "get_invoice"} == steps.keys()
+    assert "get_invoice" in steps["list_invoices"]
+    assert {"pay_invoice", "send_invoice", "void_invoice"} == set(steps["get_invoice"])
+    assert max(map(len, steps.values())) <= MAX_STEPS
+
+
+def test_a_word_of_a_crowd_leads_nowhere() -> None:
+    """More tools than `MAX_GROUP` about one thing say nothing of each other."""
+    crowd = [tool(f"act{number}_item") for number in range(MAX_GROUP + 1)]
+
+    assert set() == edges(tool("list_items"), *crowd)
+
+
+def test_tools_of_other_servers_do_not_follow() -> None:
+    """Two servers' invoices are two things."""
+    pair = [entity(tool("list_invoices")), entity(tool("pay_invoice"), server="other")]
+
+    assert () == derive(pair, ALL)
+
+
+@pytest.mark.parametrize("argument", ["date", "start_date", "dates", "startDate"])
+def test_what_needs_nothing_and_gets_a_thing_feeds_arguments_of_that_name(argument: str) -> None:
+    """In any spelling, and by the end of a longer name."""
+    found = edges(taking("get_current_date"), taking("book_room", argument))
+
+    assert {("book_room", "requires", "get_current_date")} == found
+
+
+def test_the_longer_name_wins_over_its_end() -> None:
+    """A start date is fed by what gets a start date, not by any date."""
+    found = edges(taking("get_date"), taking("get_start_date"), taking("book_room", "start_date"))
+
+    assert {("book_room", "requires", "get_start_date")} == found
+
+
+def test_an_argument_that_many_could_feed_is_fed_by_none() -> None:
+    """A guess among three is no guess."""
+    many = [taking(f"{verb}_date") for verb in ("get", "fetch", "read")]
+
+    assert set() == edges(*many, taking("book_room", "date"))
+
+
+def test_a_supplier_that_needs_something_itself_feeds_nothing() -> None:
+    """Only what can be called at once is a safe first step."""
+    assert set() == edges(taking("get_date", "zone"), taking("book_room", "date"))
+
+
+def test_signing_in_comes_before_using() -> None:
+    """The word that both names share says what is signed in to."""
+    found = edges(
+        taking("login_to_acme_account"), taking("acme_buy_ticket"), taking("other_buy_ticket")
+    )
+
+    assert {("acme_buy_ticket", "requires", "login_to_acme_account")} == found
+
+
+def test_a_bare_login_says_nothing_of_what_it_opens() -> None:
+    """Without a name there is nothing to share."""
+    assert set() == edges(taking("login"), taking("buy_ticket"))
+
+
+@pytest.mark.parametrize(
+    ("description", "relation"),
+    [
+        ("Use the id returned by find_room.", "requires"),
+        ("Call find_room first.", "related"),
+        ("First call find_room.", "requires"),
+        ("Use this before find_room.", "next_steps"),
+        ("Similar to find_room.", "related"),
+    ],
+)
+def test_a_description_that_names_another_tool_says_how_they_belong_together(
+    description: str, relation: str
+) -> None:
+    """The last cue before the name counts; without one the two are only related."""
+    found = edges(taking("book", description=description), taking("find_room"))
+
+    assert {("book", relation, "find_room")} == found
+
+
+def test_a_plain_word_is_no_name() -> None:
+    """``search`` in a sentence does not speak of the tool called search."""
+    assert set() == edges(taking("book", description="Search first."), taking("search"))
+
+
+@pytest.mark.parametrize("rule", sorted(RULES))
+def test_each_rule_can_be_switched_off(rule: str) -> None:
+    """And all can: then only what the host wrote is left."""
+    tools = (
+        taking("list_rooms"),
+        taking("open_room", "date", description="Use after list_rooms."),
+        taking("get_date"),
+        taking("acme_login"),
+        taking("acme_pay"),
+    )
+    entities = [entity(each) for each in tools]
+    without = GraphOptions(**{rule: False})
+
+    assert rule in {edge.rule for edge in derive(entities, ALL)}
+    assert rule not in {edge.rule for edge in derive(entities, without)}
+    assert () == derive(entities, NONE)
+
+
+def test_with_everything_off_the_graph_holds_texts_alone() -> None:
+    """Groups and data flow are switches too."""
+    tools = [entity(taking("list_rooms", "date")), entity(taking("open_room", "date"))]
+    relations = {"memberOf", "consumes", "produces", "nextStep", "requires", "relatedTo"}
+
+    assert relations & {fact.predicate for fact in build(tools).facts}
+    assert not relations & {fact.predicate for fact in build(tools, options=NONE).facts}
+
+
+async def test_an_edge_says_which_rule_it_comes_from(open_gateway: OpenGateway) -> None:
+    """Whoever wonders why a tool is listed can switch that rule off."""
+    wide = SearchOptions(window_min=50, window_margin=0)
+    gateway = open_gateway(
+        (
+            taking("get_date", description="Tell the date."),
+            taking("book_room", "date", description="Book a room."),
+            *(taking(name) for name in ("sing", "dance", "paint", "write")),
+        ),
+        strategy="auto",
+        embedder=HashingEmbedder(),
+        options=Options(search=wide),
+    )
+
+    found = await gateway.search("book a room for a date", limit=1)
+
+    (needed,) = found.prerequisites
+    (step,) = needed.evidence.path
+    assert ("get_date", "derived/suppliers", False) == (needed.name, step.source, step.declared)
+
+
+async def test_equal_names_of_data_are_no_condition(open_gateway: OpenGateway) -> None:
+    """They tell what may come next; as prerequisites they would flood the list."""
+    output = {"type": "object", "properties": {"room_id": {"type": "string"}}}
+    maker = ToolDefinition(name="find", description="Find a room.", output_schema=output)
+    gateway = open_gateway(
+        (maker, taking("book", "room_id", description="Book a room.")),
+        strategy="auto",
+        embedder=HashingEmbedder(),
+        options=Options(search=SearchOptions(window_min=50, window_margin=0)),
+    )
+
+    found = await gateway.search("book a room", limit=1)
+    steps = await gateway.next_steps(["find"])
+
+    assert "book" == found.matches[0].name
+    assert () == found.prerequisites
+    assert "book" == steps[0].name
+
+
+async def test_a_host_that_declares_an_edge_overrules_the_guess(
+    open_gateway: OpenGateway,
+) -> None:
+    """The same edge, declared: it is the host's word then."""
+    own = Document(id="own", title="book_room", requires=(Link(target="get_date"),))
+    gateway = open_gateway(
+        (taking("get_date", description="Tell the date."), taking("book_room", "date")),
+        graph=[own],
+        strategy="auto",
+        embedder=HashingEmbedder(),
+    )
+
+    found = await gateway.search("book a room", limit=1)
+
+    assert [True] == [step.declared for each in found.prerequisites for step in each.evidence.path]
