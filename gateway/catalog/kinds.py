@@ -37,7 +37,7 @@ _TEXTS: Mapping[Field, float] = {
 _TOOL = KindRow(
     callable=True,
     graph=True,
-    embedded=("name", "title", "description", "hints", "examples"),
+    embedded=("name", "title", "server", "description", "hints", "examples"),
     indexed=_TEXTS,
 )
 _THING = KindRow(

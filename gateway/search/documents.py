@@ -2,32 +2,77 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
 from gateway.errors import ConfigError, Failed, attempt
+from gateway.search import toolgraph
+from gateway.search.index import Snapshot
+from gateway.search.invoke import resolve
 from gateway.search.toolgraph import ToolGraph
-from gateway.types import Diagnostic
-from graphs import Document, GraphError, json_ld, read, turtle
+from gateway.types import Diagnostic, Filters
+from graphs import (
+    Document,
+    Fact,
+    GraphError,
+    GraphIndex,
+    collect,
+    dot,
+    json_ld,
+    mermaid,
+    n_triples,
+    svg,
+    turtle,
+)
 
 GraphSource: TypeAlias = str | Path | Sequence[Document] | Callable[[], Sequence[Document]]
 """A folder, a file or a bundle on disk; documents; or a function that gives them at each build."""
-GraphFormat = Literal["turtle", "json-ld"]
+GraphFormat = Literal["turtle", "json-ld", "n-triples", "mermaid", "dot", "svg"]
 
 
-def export(graph: ToolGraph | None, form: GraphFormat) -> str:
-    """Write *graph* as RDF; an empty catalog gives an empty graph.
+class Draw(Protocol):
+    """Draws a graph, as a whole or around one node."""
+
+    def __call__(self, index: GraphIndex, *, centre: str | None, hops: int) -> str:
+        """Give the picture as text."""
+        ...
+
+
+_RDF: Mapping[str, Callable[[Iterable[Fact]], str]] = {
+    "turtle": turtle,
+    "json-ld": json_ld,
+    "n-triples": n_triples,
+}
+_PICTURES: Mapping[str, Draw] = {"mermaid": mermaid, "dot": dot, "svg": svg}
+
+
+def export(snapshot: Snapshot, form: GraphFormat, *, centre: str = "", hops: int = 1) -> str:
+    """Write the graph of *snapshot*; see `Gateway.export_graph`."""
+    graph = graph_of(snapshot)
+    if form in _RDF:
+        if centre:
+            raise ConfigError(f"{form} has no centre: draw one with {', '.join(_PICTURES)}")
+        return _RDF[form](graph.facts)
+    if form in _PICTURES:
+        middle = node_named(snapshot, graph, centre) if centre else None
+        return _PICTURES[form](graph.index, centre=middle, hops=hops)
+    forms = ", ".join((*_RDF, *_PICTURES))
+    raise ConfigError(f"unknown graph format {form!r}; it is one of {forms}")
+
+
+def graph_of(snapshot: Snapshot) -> ToolGraph:
+    """Give the graph of *snapshot*; an empty catalog has an empty one."""
+    return snapshot.graph or toolgraph.build(())
+
+
+def node_named(snapshot: Snapshot, graph: ToolGraph, tool: str) -> str:
+    """Give the node of the one tool that *tool* names, as a call would name it.
 
     Raises:
-        ConfigError: If *form* is neither ``turtle`` nor ``json-ld``.
+        InvalidRequestError: If no tool, or more than one, has this name.
     """
-    facts = graph.facts if graph else ()
-    if form == "turtle":
-        return turtle(facts)
-    if form == "json-ld":
-        return json_ld(facts)
-    raise ConfigError(f"unknown graph format {form!r}; it is turtle or json-ld")
+    return graph.nodes[snapshot.by_id[resolve(snapshot, tool, Filters()).id]]
 
 
 async def load(source: GraphSource | None) -> tuple[tuple[Document, ...], tuple[Diagnostic, ...]]:
@@ -37,12 +82,18 @@ async def load(source: GraphSource | None) -> tuple[tuple[Document, ...], tuple[
     found = await attempt(_load(source))
     if isinstance(found, Failed):
         told = isinstance(found.error, GraphError)
-        detail = str(found.error) if told else found.reason
-        return (), (Diagnostic(stage="graph", code="graph_document_invalid", detail=detail),)
-    return found, ()
+        return (), (_unread(str(found.error) if told else found.reason),)
+    return found
 
 
-async def _load(source: GraphSource) -> tuple[Document, ...]:
+async def _load(
+    source: GraphSource,
+) -> tuple[tuple[Document, ...], tuple[Diagnostic, ...]]:
     if isinstance(source, str | Path):
-        return read(Path(source))
-    return tuple(source() if callable(source) else source)
+        documents, notices = collect(source)
+        return documents, tuple(_unread(str(notice)) for notice in notices)
+    return tuple(source() if callable(source) else source), ()
+
+
+def _unread(detail: str) -> Diagnostic:
+    return Diagnostic(stage="graph", code="graph_document_invalid", detail=detail)

@@ -10,14 +10,14 @@ from graphs.text import split_identifier
 
 EMBEDDED_CHARS = 900
 """A vector of a longer text says less: names and purposes stand first, details drown them."""
-_DESCRIPTION_CHARS = 600
+_FIELD_CHARS = 300
 _MAX_PARAMETERS = 40
 
 
 def embedding_text(entity: Entity) -> str:
     """Give the text that the entity's vector is made of; never blank."""
     parts = (_FIELDS[field](entity) for field in KINDS[entity.kind].embedded)
-    texts = [part[:_DESCRIPTION_CHARS].strip().rstrip(".") for part in parts]
+    texts = [part[:_FIELD_CHARS].strip().rstrip(".") for part in parts]
     return ". ".join(dict.fromkeys(text for text in texts if text))[:EMBEDDED_CHARS]
 
 

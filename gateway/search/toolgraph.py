@@ -47,16 +47,17 @@ class ToolGraph:
         """Say the graph's evidence in the gateway's words: entities by their ids."""
         return tuple(
             PathStep(
-                subject=self._said(step.subject),
+                subject=self.said(step.subject),
                 predicate=step.predicate,
-                object=self._said(step.object),
+                object=self.said(step.object),
                 source=f"{step.path}:{step.line}" if step.line else step.path,
                 declared=step.declared,
             )
             for step in path
         )
 
-    def _said(self, node: str) -> str:
+    def said(self, node: str) -> str:
+        """Give the id of the entity that *node* is; another node stays what it is."""
         return unquote(node.removeprefix(NODE_BASE)) if node in self.positions else node
 
     def allowed(self, mask: Mask) -> Mask:
@@ -83,7 +84,7 @@ def build(
     told = [entity for entity in entities if KINDS[entity.kind].graph]
     found = facts(
         [*documents, *(document_of(each, chosen) for each in told), *_derived(told, chosen)],
-        names=_names(entities),
+        names=names_of(entities),
     )
     index = GraphIndex.compile(found)
     positions = {node: position for position, node in enumerate(nodes)}
@@ -170,7 +171,8 @@ def _sections(**texts: str) -> tuple[Section, ...]:
     )
 
 
-def _names(entities: Sequence[Entity]) -> dict[str, str]:
+def names_of(entities: Sequence[Entity]) -> dict[str, str]:
+    """Give the node of each name that a host may use in its documents."""
     own = Counter(entity.name for entity in entities)
     names: dict[str, str] = {}
     for entity in entities:

@@ -7,6 +7,7 @@ import pytest
 
 from gateway.config import Options, SearchOptions
 from gateway.gateway import Gateway
+from gateway.search.texts import embedding_text
 from gateway.testing import HashingEmbedder
 from gateway.types import Hints, ToolDefinition
 from graphs import Document
@@ -175,7 +176,9 @@ async def test_the_better_of_both_texts_counts(
 
     found = await gateway.search("надіслати лист")
 
-    original, best = embedder.vectors(["надіслати лист", "send email. Send an e-mail to somebody."])
+    snapshot = await gateway.snapshot()
+    sent = embedding_text(snapshot.entities[snapshot.by_id[found.matches[0].id]])
+    original, best = embedder.vectors(["надіслати лист", sent])
     assert "send_email" == names(found)[0]
     assert found.matches[0].evidence.vector == pytest.approx(float(np.dot(original, best)))
 
