@@ -1,44 +1,94 @@
-"""Markdown-LD graphs: documents, facts, focused search and typed neighbours."""
+"""Markdown-LD graphs: documents, facts, search and typed neighbours."""
 
-from graphs.body import Edge, Section
-from graphs.build import Fact, facts
-from graphs.document import Document, parse, render
-from graphs.errors import DocumentError, GraphError
+from graphs.answer import Answer, Term
+from graphs.ask import Sparql
+from graphs.build import Builder, facts
+from graphs.compiler import Compiler
+from graphs.document import Document, parse
+from graphs.errors import (
+    DocumentError,
+    ExtraError,
+    GraphError,
+    Notice,
+    QueryError,
+    QueryTimeoutError,
+    StateError,
+)
 from graphs.expand import Expansion, Neighbour, Role, Step, expand
-from graphs.export import dot, json_ld, mermaid, n_triples, turtle
-from graphs.fields import Link
-from graphs.files import read, write
+from graphs.export import json_ld, n_triples, turtle
+from graphs.fact import Fact
+from graphs.files import collect, read, write
+from graphs.imports import from_json_ld, from_turtle
 from graphs.index import GraphIndex
+from graphs.parts import Edge, Link, Section, Text
+from graphs.picture import dot, mermaid, svg
 from graphs.postings import Hits, Postings, WordMatch
+from graphs.profile import Follow, Profile, Relation, TextRule
 from graphs.rank import Ranked, focused
+from graphs.render import render
+from graphs.schema import Followed, SchemaMatch, SchemaResult, TextEvidence
+from graphs.search import Finding, Found, Mode, find
+from graphs.shapes import Fault, validate
+from graphs.state import load, save
 
 __all__ = [
+    "Answer",
+    "Builder",
+    "Compiler",
     "Document",
     "DocumentError",
     "Edge",
     "Expansion",
+    "ExtraError",
     "Fact",
+    "Fault",
+    "Finding",
+    "Follow",
+    "Followed",
+    "Found",
     "GraphError",
     "GraphIndex",
     "Hits",
     "Link",
+    "Mode",
     "Neighbour",
+    "Notice",
     "Postings",
+    "Profile",
+    "QueryError",
+    "QueryTimeoutError",
     "Ranked",
+    "Relation",
     "Role",
+    "SchemaMatch",
+    "SchemaResult",
     "Section",
+    "Sparql",
+    "StateError",
     "Step",
+    "Term",
+    "Text",
+    "TextEvidence",
+    "TextRule",
     "WordMatch",
+    "collect",
     "dot",
     "expand",
     "facts",
+    "find",
     "focused",
+    "from_json_ld",
+    "from_turtle",
     "json_ld",
+    "load",
     "mermaid",
     "n_triples",
     "parse",
     "read",
     "render",
+    "save",
+    "svg",
     "turtle",
+    "validate",
     "write",
 ]

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 
@@ -19,9 +19,10 @@ from markdown_it.token import Token
 from mdit_py_plugins.front_matter import front_matter_plugin
 
 from graphs import frontmatter
-from graphs.errors import DocumentError
+from graphs.errors import DocumentError, Notice
 from graphs.frontmatter import Value
-from graphs.vocabulary import resolve
+from graphs.parts import Edge, Section
+from graphs.vocabulary import known, resolve
 
 _FENCE = "---"
 _THIS = frozenset({"", "article", "document", "this article", "this document"})
@@ -34,50 +35,26 @@ _SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*:")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Edge:
-    """One statement: subject, predicate, object."""
-
-    subject: str
-    """Id, path, name or label of the subject."""
-    predicate: str
-    """A name of the vocabulary, or an absolute IRI."""
-    object: str
-    """Id, path, name or label of the object."""
-    line: int = field(default=0, compare=False)
-    """The line it stands on, counted from 1; 0 if it was not read from a text."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Section:
-    """A heading and the text under it."""
-
-    heading: str
-    """The heading's text as Markdown; empty for the text before the first heading."""
-    level: int
-    """1 to 6; 0 for the text before the first heading."""
-    text: str
-    """The text as Markdown, without blank lines at its ends."""
-    line: int = field(default=0, compare=False)
-    """The line of the heading, counted from 1."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Body:
-    """The parts of one text."""
+    """One text, taken apart."""
 
     front: Mapping[str, Value]
     """The front matter; empty if there is none."""
-    sections: tuple[Section, ...]
-    """The sections in order."""
-    edges: tuple[Edge, ...]
-    """The statements in order; an empty subject means the document itself."""
+    tokens: tuple[Token, ...]
+    """The blocks of the Markdown, as markdown-it names them."""
+    lines: tuple[str, ...]
+    """The lines of the text, the front matter's included."""
+    start: int
+    """How many lines the front matter takes."""
+    path: str
+    """Where the text was read; relative links start there."""
 
 
 def read(text: str, *, path: str = "") -> Body:
     """Take a Markdown text apart.
 
     Raises:
-        DocumentError: The front matter is broken, or an arrow names an unknown predicate.
+        DocumentError: The front matter is broken.
     """
     text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     text = text.replace("\0", "\ufffd")
@@ -92,15 +69,38 @@ def read(text: str, *, path: str = "") -> Body:
         raise DocumentError(
             "the front matter is not closed: end it with a line `---`", path=path, line=1
         )
-    return Body(
-        front=front,
-        sections=tuple(_sections(parsed, lines, start)),
-        edges=tuple(
-            edge
-            for before, token in pairwise(parsed)
-            if token.type == "inline"
-            for edge in _statements(token, path, heading=before.type == "heading_open")
-        ),
+    return Body(front=front, tokens=tuple(parsed), lines=tuple(lines), start=start, path=path)
+
+
+def sections(body: Body) -> tuple[Section, ...]:
+    """Give the sections of *body* in order; text before the first heading is one of level 0."""
+    marks: list[tuple[int, int, int, str]] = [(body.start, body.start, 0, "")]
+    for token, inline in pairwise(body.tokens):
+        if token.type == "heading_open" and token.level == 0 and token.map:
+            heading = " ".join(inline.content.split())
+            marks.append((token.map[0], token.map[1], int(token.tag[1:]), heading))
+    ends = [*(first for first, *_ in marks[1:]), len(body.lines)]
+    found = (
+        Section(heading=heading, level=level, text=_trimmed(body.lines[after:end]), line=first + 1)
+        for (first, after, level, heading), end in zip(marks, ends, strict=True)
+    )
+    return tuple(section for section in found if section.level or section.text)
+
+
+def statements(body: Body, prefixes: Mapping[str, str], notices: list[Notice]) -> tuple[Edge, ...]:
+    """Give the statements of *body* in order; an empty subject means the document itself.
+
+    Args:
+        body: The text.
+        prefixes: The document's own namespaces, for the predicates of arrows.
+        notices: Takes a notice of each arrow whose predicate nobody knows.
+    """
+    reader = _Reader(path=body.path, prefixes=prefixes, notices=notices)
+    return tuple(
+        edge
+        for before, token in pairwise(body.tokens)
+        if token.type == "inline"
+        for edge in reader.statements(token, heading=before.type == "heading_open")
     )
 
 
@@ -123,68 +123,64 @@ def _markdown() -> MarkdownIt:
     return MarkdownIt("commonmark").use(front_matter_plugin).disable("inline")
 
 
-def _sections(parsed: list[Token], lines: list[str], start: int) -> Iterator[Section]:
-    marks: list[tuple[int, int, int, str]] = [(start, start, 0, "")]
-    for token, inline in pairwise(parsed):
-        if token.type == "heading_open" and token.level == 0 and token.map:
-            heading = " ".join(inline.content.split())
-            marks.append((token.map[0], token.map[1], int(token.tag[1:]), heading))
-    ends = [*(first for first, *_ in marks[1:]), len(lines)]
-    for (first, after, level, heading), end in zip(marks, ends, strict=True):
-        text = _trimmed(lines[after:end])
-        if level or text:
-            yield Section(heading=heading, level=level, text=text, line=first + 1)
-
-
-def _trimmed(lines: list[str]) -> str:
+def _trimmed(lines: Sequence[str]) -> str:
     full = [at for at, line in enumerate(lines) if line.strip()]
     return "\n".join(lines[full[0] : full[-1] + 1]) if full else ""
 
 
-def _statements(token: Token, path: str, *, heading: bool) -> Iterator[Edge]:
-    # A heading is one line, also where it was written on several.
-    lines = [" ".join(token.content.split())] if heading else token.content.split("\n")
-    for number, text in enumerate(lines, (token.map or [0])[0] + 1):
-        arrow = _arrow(text, path, number)
-        if arrow:
-            yield arrow
-        else:
-            yield from _mentions(_CODE.sub("", text), path, number)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Reader:
+    path: str
+    prefixes: Mapping[str, str]
+    notices: list[Notice]
 
+    def statements(self, token: Token, *, heading: bool) -> Iterator[Edge]:
+        # A heading is one line, also where it was written on several.
+        lines = [" ".join(token.content.split())] if heading else token.content.split("\n")
+        for number, text in enumerate(lines, (token.map or [0])[0] + 1):
+            arrow = self._arrow(text, number)
+            if arrow:
+                yield arrow
+            else:
+                yield from self._mentions(_CODE.sub("", text), number)
 
-def _arrow(text: str, path: str, line: int) -> Edge | None:
-    left, arrow, target = text.partition("-->")
-    subject, dashes, word = left.rpartition("--")
-    if not (arrow and dashes and word and word == word.strip() and target.strip()):
-        return None
-    if subject and not subject[-1].isspace():
-        return None
-    predicate = resolve(word)
-    if predicate is None:
-        detail = (
-            f"the arrow names an unknown predicate {word!r}: use one of the vocabulary, or an IRI"
-        )
-        raise DocumentError(detail, path=path, line=line)
-    return Edge(
-        subject=_end(subject, path), predicate=predicate, object=_end(target, path), line=line
-    )
+    def _arrow(self, text: str, line: int) -> Edge | None:
+        # An arrow inside a code span is an example, one between two of them is not.
+        bare = _CODE.sub(lambda code: "`" * len(code[0]), text)
+        end = bare.find("-->")
+        start = bare.rfind("--", 0, max(end, 0))
+        if start < 0:
+            return None
+        subject, word, target = text[:start], text[start + 2 : end], text[end + 3 :]
+        if not (word and word == word.strip() and target.strip()):
+            return None
+        if subject and not subject[-1].isspace():
+            return None
+        predicate = resolve(word, self.prefixes)
+        if predicate is None:
+            detail = f"the arrow names an unknown predicate {word!r}: use an IRI or {known()}"
+            notice = Notice(path=self.path, line=line, code="predicate_unknown", detail=detail)
+            self.notices.append(notice)
+            return None
+        ends = self._end(subject), self._end(target)
+        return Edge(subject=ends[0], predicate=predicate, object=ends[1], line=line)
 
+    def _end(self, text: str) -> str:
+        bare = text.strip().strip("`").strip()
+        if wikilink := _WIKILINK.fullmatch(bare):
+            return wikilink[1].strip()
+        link = _LINK.search(bare)
+        return _relative(link[1], self.path) if link and bare.endswith(")") else bare
 
-def _end(text: str, path: str) -> str:
-    bare = text.strip().strip("`").strip()
-    if wikilink := _WIKILINK.fullmatch(bare):
-        return wikilink[1].strip()
-    link = _LINK.search(bare)
-    return _relative(link[1], path) if link and bare.endswith(")") else bare
-
-
-def _mentions(text: str, path: str, line: int) -> Iterator[Edge]:
-    targets = [match[1].strip() for match in _WIKILINK.finditer(text)]
-    targets += [
-        _relative(match[1], path) for match in _LINK.finditer(text) if not _SCHEME.match(match[1])
-    ]
-    for target in filter(None, targets):
-        yield Edge(subject="", predicate="mentions", object=target, line=line)
+    def _mentions(self, text: str, line: int) -> Iterator[Edge]:
+        targets = [match[1].strip() for match in _WIKILINK.finditer(text)]
+        targets += [
+            _relative(match[1], self.path)
+            for match in _LINK.finditer(text)
+            if not _SCHEME.match(match[1])
+        ]
+        for target in filter(None, targets):
+            yield Edge(subject="", predicate="mentions", object=target, line=line)
 
 
 def _relative(target: str, path: str) -> str:

@@ -1,230 +1,176 @@
-"""Documents become facts, and facts become RDF when somebody asks.
+"""Documents become facts; what did not change is not worked out again.
 
-* A label is looked up among the host's names, then among the documents; what is left is a concept.
-* Ambiguity is silence: a label that two documents share points to neither.
-* A fact keeps the file and the line it was read from.
+* Of equal facts the declared one stays, with its own weight; else the first, with the greatest.
+* What the host forbids is not derived: a fact that nobody declared is dropped.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from types import MappingProxyType
+from typing import TypeAlias
 
-from graphs.body import Edge
 from graphs.document import Document
-from graphs.text import fold, slug
-from graphs.vocabulary import (
-    CONCEPT_BASE,
-    CONCEPT_TYPE,
-    DOCUMENT_TYPE,
-    NAMESPACES,
-    is_iri,
-    role,
-)
+from graphs.fact import Fact
+from graphs.names import Names
+from graphs.said import Said
+from graphs.vocabulary import PREDICATES
 
-_NO_NAMES: Mapping[str, str] = MappingProxyType({})
-_LINKS = (
-    ("related", "relatedTo"),
-    ("next_steps", "nextStep"),
-    ("requires", "requires"),
-    ("groups", "memberOf"),
-    ("consumes", "consumes"),
-    ("produces", "produces"),
-)
-_OF_CONCEPTS = frozenset({"about", "memberOf", "consumes", "produces"})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fact:
-    """One statement of the graph, and where it comes from."""
-
-    subject: str
-    """A node id."""
-    predicate: str
-    """A name of the vocabulary, or an absolute IRI."""
-    object: str
-    """A node id, or a text if `literal`."""
-    literal: bool
-    """Whether the object is a text."""
-    weight: float = 1.0
-    """How sure the statement is, in (0, 1]; the predicate's own weight comes on top."""
-    language: str = ""
-    """The BCP 47 language of a text; empty if unknown."""
-    path: str = ""
-    """The file it was read from; empty if from none."""
-    line: int = 0
-    """The line of the file, counted from 1; 0 if unknown."""
-    declared: bool
-    """Whether the host stands for it."""
+NO_NAMES: Mapping[str, str] = MappingProxyType({})
+_Triple: TypeAlias = tuple[str, str, str]
+_Key: TypeAlias = tuple[str, str, str, bool, str, str]
+_Name: TypeAlias = tuple[str, str, str]
+_Content: TypeAlias = tuple[Document, tuple[int, ...]]
 
 
 def facts(
-    documents: Iterable[Document], *, names: Mapping[str, str] = _NO_NAMES
+    documents: Iterable[Document],
+    *,
+    names: Mapping[str, str] = NO_NAMES,
+    derived: Iterable[Fact] = (),
 ) -> tuple[Fact, ...]:
-    """Turn *documents* into facts.
-
-    Args:
-        documents: In any order; of equal facts the declared one stays, else the first.
-        names: Node ids by the names a text may use for them. Compared exactly first, then
-            without regard to case, spaces, ``_`` and ``-``. A document with such an id, title
-            or file name speaks about that node.
-
-    Returns:
-        Each fact once, in the order of the documents; empty without documents.
-    """
-    given = tuple(documents)
-    names_of = _Names.of(given, names)
-    merged: dict[tuple[str, str, str, bool, str], Fact] = {}
-    for document in given:
-        for fact in _Source(document=document, names=names_of).said():
-            key = (fact.subject, fact.predicate, fact.object, fact.literal, fact.language)
-            known = merged.get(key)
-            merged[key] = _merged(known, fact) if known else fact
-    return tuple(merged.values())
-
-
-def _merged(known: Fact, new: Fact) -> Fact:
-    kept = new if new.declared and not known.declared else known
-    strongest = max(known.weight, new.weight)
-    return kept if kept.weight == strongest else replace(kept, weight=strongest)
+    """Turn *documents* into facts; see `Builder.facts`."""
+    return Builder().facts(documents, names=names, derived=derived)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Names:
-    exact: Mapping[str, str]
-    folded: Mapping[str, str]
-    ids: frozenset[str] = field(default_factory=frozenset)
+class _Kept:
+    """What one document said, for as long as its labels mean the same."""
 
-    @classmethod
-    def of(cls, documents: Sequence[Document], names: Mapping[str, str]) -> _Names:
-        host = cls(exact=names, folded=_folded(names.items()), ids=frozenset(names.values()))
-        nodes = [(document, host.node(document)) for document in documents]
-        said = [(name, node) for document, node in nodes for name in _names_of(document)]
-        ids = {document.id: node for document, node in nodes}
-        return cls(
-            exact=_unique(said) | ids | {node: node for node in host.ids} | dict(names),
-            folded=_folded(said) | dict(host.folded),
-            ids=host.ids,
-        )
+    subject: str
+    facts: Mapping[_Key, Fact]
+    bans: tuple[_Triple, ...]
+    looked_up: Mapping[str, str]
 
-    def node(self, document: Document) -> str:
-        """Give the node that *document* speaks about."""
-        if document.id in self.ids:
-            return document.id
-        stem = document.path.rpartition("/")[2].removesuffix(".md")
-        found = (self.find(name) for name in (document.id, document.title, stem) if name)
-        return next(filter(None, found), document.id)
-
-    def find(self, label: str) -> str:
-        """Give the node that *label* means; empty if there is none, or more than one."""
-        return self.exact.get(label) or self.folded.get(fold(label), "")
+    def holds(self, document: Document, names: Names) -> bool:
+        if names.exact.get(document.id, document.id) != self.subject:
+            return False
+        return all(names.find(label) == node for label, node in self.looked_up.items())
 
 
-def _names_of(document: Document) -> Iterator[str]:
-    yield from filter(None, (document.title, document.path, document.path.removesuffix(".md")))
+class Builder:
+    """Documents -> facts, again and again. Not for two threads at once."""
+
+    def __init__(self) -> None:
+        self._kept: dict[_Content, _Kept] = {}
+        self._same: dict[int, tuple[Document, _Content]] = {}
+        self._named: tuple[list[_Name], dict[str, str]] = ([], {})
+        self._names = Names.of((), {})
+        self.read = 0
+        """How many documents the last build worked out, the others being as they were."""
+
+    def facts(
+        self,
+        documents: Iterable[Document],
+        *,
+        names: Mapping[str, str] = NO_NAMES,
+        derived: Iterable[Fact] = (),
+    ) -> tuple[Fact, ...]:
+        """Turn *documents* into facts.
+
+        Args:
+            documents: In any order; of equal facts the declared one stays, else the first.
+            names: Node ids by the names a text may use for them. Compared exactly first, then
+                without regard to case, spaces, ``_`` and ``-``. A document with such an id,
+                title or file name speaks about that node.
+            derived: What nobody wrote: facts of the host's own rules, with their ``origin``.
+
+        Returns:
+            Each fact once, in the order of the documents, then the derived ones; without those
+            that a declared document forbids. Empty without documents.
+        """
+        given = tuple(documents)
+        named = [(each.id, each.title, each.path) for each in given], dict(names)
+        same = named == self._named
+        names_of = self._names if same else Names.of(given, names)
+        kept: dict[_Content, _Kept] = {}
+        self.read = 0
+        contents = [self._content(document) for document in given]
+        for content in contents:
+            document = content[0]
+            known = self._kept.get(content)
+            if known is None or not (same or known.holds(document, names_of)):
+                known = _keep(document, names_of)
+                self.read += 1
+            kept[content] = known
+        self._kept, self._names, self._named = kept, names_of, named
+        self._same = {id(each): (each, c) for each, c in zip(given, contents, strict=True)}
+        return _merged(tuple(kept.values()), derived)
+
+    def _content(self, document: Document) -> _Content:
+        """Give what the document's facts are kept by; the same object needs no second look."""
+        known = self._same.get(id(document))
+        if known is not None and known[0] is document:
+            return known[1]
+        return document, _lines(document)
 
 
-def _unique(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for name, node in pairs:
-        if found.setdefault(name, node) != node:
-            found[name] = ""
-    return found
+def _keep(document: Document, names: Names) -> _Kept:
+    said = Said(document=document, names=names, looked_up={})
+    found: dict[_Key, Fact] = {}
+    for fact in said.facts():
+        _add(found, fact)
+    bans = document.forbidden if document.declared else ()
+    return _Kept(
+        subject=names.exact.get(document.id, document.id),
+        facts=found,
+        bans=tuple(said.ban(edge) for edge in bans),
+        looked_up=said.looked_up,
+    )
 
 
-def _folded(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
-    return _unique((fold(name), node) for name, node in pairs)
+def _lines(document: Document) -> tuple[int, ...]:
+    """Give the lines of a document, which its equality passes over."""
+    parts = (
+        document.authors, document.about, document.hints, document.groups, document.related,
+        document.next_steps, document.requires, document.consumes, document.produces,
+        document.entities, document.edges, document.texts, document.sections,
+    )  # fmt: skip
+    return tuple(part.line for each in parts for part in each)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Source:
-    """A document that states facts; it stamps each with where it comes from."""
-
-    document: Document
-    names: _Names
-
-    def said(self) -> Iterator[Fact]:
-        """Give every fact of the document, as often as it is said."""
-        subject = self.names.exact.get(self.document.id, self.document.id)
-        yield self._edge(subject, "type", DOCUMENT_TYPE)
-        for kind in self.document.types:
-            yield self._edge(subject, "type", _type(kind))
-        yield from self._texts(subject)
-        for attribute, predicate in _LINKS:
-            for link in getattr(self.document, attribute):
-                yield from self._to(subject, predicate, link.target, link.label, link.line)
-        for edge in self.document.edges:
-            yield from self._stated(edge)
-
-    def _texts(self, subject: str) -> Iterator[Fact]:
-        document = self.document
-        for predicate, values in (
-            ("name", (document.title,)),
-            ("description", (document.summary,)),
-            ("keywords", (*document.tags, *document.keywords)),
-            ("altLabel", document.aliases),
-        ):
-            for value in filter(None, values):
-                yield self._text(subject, predicate, value)
-        for section in document.sections:
-            words = f"{section.heading}\n{section.text}".strip()
-            if words:
-                yield self._text(subject, "text", words, section.line)
-
-    def _stated(self, edge: Edge) -> Iterator[Fact]:
-        node, label = self._node(edge.subject, concept=False)
-        if label:
-            yield from self._concept(node, label, edge.line)
-        if role(edge.predicate) == "text":
-            yield self._text(node, edge.predicate, edge.object, edge.line)
-        else:
-            yield from self._to(node, edge.predicate, edge.object, "", edge.line)
-
-    def _to(
-        self, subject: str, predicate: str, target: str, label: str, line: int
-    ) -> Iterator[Fact]:
-        node, name = self._node(target, concept=predicate in _OF_CONCEPTS)
-        yield self._edge(subject, predicate, node, line)
-        if name:
-            yield from self._concept(node, label or name, line)
-
-    def _node(self, target: str, *, concept: bool) -> tuple[str, str]:
-        """Give a node's id, and what to call it if it is a concept."""
-        known = "" if concept else self.names.find(target)
-        if known or is_iri(target):
-            return known or target, ""
-        return CONCEPT_BASE + slug(target), target
-
-    def _concept(self, node: str, label: str, line: int) -> Iterator[Fact]:
-        yield self._edge(node, "type", CONCEPT_TYPE, line)
-        yield self._text(node, "prefLabel", label, line)
-
-    def _edge(self, subject: str, predicate: str, target: str, line: int = 0) -> Fact:
-        return Fact(
-            subject=subject,
-            predicate=predicate,
-            object=target,
-            literal=False,
-            path=self.document.path,
-            line=line,
-            declared=self.document.declared,
-        )
-
-    def _text(self, subject: str, predicate: str, value: str, line: int = 0) -> Fact:
-        return Fact(
-            subject=subject,
-            predicate=predicate,
-            object=value,
-            literal=True,
-            language=self.document.language,
-            path=self.document.path,
-            line=line,
-            declared=self.document.declared,
-        )
+def _merged(kept: Sequence[_Kept], derived: Iterable[Fact]) -> tuple[Fact, ...]:
+    found: dict[_Key, Fact] = {}
+    for each in kept:
+        twice = found.keys() & each.facts.keys()
+        stronger = [(key, _stronger(found[key], each.facts[key])) for key in twice]
+        # A key that is there already keeps its place.
+        found.update(each.facts)
+        found.update(stronger)
+    for fact in derived:
+        _add(found, fact)
+    bans = frozenset(ban for each in kept for ban in each.bans)
+    if not bans:
+        return tuple(found.values())
+    return tuple(
+        fact for fact in found.values() if fact.declared or bans.isdisjoint(_triples(fact))
+    )
 
 
-def _type(kind: str) -> str:
-    if is_iri(kind):
-        return kind
-    return NAMESPACES["schema"] + "".join(word[:1].upper() + word[1:] for word in kind.split())
+def _add(found: dict[_Key, Fact], fact: Fact) -> None:
+    key = (
+        fact.subject, fact.predicate, fact.object, fact.literal, fact.language, fact.datatype
+    )  # fmt: skip
+    known = found.setdefault(key, fact)
+    if known is not fact:
+        found[key] = _stronger(known, fact)
+
+
+def _stronger(known: Fact, new: Fact) -> Fact:
+    if known.declared != new.declared:
+        return known if known.declared else new
+    return known if known.weight >= new.weight else replace(known, weight=new.weight)
+
+
+def _triples(fact: Fact) -> Iterator[_Triple]:
+    """Give the forms in which a ban may name *fact*."""
+    if fact.literal:
+        return
+    row = PREDICATES.get(fact.predicate)
+    ends = [(fact.subject, fact.object)]
+    if row and row.both_ways:
+        ends.append((fact.object, fact.subject))
+    for subject, target in ends:
+        yield subject, fact.predicate, target
+        yield subject, "", target

@@ -1,10 +1,63 @@
 """What can go wrong in a graph.
 
 GraphError
-└── DocumentError
+├── DocumentError
+├── StateError
+├── QueryError
+│   └── QueryTimeoutError
+└── ExtraError
+
+A rule of a document that cannot be read is no error: it is passed over and leaves a `Notice`.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal
+
+Code = Literal[
+    "value_invalid",
+    "edge_invalid",
+    "predicate_unknown",
+    "language_invalid",
+    "date_invalid",
+    "prefix_invalid",
+    "weight_invalid",
+    "document_invalid",
+]
+NOTICES: Mapping[Code, str] = MappingProxyType(
+    {
+        "value_invalid": "a key holds a value of the wrong shape; the value is passed over",
+        "edge_invalid": "an edge is no mapping, or lacks an end; it is passed over",
+        "predicate_unknown": "a predicate is neither of the vocabulary nor an IRI; passed over",
+        "language_invalid": "a language is no BCP 47 tag; the text has no language",
+        "date_invalid": "a date is not written as ISO 8601; it is kept as plain text",
+        "prefix_invalid": "a prefix is malformed or taken by the vocabulary; it is passed over",
+        "weight_invalid": "a weight is no number in (0, 1]; the edge weighs 1",
+        "document_invalid": "a document cannot be read at all; the others are",
+    }
+)
+"""Every code of a notice, and what it means."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notice:
+    """A rule of a document that was passed over, and how to mend it."""
+
+    path: str
+    """The document's path; empty when the text came from no file."""
+    line: int
+    """The line, counted from 1; 0 when the fault belongs to the whole document."""
+    code: Code
+    """A key of `NOTICES`."""
+    detail: str
+    """What is wrong and how to mend it, without the place."""
+
+    def __str__(self) -> str:
+        """Write it as an editor can jump to: ``path:line: detail``."""
+        return f"{self.path or 'document'}:{self.line}: {self.detail}"
 
 
 class GraphError(Exception):
@@ -26,3 +79,40 @@ class DocumentError(GraphError):
         self.path = path
         self.line = line
         self.detail = detail
+
+
+class StateError(GraphError):
+    """Tell that a saved index cannot be loaded; building it again helps."""
+
+    path: str
+    """The folder of the index."""
+
+    def __init__(self, detail: str, *, path: str) -> None:
+        super().__init__(f"the index in {path!r} {detail}: build and save it again")
+        self.path = path
+
+
+class QueryError(GraphError):
+    """Tell why a SPARQL query is refused or cannot be answered."""
+
+
+class QueryTimeoutError(QueryError):
+    """Tell that a query took longer than it may; a narrower one helps."""
+
+    timeout_s: float
+    """The limit that was passed, in seconds."""
+
+    def __init__(self, timeout_s: float) -> None:
+        super().__init__(f"the query took longer than {timeout_s:g} s: ask for less")
+        self.timeout_s = timeout_s
+
+
+class ExtraError(GraphError):
+    """Tell which optional part is not installed, and how to install it."""
+
+    extra: str
+    """The name of the extra."""
+
+    def __init__(self, extra: str, *, package: str) -> None:
+        super().__init__(f"{package} is not installed: pip install 'tool-gateway[{extra}]'")
+        self.extra = extra

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
-from graphs.build import Fact
+from graphs.fact import Fact
 from graphs.index import EdgeRole, GraphIndex
 from graphs.vocabulary import PREDICATES
 
@@ -40,6 +40,8 @@ class Step:
     """The line of the file, counted from 1; 0 if unknown."""
     declared: bool
     """Whether the host stands for it."""
+    origin: str = ""
+    """Which rule derived it; empty if a document says it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -229,4 +231,5 @@ def _step(fact: Fact) -> Step:
         path=fact.path,
         line=fact.line,
         declared=fact.declared,
+        origin=fact.origin,
     )

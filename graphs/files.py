@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path, PurePosixPath
 
-from graphs.document import Document, parse, render
-from graphs.errors import DocumentError, GraphError
+from graphs.document import Document, parse
+from graphs.errors import DocumentError, GraphError, Notice
+from graphs.render import render
 from graphs.text import slug
 
 _BUNDLE_VERSION = 1
@@ -27,17 +29,32 @@ def read(path: str | Path) -> tuple[Document, ...]:
         GraphError: There is nothing at *path*, or the bundle is malformed.
         DocumentError: A document cannot be read.
     """
-    place = Path(path)
-    if place.is_dir():
-        found = sorted(file for file in place.rglob("*.md") if file.is_file())
-        return tuple(_read(file, file.relative_to(place).as_posix()) for file in found)
-    if not place.is_file():
-        raise GraphError(
-            f"there is no file or folder {str(place)!r}: create it, or correct the path"
-        )
-    if place.suffix == ".json":
-        return _bundle(place)
-    return (_read(place, place.name),)
+    return tuple(parse(text(), path=name) for name, text in _texts(Path(path)))
+
+
+def collect(path: str | Path) -> tuple[tuple[Document, ...], tuple[Notice, ...]]:
+    """Read as `read` does, but let one broken document not stop the others.
+
+    Returns:
+        The documents that can be read, and the notices of all: the rules that were passed over,
+        and the documents that could not be read.
+
+    Raises:
+        GraphError: There is nothing at *path*, or the bundle is malformed.
+    """
+    documents: list[Document] = []
+    notices: list[Notice] = []
+    for name, text in _texts(Path(path)):
+        try:
+            document = parse(text(), path=name)
+        except DocumentError as error:
+            notices.append(
+                Notice(path=name, line=error.line, code="document_invalid", detail=error.detail)
+            )
+        else:
+            documents.append(document)
+            notices += document.notices
+    return tuple(documents), tuple(notices)
 
 
 def write(documents: Iterable[Document], folder: str | Path) -> tuple[Path, ...]:
@@ -62,8 +79,21 @@ def write(documents: Iterable[Document], folder: str | Path) -> tuple[Path, ...]
     return tuple(files)
 
 
-def _read(file: Path, path: str) -> Document:
-    return parse(_text(file, path), path=path)
+def _texts(place: Path) -> Iterator[tuple[str, Callable[[], str]]]:
+    """Give the path of each document, and what reads its text."""
+    if place.is_dir():
+        for file in sorted(file for file in place.rglob("*.md") if file.is_file()):
+            name = file.relative_to(place).as_posix()
+            yield name, partial(_text, file, name)
+        return
+    if not place.is_file():
+        raise GraphError(
+            f"there is no file or folder {str(place)!r}: create it, or correct the path"
+        )
+    if place.suffix == ".json":
+        yield from _bundle(place)
+        return
+    yield place.name, partial(_text, place, place.name)
 
 
 def _text(file: Path, path: str) -> str:
@@ -75,7 +105,7 @@ def _text(file: Path, path: str) -> str:
         raise DocumentError("not UTF-8: save the file as UTF-8", path=path, line=line) from error
 
 
-def _bundle(file: Path) -> tuple[Document, ...]:
+def _bundle(file: Path) -> Iterator[tuple[str, Callable[[], str]]]:
     try:
         bundle = json.loads(_text(file, file.name))
     except (json.JSONDecodeError, RecursionError) as error:
@@ -86,15 +116,16 @@ def _bundle(file: Path) -> tuple[Document, ...]:
     entries = bundle.get("documents")
     if not isinstance(entries, list):
         raise GraphError(f"the bundle {str(file)!r} has no list `documents`: add it")
-    return tuple(_entry(entry, file) for entry in entries)
+    for path, content in [_entry(entry, file) for entry in entries]:
+        yield path, partial(str, content)
 
 
-def _entry(entry: object, file: Path) -> Document:
+def _entry(entry: object, file: Path) -> tuple[str, str]:
     path = entry.get("path") if isinstance(entry, dict) else None
     content = entry.get("content") if isinstance(entry, dict) else None
     if not (isinstance(path, str) and path.strip() and isinstance(content, str)):
         raise GraphError(f"an entry of {str(file)!r} lacks text `path` or `content`: add them")
-    return parse(content, path=path)
+    return path, content
 
 
 def _inside(document: Document) -> PurePosixPath:

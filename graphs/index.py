@@ -6,16 +6,17 @@ Documents stand first among the nodes, so that a mask over documents is a prefix
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
 import numpy as np
 
-from graphs.build import Fact
+from graphs.fact import Fact
+from graphs.lexicon import Lexicon, Phrase
 from graphs.postings import Postings
-from graphs.vocabulary import CONCEPT_BASE, DOCUMENT_TYPE, role
+from graphs.vocabulary import CONCEPT_BASE, DOCUMENT_TYPE, PREDICATES
 
 EdgeRole = Literal["related", "next_step", "prerequisite", "member", "consumes", "produces"]
 EDGE_ROLES: frozenset[EdgeRole] = frozenset(
@@ -25,7 +26,13 @@ WEIGHTS: Mapping[str, float] = MappingProxyType(
     {"name": 3.0, "alias": 2.5, "keywords": 1.5, "description": 1.0, "text": 0.5}
 )
 """Weight of each field of a node's text."""
+_K1 = 3.0
+"""A name's word counts threefold at once: saturation has to begin later than in plain BM25."""
 
+EDGE_PREDICATES: Mapping[str, str] = MappingProxyType(
+    {row.name: row.role for row in PREDICATES.values() if row.role in EDGE_ROLES}
+)
+"""The role of each predicate that has one in search."""
 _FIELDS: Mapping[str, str] = MappingProxyType(
     {
         "name": "name",
@@ -53,7 +60,7 @@ class GraphIndex:
     """How many of the nodes, counted from the first, are documents."""
     documents: frozenset[str]
     """Ids of the nodes that are documents."""
-    facts: tuple[Fact, ...]
+    facts: Sequence[Fact]
     """What the index was compiled from."""
     postings: Postings
     """The texts of the nodes, in the order of `nodes`."""
@@ -68,17 +75,23 @@ class GraphIndex:
 
     @classmethod
     def compile(
-        cls, facts: Iterable[Fact], *, weights: Mapping[str, float] = WEIGHTS
+        cls,
+        facts: Iterable[Fact],
+        *,
+        weights: Mapping[str, float] = WEIGHTS,
+        lexicon: Lexicon | None = None,
     ) -> GraphIndex:
         """Compile *facts*.
 
         Args:
             facts: Without facts the index is empty and finds nothing.
             weights: Weight of each text field: name, alias, keywords, description, text.
+            lexicon: Remembers the texts that were read, for the next time.
         """
         stated = tuple(facts)
-        edges = [fact for fact in stated if not fact.literal and role(fact.predicate) in EDGE_ROLES]
-        documents, nodes = _nodes(stated, edges)
+        roles = [(EDGE_PREDICATES.get(fact.predicate), fact) for fact in stated if not fact.literal]
+        edges = [(kind, fact) for kind, fact in roles if kind]
+        documents, nodes = _nodes(stated, (fact for _, fact in edges))
         texts = _texts(stated)
         positions = {node: at for at, node in enumerate(nodes)}
         return cls(
@@ -89,10 +102,10 @@ class GraphIndex:
             documents=documents,
             facts=stated,
             postings=Postings.build(
-                [_joined(texts.get(node, {})) for node in nodes], weights=weights
+                [texts.get(node, {}) for node in nodes], weights=weights, k1=_K1, lexicon=lexicon
             ),
-            forward=_grouped((fact.subject, fact) for fact in edges),
-            backward=_grouped((fact.object, fact) for fact in edges),
+            forward=_grouped(((fact.subject, kind), fact) for kind, fact in edges),
+            backward=_grouped(((fact.object, kind), fact) for kind, fact in edges),
             members=_members(edges, positions, documents),
             edge_count=len(edges),
         )
@@ -136,33 +149,30 @@ def _nodes(stated: Iterable[Fact], edges: Iterable[Fact]) -> tuple[frozenset[str
 
 
 def _members(
-    edges: Iterable[Fact], positions: Mapping[str, int], documents: frozenset[str]
+    edges: Iterable[tuple[str, Fact]], positions: Mapping[str, int], documents: frozenset[str]
 ) -> Mapping[str, np.ndarray]:
     held: defaultdict[str, dict[int, None]] = defaultdict(dict)
-    for fact in edges:
-        if role(fact.predicate) == "member" and fact.subject in documents:
+    for kind, fact in edges:
+        if kind == "member" and fact.subject in documents:
             held[fact.object][positions[fact.subject]] = None
     return {node: np.fromiter(found, dtype=np.int64) for node, found in held.items()}
 
 
-def _texts(stated: Iterable[Fact]) -> Mapping[str, Mapping[str, list[str]]]:
-    texts: defaultdict[str, defaultdict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+def _texts(stated: Iterable[Fact]) -> Mapping[str, Mapping[str, list[Phrase]]]:
+    texts: defaultdict[str, defaultdict[str, list[Phrase]]] = defaultdict(lambda: defaultdict(list))
     for fact in stated:
-        if fact.literal and fact.predicate in _FIELDS:
-            texts[fact.subject][_FIELDS[fact.predicate]].append(fact.object)
+        field = _FIELDS.get(fact.predicate)
+        if field and fact.literal:
+            texts[fact.subject][field].append((fact.object, fact.language))
     return texts
 
 
-def _label(node: str, texts: Mapping[str, list[str]]) -> str:
-    return next(iter(texts.get("name", ())), node)
+def _label(node: str, texts: Mapping[str, list[Phrase]]) -> str:
+    return next((text for text, _ in texts.get("name", ())), node)
 
 
-def _joined(texts: Mapping[str, list[str]]) -> dict[str, str]:
-    return {name: "\n".join(values) for name, values in texts.items()}
-
-
-def _grouped(pairs: Iterable[tuple[str, Fact]]) -> _Edges:
+def _grouped(pairs: Iterable[tuple[tuple[str, str], Fact]]) -> _Edges:
     grouped: defaultdict[tuple[str, str], list[Fact]] = defaultdict(list)
-    for node, fact in pairs:
-        grouped[node, role(fact.predicate)].append(fact)
+    for key, fact in pairs:
+        grouped[key].append(fact)
     return {key: tuple(found) for key, found in grouped.items()}

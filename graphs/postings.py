@@ -13,10 +13,15 @@ from typing import TypeAlias
 import numpy as np
 
 from graphs.bm25 import Table
+from graphs.lexicon import Fields, Lexicon, Read, phrases
 from graphs.spelling import Spelling
-from graphs.text import Token, tokens
+from graphs.text import Token, stem, tokens
 
 _SHORTEST_TO_MEND = 4
+_LIKELY_TYPOS = 12
+"""More unknown words than this in one question are not all typos."""
+_TWO_WORDS = 0.8
+"""How surely a word is two known ones without the space between them."""
 _WHOLE_OF_NUMBERED = 0.7
 _WayOf: TypeAlias = tuple[tuple[int, ...], float]
 
@@ -71,6 +76,8 @@ class Postings:
     """How many documents are indexed."""
     fields: tuple[str, ...]
     """The names of the fields, in the order of their numbers."""
+    languages: tuple[str, ...]
+    """The languages of the texts; a question is read in each of them."""
     terms: Mapping[str, int]
     """Row of each term."""
     names: tuple[str, ...]
@@ -87,55 +94,60 @@ class Postings:
     """Number of the field that weighs most, uint8."""
     spelling: Spelling
     """Near spellings of the words as they stand in the documents."""
-    meanings: tuple[int, ...]
-    """Row of the term of each of those words."""
+    meanings: np.ndarray
+    """Row of the term of each of those words, int32."""
 
     @classmethod
     def build(
         cls,
-        documents: Sequence[Mapping[str, str]],
+        documents: Sequence[Fields],
         *,
         weights: Mapping[str, float],
         k1: float = 1.2,
         b: float = 0.75,
+        lexicon: Lexicon | None = None,
     ) -> Postings:
         """Index *documents*, each a mapping of field to text.
 
         Args:
             documents: The position in the sequence is the document's position in every array.
+                A field is a text, or texts with their languages.
             weights: Weight of each field, > 0; a field that is not named here is not indexed.
             k1: How soon repetitions stop to count, >= 0.
             b: How much a long field discounts its words, in [0, 1].
+            lexicon: Remembers the texts that were read, for the next build.
         """
+        lexicon = lexicon or Lexicon()
+        lexicon.turn()
         fields = tuple(weights)
-        terms: dict[str, int] = {}
-        spelt: dict[str, str] = {}
-        rows: list[int] = []
+        read: list[Read] = []
         lengths = np.zeros((len(documents), len(fields)), dtype=np.int64)
+        languages: dict[str, None] = {"": None}
         for position, document in enumerate(documents):
             for number, field in enumerate(fields):
-                before = len(rows)
-                for token in tokens(document.get(field, "")):
-                    known = (*token.parts, *token.wholes)
-                    rows += [terms.setdefault(term, len(terms)) for term in known]
-                    spelt.update(zip(token.spelt, token.parts, strict=True))
-                lengths[position, number] = len(rows) - before
-        table = Table(rows=np.asarray(rows, dtype=np.int64), lengths=lengths, k1=k1, b=b)
+                for phrase in phrases(document.get(field, "")):
+                    languages[phrase[1]] = None
+                    text = lexicon.read(phrase)
+                    read.append(text)
+                    lengths[position, number] += len(text.terms)
+        names, rows, spelt = _packed(lexicon, read)
+        table = Table(rows=rows, lengths=lengths, k1=k1, b=b)
         row, position_of, impact, source = table.weigh(np.asarray(list(weights.values())))
-        df = np.bincount(row, minlength=len(terms))
+        df = np.bincount(row, minlength=len(names))
         rarity = np.log1p((len(documents) - df + 0.5) / (df + 0.5)).astype(np.float32)
         return cls(
             size=len(documents),
             fields=fields,
-            terms=terms,
+            languages=tuple(languages),
+            terms={name: at for at, name in enumerate(names)},
             rarity=rarity,
             offsets=np.concatenate([[0], np.cumsum(df)]),
             positions=position_of.astype(np.int32),
             impacts=(impact * rarity[row]).astype(np.float32),
             sources=source.astype(np.uint8),
-            names=tuple(terms),
-            meanings=tuple(terms[term] for term in spelt.values()),
-            spelling=Spelling.build(tuple(spelt)),
+            names=names,
+            meanings=np.fromiter((term for _, term in spelt), dtype=np.int32, count=len(spelt)),
+            spelling=Spelling.build([word for word, _ in spelt]),
         )
 
     def match(self, query: str | Sequence[str]) -> Hits:
@@ -202,38 +214,64 @@ class Postings:
     def _asked(self, query: str | Sequence[str]) -> list[Asked]:
         if isinstance(query, str):
             found = {token.parts: token for token in tokens(query)}
-            return [asked for token in found.values() for asked in self._resolve(token)]
-        plain = (Token(surface=term, parts=(term,), spelt=(term,)) for term in dict.fromkeys(query))
-        return [asked for token in plain for asked in self._resolve(token)]
+        else:
+            plain = (Token(surface=each, parts=(each,), spelt=(each,)) for each in query)
+            found = {token.parts: token for token in plain}
+        units = [unit for token in found.values() for unit in self._units(token)]
+        ways = [self._ways(unit) for unit in units]
+        # A long request is full of words that nobody misspelt: each guess counts the less.
+        guessed = min(1.0, _LIKELY_TYPOS / max(ways.count([]), 1))
+        return [
+            self._known(unit, way) if way else self._mended(unit, guessed)
+            for unit, way in zip(units, ways, strict=True)
+        ]
 
-    def _resolve(self, token: Token) -> Iterator[Asked]:
-        parts = tuple(self.terms[part] for part in token.parts if part in self.terms)
-        wholes = [self.terms[whole] for whole in token.wholes if whole in self.terms]
-        several = len(token.parts) > 1
-        if several and not wholes:
-            for part, spelt in zip(token.parts, token.spelt, strict=True):
-                yield from self._resolve(Token(surface=spelt, parts=(part,), spelt=(spelt,)))
+    def _units(self, token: Token) -> Iterator[Token]:
+        """Give *token* itself, or its parts where only they may be known."""
+        if len(token.parts) == 1 or self._wholes(token):
+            yield token
             return
-        whole_share = 1.0 if several else _WHOLE_OF_NUMBERED
-        ways: list[_WayOf] = [((whole,), whole_share) for whole in wholes]
-        if len(parts) == len(token.parts):
-            ways.append((parts, 1.0))
-        if not ways:
-            yield self._mended(token)
-            return
+        for part, spelt in zip(token.parts, token.spelt, strict=True):
+            yield Token(surface=spelt, parts=(part,), spelt=(spelt,))
+
+    def _ways(self, token: Token) -> list[_WayOf]:
+        """Give the ways to meet *token* as it is written; empty if nothing knows it."""
+        whole_share = 1.0 if len(token.parts) > 1 else _WHOLE_OF_NUMBERED
+        ways: list[_WayOf] = [((whole,), whole_share) for whole in self._wholes(token)]
+        forms = dict.fromkeys([token.parts, *self._abroad(token.spelt)])
+        known = (form for form in forms if all(part in self.terms for part in form))
+        ways += ((tuple(self.terms[part] for part in form), 1.0) for form in known)
+        return ways
+
+    def _wholes(self, token: Token) -> list[int]:
+        forms = list(token.wholes)
+        if len(token.spelt) > 1:
+            forms += [each for (each,) in self._abroad(("".join(token.spelt),))]
+        return [self.terms[form] for form in dict.fromkeys(forms) if form in self.terms]
+
+    def _abroad(self, spelt: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+        """Give the terms of *spelt* in each language that a text says it is in."""
+        for language in self.languages:
+            if language:
+                yield tuple(stem(word, language) for word in spelt)
+
+    def _known(self, token: Token, ways: Sequence[_WayOf]) -> Asked:
         weight = max(float(self.rarity[list(ids)].sum()) for ids, _ in ways)
-        yield Asked(word=token.surface, ways=tuple(ways), weight=weight)
+        return Asked(word=token.surface, ways=tuple(ways), weight=weight)
 
-    def _mended(self, token: Token) -> Asked:
+    def _mended(self, token: Token, guessed: float) -> Asked:
         (word,) = token.spelt
-        near: dict[int, float] = {}
-        for spelling, like in self.spelling.near(word) if len(word) >= _SHORTEST_TO_MEND else ():
-            near.setdefault(self.meanings[spelling], like)
+        near: dict[tuple[int, ...], float] = {}
+        if len(word) >= _SHORTEST_TO_MEND:
+            for spelling, like in self.spelling.near(word):
+                near.setdefault((int(self.meanings[spelling]),), like)
+            if pair := self.spelling.split(word):
+                near.setdefault(tuple(int(self.meanings[half]) for half in pair), _TWO_WORDS)
         if not near:
             unknown = float(np.log1p((self.size + 0.5) / 0.5))
             return Asked(word=token.surface, ways=(), weight=unknown)
-        weight = max(float(self.rarity[term]) for term in near)
-        ways = tuple(((term,), like) for term, like in near.items())
+        weight = max(float(self.rarity[list(ids)].sum()) for ids in near)
+        ways = tuple((ids, like * guessed) for ids, like in near.items())
         return Asked(word=token.surface, ways=ways, weight=weight)
 
     def _add(self, asked: Asked, weight: float, scores: np.ndarray, coverage: np.ndarray) -> None:
@@ -260,6 +298,22 @@ class Postings:
             score[self.positions[row]] += self.impacts[row] * np.float32(share)
             part[self.positions[row]] += np.float32(share / len(ids))
         return score, part
+
+
+def _packed(
+    lexicon: Lexicon, read: Sequence[Read]
+) -> tuple[tuple[str, ...], np.ndarray, list[tuple[str, int]]]:
+    """Give the terms in use, the words as rows of them, and each spelling with its term."""
+    nothing = np.zeros(0, dtype=np.int32)
+    words = np.concatenate([nothing, *(text.terms for text in read)])
+    known = list(lexicon.terms)
+    used = np.unique(words)
+    rows = np.zeros(len(known), dtype=np.int64)
+    rows[used] = np.arange(len(used))
+    spellings = list(lexicon.spelt)
+    in_use = np.unique(np.concatenate([nothing, *(text.spelt for text in read)]))
+    spelt = ((spellings[at][0], int(rows[spellings[at][1]])) for at in in_use.tolist())
+    return tuple(known[at] for at in used.tolist()), rows[words], list(spelt)
 
 
 def _unmatched(asked: Sequence[Asked]) -> tuple[str, ...]:

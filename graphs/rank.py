@@ -11,7 +11,7 @@ import numpy as np
 from graphs.index import GraphIndex
 from graphs.postings import Hits
 
-_CONCEPT_SHARE = 0.2
+_CONCEPT_SHARE = 0.15
 _CONCEPTS = 16
 _NOBODY = np.zeros(0, dtype=np.int64)
 Allowed = np.ndarray | Callable[[str], bool] | None

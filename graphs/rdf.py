@@ -8,12 +8,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from typing import Any
 from urllib.parse import quote
 
-from rdflib import RDF, SKOS, Graph, Literal, Namespace, URIRef
+from rdflib import RDF, SKOS, BNode, Graph, Literal, Namespace, URIRef
+from rdflib.plugins.parsers.notation3 import BadSyntax
+from rdflib.plugins.shared.jsonld.errors import JSONLDException
+from rdflib.plugins.stores.memory import Memory
+from rdflib.store import Store
 
-from graphs.build import Fact
+from graphs.errors import DocumentError
+from graphs.fact import Fact
+from graphs.fields import is_language
 from graphs.vocabulary import (
+    BLANK_BASE,
     CONCEPT_TYPE,
     DOCUMENT_BASE,
     FILE_BASE,
@@ -21,6 +29,7 @@ from graphs.vocabulary import (
     context,
     iri,
     is_iri,
+    resolve,
 )
 
 SCHEME = URIRef(NAMESPACES["tg"] + "concepts")
@@ -28,9 +37,10 @@ SCHEME = URIRef(NAMESPACES["tg"] + "concepts")
 
 _PROV = Namespace(NAMESPACES["prov"])
 _NODE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\s<>\"{}|\\^`]+")
-_LANGUAGE = re.compile(r"[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8})*")
 _LONE = re.compile("[\ud800-\udfff]")
 
+_FAULTS = (JSONLDException, ValueError, TypeError, LookupError, AttributeError, AssertionError)
+"""What rdflib raises over a text that makes no sense."""
 _Triple = tuple[URIRef, URIRef, URIRef | Literal]
 
 
@@ -57,6 +67,66 @@ def serialize(stated: Iterable[Fact], form: str) -> str:
     return graph.serialize(format=form)
 
 
+def read(text: str, form: str, *, path: str, declared: bool) -> tuple[Fact, ...]:
+    """Read *text* as facts, in its order; the form and the errors are those of `parsed`."""
+    store = _Ordered()
+    parsed(text, form, path=path, store=store)
+    names: dict[BNode, str] = {}
+    return tuple(_fact(triple, names, path, declared) for triple in store.order)
+
+
+def parsed(text: str, form: str, *, path: str, store: Store | None = None) -> Graph:
+    """Parse *text* in one of rdflib's forms: ``turtle``, or ``json-ld`` without named contexts.
+
+    Raises:
+        DocumentError: The text cannot be read.
+    """
+    graph = Graph(store=Memory() if store is None else store, bind_namespaces="none")
+    try:
+        graph.parse(data=text, format=form, publicID=DOCUMENT_BASE)
+    except BadSyntax as error:
+        raise DocumentError("no Turtle", path=path, line=error.lines + 1) from error
+    except RecursionError as error:
+        raise DocumentError("nested too deeply: flatten it", path=path) from error
+    except _FAULTS as error:
+        raise DocumentError(f"no {form}: {error}", path=path) from error
+    return graph
+
+
+class _Ordered(Memory):
+    """A store that remembers the order in which its triples came."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.order: dict[Any, None] = {}
+
+    def add(self, triple: Any, context: Any, quoted: bool = False) -> None:
+        """Add a triple."""
+        super().add(triple, context, quoted)
+        self.order[triple] = None
+
+
+def _fact(triple: Any, names: dict[BNode, str], path: str, declared: bool) -> Fact:
+    subject, predicate, target = triple
+    literal = isinstance(target, Literal)
+    return Fact(
+        subject=_node(subject, names),
+        predicate=resolve(str(predicate)) or str(predicate),
+        object=str(target) if literal else _node(target, names),
+        literal=literal,
+        language=(target.language or "") if literal else "",
+        datatype=str(target.datatype or "") if literal else "",
+        path=path,
+        declared=declared,
+    )
+
+
+def _node(node: Any, names: dict[BNode, str]) -> str:
+    if isinstance(node, BNode):
+        return names.setdefault(node, f"{BLANK_BASE}{len(names)}")
+    return str(node)
+
+
 def _triples(fact: Fact) -> Iterator[_Triple]:
     subject = _iri(fact.subject)
     yield subject, URIRef(iri(fact.predicate)), _object(fact)
@@ -73,8 +143,11 @@ def _triples(fact: Fact) -> Iterator[_Triple]:
 def _object(fact: Fact) -> URIRef | Literal:
     if not fact.literal:
         return _iri(fact.object)
-    language = fact.language if _LANGUAGE.fullmatch(fact.language) else None
-    return Literal(_LONE.sub("\ufffd", fact.object), lang=language)
+    text = _LONE.sub("\ufffd", fact.object)
+    if fact.datatype and is_iri(fact.datatype):
+        # As it was written: rdflib would rewrite `01` as `1`.
+        return Literal(text, datatype=URIRef(fact.datatype), normalize=False)
+    return Literal(text, lang=fact.language if is_language(fact.language) else None)
 
 
 def _iri(node: str) -> URIRef:

@@ -17,7 +17,7 @@ from types import MappingProxyType
 from unicodedata import category, normalize
 from urllib.parse import quote
 
-import Stemmer  # type: ignore[import-not-found]  # a C extension without stubs
+import Stemmer
 
 # Vowel signs and accents belong to their word, but Python's \w leaves them out.
 _MARKS = (
@@ -112,6 +112,11 @@ def words(text: str, *, language: str = "") -> list[str]:
     return [
         term for token in tokens(text, language=language) for term in (*token.parts, *token.wholes)
     ]
+
+
+def stem(word: str, language: str = "") -> str:
+    """Give the term of one casefolded word; see `tokens` for *language*."""
+    return _stem(word, language)
 
 
 def split_identifier(name: str) -> list[str]:

@@ -17,16 +17,25 @@ NAMESPACES: Mapping[str, str] = MappingProxyType(
         "dcterms": "http://purl.org/dc/terms/",
         "prov": "http://www.w3.org/ns/prov#",
         "rdf": "http://www.w3.org/1999/02/22-rdf-syntax-ns#",
+        "rdfs": "http://www.w3.org/2000/01/rdf-schema#",
         "schema": "https://schema.org/",
         "skos": "http://www.w3.org/2004/02/skos/core#",
         "tg": "https://w3id.org/tool-gateway/ns#",
+        "xsd": "http://www.w3.org/2001/XMLSchema#",
     }
 )
 DOCUMENT_BASE = "urn:tool-gateway:doc:"
 CONCEPT_BASE = "urn:tool-gateway:concept:"
 FILE_BASE = "urn:tool-gateway:file:"
+BLANK_BASE = "urn:tool-gateway:blank:"
+"""What the blank nodes of an import are named with."""
+CONTEXT_IRI = "https://w3id.org/tool-gateway/context/v1"
+"""The name of our JSON-LD context; the packaged ``context.jsonld`` stands for it."""
 DOCUMENT_TYPE = NAMESPACES["tg"] + "Document"
+PERSON_TYPE = NAMESPACES["schema"] + "Person"
 CONCEPT_TYPE = NAMESPACES["skos"] + "Concept"
+
+NO_PREFIXES: Mapping[str, str] = MappingProxyType({})
 
 PredicateRole = Literal[
     "text",
@@ -82,6 +91,9 @@ PREDICATES: Mapping[str, Predicate] = _table(
     ("keywords", "schema:keywords", "text", 1.0),
     ("description", "schema:description", "text", 1.0),
     ("text", "schema:text", "text", 1.0),
+    ("datePublished", "schema:datePublished", "text", 1.0),
+    ("dateModified", "schema:dateModified", "text", 1.0),
+    ("sourceProject", "tg:sourceProject", "text", 1.0),
     ("about", "schema:about", "member", 0.5),
     ("memberOf", "tg:memberOf", "member", 0.7),
     ("relatedTo", "tg:relatedTo", "related", 0.9),
@@ -91,18 +103,27 @@ PREDICATES: Mapping[str, Predicate] = _table(
     ("requires", "dcterms:requires", "prerequisite", 0.9),
     ("consumes", "schema:object", "consumes", 0.8),
     ("produces", "schema:result", "produces", 0.8),
+    ("author", "schema:author", "fact", 1.0),
+    ("creator", "schema:creator", "fact", 1.0),
     ("provider", "schema:provider", "fact", 1.0),
+    ("url", "schema:url", "fact", 1.0),
+    ("sameAs", "schema:sameAs", "fact", 1.0),
+    ("broader", "skos:broader", "fact", 1.0),
+    ("narrower", "skos:narrower", "fact", 1.0),
+    ("inScheme", "skos:inScheme", "fact", 1.0),
     ("wasDerivedFrom", "prov:wasDerivedFrom", "fact", 1.0),
 )
 """Every predicate that the library understands, by name."""
 
-_SYNONYMS = {
-    "alias": "altLabel",
-    "inputs": "consumes",
-    "next": "nextStep",
-    "outputs": "produces",
-    "related": "relatedTo",
-}
+_SYNONYMS: Mapping[str, str] = MappingProxyType(
+    {
+        "alias": "altLabel",
+        "inputs": "consumes",
+        "next": "nextStep",
+        "outputs": "produces",
+        "related": "relatedTo",
+    }
+)
 _ABSOLUTE = re.compile(r"(?:https?://|urn:[a-zA-Z0-9])[^\s<>\"{}|\\^`]+")
 
 
@@ -111,7 +132,7 @@ def _fold(name: str) -> str:
 
 
 _BY_WORD: Mapping[str, str] = MappingProxyType(
-    {_fold(name): name for name in PREDICATES} | _SYNONYMS
+    {_fold(name): name for name in PREDICATES} | dict(_SYNONYMS)
 )
 _BY_IRI: Mapping[str, str] = MappingProxyType({row.iri: row.name for row in PREDICATES.values()})
 
@@ -121,20 +142,28 @@ def is_iri(text: str) -> bool:
     return _ABSOLUTE.fullmatch(text) is not None
 
 
-def resolve(word: str) -> str | None:
+def resolve(word: str, prefixes: Mapping[str, str] = NO_PREFIXES) -> str | None:
     """Find the predicate that *word* means.
 
     Args:
         word: A name in any case (``next_step``, ``nextStep``), a prefixed name, or an IRI.
+        prefixes: Further namespaces by their prefix.
 
     Returns:
         The name in `PREDICATES`, or an absolute IRI that is not ours, or None if it is neither.
     """
     if known := _BY_WORD.get(_fold(word)):
         return known
+    found = absolute(word, prefixes)
+    return _BY_IRI.get(found, found) if is_iri(found) else None
+
+
+def absolute(word: str, prefixes: Mapping[str, str] = NO_PREFIXES) -> str:
+    """Write a prefixed name out as an IRI; everything else stays what it is."""
     prefix, _, local = word.partition(":")
-    iri = NAMESPACES[prefix] + local if prefix in NAMESPACES and local else word
-    return _BY_IRI.get(iri, iri) if is_iri(iri) else None
+    base = NAMESPACES.get(prefix) or prefixes.get(prefix)
+    found = base + local if base and local else word
+    return found if is_iri(found) else word
 
 
 def iri(name: str) -> str:
@@ -145,6 +174,11 @@ def iri(name: str) -> str:
 def role(name: str) -> PredicateRole:
     """Give the role of a predicate name; ``fact`` for every other IRI."""
     return PREDICATES[name].role if name in PREDICATES else "fact"
+
+
+def known() -> str:
+    """List the predicate names, for messages."""
+    return ", ".join(sorted(PREDICATES))
 
 
 def context() -> dict[str, object]:

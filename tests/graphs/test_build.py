@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from graphs.body import Edge, Section
-from graphs.build import Fact, facts
-from graphs.document import Document
-from graphs.fields import Link
+from graphs.build import Builder, facts
+from graphs.document import Document, parse
+from graphs.fact import Fact
+from graphs.parts import Edge, Link, Section
 from graphs.vocabulary import CONCEPT_BASE
 
 
@@ -105,3 +105,115 @@ def test_texts_carry_the_language_and_empty_ones_are_left_out() -> None:
 def test_no_documents_state_nothing() -> None:
     """An empty catalog is a catalog."""
     assert () == facts([])
+
+
+def derived(subject: str, predicate: str, target: str, weight: float = 0.5) -> Fact:
+    return Fact(
+        subject=subject,
+        predicate=predicate,
+        object=target,
+        literal=False,
+        weight=weight,
+        origin="rule",
+        declared=False,
+    )
+
+
+BAN = """---
+id: urn:t:plan
+title: plan
+graph_forbid:
+  - {subject: a, predicate: next_step, object: b}
+  - {subject: a, predicate: relatedTo, object: c}
+  - {subject: a, object: d}
+  - {predicate: memberOf, object: g}
+---
+"""
+GUESSES = [
+    derived("urn:t:a", "nextStep", "urn:t:b"),
+    derived("urn:t:b", "nextStep", "urn:t:a"),
+    derived("urn:t:c", "relatedTo", "urn:t:a"),
+    derived("urn:t:a", "requires", "urn:t:d"),
+    derived("urn:t:plan", "memberOf", CONCEPT_BASE + "g"),
+]
+
+
+def things(*labels: str) -> list[Document]:
+    return [Document(id=f"urn:t:{label}", title=label) for label in labels]
+
+
+def test_what_the_host_forbids_is_not_derived() -> None:
+    """A host knows its tools better than a rule; a relation is forbidden both ways."""
+    stated = facts([parse(BAN), *things("a", "b", "c", "d")], derived=GUESSES)
+
+    expected = [("urn:t:b", "nextStep", "urn:t:a")]
+    assert expected == [(f.subject, f.predicate, f.object) for f in stated if f.origin]
+
+
+def test_an_upstream_forbids_nothing_and_the_hosts_own_word_stands() -> None:
+    """What a stranger's file says binds nobody."""
+    own = Document(id="urn:t:a", title="a", next_steps=links("b"))
+    stranger = parse(BAN, declared=False)
+    host = parse(BAN)
+
+    kept = facts([stranger, *things("a", "b", "c", "d")], derived=GUESSES)
+    said = facts([host, own, *things("b", "c", "d")], derived=GUESSES)
+
+    assert len(GUESSES) == len([fact for fact in kept if fact.origin])
+    assert [("urn:t:b", True)] == [
+        (f.object, f.declared) for f in said if f.predicate == "nextStep" and f.subject == "urn:t:a"
+    ]
+
+
+def test_a_declared_weight_overrides_a_derived_one() -> None:
+    """Upwards and downwards; among equals the surer one counts."""
+    edge = Edge(subject="urn:t:a", predicate="nextStep", object="urn:t:b", weight=0.3)
+    host = Document(id="urn:t:a", title="a", edges=(edge,))
+    guess, surer = (derived("urn:t:a", "nextStep", "urn:t:b", weight) for weight in (0.5, 0.9))
+
+    for guesses in ([guess, surer], [surer, guess]):
+        assert [0.3] == [f.weight for f in facts([host], derived=guesses) if not f.literal][1:]
+        assert [0.9] == [f.weight for f in facts([], derived=guesses)]
+
+
+def test_a_changed_document_costs_a_changed_document() -> None:
+    """And whoever speaks of it by a name that means something else now."""
+    builder = Builder()
+    documents = [
+        *things("a", "b"),
+        Document(id="urn:t:c", title="c", requires=links("a")),
+        Document(id="urn:t:d", title="d", requires=links("urn:t:b")),
+    ]
+    first = builder.facts(documents)
+
+    assert (4, facts(documents)) == (builder.read, first)
+    assert (first, 0) == (builder.facts(documents), builder.read)
+    documents[1] = Document(id="urn:t:b", title="b", summary="new")
+    assert (facts(documents), 1) == (builder.facts(documents), builder.read)
+    documents[0] = Document(id="urn:t:a", title="renamed")
+    assert (facts(documents), 2) == (builder.facts(documents), builder.read)
+    assert (facts(documents[2:]), 1) == (builder.facts(documents[2:]), builder.read)
+
+
+def test_a_moved_line_is_a_change() -> None:
+    """Evidence must point to where the statement stands now."""
+    builder = Builder()
+    text = "---\nid: urn:t:a\ntitle: a\n---\n{}--requires--> urn:t:b\n"
+
+    lines = [
+        [f.line for f in builder.facts([parse(text.format(gap))]) if f.predicate == "requires"]
+        for gap in ("", "\n")
+    ]
+
+    assert [[5], [6]] == lines
+
+
+def test_a_name_of_the_host_moves_a_document_to_another_node() -> None:
+    """The catalog may learn a tool after the file that describes it."""
+    builder = Builder()
+    documents = [Document(id="urn:d:1", title="send")]
+    builder.facts(documents)
+
+    moved = builder.facts(documents, names={"send": "tool:1"})
+
+    assert {"tool:1"} == {fact.subject for fact in moved}

@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from graphs.build import facts
-from graphs.document import parse, render
+from graphs.document import parse
 from graphs.errors import DocumentError
+from graphs.render import render
 from tests.graphs.cases import Case, cases
 
-GOOD = [*cases("statements.md"), *cases("labels.md")]
+GOOD = [*cases("statements.md"), *cases("labels.md"), *cases("properties.md")]
 
 
 @pytest.mark.parametrize("case", GOOD, ids=lambda case: case.title)
@@ -39,3 +40,12 @@ def test_a_hostile_document_is_refused_at_its_line(case: Case) -> None:
         parse(case.documents[0])
 
     assert (int(line), detail) == (caught.value.line, caught.value.detail)
+
+
+@pytest.mark.parametrize("case", cases("notices.md"), ids=lambda case: case.title)
+def test_a_rule_that_cannot_be_read_leaves_a_notice_and_no_error(case: Case) -> None:
+    """One slip in one line must not cost a host its whole file."""
+    document = parse(case.documents[0])
+
+    assert case.expected == tuple((str(n.line), n.code, n.detail) for n in document.notices)
+    assert document == parse(render(document))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from graphs.body import Edge
 from graphs.build import facts
 from graphs.document import Document
 from graphs.expand import CROWD, Expansion, Role, Step, expand
-from graphs.fields import Link
+from graphs.fact import Fact
 from graphs.index import GraphIndex
+from graphs.parts import Edge, Link
 
 
 def links(text: str) -> tuple[Link, ...]:
@@ -213,3 +213,21 @@ def test_a_neighbour_of_two_seeds_keeps_its_best_score() -> None:
     found = around(documents, "a b a", "next_step")
 
     assert [("c", 0.8), ("d", 0.533)] == [(n.node, round(n.score, 3)) for n in found.neighbours]
+
+
+def test_a_derived_edge_names_the_rule_that_made_it() -> None:
+    """A host that wants to forbid it must know where it comes from."""
+    guess = Fact(
+        subject="a",
+        predicate="nextStep",
+        object="b",
+        literal=False,
+        weight=0.5,
+        origin="data-flow",
+        declared=False,
+    )
+    index = GraphIndex.compile(facts([tool("a"), tool("b")], derived=[guess]))
+
+    (found,) = expand(index, ["a"], role="next_step", limit=5).neighbours
+
+    assert (0.4, "data-flow", False) == (found.score, found.path[0].origin, found.path[0].declared)

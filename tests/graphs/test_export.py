@@ -9,10 +9,10 @@ import sys
 import pytest
 from rdflib import Graph, Literal, URIRef
 
-from graphs.build import Fact, facts
+from graphs.build import facts
 from graphs.document import parse
-from graphs.export import dot, json_ld, mermaid, n_triples, turtle
-from graphs.index import GraphIndex
+from graphs.export import json_ld, n_triples, turtle
+from graphs.fact import Fact
 from graphs.rdf import to_rdf
 from graphs.vocabulary import context
 
@@ -26,7 +26,6 @@ requires: urn:t:b
 b --requires--> urn:t:c
 """
 FACTS = facts([parse(TEXT, path="x/a b.md"), parse("---\nid: urn:t:b\ntitle: b\n---\n")])
-INDEX = GraphIndex.compile(FACTS)
 
 
 @pytest.mark.parametrize(
@@ -81,24 +80,6 @@ def test_what_rdf_cannot_hold_is_made_harmless() -> None:
 
     expected = URIRef("urn:tool-gateway:doc:no%20iri%20%3C%3F%3E"), Literal("a\ufffd")
     assert expected == (triple[0], triple[2])
-
-
-def test_a_picture_shows_names_and_predicates() -> None:
-    """Labels cannot break out of their quotes."""
-    picture = mermaid(INDEX)
-
-    assert picture.startswith("graph LR\n")
-    assert '["Say &quot;hi&quot; &lt;now&gt;"]' in picture
-    assert "  n0 -->|requires| n2\n" in picture
-
-
-def test_a_picture_can_be_centred() -> None:
-    """A whole catalog is no picture."""
-    expected = 'digraph {\n  rankdir=LR;\n  n0 [label="urn:t:c"];\n  n1 [label="b"];\n'
-
-    assert expected + '  n1 -> n0 [label="requires"];\n}\n' == dot(INDEX, centre="urn:t:c")
-    assert 'label="Say \\"hi\\" <now>"' in dot(INDEX, centre="urn:t:c", hops=2)
-    assert 'graph LR\n  n0["b"]\n' == mermaid(INDEX, centre="urn:t:b", hops=0)
 
 
 def test_importing_graphs_does_not_import_rdflib() -> None:

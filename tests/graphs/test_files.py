@@ -9,7 +9,7 @@ import pytest
 
 from graphs.document import Document
 from graphs.errors import DocumentError, GraphError
-from graphs.files import read, write
+from graphs.files import collect, read, write
 
 
 def test_a_folder_is_read_sorted_with_relative_paths(tmp_path: Path) -> None:
@@ -101,3 +101,22 @@ def test_two_documents_never_share_a_file(tmp_path: Path) -> None:
     with pytest.raises(GraphError, match="two documents want the file"):
         write(documents, tmp_path)
     assert () == read(tmp_path)
+
+
+def test_one_broken_document_does_not_hide_the_others(tmp_path: Path) -> None:
+    """A validation tells all faults at once, each with its file and line."""
+    (tmp_path / "a.md").write_text("---\ntitle: a\nlanguage: not a tag\n---\n")
+    (tmp_path / "b.md").write_text("---\ntitle: [a\n---\n")
+    (tmp_path / "c.md").write_bytes(b"\xff")
+
+    documents, notices = collect(tmp_path)
+
+    assert ["a.md"] == [document.path for document in documents]
+    assert [
+        "a.md:3: 'not a tag' is no language tag: write one such as `de`",
+        "b.md:3: did not find expected ',' or ']': mend or quote the value",
+        "c.md:1: not UTF-8: save the file as UTF-8",
+    ] == list(map(str, notices))
+    assert ["language_invalid", "document_invalid", "document_invalid"] == [n.code for n in notices]
+    with pytest.raises(GraphError, match="there is no file or folder"):
+        collect(tmp_path / "no")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from graphs.build import facts
 from graphs.document import Document
-from graphs.fields import Link
 from graphs.index import GraphIndex
+from graphs.parts import Link
 
 DOCUMENTS = [
     Document(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from graphs.lexicon import Lexicon
 from graphs.postings import Postings
 from graphs.text import words
 
@@ -136,3 +137,57 @@ def test_a_number_beside_a_word_meets_the_word() -> None:
     index = Postings.build([{"a": "sha hash"}, {"a": "sha256 hash"}], weights={"a": 1.0})
 
     assert 0 < index.scores("sha256")[0] < index.scores("sha256")[1]
+
+
+def test_a_lost_space_is_found_again() -> None:
+    """``createinvoice`` is how people hurry."""
+    index = Postings.build([{"a": "create invoice"}, {"a": "create issue"}], weights={"a": 1.0})
+
+    assert ("createinvoice",) == index.match("createinvoice").words
+    assert index.scores("createinvoice")[0] > index.scores("createinvoice")[1]
+
+
+def test_many_unknown_words_are_no_typos() -> None:
+    """In a long request each guess counts the less, so that the known words decide."""
+    index = Postings.build([{"a": "invoice"}, {"a": "weather"}], weights={"a": 1.0})
+    strangers = " ".join(f"qqqq{one}{two}" for one in "abcdef" for two in "ghijklmn")
+
+    assert index.scores(f"invioce {strangers}")[0] < index.scores("invioce")[0] / 2 + 0.01
+
+
+def test_each_language_has_its_stems_and_a_question_is_read_in_all_of_them() -> None:
+    """Nobody says which language a question is in."""
+    index = Postings.build(
+        [{"a": [("Häuser kaufen", "de")]}, {"a": [("acheter des maisons", "fr")]}, {"a": "house"}],
+        weights={"a": 1.0},
+    )
+
+    assert ["Haus", "maison"] == [
+        word for word, best in (("Haus", 0), ("maison", 1)) if np.argmax(index.scores(word)) == best
+    ]
+    assert ("", "de", "fr") == index.languages
+
+
+def test_an_identifier_is_met_whole_in_another_language() -> None:
+    """``MeinHaus`` is one word in a German text."""
+    index = Postings.build([{"a": [("MeinHaus", "de")]}, {"a": "nichts"}], weights={"a": 1.0})
+
+    assert 0 == int(np.argmax(index.scores("meinhaus")))
+    assert index.scores("MeinHaus")[0] > 0
+
+
+def test_a_second_build_reads_only_what_is_new_and_forgets_what_is_gone() -> None:
+    """A changed document costs a changed document."""
+    lexicon = Lexicon()
+    Postings.build(DOCUMENTS, weights=WEIGHTS, lexicon=lexicon)
+    changed = [*DOCUMENTS[1:], {"name": "new", "description": "tool"}]
+
+    again = Postings.build(changed, weights=WEIGHTS, lexicon=lexicon)
+
+    fresh = Postings.build(changed, weights=WEIGHTS)
+    assert 2 == lexicon.read_count
+    assert (
+        again.scores("new weather issues").tolist() == fresh.scores("new weather issues").tolist()
+    )
+    assert ("invoice",) == again.unmatched("invoice")
+    assert sorted(again.names) == sorted(fresh.names)

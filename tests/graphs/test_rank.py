@@ -7,8 +7,8 @@ import pytest
 
 from graphs.build import facts
 from graphs.document import Document
-from graphs.fields import Link
 from graphs.index import GraphIndex
+from graphs.parts import Link
 from graphs.rank import focused
 
 

@@ -36,9 +36,20 @@ def test_the_nearer_comes_first_and_counts_more() -> None:
     """One edit is likelier than two."""
     found = Spelling.build(["carpets", "carpet", "carped"]).near("carpett")
 
-    assert ((1, 0.6), (0, 0.6), (2, 0.3)) == found
+    assert ((1, 0.8), (0, 0.8), (2, 0.5)) == found
 
 
 def test_no_words_know_no_neighbours() -> None:
     """An empty catalog is a catalog."""
     assert () == Spelling.build([]).near("word")
+
+
+@pytest.mark.parametrize(
+    ("word", "expected"),
+    [("weatherissu", ["weather", "issu"]), ("weat", None), ("weatherx", None), ("x" * 40, None)],
+)
+def test_two_words_without_their_space_are_two_words(word: str, expected: list[str] | None) -> None:
+    """A lost space is the commonest slip of all."""
+    found = Spelling.build(WORDS).split(word)
+
+    assert expected == (found and [WORDS[at] for at in found])

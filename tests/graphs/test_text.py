@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphs.text import fold, slug, split_identifier, tokens, trigrams, words
@@ -91,6 +91,7 @@ def test_labels_are_compared_without_case_and_separators() -> None:
     assert fold("create_invoice") == fold("Create-Invoice ")
 
 
+@settings(deadline=None)
 @given(st.text(st.characters(blacklist_categories=()), max_size=80))
 def test_nothing_makes_words_raise_or_grow(text: str) -> None:
     """Texts come from strangers."""

@@ -1,0 +1,178 @@
+"""Facts and edges as arrays: what a saved index looks like, read one fact at a time.
+
+Loading must not build a hundred thousand objects that no question asks for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import TypeAlias, overload
+
+import numpy as np
+
+from graphs.fact import Fact
+
+ROW = np.dtype(
+    [
+        ("subject", "<i4"),
+        ("predicate", "<i4"),
+        ("object", "<i4"),
+        ("literal", "?"),
+        ("weight", "<f8"),
+        ("language", "<i4"),
+        ("datatype", "<i4"),
+        ("path", "<i4"),
+        ("line", "<i4"),
+        ("origin", "<i4"),
+        ("declared", "?"),
+    ]
+)
+"""One fact; texts are ids of a table, in the order of the fields of `Fact`."""
+_Row: TypeAlias = tuple[int, int, int, bool, float, int, int, int, int, int, bool]
+_VALUES = attrgetter(*(ROW.names or ()))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Texts:
+    """A table of texts, decoded one by one."""
+
+    blob: np.ndarray
+    """All texts after one another as UTF-8, uint8."""
+    offsets: np.ndarray
+    """Where each text begins, and where the last one ends, int64."""
+
+    @classmethod
+    def of(cls, texts: Iterable[str]) -> Texts:
+        """Write *texts* down; half characters are kept."""
+        encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
+        lengths = np.fromiter(map(len, encoded), dtype=np.int64, count=len(encoded))
+        return cls(
+            blob=np.frombuffer(b"".join(encoded), dtype=np.uint8),
+            offsets=np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(lengths)]),
+        )
+
+    def __getitem__(self, at: int) -> str:
+        """Decode the text at *at*."""
+        start, end = self.offsets[at : at + 2].tolist()
+        return self.blob[start:end].tobytes().decode("utf-8", "surrogatepass")
+
+
+class FactRows(Sequence[Fact]):
+    """Facts in an array, made when they are asked for."""
+
+    def __init__(self, rows: np.ndarray, texts: Texts) -> None:
+        self.rows = rows
+        self.texts = texts
+
+    @classmethod
+    def of(cls, facts: Iterable[Fact]) -> FactRows:
+        """Write *facts* down as rows of an array."""
+        ids: dict[str, int] = {}
+        rows = [_row(fact, ids) for fact in facts]
+        return cls(np.array(rows, dtype=ROW), Texts.of(ids))
+
+    def __len__(self) -> int:
+        """Count the facts."""
+        return len(self.rows)
+
+    @overload
+    def __getitem__(self, at: int) -> Fact: ...
+    @overload
+    def __getitem__(self, at: slice) -> tuple[Fact, ...]: ...
+    def __getitem__(self, at: int | slice) -> Fact | tuple[Fact, ...]:
+        """Make the fact at *at*, or those of a slice."""
+        if isinstance(at, slice):
+            return tuple(map(self._fact, self.rows[at].tolist()))
+        return self._fact(self.rows[at].item())
+
+    def __iter__(self) -> Iterator[Fact]:
+        """Make every fact in order."""
+        return map(self._fact, self.rows.tolist())
+
+    def _fact(self, row: _Row) -> Fact:
+        text = self.texts.__getitem__
+        return Fact(
+            subject=text(row[0]),
+            predicate=text(row[1]),
+            object=text(row[2]),
+            literal=row[3],
+            weight=row[4],
+            language=text(row[5]),
+            datatype=text(row[6]),
+            path=text(row[7]),
+            line=row[8],
+            origin=text(row[9]),
+            declared=row[10],
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class EdgeRows(Mapping[tuple[str, str], tuple[Fact, ...]]):
+    """Edges by node and role, as row numbers in an array."""
+
+    facts: Sequence[Fact]
+    """The facts that the row numbers mean."""
+    nodes: Sequence[str]
+    """The nodes, in the order of their positions."""
+    positions: Mapping[str, int]
+    """Position of each node."""
+    roles: Sequence[str]
+    """The roles, in the order of their numbers."""
+    codes: np.ndarray
+    """Position times the number of roles, plus the role; ascending, int64."""
+    offsets: np.ndarray
+    """Where the rows of a key begin and end, int64."""
+    rows: np.ndarray
+    """Row numbers of facts, int32."""
+
+    @classmethod
+    def of(
+        cls,
+        facts: Sequence[Fact],
+        ends: Sequence[tuple[int, str, str]],
+        positions: Mapping[str, int],
+        roles: Sequence[str],
+    ) -> EdgeRows:
+        """Write edges down: *ends* holds the row, one end and the role of each."""
+        numbers = {role: at for at, role in enumerate(roles)}
+        keyed = [positions[node] * len(roles) + numbers[role] for _, node, role in ends]
+        order = np.argsort(np.asarray(keyed, dtype=np.int64), kind="stable")
+        codes, starts = np.unique(np.asarray(keyed, dtype=np.int64)[order], return_index=True)
+        return cls(
+            facts=facts,
+            nodes=tuple(positions),
+            positions=positions,
+            roles=roles,
+            codes=codes,
+            offsets=np.append(starts, len(keyed)).astype(np.int64),
+            rows=np.asarray([row for row, _, _ in ends], dtype=np.int32)[order],
+        )
+
+    def __len__(self) -> int:
+        """Count the keys."""
+        return len(self.codes)
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        """Give the keys, by position and role."""
+        for key in self.codes.tolist():
+            node, role = divmod(key, len(self.roles))
+            yield self.nodes[node], self.roles[role]
+
+    def __getitem__(self, key: tuple[str, str]) -> tuple[Fact, ...]:
+        """Give the edges of a node in a role."""
+        node, role = key
+        wanted = self.positions[node] * len(self.roles) + self.roles.index(role)
+        at = int(np.searchsorted(self.codes, wanted))
+        if at == len(self.codes) or self.codes[at] != wanted:
+            raise KeyError(key)
+        start, end = self.offsets[at : at + 2].tolist()
+        return tuple(self.facts[row] for row in self.rows[start:end].tolist())
+
+
+def _row(fact: Fact, ids: dict[str, int]) -> tuple[object, ...]:
+    return tuple(
+        ids.setdefault(value, len(ids)) if isinstance(value, str) else value
+        for value in _VALUES(fact)
+    )

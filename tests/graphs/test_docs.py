@@ -1,0 +1,47 @@
+"""docs/markdown-ld.md is a document of the dialect, and names all of it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from graphs.build import facts
+from graphs.document import parse
+from graphs.errors import NOTICES
+from graphs.fields import KEYS
+from graphs.render import render
+from graphs.vocabulary import NAMESPACES, PREDICATES
+
+PAGE = Path(__file__).parents[2] / "docs" / "markdown-ld.md"
+TEXT = PAGE.read_text(encoding="utf-8")
+DOCUMENT = parse(TEXT, path=PAGE.name)
+
+
+def test_the_page_is_a_document_that_says_what_it_shows() -> None:
+    """Without a single notice."""
+    stated = {(fact.predicate, fact.object, fact.language) for fact in facts([DOCUMENT])}
+
+    assert () == DOCUMENT.notices
+    assert ("name", "Markdown-LD", "en") in stated
+    assert ("memberOf", "urn:tool-gateway:concept:documentation", "") in stated
+    assert DOCUMENT == parse(render(DOCUMENT), path=PAGE.name)
+
+
+def test_the_example_on_the_page_is_read_without_a_notice() -> None:
+    """People copy it."""
+    (example,) = re.findall(r"```markdown\n(.*?)```", TEXT, re.DOTALL)
+
+    document = parse(example)
+
+    assert () == document.notices
+    assert [("send_invoice", "requires"), ("create_invoice", "mentions")] == [
+        (edge.subject, edge.predicate) for edge in document.edges
+    ]
+
+
+def test_every_key_predicate_prefix_and_code_has_its_line() -> None:
+    """What is not written down does not exist for an author."""
+    words = set(re.findall(r"`([^`\s]+)`", TEXT))
+    keys = {key for names in KEYS.values() for key in names}
+
+    assert set() == (keys | {*PREDICATES} | {*NAMESPACES} | {*NOTICES}) - words
