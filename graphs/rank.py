@@ -28,11 +28,17 @@ class Ranked:
     coverage: float
     """Share of the text's words that the document matches, by rarity, in [0, 1]."""
     words: tuple[str, ...]
-    """The words that it matches, as they were asked; empty if only a group matched."""
+    """The words that it matches, as they were asked; empty if only a group matched, or if nobody
+    asked for them."""
 
 
 def focused(
-    index: GraphIndex, text: str, *, limit: int, allowed: Allowed = None
+    index: GraphIndex,
+    text: str,
+    *,
+    limit: int,
+    allowed: Allowed = None,
+    explain: bool = True,
 ) -> tuple[Ranked, ...]:
     """Find the documents that answer *text*.
 
@@ -42,6 +48,7 @@ def focused(
         limit: How many documents at most.
         allowed: Which may be found: a boolean mask over ``index.nodes`` or its documents, or a
             question asked of the best documents, one by one, until there are enough.
+        explain: Whether to say which words were met, which costs more than the search itself.
 
     Returns:
         Best first, equal scores by label and id.
@@ -51,12 +58,16 @@ def focused(
     if isinstance(allowed, np.ndarray):
         scores = np.where(allowed[: index.document_count], scores, 0.0)
     asked = allowed if callable(allowed) else None
+
+    def met(at: int) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(match.word for match in index.postings.explain(hits, at)))
+
     return tuple(
         Ranked(
             node=index.nodes[at],
             score=float(scores[at]),
             coverage=float(coverage[at]),
-            words=tuple(dict.fromkeys(m.word for m in index.postings.explain(hits, at))),
+            words=met(at) if explain else (),
         )
         for at in _best(index, scores, limit, asked)
     )

@@ -83,7 +83,8 @@ def read_words(index: Postings, asked: Asked) -> Words:
 
 def read_graph(graph: ToolGraph, asked: Asked, mask: Mask, *, limit: int) -> dict[int, Ranked]:
     """Look *asked* up in the graph: the best *limit* eligible entities by position, best first."""
-    hits = focused(graph.index, asked.graph_text, limit=limit, allowed=graph.allowed(mask))
+    allowed = graph.allowed(mask)
+    hits = focused(graph.index, asked.graph_text, limit=limit, allowed=allowed, explain=False)
     return {graph.positions[hit.node]: hit for hit in hits}
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -55,6 +57,15 @@ def test_the_matched_words_and_their_share_are_told() -> None:
 
     assert ("send",) == found.words
     assert 0 < found.coverage < 1 < found.score
+
+
+def test_who_does_not_ask_for_words_gets_the_same_ranking_without_them() -> None:
+    """Explaining costs more than searching, so it can be left out."""
+    told = focused(INDEX, "open issues", limit=3)
+
+    plain = focused(INDEX, "open issues", limit=3, explain=False)
+
+    assert [replace(each, words=()) for each in told] == list(plain)
 
 
 def test_a_group_passes_a_share_to_its_members() -> None:
