@@ -17,6 +17,7 @@ from graphs import (
     Fact,
     GraphError,
     GraphIndex,
+    Notice,
     collect,
     dot,
     json_ld,
@@ -76,24 +77,29 @@ def node_named(snapshot: Snapshot, graph: ToolGraph, tool: str) -> str:
 
 
 async def load(source: GraphSource | None) -> tuple[tuple[Document, ...], tuple[Diagnostic, ...]]:
-    """Read the documents of *source*; what cannot be read is a diagnostic, never an error."""
+    """Read the documents of *source*.
+
+    What cannot be read, a whole source, a document or a rule in it, is a diagnostic that says
+    where; the rest is used.
+    """
     if source is None:
         return (), ()
     found = await attempt(_load(source))
     if isinstance(found, Failed):
         told = isinstance(found.error, GraphError)
-        return (), (_unread(str(found.error) if told else found.reason),)
-    return found
+        return (), (_invalid(str(found.error) if told else found.reason),)
+    documents, notices = found
+    return documents, tuple(
+        _invalid(f"{notice.path}:{notice.line}: {notice.detail}") for notice in notices
+    )
 
 
-async def _load(
-    source: GraphSource,
-) -> tuple[tuple[Document, ...], tuple[Diagnostic, ...]]:
+async def _load(source: GraphSource) -> tuple[tuple[Document, ...], tuple[Notice, ...]]:
     if isinstance(source, str | Path):
-        documents, notices = collect(source)
-        return documents, tuple(_unread(str(notice)) for notice in notices)
-    return tuple(source() if callable(source) else source), ()
+        return collect(Path(source))
+    documents = tuple(source() if callable(source) else source)
+    return documents, tuple(notice for document in documents for notice in document.notices)
 
 
-def _unread(detail: str) -> Diagnostic:
+def _invalid(detail: str) -> Diagnostic:
     return Diagnostic(stage="graph", code="graph_document_invalid", detail=detail)

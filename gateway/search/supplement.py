@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from gateway.config import SearchOptions
@@ -18,7 +18,7 @@ from gateway.types import PathStep
 from graphs import Neighbour, Ranked, Role, expand
 
 PREREQUISITE_HOPS = 8
-"""How long a chain of prerequisites may be."""
+"""How long a chain of declared prerequisites may be; a guess is never built upon a guess."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,16 +114,7 @@ def _prerequisites(
     above: set[int] = set()
     for primary in primaries:
         above.add(primary)
-        found = expand(
-            graph.index,
-            [graph.nodes[primary]],
-            role="prerequisite",
-            hops=PREREQUISITE_HOPS,
-            # No bound here: what may not be found must not use up the budget.
-            limit=len(graph.positions),
-        )
-        gathered.visited += found.visited
-        for neighbour in found.neighbours:
+        for neighbour in _needed(graph, primary, gathered):
             position = graph.positions.get(neighbour.node)
             if position is None or position in above or not mask[position]:
                 continue
@@ -138,6 +129,22 @@ def _prerequisites(
                 kept.append(_of(graph, neighbour, position, direct=direct))
     gathered.taken |= above
     gathered.lists["prerequisite"] = kept
+
+
+def _needed(graph: ToolGraph, primary: int, gathered: _Gathered) -> Iterator[Neighbour]:
+    """Declared conditions with theirs, all the way; then what is derived of the match itself."""
+    for declared, hops in ((True, PREREQUISITE_HOPS), (False, 1)):
+        found = expand(
+            graph.index,
+            [graph.nodes[primary]],
+            role="prerequisite",
+            declared_only=declared,
+            hops=hops,
+            # No bound here: what may not be found must not use up the budget.
+            limit=len(graph.positions),
+        )
+        gathered.visited += found.visited
+        yield from found.neighbours
 
 
 def _sure(neighbour: Neighbour) -> bool:

@@ -135,7 +135,7 @@ def document_of(entity: Entity, options: GraphOptions) -> Document:
         id=node_of(entity.id),
         title=_title(entity),
         summary=entity.description,
-        keywords=(entity.exposed_name, *hints.keywords),
+        keywords=(entity.exposed_name, humanized(entity.server), *hints.keywords),
         tags=(*hints.tags, *hints.categories),
         aliases=hints.aliases,
         groups=tuple(Link(target=group) for group in _groups(entity)) if options.groups else (),
