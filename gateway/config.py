@@ -182,6 +182,8 @@ class DiscoveryOptions:
     """The most tokens (estimated) that the search tool's digest of the catalog takes."""
     description_chars: int = 1024
     """What is kept of a proxy's description."""
+    next_steps: int = 0
+    """How many likely next tools the answer to a tool call names; 0 names none."""
 
     def __post_init__(self) -> None:
         """Check the ranges."""
@@ -194,6 +196,7 @@ class DiscoveryOptions:
             _at_least("result_token_budget", self.result_token_budget, 100),
             _at_least("digest_token_budget", self.digest_token_budget, 0),
             _at_least("description_chars", self.description_chars, 32),
+            _at_least("next_steps", self.next_steps, 0),
         )
 
 

@@ -308,9 +308,21 @@ class Gateway:
         self._bridge.check_open()
         return (await self._index.current()).snapshot
 
-    async def export_graph(self, form: GraphFormat = "turtle") -> str:
-        """Write the graph as RDF: ``turtle`` or ``json-ld``."""
-        return export((await self.snapshot()).graph, form)
+    async def export_graph(
+        self, form: GraphFormat = "turtle", *, centre: str = "", hops: int = 1
+    ) -> str:
+        """Write the graph as RDF (``turtle``, ``json-ld``, ``n-triples``), or draw it.
+
+        Args:
+            form: Or ``mermaid``, ``dot``, ``svg``: a picture.
+            centre: For a picture: the tool in its middle; empty draws everything.
+            hops: How far from the centre, in edges.
+
+        Raises:
+            ConfigError: If there is no such form, or it has no centre.
+            UnknownToolError: If *centre* is no tool.
+        """
+        return export(await self.snapshot(), form, centre=centre, hops=hops)
 
     @property
     def bridge(self) -> Bridge:

@@ -95,9 +95,11 @@ class SyncGateway:
         """See `Gateway.report`."""
         return self.gateway.bridge.call(self.gateway.report)
 
-    def export_graph(self, form: GraphFormat = "turtle") -> str:
+    def export_graph(self, form: GraphFormat = "turtle", *, centre: str = "", hops: int = 1) -> str:
         """See `Gateway.export_graph`."""
-        return self.gateway.bridge.call(lambda: self.gateway.export_graph(form))
+        return self.gateway.bridge.call(
+            lambda: self.gateway.export_graph(form, centre=centre, hops=hops)
+        )
 
     def close(self) -> None:
         """See `Gateway.close`."""

@@ -43,6 +43,7 @@ def test_every_option_has_a_default_that_passes(kind: type[Any]) -> None:
         (SearchOptions, {"lexical_weight": float("nan")}, "lexical_weight"),
         (UpstreamOptions, {"call_timeout_s": 0}, "call_timeout_s"),
         (UpstreamOptions, {"max_description_chars": 1}, "max_description_chars"),
+        (DiscoveryOptions, {"next_steps": -1}, "next_steps"),
         (CacheOptions, {"result_ttl_s": -1}, "result_ttl_s"),
         (DiscoveryOptions, {"search_name": "a", "call_name": "a"}, "two names"),
         (DiscoveryOptions, {"max_tools": 2}, "max_tools"),

@@ -12,12 +12,13 @@ from rdflib import Graph
 from gateway.catalog.manifests import parse_manifest
 from gateway.config import Options, SearchOptions
 from gateway.embed.local import LocalEmbedder
-from gateway.errors import ClosedError, ConfigError, InvalidRequestError
+from gateway.errors import ClosedError, ConfigError, InvalidRequestError, UnknownToolError
 from gateway.gateway import Gateway
+from gateway.search.documents import GraphFormat
 from gateway.testing import HashingEmbedder
 from gateway.types import Hints, ToolDefinition
 from tests.conftest import OpenGateway
-from tests.fakes import CountedStore, ListSource, Shelf, codes, names
+from tests.fakes import CountedStore, ListSource, Shelf, codes, names, tool
 
 
 def greet(name: str) -> str:
@@ -257,8 +258,50 @@ async def test_the_graph_is_exported_as_rdf(
 
     assert len(turtle) > 12
     assert linked
-    with pytest.raises(ConfigError, match="turtle or json-ld"):
+    with pytest.raises(ConfigError, match="one of turtle, json-ld, n-triples"):
         await gateway.export_graph("xml")  # type: ignore[arg-type]  # this is the point
+
+
+@pytest.mark.parametrize(
+    ("form", "begins", "holds"),
+    [
+        ("turtle", "@prefix", "tg:nextStep"),
+        ("json-ld", "{", "nextStep"),
+        ("n-triples", "<", "ns#nextStep> <urn:"),
+        ("mermaid", "graph LR", "-->|nextStep|"),
+        ("dot", "digraph {", 'label="nextStep"'),
+        ("svg", "<svg", "nextStep"),
+    ],
+)
+async def test_the_graph_is_written_in_six_forms(
+    open_gateway: OpenGateway,
+    catalog: tuple[ToolDefinition, ...],
+    form: GraphFormat,
+    begins: str,
+    holds: str,
+) -> None:
+    """For machines and for eyes."""
+    text = await open_gateway(catalog).export_graph(form)
+
+    assert text.startswith(begins)
+    assert holds in text
+
+
+async def test_a_picture_has_a_tool_in_its_middle(open_gateway: OpenGateway) -> None:
+    """Each hop shows more; RDF has no middle, and what is no tool is none."""
+    gateway = open_gateway(map(tool, ("wrap_parcel", "send_parcel", "play_music")))
+
+    near, far, whole = [
+        await gateway.export_graph("mermaid", centre=centre, hops=hops)
+        for centre, hops in (("wrap_parcel", 1), ("wrap_parcel", 2), ("", 1))
+    ]
+
+    assert len(near) < len(far) < len(whole)
+    assert 'n0["wrap parcel"]' in near
+    with pytest.raises(ConfigError, match="turtle has no centre"):
+        await gateway.export_graph(centre="wrap_parcel")
+    with pytest.raises(UnknownToolError, match="wrap_parcel"):
+        await gateway.export_graph("dot", centre="wrap_parcle")
 
 
 async def test_an_empty_catalog_exports_an_empty_graph(open_gateway: OpenGateway) -> None:

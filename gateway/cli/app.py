@@ -7,12 +7,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from io import TextIOWrapper
-from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
 from gateway.cli.exits import EPILOG, USAGE
+from gateway.cli.graph import graph
+from gateway.cli.options import ConfigOption, GraphOption, JsonOption
 from gateway.cli.screen import reported
 from gateway.config import VERSION
 from gateway.types import Strategy
@@ -26,13 +27,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-ConfigOption = Annotated[
-    Path | None,
-    typer.Option("--config", "-c", help="An mcp.json; default: the one in this folder."),
-]
-JsonOption = Annotated[
-    bool, typer.Option("--json", help="Print one JSON document on standard output.")
-]
+app.add_typer(graph)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -65,10 +60,11 @@ def _root(
 
 
 @app.command(epilog=EPILOG)
-def search(
+def search(  # noqa: PLR0913  (one for each option)
     query: Annotated[str, typer.Argument(help="What is wanted, in any language; '' browses.")],
     *,
     config: ConfigOption = None,
+    documents: GraphOption = None,
     strategy: Annotated[
         Strategy | None,
         typer.Option(help="Default: auto with the embedded model installed, else graph."),
@@ -84,7 +80,13 @@ def search(
         from gateway.cli import commands  # noqa: PLC0415  (the door)
 
         code = commands.search(
-            query, config=config, strategy=strategy, limit=limit, why=explain, as_json=as_json
+            query,
+            config=config,
+            documents=documents,
+            strategy=strategy,
+            limit=limit,
+            why=explain,
+            as_json=as_json,
         )
     raise typer.Exit(code)
 

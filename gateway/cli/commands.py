@@ -16,17 +16,18 @@ from gateway.errors import InvalidRequestError, UnknownToolError, UpstreamError
 from gateway.types import Diagnostic, InvokeResult, JsonObject, Strategy
 
 
-def search(
+def search(  # noqa: PLR0913  (one for each option)
     query: str,
     *,
     config: Path | None,
+    documents: Path | None,
     strategy: Strategy | None,
     limit: int,
     why: bool,
     as_json: bool,
 ) -> int:
     """Search the configured servers' tools."""
-    with opened(config, strategy=chosen(strategy)) as session:
+    with opened(config, strategy=chosen(strategy), documents=documents) as session:
         result = session.gateway.search(query, limit=limit)
     told = {each.code for each in session.report.diagnostics}
     warn(each for each in result.diagnostics if each.code not in told)

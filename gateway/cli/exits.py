@@ -2,7 +2,7 @@
 
 0    done
 1    nothing was found, the tool said that it failed, or a conversation of the demo failed
-2    bad usage, configuration, tool name or arguments
+2    bad usage, configuration, tool name, arguments, graph document or query
 3    a server or the vector store could not be used; what the others gave is printed
 130  interrupted from the keyboard
 """
@@ -21,7 +21,7 @@ UNAVAILABLE = 3
 EXITS: Mapping[int, str] = {
     OK: "done",
     NOTHING: "nothing was found, the tool said that it failed, or a demo conversation failed",
-    USAGE: "bad usage, configuration, tool name or arguments",
+    USAGE: "bad usage, configuration, tool name, arguments, graph document or query",
     UNAVAILABLE: "a server or the vector store could not be used; the others' part is printed",
     130: "interrupted from the keyboard",
 }

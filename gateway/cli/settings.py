@@ -78,22 +78,28 @@ def manifest_at(config: Path | None) -> Manifest:
 
 
 @contextmanager
-def opened(config: Path | None, *, strategy: Strategy, only: str = "") -> Iterator[Opened]:
+def opened(
+    config: Path | None, *, strategy: Strategy, only: str = "", documents: Path | None = None
+) -> Iterator[Opened]:
     """Start the servers of a configuration and index their tools; end them with the block.
 
     Args:
         config: The file; None is ``./mcp.json``.
         strategy: How it will rank; ``graph`` needs no model.
         only: A tool's canonical id, whose server alone is started; anything else starts all.
+        documents: The user's own graph documents: a folder, a file or a bundle.
 
     Raises:
-        ConfigError: If the file or the model cannot be used.
+        ConfigError: If the file, the documents or the model cannot be used.
     """
+    if documents is not None and not documents.exists():
+        raise ConfigError(f"there is no file or folder {str(documents)!r} to read a graph from")
     manifest = _narrowed(manifest_at(config), only)
     with bars() as progress:
         gateway = Gateway(
             strategy=strategy,
             embedder=None if strategy == "graph" else "local",
+            graph=documents,
             vector_store=store(),
             progress=progress,
         )

@@ -24,6 +24,9 @@ from gateway.errors import (
 from gateway.gateway import Gateway
 from gateway.types import Content, InvokeResult, JsonObject, SearchResult
 
+_LOOKED_AT = 32
+"""Suggestions among which those with an edge are named."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCall:
@@ -85,6 +88,8 @@ async def answer(
         near = error.near if isinstance(error, UnknownToolError) else ()
         return _failed(call, str(error), tool=tool, arguments=arguments, schema=schema, near=near)
     text = clipped(result_text(result), max_result_chars)
+    if not result.is_error:
+        text += await _hint(gateway, names, tool)
     return Answer(call=call, text=text, tool=tool, arguments=arguments, result=result)
 
 
@@ -136,6 +141,21 @@ async def _schema(gateway: Gateway, name: str) -> JsonObject | None:
     for spot in snapshot.exposed(name):
         return parameters(snapshot.entities[spot].definition.input_schema)
     return None
+
+
+async def _hint(gateway: Gateway, names: MetaNames, tool: str) -> str:
+    """Name what the graph says comes next, in one line; "" if that is off or nothing does."""
+    limit = gateway.options.discovery.next_steps
+    if not limit:
+        return ""
+    try:
+        found = await gateway.next_steps([tool], limit=_LOOKED_AT)
+    except GatewayError:
+        # The tool is gone since it answered: its answer stands, without advice.
+        return ""
+    # What only stands near, without an edge that leads there, is no advice.
+    steps = [match.name for match in found if match.evidence.path][:limit]
+    return f"\n[next steps, by {names.call}: {', '.join(steps)}]" if steps else ""
 
 
 def _failed(

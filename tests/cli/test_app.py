@@ -35,7 +35,14 @@ def test_the_package_runs_as_the_command(tmp_path: Path) -> None:
     assert (OK, f"tool-gateway {VERSION}\n") == (ran.code, ran.out)
 
 
-@pytest.mark.parametrize("command", [(), ("search",), ("call",), ("index",), ("demo",)])
+@pytest.mark.parametrize(
+    "command",
+    [
+        (),
+        *((name,) for name in ("search", "call", "index", "demo", "graph")),
+        *(("graph", name) for name in ("show", "export", "derive", "validate", "query")),
+    ],
+)
 def test_help_tells_every_exit_code(place: Place, command: tuple[str, ...]) -> None:
     shown = " ".join(place.run(*command, "--help").out.split())
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gateway import Content, Gateway, InvokeResult, Options, UpstreamOptions
+from gateway import Content, DiscoveryOptions, Gateway, InvokeResult, Options, UpstreamOptions
 from gateway.discovery.answers import Answer, ToolCall, answer, clipped, result_text
 from gateway.discovery.metatools import MetaNames
 from gateway.discovery.results import names_of
@@ -277,3 +277,72 @@ def test_every_block_of_an_answer_is_told_or_named(
     assert expected == result_text(
         InvokeResult(tool_id="t", content=content, structured=structured)
     )
+
+
+def ready(open_gateway: OpenGateway, tools: tuple[ToolDefinition, ...], steps: int) -> Gateway:
+    """Give a gateway whose answers name up to *steps* next tools."""
+    return open_gateway(tools, options=Options(discovery=DiscoveryOptions(next_steps=steps)))
+
+
+@pytest.mark.parametrize(
+    ("tool_name", "steps", "hint"),
+    [
+        ("list_invoices", 0, ""),
+        ("list_invoices", 1, "\n[next steps, by call_tool: get_invoice]"),
+        ("list_invoices", 5, "\n[next steps, by call_tool: get_invoice, pay_invoice]"),
+        ("play_music", 5, ""),
+    ],
+)
+async def test_an_answer_names_what_comes_next_if_the_host_wants_that(
+    open_gateway: OpenGateway,
+    catalog: tuple[ToolDefinition, ...],
+    tool_name: str,
+    steps: int,
+    hint: str,
+) -> None:
+    """It saves the turn of a search; what no edge leads to would only distract."""
+    made = await told(ready(open_gateway, catalog, steps), tool_name, {})
+
+    assert f"called {tool_name}{hint}" == made.text
+
+
+async def test_every_step_that_is_named_can_be_called(
+    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
+) -> None:
+    """Also one that the model has never seen."""
+    gateway = ready(open_gateway, catalog, 5)
+    hint = (await told(gateway, "list_invoices", {})).text.splitlines()[-1]
+
+    steps = hint.strip("[]").partition(": ")[2].split(", ")
+    called = [await told(gateway, "call_tool", {"name": step}) for step in steps]
+
+    assert steps == [made.text.splitlines()[0].removeprefix("called ") for made in called]
+
+
+async def test_a_failure_comes_without_advice(open_gateway: OpenGateway) -> None:
+    """The model has something else to mend first."""
+    gateway = ready(open_gateway, (), 5)
+    gateway.add_server("srv", server=Shelf([tool("fail"), tool("find_fail")]).server)
+
+    made = await told(gateway, "fail", {})
+    wrong = await told(gateway, "find_fial", {})
+
+    assert "next steps" not in made.text + wrong.text
+    assert "[next steps, by call_tool: fail]" in (await told(gateway, "find_fail", {})).text
+
+
+async def test_a_tool_that_leaves_while_it_answers_keeps_its_answer(
+    open_gateway: OpenGateway,
+) -> None:
+    """The advice is what is left out."""
+    gateway = ready(open_gateway, (), 5)
+
+    def leave() -> str:
+        """Go away for good."""
+        gateway.remove_tool("leave")
+        return "gone"
+
+    gateway.add_tool(leave)
+    gateway.add_tool(transfer)
+
+    assert "gone" == (await told(gateway, "leave", {})).text

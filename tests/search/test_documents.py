@@ -56,3 +56,15 @@ async def test_what_cannot_be_read_is_told_in_our_words(tmp_path: Path) -> None:
     assert "none" in details[0]
     assert "a.md" in details[1]
     assert "ValueError" == details[2]
+
+
+async def test_one_broken_document_does_not_stop_the_others(tmp_path: Path) -> None:
+    """Each fault is told with its file and line, those of single rules too."""
+    (tmp_path / "a.md").write_text("---\ntitle: [\n---\n", "utf-8")
+    (tmp_path / "b.md").write_text("---\ntitle: Pay\ngraph_edges: [{object: x}]\n---\n", "utf-8")
+
+    documents, notes = await load(tmp_path)
+
+    assert ["Pay"] == [each.title for each in documents]
+    assert ["a.md:3", "b.md:3"] == [note.detail.rpartition(": ")[0][:6] for note in notes]
+    assert {"graph_document_invalid"} == {note.code for note in notes}

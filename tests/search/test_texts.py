@@ -97,5 +97,5 @@ def test_only_an_own_name_that_nobody_shares_is_a_name_in_documents() -> None:
     graph = build(shared, [])
 
     assert 2 == len(graph.positions)
-    assert "t" not in toolgraph._names(shared)  # noqa: SLF001  (the rule itself)
-    assert {"a_t", "b_t", "a/t", "b/t"} == toolgraph._names(shared).keys()  # noqa: SLF001
+    assert "t" not in toolgraph.names_of(shared)
+    assert {"a_t", "b_t", "a/t", "b/t"} == toolgraph.names_of(shared).keys()

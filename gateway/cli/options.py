@@ -1,0 +1,20 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+ConfigOption = Annotated[
+    Path | None,
+    typer.Option("--config", "-c", help="An mcp.json; default: the one in this folder."),
+]
+GraphOption = Annotated[
+    Path | None,
+    typer.Option("--graph", "-g", help="Your Markdown-LD documents: a folder, file or bundle."),
+]
+JsonOption = Annotated[
+    bool, typer.Option("--json", help="Print one JSON document on standard output.")
+]

@@ -1,0 +1,339 @@
+"""`gateway graph` over a real server: see, draw, write down, check and ask."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from gateway.cli.exits import NOTHING, OK, UNAVAILABLE, USAGE
+from graphs import read
+from tests.cli.running import TIME, Place, child
+
+_WITHOUT_SHACL = """
+import sys
+sys.modules["pyshacl"] = None  # Python's own way to say that a package cannot be imported
+from gateway.cli import main
+main()
+"""
+NOTES = """---
+title: convert_time
+graph_requires:
+  - get_current_time
+graph_forbid:
+  - {subject: get_current_time, predicate: nextStep, object: convert_time}
+---
+"""
+
+
+@pytest.fixture
+def notes(tmp_path: Path) -> str:
+    """A host's own folder, which turns the time server's tools around."""
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    (folder / "convert.md").write_text(NOTES, "utf-8")
+    return str(folder)
+
+
+def test_the_graph_is_counted_by_predicate_and_by_rule(place: Place) -> None:
+    """Whoever wonders why something is suggested begins here."""
+    ran = place.run("graph", "show", "-c", place.config(), "--json")
+    shown = place.run("graph", "show", "-c", place.config())
+
+    told = ran.json
+    assert (OK, 2, 2, 0) == (ran.code, told["tools"], told["documents"], told["declared"])
+    assert {"declared": 0, "derived": 1} == told["predicates"]["nextStep"]
+    assert 1 == told["rules"]["phases"]
+    assert told["edges"] == sum(told["rules"].values()) == told["derived"]
+    for word in ("nodes", "edges by predicate", "nextStep", "derived by rule", "phases"):
+        assert word in shown.out
+
+
+def test_the_edges_around_a_tool_say_where_they_come_from(place: Place, notes: str) -> None:
+    """A declared edge names its file and line, a derived one its rule; both directions."""
+    config = place.config()
+    command = ("graph", "show", "convert_time", "-c", config)
+
+    derived = place.run(*command, "--json").json
+    declared = place.run(*command, "--graph", notes, "--json").json
+    shown = place.run(*command, "--graph", notes)
+
+    incoming = {
+        "direction": "in",
+        "predicate": "nextStep",
+        "other": "time/get_current_time",
+        "declared": False,
+        "rule": "phases",
+        "source": "",
+    }
+    written = {
+        "direction": "out",
+        "predicate": "requires",
+        "other": "time/get_current_time",
+        "declared": True,
+        "rule": "",
+        "source": "convert.md:4",
+    }
+    assert "time/convert_time" == derived["tool"]
+    assert incoming in derived["edges"]
+    assert written in declared["edges"]
+    assert [] == [each for each in declared["edges"] if each["rule"] == "phases"]
+    assert "convert.md:4" in shown.out
+    assert "rule groups" in shown.out
+
+
+def test_a_tool_that_is_not_there_is_bad_usage(place: Place) -> None:
+    """With the near names, as for a call."""
+    ran = place.run("graph", "show", "convert_tim", "-c", place.config(), "--json")
+
+    assert (USAGE, "UnknownToolError") == (ran.code, ran.json["error"]["type"])
+    assert "convert_time" in ran.err
+
+
+def test_an_empty_catalog_has_an_empty_graph(place: Place) -> None:
+    """Nothing is found, and nothing breaks."""
+    config = place.config({})
+    commands = (("show",), ("derive",), ("query", "SELECT ?a WHERE { ?a ?b ?c }"))
+
+    ran = [place.run("graph", *command, "-c", config) for command in commands]
+    exported = place.run("graph", "export", "-c", config, "-f", "n-triples")
+
+    assert [NOTHING] * 3 == [each.code for each in ran]
+    assert (OK, "") == (exported.code, exported.out.strip())
+
+
+@pytest.mark.parametrize(
+    ("form", "begins", "holds"),
+    [
+        ("json-ld", "{", "nextStep"),
+        ("n-triples", "<", "ns#nextStep> <urn:"),
+    ],
+)
+def test_the_graph_is_written_in_the_form_that_is_wanted(
+    place: Place, form: str, begins: str, holds: str
+) -> None:
+    """To standard output, ready for the next program, whatever the terminal's width."""
+    ran = place.run("graph", "export", "--format", form, "-c", place.config())
+
+    assert OK == ran.code
+    assert ran.out.startswith(begins)
+    assert holds in ran.out
+
+
+def test_a_picture_is_centred_on_a_tool_and_kept_in_a_file(place: Place) -> None:
+    """One hop around a tool is what fits on a page."""
+    config, file = place.config(), place.folder / "pictures" / "time.mmd"
+    command = ("graph", "export", "-f", "mermaid", "-c", config)
+
+    whole = place.run(*command)
+    ran = place.run(*command, "--centre", "get_current_time", "--hops", "1", "--out", str(file))
+
+    assert (OK, "") == (ran.code, ran.out)
+    picture = file.read_text("utf-8")
+    assert 'n0["get current time"]' in picture
+    assert len(picture.splitlines()) < len(whole.out.splitlines())
+
+
+def test_what_cannot_be_exported_is_told(place: Place) -> None:
+    """A centre belongs to pictures; a folder is no file."""
+    command = ("graph", "export", "-c", place.config())
+
+    centred = place.run(*command, "--centre", "get_current_time")
+    nowhere = place.run(*command, "--out", str(place.folder))
+
+    assert (USAGE, USAGE) == (centred.code, nowhere.code)
+    assert "turtle has no centre: draw one with mermaid, dot, svg" in centred.err
+    assert "cannot write" in nowhere.err
+
+
+def test_what_was_derived_becomes_documents_that_say_the_same(place: Place) -> None:
+    """They are handed back with --graph: the same edges, now the host's own, rule in the path."""
+    config, folder = place.config(), place.folder / "derived"
+    show = ("graph", "show", "-c", config, "--json")
+
+    ran = place.run("graph", "derive", "-c", config, "--out", str(folder))
+    before, after = place.run(*show).json, place.run(*show, "--graph", str(folder)).json
+
+    assert (OK, "") == (ran.code, ran.out)
+    assert (folder / "phases" / "time" / "get_current_time.md").is_file()
+    assert (before["derived"], 0) == (after["declared"], after["derived"])
+    assert list(before["predicates"]) == list(after["predicates"])
+
+
+def test_documents_on_disk_are_never_overwritten_unasked(place: Place) -> None:
+    """Somebody may have edited them."""
+    folder = place.folder / "derived"
+    edited = folder / "phases" / "time" / "get_current_time.md"
+    edited.parent.mkdir(parents=True)
+    edited.write_text("mine", "utf-8")
+    command = ("graph", "derive", "-c", place.config(), "--out")
+
+    refused = place.run(*command, str(folder))
+    kept = edited.read_text("utf-8"), len(list(folder.rglob("*.md")))
+    forced = place.run(*command, str(folder), "--force")
+    blocked = place.run(*command, str(edited))
+
+    assert (USAGE, OK, USAGE) == (refused.code, forced.code, blocked.code)
+    assert ("mine", 1) == kept
+    assert "get_current_time.md" in refused.err
+    assert "graph_next_steps" in edited.read_text("utf-8")
+
+
+def test_derived_documents_are_printed_or_bundled(place: Place, notes: str) -> None:
+    """For eyes, and as a bundle that --graph reads; without what the host forbids."""
+    command = ("graph", "derive", "-c", place.config())
+
+    printed = place.run(*command)
+    bundle = place.folder / "bundle.json"
+    bundle.write_text(place.run(*command, "--json").out, "utf-8")
+    without = place.run(*command, "--graph", notes)
+
+    assert "<!-- phases/time/get_current_time.md -->" in printed.out
+    assert "phases/time/get_current_time.md" in [each.path for each in read(bundle)]
+    assert (OK, False) == (without.code, "phases/" in without.out)
+
+
+def test_good_documents_are_fine_with_the_tools_that_they_name(place: Place, notes: str) -> None:
+    """Without the catalog a tool is only a label, which is a warning and no fault."""
+    alone = place.run("graph", "validate", notes)
+    known = place.run("graph", "validate", notes, "-c", place.config(), "--json")
+
+    assert (OK, OK) == (alone.code, known.code)
+    assert "1 documents read." in alone.out
+    assert "warning" in alone.out
+    assert {"documents": 1, "notices": [], "shacl": True, "faults": []} == known.json
+
+
+def test_every_fault_of_a_folder_is_told_with_file_line_and_code(
+    place: Place, tmp_path: Path
+) -> None:
+    """One broken document does not hide the next one's faults."""
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    (folder / "broken.md").write_text("---\ntitle: [\n---\n", "utf-8")
+    (folder / "odd.md").write_text(
+        "---\ntitle: Odd\ngraph_edges:\n  - {predicate: flies, object: Away}\n---\n", "utf-8"
+    )
+    (folder / "wrong.md").write_text(
+        "---\ntitle: Wrong\ngraph_requires: [Odd]\ngraph_next_steps: [Odd]\n---\n", "utf-8"
+    )
+
+    ran = place.run("graph", "validate", str(folder), "--json")
+    shown = place.run("graph", "validate", str(folder))
+
+    notices = [(each["path"], each["line"], each["code"]) for each in ran.json["notices"]]
+    assert (USAGE, USAGE) == (ran.code, shown.code)
+    assert [("broken.md", 3), ("odd.md", 4)] == [(path, line) for path, line, _ in notices]
+    assert ["document_invalid", "predicate_unknown"] == [code for *_, code in notices]
+    assert "violation" in {fault["severity"] for fault in ran.json["faults"]}
+    for word in ("odd.md", "predicate_unknown", "no next step of the same document"):
+        assert word in shown.out
+
+
+def test_without_pyshacl_the_rest_is_checked_and_the_extra_named(place: Place, notes: str) -> None:
+    """An optional part that is missing is no fault of the documents."""
+    command = ("graph", "validate", notes, "--json")
+
+    ran = child("-c", _WITHOUT_SHACL, *command, cwd=place.folder, env={})
+
+    assert (OK, False) == (ran.code, ran.json["shacl"])
+    assert "tool-gateway[shacl]" in ran.err
+
+
+def test_an_empty_folder_is_fine(place: Place) -> None:
+    """A host may begin with nothing."""
+    folder = place.folder / "empty"
+    folder.mkdir()
+
+    ran = place.run("graph", "validate", str(folder))
+
+    assert (OK, ["0 documents read.", "Nothing is wrong."]) == (ran.code, ran.out.splitlines())
+
+
+def test_nothing_to_read_is_bad_usage(place: Place) -> None:
+    """Of a path that was named, everybody expects that it is read."""
+    config, gone = place.config({}), str(place.folder / "gone")
+
+    ran = [
+        place.run("graph", "validate", gone, "--json"),
+        place.run("graph", "show", "-c", config, "--graph", gone, "--json"),
+        place.run("search", "time", "-c", config, "--graph", gone, "--json"),
+    ]
+
+    assert [USAGE] * 3 == [each.code for each in ran]
+    assert all("gone" in each.json["error"]["message"] for each in ran)
+
+
+def test_a_query_is_answered_as_a_table_or_as_json(place: Place) -> None:
+    """The gateway's own prefixes need no declaration."""
+    config = place.config()
+    text = "SELECT ?next WHERE { ?tool tg:nextStep ?next ; schema:author ?nobody }"
+    steps = "SELECT ?next ?none WHERE { ?tool tg:nextStep ?next }"
+
+    nothing = place.run("graph", "query", text, "-c", config)
+    shown = place.run("graph", "query", steps, "-c", config)
+    ran = place.run("graph", "query", steps, "-c", config, "--json")
+
+    node = "urn:tool-gateway:tool:time/convert_time"
+    assert (NOTHING, OK, OK) == (nothing.code, shown.code, ran.code)
+    assert "Nothing was found." in nothing.out
+    assert node in shown.out
+    term = {"kind": "iri", "value": node, "language": "", "datatype": ""}
+    assert (["next", "none"], [[term, None]]) == (ran.json["columns"], ran.json["rows"])
+
+
+def test_a_query_is_cut_at_its_limit_and_says_so(place: Place) -> None:
+    """A whole graph on a terminal helps nobody."""
+    ran = place.run(
+        "graph", "query", "SELECT ?a WHERE { ?a ?b ?c }", "-n", "2", "-c", place.config(), "--json"
+    )
+
+    assert (OK, 2, True) == (ran.code, len(ran.json["rows"]), ran.json["truncated"])
+    assert "cut at 2 rows" in ran.err
+
+
+def test_a_yes_or_no_is_an_answer(place: Place) -> None:
+    """No is found out, not nothing found."""
+    config = place.config()
+
+    yes = place.run("graph", "query", "ASK { ?a tg:nextStep ?b }", "-c", config)
+    no = place.run("graph", "query", "ASK { ?a schema:author ?b }", "-c", config)
+
+    assert [(OK, "yes"), (OK, "no")] == [(each.code, each.out.strip()) for each in (yes, no)]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("DELETE WHERE { ?a ?b ?c }", "an update is none"),
+        ("SELECT * WHERE { SERVICE <http://127.0.0.1:1/> { ?a ?b ?c } }", "SERVICE"),
+        ("SELECT * FROM <file:///etc/passwd> WHERE { ?a ?b ?c }", "FROM"),
+    ],
+)
+def test_a_query_that_changes_or_fetches_is_refused(place: Place, text: str, told: str) -> None:
+    """With the reason; nothing was asked and nothing opened."""
+    ran = place.run("graph", "query", text, "-c", place.config({}), "--json")
+
+    assert (USAGE, "InvalidRequestError") == (ran.code, ran.json["error"]["type"])
+    assert told in ran.json["error"]["message"]
+
+
+def test_a_search_reads_the_hosts_documents_too(place: Place, notes: str) -> None:
+    """What they declare is in the result, down to file and line."""
+    ran = place.run(
+        "search", "convert time", "-n", "1", "--strategy", "graph", "-c", place.config(),
+        "--graph", notes, "--json",
+    )  # fmt: skip
+
+    assert OK == ran.code
+    assert "convert.md:4" in json.dumps(ran.json["result"])
+
+
+def test_a_dead_server_leaves_the_graph_of_the_others(place: Place) -> None:
+    """The exit code says that something is missing."""
+    config = place.config({"time": TIME, "gone": {"command": "no-such-program"}})
+
+    ran = place.run("graph", "show", "-c", config, "--json")
+
+    assert (UNAVAILABLE, 2) == (ran.code, ran.json["tools"])
