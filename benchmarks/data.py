@@ -50,10 +50,10 @@ def read(folder: Path, *, extra: Sequence[Path] = (), limit: int = 0) -> Benchma
     Raises:
         ConfigError: If the folder has no catalog or no queries.
     """
-    tools = {str(row["id"]): row for row in _rows(folder / "catalog.jsonl")}
+    tools = {str(row["id"]): row for row in rows(folder / "catalog.jsonl")}
     for path in extra:
-        tools = {str(row["id"]): row for row in _rows(path)} | tools
-    queries = list(_rows(folder / "queries.jsonl"))
+        tools = {str(row["id"]): row for row in rows(path)} | tools
+    queries = list(rows(folder / "queries.jsonl"))
     if limit:
         queries = sorted(queries, key=lambda query: _hash(str(query["id"])))[:limit]
     edges = folder / "edges.jsonl"
@@ -63,14 +63,19 @@ def read(folder: Path, *, extra: Sequence[Path] = (), limit: int = 0) -> Benchma
         name=folder.name,
         tools=tuple(tools.values()),
         queries=tuple(queries),
-        edges=tuple(_rows(edges)) if edges.exists() else (),
+        edges=tuple(rows(edges)) if edges.exists() else (),
         servers=servers,
         entity_ids=entity_ids,
         tool_ids={entity: tool for tool, entity in entity_ids.items()},
     )
 
 
-def _rows(path: Path) -> Iterable[Row]:
+def rows(path: Path) -> Iterable[Row]:
+    """Read the lines of a JSON Lines file, without the empty ones.
+
+    Raises:
+        ConfigError: If there is no such file.
+    """
     if not path.is_file():
         raise ConfigError(f"no {path.name!r} in {str(path.parent)!r}")
     with path.open(encoding="utf-8") as lines:

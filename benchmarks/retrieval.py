@@ -1,6 +1,7 @@
 """Retrieval quality of the gateway over any folder in the common format.
 
     python -m benchmarks.retrieval run --data DIR --strategy auto --out run.jsonl
+    python -m benchmarks.retrieval score --data DIR --run run.jsonl
 
 Everything goes through the public API. The run holds one line a query: its id, the tools ranked
 best first, and, where the data knows the first step of a task, what is suggested next.
@@ -10,26 +11,22 @@ from __future__ import annotations
 
 import asyncio
 import json
-import tempfile
-from collections.abc import Iterator
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, TypeVar, get_args
 
 import typer
 from rich.console import Console
-from rich.progress import track
+from rich.table import Table
 
-from benchmarks.data import Benchmark, Row, edge_documents, read, sources
-from benchmarks.typos import noisy
-from gateway import Gateway, Match, SearchResult
+from benchmarks.data import read, rows
+from benchmarks.metrics import COLUMNS, Figures, Summary, summary, to_json
+from benchmarks.ranking import Edges, View, asked, rank
 from gateway.types import Strategy
-from graphs import write
 
-View = Literal["matches", "shown"]
-Edges = Literal["given", "derived", "none"]
-RANKED = 10
-"""How many tools a run holds for a query: the scorer looks no further."""
-SUGGESTED = 5
+_Word = TypeVar("_Word", bound=str)
+_WIDE = 120
+"""Columns of a table that goes into a file."""
 
 app = typer.Typer(no_args_is_help=True, add_completion=False)
 
@@ -53,78 +50,67 @@ def run(  # noqa: PLR0913  (the options of a command)
     catalog: Annotated[list[Path] | None, typer.Option(help="More tools, as distractors.")] = None,
 ) -> None:
     """Rank the tools of a folder for each of its queries."""
+    way: Strategy = one_of(strategy, get_args(Strategy))
+    seen: View = one_of(view, get_args(View))
+    used: Edges = one_of(edges, get_args(Edges))
     benchmark = read(data, extra=catalog or [], limit=limit_queries)
-    if noise:
-        asked = {
-            str(query["id"]): noisy(
-                str(query["query"]), rate=noise, seed=seed, key=str(query["id"])
-            )
-            for query in benchmark.queries
-        }
-    else:
-        asked = {str(query["id"]): str(query["query"]) for query in benchmark.queries}
-    lines = asyncio.run(_run(benchmark, asked, strategy, view, edges))
+    texts = asked(benchmark, noise=noise, seed=seed)
+    found = asyncio.run(rank(benchmark, texts, strategy=way, edges=used))
+    lines = (json.dumps(each.line(seen), ensure_ascii=False) for each in found)
     out.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
-async def _run(
-    benchmark: Benchmark, asked: dict[str, str], strategy: str, view: str, edges: str
-) -> list[str]:
-    with tempfile.TemporaryDirectory() as folder:
-        given = edges == "given" and bool(benchmark.edges)
-        if given:
-            write(edge_documents(benchmark), Path(folder))
-        async with Gateway(
-            strategy=_strategy(strategy),
-            embedder=None if strategy == "graph" else "local",
-            graph=Path(folder) if given else None,
-        ) as gateway:
-            for source in sources(benchmark):
-                gateway.add_source(source)
-            await gateway.report()
-            progress = track(
-                benchmark.queries,
-                description=benchmark.name,
-                console=Console(stderr=True),
-                transient=True,
-            )
-            return [
-                json.dumps(await _line(gateway, benchmark, query, asked[str(query["id"])], view))
-                for query in progress
-            ]
+def one_of(word: str, known: Sequence[_Word]) -> _Word:
+    """Give *word* if it is one of *known*.
+
+    Raises:
+        typer.BadParameter: If it is not.
+    """
+    for each in known:
+        if each == word:
+            return each
+    raise typer.BadParameter(f"{word!r} is not one of {', '.join(known)}")
 
 
-def _strategy(name: str) -> Strategy:
-    known: dict[str, Strategy] = {"auto": "auto", "graph": "graph", "embeddings": "embeddings"}
-    if name not in known:
-        raise typer.BadParameter(f"{name!r} is not one of {', '.join(known)}")
-    return known[name]
+@app.command()
+def score(
+    *,
+    data: Annotated[Path, typer.Option(help="The folder that was searched.")],
+    run: Annotated[Path, typer.Option(help="The run, as JSON Lines.")],
+    limit_queries: Annotated[int, typer.Option(help="The sample that was asked.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print every digit.")] = False,
+) -> None:
+    """Judge a run: all figures, whole and by language."""
+    benchmark = read(data, limit=limit_queries)
+    found = summary(benchmark.queries, list(rows(run)))
+    if as_json:
+        told = {"set": benchmark.name, "tools": len(benchmark.tools), **to_json(found)}
+        print(json.dumps(told, indent=2, ensure_ascii=False))
+        return
+    table = _table(found, f"{benchmark.name}: {len(benchmark.tools)} tools")
+    console = Console()
+    (console if console.is_terminal else Console(width=_WIDE)).print(table)
 
 
-async def _line(
-    gateway: Gateway, benchmark: Benchmark, query: Row, text: str, view: str
-) -> dict[str, object]:
-    result = await gateway.search(text, limit=RANKED)
-    line: dict[str, object] = {
-        "id": query["id"],
-        "ranked": [benchmark.tool_ids[match.id] for match in _ranked(result, view)],
-    }
-    first = _first_step(query)
-    if first in benchmark.entity_ids:
-        steps = await gateway.next_steps([benchmark.entity_ids[first]], query=text, limit=SUGGESTED)
-        line["next"] = [benchmark.tool_ids[match.id] for match in steps]
-    return line
+def _table(found: Summary, title: str) -> Table:
+    table = Table(title=f"{title}, {found.answered} of {found.queries} queries answered")
+    table.add_column("queries")
+    for name in COLUMNS:
+        table.add_column(name, justify="right")
+    table.add_row(f"all {found.queries}", *percents(found.figures, COLUMNS))
+    if len(found.by_language) > 1:
+        for language, figures in found.by_language.items():
+            count = found.by_language_count[language]
+            table.add_row(f"{language} {count}", *percents(figures, COLUMNS))
+    if found.next_figures:
+        steps = ", ".join(f"{name} {100 * value:.1f}" for name, value in found.next_figures.items())
+        table.caption = f"{found.next_count} queries with a next step: {steps}"
+    return table
 
 
-def _ranked(result: SearchResult, view: str) -> Iterator[Match]:
-    found = result.shown if view == "shown" else result.matches
-    yield from found[:RANKED]
-
-
-def _first_step(query: Row) -> str:
-    sequence = query.get("sequence")
-    steps = [str(step) for step in sequence] if isinstance(sequence, list) else []
-    return str(query.get("main") or (steps[0] if len(set(steps)) > 1 else ""))
+def percents(figures: Figures, names: Sequence[str]) -> list[str]:
+    """Give the figures as percentages with one digit; a dash where there is none."""
+    return [f"{100 * figures[name]:.1f}" if name in figures else "-" for name in names]
 
 
 if __name__ == "__main__":

@@ -1,0 +1,194 @@
+"""What a ranking is worth. Pure functions; every figure is a share of 1.
+
+* The gold of a query is a list of groups: a group is served as soon as one of its tools is found.
+* Sums run in one fixed order, so that two runs of the same ranking agree to the last digit.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import TypeAlias
+
+import numpy as np
+
+from benchmarks.data import Row
+
+Figures: TypeAlias = Mapping[str, float]
+Gold: TypeAlias = Sequence[frozenset[str]]
+
+DEPTH = 10
+RECALL_AT = (1, 3, 5, DEPTH)
+STEPS = 5
+"""How many suggestions of a next step count."""
+COLUMNS = (
+    "hit@1",
+    *(f"recall@{depth}" for depth in RECALL_AT),
+    "ndcg@10",
+    "mrr",
+    "comp@10",
+    "map@10",
+)
+_GAINS = tuple(float(1 / np.log2(place + 2)) for place in range(DEPTH))
+_IDEAL = (0.0, *accumulate(_GAINS))
+"""The most that so many groups can gain."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NextGold:
+    """What should come after the first tool of a task."""
+
+    first: str
+    """The tool just used; suggesting it counts for nothing."""
+    following: str
+    """The one tool that comes next; empty where any of `others` will do."""
+    others: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """The figures of one run over one set."""
+
+    queries: int
+    answered: int
+    """How many of the queries the run holds; the others count as found nothing."""
+    figures: Figures
+    by_language: Mapping[str, Figures]
+    by_language_count: Mapping[str, int]
+    next_figures: Figures
+    """Empty if the run suggests nothing, or the set knows no order."""
+    next_count: int
+    """How many queries have a gold next step."""
+
+
+def strings(value: object) -> list[str]:
+    """Give the texts of a JSON list; empty for everything else."""
+    return [str(each) for each in value] if isinstance(value, list) else []
+
+
+def gold_of(query: Row) -> tuple[frozenset[str], ...]:
+    """Give the groups of *query*; each relevant tool is its own where none are written."""
+    groups = query.get("groups")
+    if isinstance(groups, list) and groups:
+        return tuple(frozenset(strings(group)) for group in groups)
+    return tuple(frozenset((tool,)) for tool in strings(query.get("relevant")))
+
+
+def score(ranked: Sequence[str], gold: Gold) -> Figures:
+    """Judge one ranking.
+
+    Args:
+        ranked: Tool ids, best first.
+        gold: At least one group.
+    """
+    relevant = frozenset[str]().union(*gold)
+    recalls = {f"recall@{depth}": _recall(ranked[:depth], gold) for depth in RECALL_AT}
+    served = _served(ranked[:DEPTH], gold)
+    most = min(DEPTH, len(gold))
+    gain = precision = 0.0
+    for count, place in enumerate(served, 1):
+        gain += _GAINS[place]
+        precision += count / (place + 1)
+    places = (place for place, tool in enumerate(ranked, 1) if tool in relevant)
+    return {
+        "hit@1": float(bool(ranked) and ranked[0] in relevant),
+        **recalls,
+        "ndcg@10": gain / _IDEAL[most],
+        "mrr": next((1 / place for place in places), 0.0),
+        "comp@10": float(recalls["recall@10"] >= 1),
+        "map@10": precision / most,
+    }
+
+
+def _recall(top: Sequence[str], gold: Gold) -> float:
+    return sum(not group.isdisjoint(top) for group in gold) / len(gold)
+
+
+def _served(top: Sequence[str], gold: Gold) -> list[int]:
+    """Give the places, from 0, at which a group is served that was not yet."""
+    waiting = list(gold)
+    places: list[int] = []
+    for place, tool in enumerate(top):
+        group = next((group for group in waiting if tool in group), None)
+        if group is not None:
+            waiting.remove(group)
+            places.append(place)
+    return places
+
+
+def next_gold(query: Row) -> NextGold | None:
+    """Give what should be suggested after the first tool of *query*; None if nothing is known."""
+    main = str(query.get("main") or "")
+    if main:
+        others = tuple(tool for tool in strings(query.get("relevant")) if tool != main)
+        return NextGold(first=main, following="", others=others) if others else None
+    steps = tuple(dict.fromkeys(strings(query.get("sequence"))))
+    if len(steps) < 2:
+        return None
+    return NextGold(first=steps[0], following=steps[1], others=steps[1:])
+
+
+def score_next(suggested: Sequence[str], gold: NextGold) -> Figures:
+    """Judge the suggestions after the first tool of a task."""
+    top = [tool for tool in dict.fromkeys(suggested) if tool != gold.first][:STEPS]
+    met = set(top) & set(gold.others)
+    return {
+        "next_hit@5": float(gold.following in top if gold.following else bool(met)),
+        "next_rec@5": len(met) / len(gold.others),
+    }
+
+
+def mean(rows: Sequence[Figures]) -> Figures:
+    """Average each figure; empty without rows."""
+    if not rows:
+        return {}
+    return {name: float(np.mean([row[name] for row in rows])) for name in rows[0]}
+
+
+def summary(queries: Sequence[Row], run: Sequence[Row]) -> Summary:
+    """Judge *run*, one line a query, against the gold of *queries*.
+
+    Queries without any gold tool are left out: nothing can be right there.
+    """
+    lines = {str(line["id"]): line for line in run}
+    nothing: Row = {}
+    asked = [query for query in queries if gold_of(query)]
+    scored: defaultdict[str, list[Figures]] = defaultdict(list)
+    every: list[Figures] = []
+    steps: list[Figures] = []
+    for query in asked:
+        line = lines.get(str(query["id"]), nothing)
+        every.append(score(strings(line.get("ranked")), gold_of(query)))
+        scored[str(query.get("lang") or "und")].append(every[-1])
+        after = next_gold(query)
+        if after:
+            steps.append(score_next(strings(line.get("next")), after))
+    suggests = any("next" in line for line in run)
+    return Summary(
+        queries=len(asked),
+        answered=sum(str(query["id"]) in lines for query in asked),
+        figures=mean(every),
+        by_language={language: mean(scored[language]) for language in sorted(scored)},
+        by_language_count={language: len(scored[language]) for language in sorted(scored)},
+        next_figures=mean(steps) if suggests else {},
+        next_count=len(steps) if suggests else 0,
+    )
+
+
+def to_json(found: Summary) -> dict[str, object]:
+    """Write *found* as JSON values: the figures at the top, then next steps and languages."""
+    written: dict[str, object] = {
+        "queries": found.queries,
+        "answered": found.answered,
+        **found.figures,
+    }
+    if found.next_figures:
+        written["next"] = {**found.next_figures, "n": found.next_count}
+    counts = found.by_language_count
+    written["per_lang"] = {
+        language: {**figures, "n": counts[language]}
+        for language, figures in found.by_language.items()
+    }
+    return written

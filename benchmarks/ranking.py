@@ -1,0 +1,123 @@
+"""One pass of a gateway over the queries of a benchmark, through the public API."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from rich.console import Console
+from rich.progress import track
+
+from benchmarks.data import Benchmark, Row, edge_documents, sources
+from benchmarks.metrics import STEPS, next_gold
+from benchmarks.typos import noisy
+from gateway import Gateway, GraphOptions, Match, Options
+from gateway.types import Strategy
+from graphs import write
+
+View = Literal["matches", "shown"]
+Edges = Literal["given", "derived", "none"]
+RANKED = 10
+"""How many tools a ranking holds for a query: the scorer looks no further."""
+NO_EDGES = GraphOptions(
+    groups=False,
+    phases=False,
+    data_flow=False,
+    suppliers=False,
+    sign_in=False,
+    mentions=False,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answered:
+    """What the gateway said to one query, in the ids of the data."""
+
+    id: str
+    matches: tuple[str, ...]
+    shown: tuple[str, ...]
+    """All lists as one, 10 in all."""
+    prerequisites: tuple[str, ...]
+    """What must be used before one of the matches."""
+    suggested: tuple[str, ...] | None
+    """What to use after the first tool of the task; None if the data knows no first tool."""
+
+    def line(self, view: View) -> dict[str, object]:
+        """Give the line of a run."""
+        found = self.shown if view == "shown" else self.matches
+        line: dict[str, object] = {"id": self.id, "ranked": list(found)}
+        if self.suggested is not None:
+            line["next"] = list(self.suggested)
+        return line
+
+
+def asked(benchmark: Benchmark, *, noise: float = 0.0, seed: int = 7) -> dict[str, str]:
+    """Give the text of each query, misspelt in a share *noise* of its words."""
+    texts = {str(query["id"]): str(query["query"]) for query in benchmark.queries}
+    if not noise:
+        return texts
+    return {key: noisy(text, rate=noise, seed=seed, key=key) for key, text in texts.items()}
+
+
+async def rank(
+    benchmark: Benchmark,
+    texts: Mapping[str, str],
+    *,
+    strategy: Strategy,
+    edges: Edges,
+) -> list[Answered]:
+    """Ask every query.
+
+    Args:
+        benchmark: The catalog and the queries.
+        texts: What is asked, by the query's id.
+        strategy: How the gateway searches; ``graph`` needs no model.
+        edges: ``given``: those of the data as Markdown-LD, with the derived ones beside them;
+            ``derived``: only what the gateway finds out; ``none``: no edge at all.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        given = edges == "given" and bool(benchmark.edges)
+        if given:
+            write(edge_documents(benchmark), Path(folder))
+        async with Gateway(
+            strategy=strategy,
+            embedder=None if strategy == "graph" else "local",
+            graph=Path(folder) if given else None,
+            options=Options(graph=NO_EDGES) if edges == "none" else None,
+        ) as gateway:
+            for source in sources(benchmark):
+                gateway.add_source(source)
+            await gateway.report()
+            progress = track(
+                benchmark.queries,
+                description=f"{benchmark.name} {strategy} {edges}",
+                console=Console(stderr=True),
+                transient=True,
+            )
+            return [
+                await _answered(gateway, benchmark, query, texts[str(query["id"])])
+                for query in progress
+            ]
+
+
+async def _answered(gateway: Gateway, benchmark: Benchmark, query: Row, text: str) -> Answered:
+    result = await gateway.search(text, limit=RANKED)
+
+    def own(found: tuple[Match, ...]) -> tuple[str, ...]:
+        return tuple(benchmark.tool_ids[match.id] for match in found)
+
+    after = next_gold(query)
+    suggested: tuple[str, ...] | None = None
+    if after and after.first in benchmark.entity_ids:
+        first = benchmark.entity_ids[after.first]
+        suggested = own(await gateway.next_steps([first], query=text, limit=STEPS))
+    return Answered(
+        id=str(query["id"]),
+        matches=own(result.matches[:RANKED]),
+        shown=own(result.shown[:RANKED]),
+        prerequisites=own(result.prerequisites),
+        suggested=suggested,
+    )

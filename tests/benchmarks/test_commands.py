@@ -1,0 +1,200 @@
+"""The commands, over the fixture folder and small synthetic data; no time is asserted."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from benchmarks import costs, graph, quality, retrieval
+from benchmarks.costs import Cost, Sizes
+from benchmarks.data import read
+from benchmarks.quality import Row
+from benchmarks.ranking import Edges, View
+from benchmarks.synthetic import documents, node
+from graphs import GraphIndex, facts, turtle
+
+FIXTURE = Path(__file__).parent / "fixture"
+SMALL = ["--documents", "60", "--tools", "20,40", "--small", "20", "--repeats", "1", "--batch", "2"]
+
+
+def called(app: object, *words: object) -> str:
+    """Run a command that succeeds; give what it wrote."""
+    result = CliRunner().invoke(app, [str(word) for word in words])  # type: ignore[arg-type]  # an app
+    assert 0 == result.exit_code, result.output
+    return result.stdout
+
+
+def ranked(out: Path, *words: object) -> list[dict[str, object]]:
+    """Rank the fixture without a model; give the run."""
+    called(retrieval.app, "run", "--data", FIXTURE, "--strategy", "graph", "--out", out, *words)
+    return [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
+
+
+def test_a_run_holds_every_query_and_is_judged(tmp_path: Path) -> None:
+    """The round trip: ranked, written, read, scored."""
+    out = tmp_path / "run.jsonl"
+    run = ranked(out)
+
+    told = json.loads(called(retrieval.app, "score", "--data", FIXTURE, "--run", out, "--json"))
+
+    assert ["q1", "q2", "q3", "q4", "q5"] == [line["id"] for line in run]
+    assert ["q1", "q2"] == [line["id"] for line in run if "next" in line]
+    assert (5, 5, 8, 2) == (told["queries"], told["answered"], told["tools"], told["next"]["n"])
+    assert 1.0 == told["hit@1"]
+
+
+def test_shown_lists_given_prerequisites_after_their_match(tmp_path: Path) -> None:
+    """The edges of the folder are used, and only if they are asked for."""
+    shown = ranked(tmp_path / "run.jsonl", "--view", "shown")[0]["ranked"]
+    none = ranked(tmp_path / "none.jsonl", "--view", "shown", "--edges", "none")[0]["ranked"]
+
+    assert isinstance(shown, list)
+    assert ("t3", {"t1", "t2"}) == (shown[0], set(shown[1:3]))
+    assert none != shown
+
+
+def test_a_sample_and_typing_errors_can_be_asked_for(tmp_path: Path) -> None:
+    """Both are fixed, so two runs are the same."""
+    words = ("--limit-queries", "2", "--noise", "0.5")
+
+    assert ranked(tmp_path / "one.jsonl", *words) == ranked(tmp_path / "two.jsonl", *words)
+    assert 2 == len(ranked(tmp_path / "one.jsonl", *words))
+
+
+@pytest.mark.parametrize("words", [("--strategy", "magic"), ("--view", "all"), ("--edges", "some")])
+def test_an_unknown_word_is_refused(words: tuple[str, str], tmp_path: Path) -> None:
+    """With the known ones."""
+    given = ["run", "--data", str(FIXTURE), "--out", str(tmp_path / "run.jsonl"), *words]
+    result = CliRunner().invoke(retrieval.app, given)
+
+    assert 2 == result.exit_code
+    assert "is not one of" in result.output
+
+
+def test_a_person_reads_a_table() -> None:
+    """Percentages, whole and by language, and the next steps below."""
+    told = called(retrieval.app, "score", "--data", FIXTURE, "--run", FIXTURE / "run.jsonl")
+
+    assert all(word in told for word in ("4 of 5", "ndcg@10", "43.7", "de 2", "next_hit@5 50.0"))
+
+
+def test_the_graph_table_has_each_edge_source_in_both_views() -> None:
+    """Losing rows are in it, not left out."""
+    told = json.loads(
+        called(graph.app, "--quality-only", "--data", FIXTURE, "--strategies", "graph", "--json")
+    )
+    rows = told["quality"]["rows"]
+
+    assert "costs" not in told
+    assert [
+        (edges, view) for edges in ("given", "derived", "none") for view in ("matches", "shown")
+    ] == [(row["edges"], row["view"]) for row in rows]
+    assert {1.0, None} == {row["direct"] for row in rows}
+    assert all("loses" in row for row in rows)
+
+
+def test_a_set_without_edges_is_not_searched_with_them(tmp_path: Path) -> None:
+    """The rows would be those of the derived ones."""
+    for name in ("catalog.jsonl", "queries.jsonl"):
+        (tmp_path / name).write_bytes((FIXTURE / name).read_bytes())
+
+    assert ("derived", "none") == quality.edges_of(read(tmp_path))
+
+
+def test_quality_and_costs_are_read_as_tables() -> None:
+    """Targets stand beside the figures."""
+    told = called(graph.app, "--data", FIXTURE, "--strategies", "graph", *SMALL)
+
+    assert all(word in told for word in ("derived", "1/200", "1/50", "1.50 x", "1/20", "2.00 ms"))
+
+
+def test_every_cost_is_told_with_its_target() -> None:
+    """What decides is the ratio; the parts are there to be looked at."""
+    told = json.loads(called(graph.app, "--costs-only", "--json", *SMALL))
+
+    assert costs.COUNT == len(told["costs"])
+    assert "quality" not in told
+    assert all(each["met"] == (each["value"] <= each["target"]) for each in told["costs"])
+
+
+@pytest.mark.parametrize("words", [(), ("--costs-only", "--quality-only")])
+def test_a_command_that_would_measure_nothing_is_refused(words: tuple[str, ...]) -> None:
+    """A folder is needed for quality."""
+    assert 2 == CliRunner().invoke(graph.app, list(words)).exit_code
+
+
+def test_expansion_and_sparql_give_the_same_neighbours() -> None:
+    """Otherwise their costs could not be compared."""
+    index = GraphIndex.compile(facts(documents(60)))
+    rdf = costs.parsed(turtle(index.facts))
+    seeds = [node(number * 7) for number in range(costs.SEEDS // 2)]
+    within = frozenset(node(number) for number in range(30))
+    every, inside = costs.expanded(index, seeds), costs.expanded(index, seeds, within)
+
+    assert every == costs.answered(rdf, costs.neighbour_query(seeds))
+    assert inside == costs.answered(rdf, costs.neighbour_query(seeds, within))
+    assert set() < inside < every
+
+
+def test_a_scan_finds_every_document_with_one_of_the_words() -> None:
+    """Names and descriptions, as in focused search."""
+    written = documents(40)
+    rdf = costs.parsed(turtle(facts(written)))
+    word = written[0].summary.split()[0]
+
+    found = {each for (each,) in costs.answered(rdf, costs.contains_query(word))}
+
+    assert {each.id for each in written if word in f"{each.title} {each.summary}"} == found
+
+
+def row(edges: Edges, view: View, recall: float) -> Row:
+    return Row(
+        strategy="auto",
+        edges=edges,
+        view=view,
+        figures={"recall@5": recall, "recall@10": recall},
+        next_figures={"next_hit@5": 0.8},
+        direct=None,
+    )
+
+
+def test_a_row_that_loses_says_against_what() -> None:
+    """Half a point is allowed; with given edges `shown` has another purpose."""
+    rows = [
+        row("given", "matches", 0.896),
+        row("given", "shown", 0.5),
+        row("derived", "matches", 0.88),
+        row("derived", "shown", 0.87),
+        row("none", "matches", 0.9),
+        row("none", "shown", 0.896),
+    ]
+
+    assert [
+        "",
+        "",
+        "-2.0 recall@5 on no edges",
+        "-1.0 recall@10 on matches",
+        "",
+        "",
+    ] == quality.losing(rows)
+    assert [""] == quality.losing(rows[:1])
+
+
+def test_goals_belong_to_named_sets() -> None:
+    """Of other folders nothing is expected."""
+    rows = [row("derived", "matches", 0.9)]
+
+    assert [True] == [each.met for each in quality.judged("mcp_bench", rows)]
+    assert [] == quality.judged("unknown", rows)
+
+
+def test_a_target_is_met_when_it_is_reached() -> None:
+    """Equal is enough."""
+    parts: dict[str, float] = {}
+    cost = Cost(name="x", value=0.5, target=0.5, unit="ratio", parts=parts)
+
+    assert cost.met
+    assert Sizes().documents == 10_000

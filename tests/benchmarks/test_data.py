@@ -1,0 +1,154 @@
+"""Folders, their catalogs and edges, and typing errors."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchmarks import synthetic
+from benchmarks.data import edge_documents, read, sources
+from benchmarks.ranking import asked
+from benchmarks.typos import noisy
+from gateway import ConfigError
+from graphs import facts, write
+from graphs import read as read_documents
+
+FIXTURE = Path(__file__).parent / "fixture"
+
+
+def test_a_name_offered_twice_goes_to_a_second_server() -> None:
+    """Servers name their tools once; data sets do not care."""
+    benchmark = read(FIXTURE)
+
+    assert ["home/play_music", "home-2/play_music", "tools/translate_text"] == [
+        benchmark.entity_ids[tool] for tool in ("t6", "t7", "t8")
+    ]
+
+
+async def test_every_tool_of_the_data_is_listed_once() -> None:
+    """What is lost on the way in can never be found."""
+    benchmark = read(FIXTURE)
+
+    listed = [
+        f"{source.server}/{tool.name}"
+        for source in sources(benchmark)
+        for tool in (await source.list_tools()).tools
+    ]
+
+    assert sorted(benchmark.tool_ids) == sorted(listed)
+
+
+async def test_a_tool_of_the_data_cannot_be_called() -> None:
+    """Benchmarks search."""
+    source = sources(read(FIXTURE))[0]
+
+    with pytest.raises(ConfigError, match="is data, not a tool"):
+        await source.call("sign_in", {}, tool_id="bank/sign_in")
+    await source.close()
+
+
+def test_a_sample_is_always_the_same_queries() -> None:
+    """Drawn by hash: neither the first ones nor different ones each time."""
+    few, more = read(FIXTURE, limit=2), read(FIXTURE, limit=3)
+
+    assert few.queries == more.queries[:2]
+    assert read(FIXTURE).queries[:2] != few.queries
+
+
+def test_distractors_do_not_replace_tools() -> None:
+    """A tool of the set stays what it is, whatever the other catalog calls by its id."""
+    benchmark = read(FIXTURE, extra=[FIXTURE / "catalog.jsonl"])
+
+    assert 8 == len(benchmark.tools)
+
+
+def test_a_folder_without_a_catalog_is_an_error(tmp_path: Path) -> None:
+    """It says which file is missing."""
+    with pytest.raises(ConfigError, match=r"no 'catalog\.jsonl'"):
+        read(tmp_path)
+
+
+def test_given_edges_are_written_as_documents_and_read_back(tmp_path: Path) -> None:
+    """A host would keep the same folder; edges to unknown tools are not written."""
+    written = edge_documents(read(FIXTURE))
+    write(written, tmp_path)
+
+    stated = facts(read_documents(tmp_path))
+    names = {fact.subject: fact.object for fact in stated if fact.predicate == "name"}
+    needs = [(names[fact.subject], fact) for fact in stated if fact.predicate == "requires"]
+
+    assert 2 == len(list(tmp_path.glob("*.md")))
+    assert {"bank/transfer_money": 2, "bank/list_accounts": 1} == {
+        name: sum(other == name for other, _ in needs) for name, _ in needs
+    }
+    assert all(fact.declared and fact.path for _, fact in needs)
+
+
+def test_typing_errors_are_always_the_same() -> None:
+    """A noisy query is never stored, so it must come out again."""
+    text = "transfer money between the accounts of the customer"
+
+    assert noisy(text, rate=0.5, seed=7, key="q1") == noisy(text, rate=0.5, seed=7, key="q1")
+    assert noisy(text, rate=0.5, seed=7, key="q1") != noisy(text, rate=0.5, seed=8, key="q1")
+    assert noisy(text, rate=0.5, seed=7, key="q1") != noisy(text, rate=0.5, seed=7, key="q2")
+
+
+@given(text=st.text(max_size=60))
+def test_without_a_rate_nothing_is_misspelt(text: str) -> None:
+    """Rate 0 is the clean text, letter for letter."""
+    assert text == noisy(text, rate=0, seed=7, key="")
+
+
+@given(
+    words=st.lists(
+        st.sampled_from(("a1b2c3", "x@y.org", "/usr/bin/file", "the", "is", "42")), min_size=1
+    )
+)
+def test_arguments_and_short_words_are_never_touched(words: list[str]) -> None:
+    """A misspelt address is another address."""
+    text = " ".join(words)
+
+    assert text == noisy(text, rate=1, seed=7, key="q")
+
+
+def test_queries_are_misspelt_by_their_ids() -> None:
+    """Clean without noise, and every query there with it."""
+    benchmark = read(FIXTURE)
+    clean, typed = asked(benchmark), asked(benchmark, noise=1.0)
+
+    assert clean.keys() == typed.keys()
+    assert "accounts of the customer" == clean["q5"] != typed["q5"]
+
+
+def test_invented_documents_are_the_same_at_every_run() -> None:
+    """And each follows the one before."""
+    first, again = synthetic.documents(30), synthetic.documents(30)
+
+    assert first == again
+    assert all(one.next_steps[0].target == two.id for one, two in pairwise(first))
+
+
+async def test_invented_tools_have_names_of_their_own() -> None:
+    """Ten thousand tools are ten thousand entities."""
+
+    async def names() -> list[str]:
+        return [
+            tool.name
+            for source in synthetic.servers(1000)
+            for tool in (await source.list_tools()).tools
+        ]
+
+    found = await names()
+
+    assert 1000 == len(set(found)) == len(found)
+
+
+def test_invented_questions_differ() -> None:
+    """A cache must not answer them."""
+    found = synthetic.queries(500)
+
+    assert len(set(found)) > 490
