@@ -18,8 +18,8 @@ from graphs import Neighbour, expand
 
 EDGE_WEIGHT = 3.0
 TASK_WEIGHT = 1.0
-NEAR_WEIGHT = 0.3
-SERVER_WEIGHT = 3.0
+NEAR_WEIGHT = 0.6
+SERVER_WEIGHT = 4.0
 """In standard deviations of the catalog, so that the kinds of evidence add up. Chosen over two
 public sets, where the outcome is flat around them."""
 _EDGES = 32
