@@ -105,16 +105,23 @@ def expand(  # noqa: PLR0913  (the question has seven parts, five of them by nam
         within=within if within is None or isinstance(within, AbstractSet) else frozenset(within),
         seeds=frozenset(seeds),
     )
-    found: dict[str, Neighbour] = {}
+    found: dict[str, _Move] = {}
     for seed in dict.fromkeys(seeds):
-        for neighbour in walk.around(seed, hops):
-            known = found.get(neighbour.node)
-            if known is None or (role != "prerequisite" and known.score < neighbour.score):
-                found[neighbour.node] = neighbour
-    neighbours = list(found.values())
-    if role != "prerequisite":
-        neighbours.sort(key=lambda each: (-each.score, index.label(each.node), each.node))
-    return Expansion(neighbours=tuple(neighbours[: max(limit, 0)]), visited=len(walk.moves.seen))
+        for move in walk.around(seed, hops):
+            known = found.get(move[0])
+            if known is None or (role != "prerequisite" and known[1] < move[1]):
+                found[move[0]] = move
+    moves = (
+        list(found.values()) if role == "prerequisite" else sorted(found.values(), key=walk.order)
+    )
+    # Values are made for what is given alone: most of what is seen on the way is not.
+    neighbours = tuple(_neighbour(role, move) for move in moves[: max(limit, 0)])
+    return Expansion(neighbours=neighbours, visited=len(walk.moves.seen))
+
+
+def _neighbour(role: Role, move: _Move) -> Neighbour:
+    node, score, facts = move
+    return Neighbour(node=node, role=role, score=score, path=tuple(map(_step, facts)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,35 +132,30 @@ class _Walk:
     within: Collection[str] | None
     seeds: frozenset[str]
 
-    def around(self, seed: str, hops: int) -> Iterator[Neighbour]:
-        """Walk breadth first from *seed*, nearest first."""
-        level = {seed: Neighbour(node=seed, role=self.role, score=1.0, path=())}
+    def around(self, seed: str, hops: int) -> Iterator[_Move]:
+        """Walk breadth first from *seed*, nearest first; facts are those of the whole way."""
+        level: list[_Move] = [(seed, 1.0, ())]
         reached = {seed}
         for _ in range(hops):
-            ahead: dict[str, Neighbour] = {}
-            for here in level.values():
-                for there in self._from(here):
-                    known = ahead.get(there.node)
-                    if there.node not in reached and (known is None or known.score < there.score):
-                        ahead[there.node] = there
-            level = dict(sorted(ahead.items(), key=self._order))
-            reached |= level.keys()
-            yield from (each for each in level.values() if each.node not in self.seeds)
-
-    def _from(self, here: Neighbour) -> Iterator[Neighbour]:
-        for node, weight, facts in _MOVES[self.role](self.moves, here.node):
-            if self._may(node):
-                path = (*here.path, *map(_step, facts))
-                score = here.score * weight
-                yield Neighbour(node=node, role=self.role, score=score, path=path)
+            ahead: dict[str, _Move] = {}
+            for here, score, way in level:
+                for node, weight, facts in _MOVES[self.role](self.moves, here):
+                    known = ahead.get(node)
+                    nearer = known is None or known[1] < score * weight
+                    if nearer and node not in reached and self._may(node):
+                        ahead[node] = (node, score * weight, way + facts)
+            level = sorted(ahead.values(), key=self.order)
+            reached |= ahead.keys()
+            yield from (move for move in level if move[0] not in self.seeds)
 
     def _may(self, node: str) -> bool:
         inside = self.within is None or node in self.within or node in self.seeds
         return inside and not self.index.is_concept(node)
 
-    def _order(self, item: tuple[str, Neighbour]) -> tuple[float, str, str]:
-        node, neighbour = item
-        return -neighbour.score, self.index.label(node), node
+    def order(self, move: _Move) -> tuple[float, str, str]:
+        """Sort best first, ties by label."""
+        node, score, _ = move
+        return -score, self.index.label(node), node
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
