@@ -94,6 +94,11 @@ class GraphIndex:
         documents, nodes = _nodes(stated, (fact for _, fact in edges))
         texts = _texts(stated)
         positions = {node: at for at, node in enumerate(nodes)}
+        members = _members(edges, positions, documents)
+        # Of the concepts only groups pass on what they match: other words would blur the rarity.
+        spoken = [
+            texts.get(node, {}) if node in documents or node in members else {} for node in nodes
+        ]
         return cls(
             nodes=nodes,
             positions=positions,
@@ -101,12 +106,10 @@ class GraphIndex:
             document_count=len(documents),
             documents=documents,
             facts=stated,
-            postings=Postings.build(
-                [texts.get(node, {}) for node in nodes], weights=weights, k1=_K1, lexicon=lexicon
-            ),
+            postings=Postings.build(spoken, weights=weights, k1=_K1, lexicon=lexicon),
             forward=_grouped(((fact.subject, kind), fact) for kind, fact in edges),
             backward=_grouped(((fact.object, kind), fact) for kind, fact in edges),
-            members=_members(edges, positions, documents),
+            members=members,
             edge_count=len(edges),
         )
 
