@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from importlib.util import find_spec
 
 import pytest
 
@@ -13,10 +12,6 @@ from graphs.document import parse
 from graphs.errors import DocumentError
 from graphs.shapes import validate
 
-needs_pyshacl = pytest.mark.skipif(
-    find_spec("pyshacl") is None,
-    reason="the extra `shacl` is not installed",
-)
 GOOD = facts(
     [
         parse("---\nid: urn:t:a\ntitle: a\nrequires: urn:t:b\ngraph_groups: g\n---\nText.\n"),
@@ -25,13 +20,11 @@ GOOD = facts(
 )
 
 
-@needs_pyshacl
 def test_a_graph_of_documents_is_as_the_shapes_say() -> None:
     """What the dialect makes, its shapes allow."""
     assert () == validate(GOOD)
 
 
-@needs_pyshacl
 def test_each_fault_names_its_node_and_what_is_wrong() -> None:
     """Violations first, then warnings."""
     nameless = tuple(f for f in GOOD if (f.subject, f.predicate) != ("urn:t:a", "name"))
@@ -46,7 +39,6 @@ def test_each_fault_names_its_node_and_what_is_wrong() -> None:
     assert "only a label" in found[1].detail
 
 
-@needs_pyshacl
 def test_shapes_of_the_host_are_added_and_run_nothing() -> None:
     """A shape is data: SPARQL inside it could fetch."""
     further = (
