@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal, TypeAlias
@@ -98,12 +97,17 @@ def expand(  # noqa: PLR0913  (the question has seven parts, five of them by nam
         ``related`` and ``next_step``: best first, ties by label. ``prerequisite``: the first
         seed's first, and of each seed the nearest first.
     """
+    starts = frozenset(seeds)
     walk = _Walk(
         index=index,
-        moves=_Moves(index=index, declared_only=declared_only, seen=[]),
+        moves=_Moves(
+            index=index,
+            declared_only=declared_only,
+            allowed=None if within is None else starts.union(within),
+            seen=[],
+        ),
         role=role,
-        within=within if within is None or isinstance(within, AbstractSet) else frozenset(within),
-        seeds=frozenset(seeds),
+        seeds=starts,
     )
     found: dict[str, _Move] = {}
     for seed in dict.fromkeys(seeds):
@@ -129,7 +133,6 @@ class _Walk:
     index: GraphIndex
     moves: _Moves
     role: Role
-    within: Collection[str] | None
     seeds: frozenset[str]
 
     def around(self, seed: str, hops: int) -> Iterator[_Move]:
@@ -149,8 +152,8 @@ class _Walk:
             yield from (move for move in level if move[0] not in self.seeds)
 
     def _may(self, node: str) -> bool:
-        inside = self.within is None or node in self.within or node in self.seeds
-        return inside and not self.index.is_concept(node)
+        allowed = self.moves.allowed
+        return (allowed is None or node in allowed) and not self.index.is_concept(node)
 
     def order(self, move: _Move) -> tuple[float, str, str]:
         """Sort best first, ties by label."""
@@ -162,6 +165,8 @@ class _Walk:
 class _Moves:
     index: GraphIndex
     declared_only: bool
+    allowed: frozenset[str] | None
+    """Whom a move may lead to; None for anybody."""
     seen: list[Fact]
 
     def related(self, node: str) -> Iterator[_Move]:
@@ -202,8 +207,10 @@ class _Moves:
                 continue
             ends = [end for end in self._of(crowd) if end.subject != node]
             rarity = 1 / (1 + math.log2(max(len(ends), 1)) / 2)
+            allowed, near = self.allowed, _weight(fact)
             for end in ends:
-                yield end.subject, min(_weight(fact), _weight(end)) * rarity, (fact, end)
+                if allowed is None or end.subject in allowed:
+                    yield end.subject, min(near, _weight(end)) * rarity, (fact, end)
 
     def _of(self, facts: tuple[Fact, ...]) -> Iterator[Fact]:
         for fact in facts:
