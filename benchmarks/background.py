@@ -1,0 +1,45 @@
+"""The means that the embedded model is centred on, made from texts of our own.
+
+    python -m benchmarks.background --out gateway/embed/means.npz
+
+120 requests and descriptions of tools in 25 languages, none from a benchmark: what is common to
+all of them tells no two tools apart. A test holds the packaged file equal to what this makes.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+
+from gateway.embed.models import E5, USE, Model, runs_here
+from gateway.vectors import Vector
+
+TEXTS = Path(__file__).with_name("background.txt")
+
+
+def means(models: tuple[Model, ...] = (USE, E5)) -> dict[str, Vector]:
+    """Give each encoder's mean vector over the texts, shape (d,), by its package.
+
+    Raises:
+        RuntimeError: If an encoder does not run here.
+    """
+    texts = TEXTS.read_text(encoding="utf-8").splitlines()
+    found: dict[str, Vector] = {}
+    for model in models:
+        folder = model.found()
+        if folder is None or not runs_here(model):
+            raise RuntimeError(f"{model.package} does not run here: install the extra 'local'")
+        found[model.package] = model.load(folder)(texts).mean(axis=0)
+    return found
+
+
+def main(out: Annotated[Path, typer.Option(help="Where the means go, as .npz.")]) -> None:
+    """Compute the means and write them."""
+    np.savez(out, allow_pickle=False, **means())
+
+
+if __name__ == "__main__":
+    typer.run(main)
