@@ -53,9 +53,12 @@ def best_cosine(matrix: Matrix, queries: Matrix) -> Vector:
     """
     if queries.shape[0] == 0:
         return np.zeros(matrix.shape[0], dtype=np.float32)
+    # Row by row: a product of matrices would use every core, and round equal rows unequally.
     if queries.shape[0] == 1:
-        return np.asarray(matrix @ queries[0], dtype=np.float32)
-    return np.asarray((matrix @ queries.T).max(axis=1), dtype=np.float32)
+        found: Vector = np.vecdot(matrix, queries[0])
+    else:
+        found = np.vecdot(matrix[:, None], queries).max(axis=1)
+    return found
 
 
 def top(scores: Vector, limit: int) -> NDArray[np.intp]:
@@ -72,5 +75,5 @@ def top(scores: Vector, limit: int) -> NDArray[np.intp]:
         pool = np.flatnonzero(scores >= floor)
     else:
         pool = np.arange(scores.shape[0])
-    order = np.lexsort((pool, -scores[pool]))
+    order = np.argsort(-scores[pool], kind="stable")
     return pool[order[:count]]

@@ -10,10 +10,11 @@ import numpy as np
 from gateway.search import confidence
 from gateway.search.eligible import Mask
 from gateway.search.fusion import Order
+from gateway.search.scan import Question
 from gateway.search.toolgraph import ToolGraph
 from gateway.search.vector import Candidates
 from gateway.types import Evidence
-from gateway.vectors import Matrix, Vector
+from gateway.vectors import Vector
 from graphs import Hits, Postings, Ranked, focused
 
 
@@ -52,11 +53,11 @@ class Asked:
         forms = (self.query, self.english) if self.query else (self.context,)
         return tuple(dict.fromkeys(forms))
 
-    def rows(self, found: Mapping[str, Vector]) -> tuple[Matrix, Matrix]:
-        """Give the vectors of the texts, shape (t, d), and of the clauses, shape (c, d)."""
+    def question(self, found: Mapping[str, Vector]) -> Question:
+        """Give the vectors of the texts and of the clauses."""
         texts = np.stack([found[text] for text in self.texts])
         parts = [found[text] for text in self.clauses]
-        return texts, np.stack(parts) if parts else texts[:0]
+        return Question(texts=texts, clauses=np.stack(parts) if parts else texts[:0])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -120,7 +121,7 @@ class Ranking:
             return confidence.judge(deviations=0.0, coverage=met)
         found = self.found
         deviations = confidence.deviations(
-            float(found.cosines[position]),
+            found.cosine(position),
             background=self.background,
             mean=found.cosine_mean,
             spread=found.cosine_spread,
@@ -134,7 +135,7 @@ class Ranking:
         hit = self.graph.get(position)
         met = index.explain(self.words.hits, position) if self.words else ()
         return Evidence(
-            vector=None if self.found is None else float(self.found.cosines[position]),
+            vector=None if self.found is None else self.found.cosine(position),
             lexical=float(self.words.coverage[position]) if self.words else None,
             graph=hit.coverage if hit else None,
             words=tuple(dict.fromkeys(each.word for each in met)),

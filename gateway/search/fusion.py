@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from gateway.search.eligible import Mask
-from gateway.search.vector import Candidates, Positions
+from gateway.search.scan import Positions
+from gateway.search.vector import Candidates
 from gateway.vectors import Vector
 
 FULL_TRUST = 0.2
@@ -31,7 +32,7 @@ class Order:
 
 def by_vector(found: Candidates) -> Order:
     """Rank the pool by vectors alone."""
-    return Order(positions=found.pool, scores=found.strengths[found.pool])
+    return Order(positions=found.pool, scores=found.strengths)
 
 
 def fuse(
@@ -66,7 +67,7 @@ def together(
         mask: Who may be found.
         weight: How much a deviation in words counts beside one in vectors.
     """
-    strengths = found.strengths[spots]
+    strengths = found.strengths if spots is found.pool else found.strengths_at(spots)
     vector = (strengths - found.mean) / found.spread if found.spread > 0 else strengths
     met = lexical[mask]
     spread = float(met.std()) if met.size else 0.0

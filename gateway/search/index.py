@@ -13,10 +13,11 @@ from gateway.config import GraphOptions
 from gateway.embed.cached import text_key
 from gateway.search import toolgraph
 from gateway.search.eligible import Eligibility, Mask
+from gateway.search.scan import VectorIndex
 from gateway.search.texts import embedding_text, lexical_fields
 from gateway.search.toolgraph import ToolGraph
 from gateway.types import Diagnostic, Entity, Filters
-from gateway.vectors import Matrix, Vector
+from gateway.vectors import Vector
 from graphs import Document, Postings
 from graphs.text import fold
 
@@ -38,8 +39,8 @@ class Snapshot:
     eligibility: Eligibility
     lexical: Postings
     graph: ToolGraph | None
-    matrix: Matrix | None
-    """Unit rows, shape (n, d); zeros where an entity has no vector. None without any vector."""
+    vectors: VectorIndex | None
+    """Zeros where an entity has no vector. None without any vector."""
     rows: Mapping[str, Vector] = field(default_factory=dict)
     """The vectors by text key: what the next build need not embed."""
     diagnostics: tuple[Diagnostic, ...] = ()
@@ -48,7 +49,7 @@ class Snapshot:
     @property
     def dimensions(self) -> int | None:
         """How long the vectors are."""
-        return None if self.matrix is None else int(self.matrix.shape[1])
+        return None if self.vectors is None else self.vectors.dimensions
 
     def mask(self, filters: Filters) -> Mask:
         """Give who passes *filters*, shape (n,)."""
@@ -106,7 +107,7 @@ def compile_snapshot(  # noqa: PLR0913  (keyword-only, one a part of the index)
             weights={str(name): weight for name, weight in indexed.items()},
         ),
         graph=toolgraph.build(ordered, documents, options=derive) if ordered else None,
-        matrix=_matrix(keys, rows),
+        vectors=_vectors(keys, rows),
         rows={key: rows[key] for key in keys if key in rows},
         diagnostics=tuple(diagnostics),
     )
@@ -125,9 +126,9 @@ def _by_name(entities: Sequence[Entity]) -> Mapping[str, tuple[int, ...]]:
     return {name: tuple(found) for name, found in spots.items()}
 
 
-def _matrix(keys: Sequence[str], rows: Mapping[str, Vector]) -> Matrix | None:
+def _vectors(keys: Sequence[str], rows: Mapping[str, Vector]) -> VectorIndex | None:
     found = [rows[key] for key in keys if key in rows]
     if not found:
         return None
     zeros = np.zeros(found[0].shape[0], dtype=np.float32)
-    return np.stack([rows.get(key, zeros) for key in keys])
+    return VectorIndex.of(np.stack([rows.get(key, zeros) for key in keys]))

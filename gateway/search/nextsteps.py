@@ -51,8 +51,8 @@ def next_steps(
     scores = np.zeros(len(snapshot.entities), dtype=np.float32)
     if task is not None:
         scores += TASK_WEIGHT * task
-    if snapshot.matrix is not None:
-        scores += NEAR_WEIGHT * _deviations(snapshot.matrix @ snapshot.matrix[used[-1]])
+    if snapshot.vectors is not None:
+        scores += NEAR_WEIGHT * _deviations(snapshot.vectors.near(used[-1]))
     for server in {snapshot.entities[spot].server for spot in used}:
         scores += SERVER_WEIGHT * snapshot.eligibility.has("server", server)
     edges = _edges(snapshot, used)

@@ -26,6 +26,7 @@ from gateway.search.eligible import Mask
 from gateway.search.evidence import Asked, Ranking, read_graph, read_words
 from gateway.search.index import Snapshot
 from gateway.search.request import clauses
+from gateway.search.scan import Question, VectorIndex
 from gateway.search.supplement import Supplements, supplement
 from gateway.types import (
     DEGRADING,
@@ -38,7 +39,6 @@ from gateway.types import (
     Stage,
     Strategy,
 )
-from gateway.vectors import Matrix
 from graphs import Ranked
 
 T = TypeVar("T")
@@ -117,9 +117,9 @@ class Search:
         if not request.queries and not request.context:
             return _result(run, "browse", results.browse(snapshot, mask, request.limit))
         asked = [await self._ask(run, query) for query in request.queries or ("",)]
-        rows = await self._embed(run, asked)
-        if rows is not None:
-            ranked = [self._by_vectors(run, *each) for each in zip(asked, rows, strict=True)]
+        questions = await self._embed(run, asked)
+        if questions is not None:
+            ranked = [self._by_vectors(run, *each) for each in zip(asked, questions, strict=True)]
             return self._finish(run, ranked, "hybrid" if self.strategy == "auto" else "vector")
         if snapshot.graph is None:
             run.note("graph", "graph_unavailable")
@@ -139,30 +139,33 @@ class Search:
         parts = clauses(query) if alone else ()
         return Asked(query=query, english=english, context=run.request.context, clauses=parts)
 
-    async def _embed(self, run: _Run, asked: Sequence[Asked]) -> list[tuple[Matrix, Matrix]] | None:
+    async def _embed(self, run: _Run, asked: Sequence[Asked]) -> list[Question] | None:
         """Embed all texts of all queries in one request; None if the graph must answer."""
         if self.strategy == "graph":
             return None
         if self.embed is None:
             run.note("embed", "embedder_missing", "give one: Gateway(embedder=…)")
-        elif run.snapshot.matrix is not None:
+        elif run.snapshot.vectors is not None:
             texts = list(dict.fromkeys(text for each in asked for text in each.all_texts))
             work = self.embed(texts, dimensions=run.snapshot.dimensions)
             found = await run.optional("embed", "embedding_failed", work)
             if found is not None:
                 run.texts, run.tokens = found.embedded, found.tokens
                 by_text = dict(zip(texts, found.vectors, strict=True))
-                return [each.rows(by_text) for each in asked]
+                return [each.question(by_text) for each in asked]
         run.note("embed", "graph_fallback")
         return None
 
-    def _by_vectors(self, run: _Run, asked: Asked, rows: tuple[Matrix, Matrix]) -> Ranking:
+    def _by_vectors(self, run: _Run, asked: Asked, question: Question) -> Ranking:
         snapshot, mask, limit = run.snapshot, run.mask, run.request.limit
         with run.stage("vector"):
-            texts, parts = rows
-            matrix = snapshot.matrix if snapshot.matrix is not None else texts[:0]
             found = vector.candidates(
-                matrix, texts=texts, clauses=parts, mask=mask, limit=limit, options=self.options
+                snapshot.vectors or VectorIndex.of(question.texts[:0]),
+                question,
+                mask=mask,
+                limit=limit,
+                options=self.options,
+                pool=None if self.strategy == "auto" else max(limit, self.options.window(limit)),
             )
         with run.stage("lexical"):
             words = read_words(snapshot.lexical, asked)

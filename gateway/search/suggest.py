@@ -17,9 +17,10 @@ from gateway.search.nextsteps import next_steps
 from gateway.search.pipeline import Embed
 from gateway.search.request import clauses
 from gateway.search.results import plain
+from gateway.search.scan import Question
 from gateway.search.vector import candidates
 from gateway.types import Evidence, Filters, Match
-from gateway.vectors import Matrix, Vector
+from gateway.vectors import Vector
 
 
 async def suggest(  # noqa: PLR0913  (keyword-only, the options of `Gateway.next_steps`)
@@ -58,14 +59,11 @@ async def _task(
     """Score every entity for the task, as a search would; by words alone without vectors."""
     asked = Asked(query=query, english=query, clauses=clauses(query))
     words = read_words(snapshot.lexical, asked)
-    rows = await _rows(snapshot, asked, embed)
-    if rows is None or snapshot.matrix is None:
+    question = await _question(snapshot, asked, embed)
+    if question is None or snapshot.vectors is None:
         spread = float(words.scores.std()) or 1.0
         return np.asarray((words.scores - words.scores.mean()) / spread, dtype=np.float32)
-    texts, parts = rows
-    found = candidates(
-        snapshot.matrix, texts=texts, clauses=parts, mask=mask, limit=1, options=options
-    )
+    found = candidates(snapshot.vectors, question, mask=mask, limit=1, options=options)
     return together(
         found,
         words.scores,
@@ -76,13 +74,11 @@ async def _task(
     )
 
 
-async def _rows(
-    snapshot: Snapshot, asked: Asked, embed: Embed | None
-) -> tuple[Matrix, Matrix] | None:
-    if embed is None or snapshot.matrix is None:
+async def _question(snapshot: Snapshot, asked: Asked, embed: Embed | None) -> Question | None:
+    if embed is None or snapshot.vectors is None:
         return None
     texts = asked.all_texts
     found = await attempt(embed(texts, dimensions=snapshot.dimensions))
     if isinstance(found, Failed):
         return None
-    return asked.rows(dict(zip(texts, found.vectors, strict=True)))
+    return asked.question(dict(zip(texts, found.vectors, strict=True)))

@@ -5,91 +5,108 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gateway.config import SearchOptions
 from gateway.search.eligible import Mask
-from gateway.vectors import Matrix, Vector, best_cosine, top
-
-CLAUSE_WEIGHT = 0.7
-"""How much the best clause of a long request adds to the whole request's cosine."""
-
-Positions = NDArray[np.intp]
+from gateway.search.scan import Positions, Question, Scanned, VectorIndex
+from gateway.vectors import Vector
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Candidates:
     """What vectors say of one query."""
 
-    cosines: Vector
-    """Best cosine over the query's texts, shape (n,), -1 to 1; what is not eligible included."""
-    strengths: Vector
-    """What ranks: the cosines, for a long request with its best clause's added."""
-    pool: Positions
-    """The best eligible entities by strength, best first: what may be re-scored."""
+    index: VectorIndex
+    question: Question
+    scanned: Scanned
     window: frozenset[int]
     """Where supplements may come from: the head of the pool, bounded by rank and by score."""
-    mean: float
-    spread: float
-    """Mean and standard deviation of the eligible strengths: the catalog as the query sees it."""
-    cosine_mean: float
-    cosine_spread: float
-    """The same of the eligible cosines."""
-    eligible: int
-    """How many entities that is."""
+
+    @property
+    def pool(self) -> Positions:
+        """The best eligible entities by strength, best first: what may be re-scored."""
+        return self.scanned.pool
+
+    @property
+    def strengths(self) -> Vector:
+        """What ranks, one for each of the pool: cosines, with a long request's best clause's."""
+        return self.scanned.strengths
+
+    @property
+    def mean(self) -> float:
+        """Mean of the eligible strengths: the catalog as the query sees it."""
+        return self.scanned.moments.mean
+
+    @property
+    def spread(self) -> float:
+        """Standard deviation of the same."""
+        return self.scanned.moments.spread
+
+    @property
+    def cosine_mean(self) -> float:
+        """Mean of the eligible cosines."""
+        return self.scanned.moments.cosine_mean
+
+    @property
+    def cosine_spread(self) -> float:
+        """Standard deviation of the same."""
+        return self.scanned.moments.cosine_spread
+
+    @property
+    def eligible(self) -> int:
+        """How many entities that is."""
+        return self.scanned.eligible
+
+    def cosines_at(self, spots: Positions) -> Vector:
+        """Give the exact best cosine over the query's texts of anybody, -1 to 1."""
+        return self._at(spots)[0]
+
+    def strengths_at(self, spots: Positions) -> Vector:
+        """Give the exact strength of anybody."""
+        return self._at(spots)[1]
+
+    def cosine(self, position: int) -> float:
+        """Give the exact best cosine of one entity, in the pool or not."""
+        if self.scanned.dense is not None:
+            return float(self.scanned.dense[0][position])
+        return float(self.cosines_at(np.asarray([position]))[0])
+
+    def _at(self, spots: Positions) -> tuple[Vector, Vector]:
+        if self.scanned.dense is None:
+            return self.question.score(self.index.rows(spots))
+        cosines, strengths = self.scanned.dense
+        return cosines[spots], strengths[spots]
 
 
 def candidates(
-    matrix: Matrix,
+    index: VectorIndex,
+    question: Question,
     *,
-    texts: Matrix,
-    clauses: Matrix,
     mask: Mask,
     limit: int,
     options: SearchOptions,
+    pool: int | None = None,
 ) -> Candidates:
-    """Rank the eligible rows of *matrix*.
+    """Rank the eligible entities of *index*.
 
     Args:
-        matrix: Unit rows, shape (n, d); a row of zeros is an entity without a vector.
-        texts: The original query and its English form, unit rows.
-        clauses: Parts of a long request, unit rows; may be empty.
+        index: The catalog's vectors.
+        question: The query's.
         mask: Who may be found.
         limit: How many matches are wanted.
         options: Sizes of pool and window.
+        pool: How large the pool is, where it is not that of the options.
     """
-    cosines = best_cosine(matrix, texts)
-    strengths = cosines
-    if clauses.shape[0]:
-        strengths = cosines + CLAUSE_WEIGHT * best_cosine(matrix, clauses)
-    eligible = strengths[mask]
-    mean, spread = _moments(eligible)
-    cosine_mean, cosine_spread = _moments(cosines[mask])
-    ranked = np.where(mask, strengths, -np.inf).astype(np.float32)
-    pool = top(ranked, min(options.pool(limit), int(eligible.size)))
-    return Candidates(
-        cosines=cosines,
-        strengths=strengths,
-        pool=pool,
-        window=_window(strengths, pool, mean, limit, options),
-        mean=mean,
-        spread=spread,
-        cosine_mean=cosine_mean,
-        cosine_spread=cosine_spread,
-        eligible=int(eligible.size),
-    )
+    scanned = index.search(question, mask=mask, count=pool or options.pool(limit))
+    window = _window(scanned, limit, options)
+    return Candidates(index=index, question=question, scanned=scanned, window=window)
 
 
-def _moments(values: Vector) -> tuple[float, float]:
-    return (float(values.mean()), float(values.std())) if values.size else (0.0, 0.0)
-
-
-def _window(
-    strengths: Vector, pool: Positions, mean: float, limit: int, options: SearchOptions
-) -> frozenset[int]:
-    head = pool[: options.window(limit)]
+def _window(scanned: Scanned, limit: int, options: SearchOptions) -> frozenset[int]:
+    head = scanned.strengths[: options.window(limit)]
     if head.size == 0:
         return frozenset()
-    best = float(strengths[head[0]])
+    best, mean = float(head[0]), scanned.moments.mean
     floor = mean + options.window_margin * (best - mean)
-    return frozenset(int(position) for position in head if strengths[position] >= floor)
+    # The strengths fall, so that who is above the floor stands in front.
+    return frozenset(scanned.pool[: int(np.count_nonzero(head >= floor))].tolist())

@@ -11,6 +11,7 @@ from gateway.config import SearchOptions
 from gateway.search import confidence, fusion
 from gateway.search.evidence import Asked
 from gateway.search.fusion import Order, interleave, named_first
+from gateway.search.scan import Question, VectorIndex
 from gateway.search.vector import Candidates, candidates
 from gateway.vectors import unit_rows
 
@@ -28,9 +29,8 @@ def found(cosines: list[float], *, pool: int = 200) -> Candidates:
     rows = unit_rows([[value, (1 - value * value) ** 0.5] for value in cosines] or [[1, 0]])
     rows = rows[: len(cosines)]
     return candidates(
-        rows,
-        texts=unit_rows([[1, 0]]),
-        clauses=rows[:0],
+        VectorIndex.of(rows),
+        Question(texts=unit_rows([[1, 0]]), clauses=rows[:0]),
         mask=np.ones(len(cosines), bool),
         limit=5,
         options=SearchOptions(pool_min=pool, pool_factor=0),
@@ -202,8 +202,8 @@ def test_a_context_alone_is_what_is_judged() -> None:
 def test_vectors_are_told_apart_into_texts_and_clauses() -> None:
     """Clauses add to the strength, texts are the cosine."""
     rows = {"q": np.ones(2, np.float32), "c": np.zeros(2, np.float32)}
-    with_clause = Asked(query="q", english="q", clauses=("c",)).rows(rows)
-    without = Asked(query="q", english="q").rows(rows)
+    with_clause = Asked(query="q", english="q", clauses=("c",)).question(rows)
+    without = Asked(query="q", english="q").question(rows)
 
-    assert [(1, 2), (1, 2)] == [each.shape for each in with_clause]
-    assert [(1, 2), (0, 2)] == [each.shape for each in without]
+    assert [(1, 2), (1, 2)] == [each.shape for each in (with_clause.texts, with_clause.clauses)]
+    assert [(1, 2), (0, 2)] == [each.shape for each in (without.texts, without.clauses)]

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from gateway.config import SearchOptions
 from gateway.search.index import Snapshot
+from gateway.search.scan import Question, VectorIndex
 from gateway.search.vector import candidates
 from gateway.testing import HashingEmbedder
 from gateway.types import SearchResult
@@ -35,8 +36,9 @@ def hub_of(size: int) -> tuple[Snapshot, HashingEmbedder]:
 
 def window_of(snapshot: Snapshot, embedder: HashingEmbedder, *, limit: int) -> set[str]:
     """Compute the window from its definition: a rank and a share of the best score."""
-    assert snapshot.matrix is not None
-    cosines = snapshot.matrix @ embedder.vectors([QUERY])[0]
+    assert snapshot.vectors is not None
+    asked = Question(texts=embedder.vectors([QUERY]), clauses=embedder.vectors([]))
+    cosines, _ = snapshot.vectors.score(asked)
     floor = cosines.mean() + 0.5 * (cosines.max() - cosines.mean())
     head = np.argsort(-cosines, kind="stable")[: max(8, 4 * limit)]
     return {snapshot.entities[spot].id for spot in head if cosines[spot] >= floor}
@@ -102,16 +104,15 @@ def test_the_window_is_the_head_of_the_eligible_pool(
     options = SearchOptions(pool_min=20)
 
     found = candidates(
-        matrix,
-        texts=unit_rows([[1, 0]]),
-        clauses=matrix[:0],
+        VectorIndex.of(matrix),
+        Question(texts=unit_rows([[1, 0]]), clauses=matrix[:0]),
         mask=mask,
         limit=limit,
         options=options,
     )
 
     pool = found.pool.tolist()
-    strengths = found.strengths[found.pool].tolist()
+    strengths = found.strengths.tolist()
     assert sorted(strengths, reverse=True) == strengths
     assert min(int(mask.sum()), options.pool(limit)) == len(pool)
     assert all(mask[spot] for spot in pool)
@@ -124,13 +125,12 @@ def test_a_long_request_is_ranked_by_its_best_clause_too() -> None:
     matrix = unit_rows([[1, 1], [0, 1]])
 
     found = candidates(
-        matrix,
-        texts=unit_rows([[1, 0]]),
-        clauses=unit_rows([[0, 1]]),
+        VectorIndex.of(matrix),
+        Question(texts=unit_rows([[1, 0]]), clauses=unit_rows([[0, 1]])),
         mask=np.asarray([True, True]),
         limit=1,
         options=SearchOptions(),
     )
 
     assert [0.7071 * 1.7, 0.7] == pytest.approx(found.strengths.tolist(), abs=1e-3)
-    assert [0.7071, 0] == pytest.approx(found.cosines.tolist(), abs=1e-3)
+    assert [0.7071, 0] == pytest.approx(found.cosines_at(np.asarray([0, 1])).tolist(), abs=1e-3)

@@ -1,0 +1,276 @@
+"""The vectors of a catalog, and the scan that finds the nearest of them. Pure.
+
+* A small catalog is scored row by row, whole. A large one is scanned by compact codes first; who
+  looks near is then scored by the same arithmetic, so that every cosine that anybody sees is exact.
+* Each row's cosine is computed by itself, in one thread: equal rows get equal scores to the last
+  bit, wherever they stand and whoever else is looked at.
+* Who may be found is a part of the scan: what the mask leaves out takes nobody's place.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gateway.search.codes import Coder, Codes
+from gateway.search.eligible import Mask
+from gateway.vectors import Matrix, Vector, best_cosine, top
+
+Positions = NDArray[np.intp]
+CLAUSE_WEIGHT = 0.7
+"""How much the best clause of a long request adds to the whole request's cosine."""
+DENSE_NUMBERS = 2_500_000
+"""A matrix of so many numbers is read whole sooner than codes are scanned and rows gathered."""
+RESCORED = 4
+RESCORED_LEAST = 256
+"""So many rows are scored exactly for each one that is wanted, and at least so many."""
+SAMPLE = 512
+"""Rows that stand for a large catalog where its mean and spread are asked for."""
+SAMPLE_LEAST = 128
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Question:
+    """The vectors of one query."""
+
+    texts: Matrix
+    """The original query and its English form, unit rows, shape (t, d)."""
+    clauses: Matrix
+    """Parts of a long request, unit rows, shape (c, d); may be empty."""
+
+    def score(self, rows: Matrix) -> tuple[Vector, Vector]:
+        """Give the exact cosines and strengths of *rows*, shape (n,) each; see `Scanned`."""
+        cosines = best_cosine(rows, self.texts)
+        if not len(self.clauses):
+            return cosines, cosines
+        return cosines, cosines + CLAUSE_WEIGHT * best_cosine(rows, self.clauses)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moments:
+    """The eligible catalog as the query sees it."""
+
+    mean: float
+    spread: float
+    """Mean and standard deviation of the strengths."""
+    cosine_mean: float
+    cosine_spread: float
+    """The same of the cosines."""
+
+    @classmethod
+    def of(cls, cosines: Vector, strengths: Vector) -> Moments:
+        """Measure *cosines* and *strengths*, which may be one and the same array."""
+        cosine_mean, cosine_spread = _moments(cosines)
+        same = strengths is cosines
+        mean, spread = (cosine_mean, cosine_spread) if same else _moments(strengths)
+        return cls(mean=mean, spread=spread, cosine_mean=cosine_mean, cosine_spread=cosine_spread)
+
+
+def _moments(values: Vector) -> tuple[float, float]:
+    if not values.size:
+        return 0.0, 0.0
+    mean = float(np.add.reduce(values) / np.float32(values.size))
+    away = values - np.float32(mean)
+    return mean, math.sqrt(float(np.add.reduce(away * away)) / values.size)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Scanned:
+    """What a scan found."""
+
+    pool: Positions
+    """The best eligible positions by strength, best first, ties by position."""
+    cosines: Vector
+    """Exact best cosine over the texts, one for each of the pool, -1 to 1."""
+    strengths: Vector
+    """What ranks: the cosines, for a long request with its best clause's added."""
+    moments: Moments
+    eligible: int
+    """How many positions the mask lets pass."""
+    scored: int
+    """How many rows were scored exactly."""
+    dense: tuple[Vector, Vector] | None = None
+    """Cosines and strengths by position, where all of them were computed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Large:
+    """What a large catalog has besides its rows."""
+
+    codes: Codes
+    slots: Positions
+    """Where the rows of the sample stand, ascending."""
+    sample: Matrix
+    """Rows that stand for all, side by side in memory."""
+
+    @classmethod
+    def of(cls, rows: Matrix) -> Large:
+        """Make the codes of *rows*, and draw the sample."""
+        coder = Coder.of(rows)
+        drawn = np.random.default_rng(0).choice(len(rows), min(SAMPLE, len(rows)), replace=False)
+        slots = np.sort(drawn).astype(np.intp)
+        codes = Codes(coder=coder, planes=(coder.encode(rows),))
+        return cls(codes=codes, slots=slots, sample=rows[slots])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Layout:
+    """Where rows stand that were not all added at once."""
+
+    slots: Positions
+    """The row of each position."""
+    positions: Positions
+    """The position of each row; -1 for a tombstone."""
+
+    def allowed(self, mask: Mask) -> Mask:
+        """Turn a mask of positions into one of rows; no tombstone passes."""
+        found = np.zeros(len(self.positions), dtype=np.bool_)
+        found[self.slots] = mask
+        return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class VectorIndex:
+    """One row a position. Immutable."""
+
+    segments: tuple[Matrix, ...]
+    """Unit rows, shape (m, d) each, that were added together; zeros for an entity without."""
+    layout: Layout | None = None
+    """None if there is one segment, in the order of positions."""
+    large: Large | None = None
+    """None for a small catalog, which is scored whole."""
+    dense_numbers: int = DENSE_NUMBERS
+    """So many numbers are read whole sooner than codes are scanned and rows gathered."""
+
+    @classmethod
+    def of(cls, matrix: Matrix, *, dense_numbers: int = DENSE_NUMBERS) -> VectorIndex:
+        """Index *matrix*.
+
+        Args:
+            matrix: Unit rows, shape (n, d); a row of zeros is an entity without a vector.
+            dense_numbers: A matrix of more numbers than this gets codes.
+        """
+        large = Large.of(matrix) if matrix.size > dense_numbers else None
+        return cls(segments=(matrix,), large=large, dense_numbers=dense_numbers)
+
+    @property
+    def size(self) -> int:
+        """How many positions there are."""
+        return len(self.segments[0]) if self.layout is None else len(self.layout.slots)
+
+    @property
+    def dimensions(self) -> int:
+        """How long the rows are."""
+        return int(self.segments[0].shape[1])
+
+    def rows(self, spots: Positions) -> Matrix:
+        """Give the rows at *spots*, shape (len(spots), d)."""
+        return self._stored(spots if self.layout is None else self.layout.slots[spots])
+
+    def score(self, question: Question) -> tuple[Vector, Vector]:
+        """Give every position's exact cosine and strength, shape (n,) each."""
+        scored = [question.score(rows) for rows in self.segments]
+        if self.layout is None:
+            return scored[0]
+        cosines, strengths = (np.concatenate(part) for part in zip(*scored, strict=True))
+        return cosines[self.layout.slots], strengths[self.layout.slots]
+
+    def near(self, position: int) -> Vector:
+        """Give every position's exact cosine to one of them, shape (n,)."""
+        row = self.rows(np.asarray([position]))
+        return self.score(Question(texts=row, clauses=row[:0]))[0]
+
+    def search(self, question: Question, *, mask: Mask, count: int) -> Scanned:
+        """Find the *count* best eligible positions.
+
+        Args:
+            question: At least one text.
+            mask: Who may be found, shape (n,).
+            count: How many at most. Of a large catalog, the last of them are as good as the codes;
+                the first are who scoring every row would give.
+        """
+        if self.large is None:
+            return self._whole(question, mask, count)
+        eligible = int(np.count_nonzero(mask))
+        wanted = max(RESCORED * count, RESCORED_LEAST)
+        if eligible * self.dimensions <= self.dense_numbers or eligible <= wanted:
+            return self._of(question, np.flatnonzero(mask), count, eligible)
+        allowed = mask if self.layout is None else self.layout.allowed(mask)
+        near = np.flatnonzero(_nearest(self.large.codes, question, allowed, wanted))
+        spots = near if self.layout is None else np.sort(self.layout.positions[near])
+        moments = self._sampled(self.large, question, allowed)
+        return self._of(question, spots, count, eligible, moments)
+
+    def _whole(self, question: Question, mask: Mask, count: int) -> Scanned:
+        cosines, strengths = self.score(question)
+        spots = np.flatnonzero(mask)
+        seen, told = cosines, strengths
+        if len(spots) < len(mask):
+            seen = cosines[spots]
+            told = seen if strengths is cosines else strengths[spots]
+        best = top(told, count)
+        return Scanned(
+            pool=spots[best],
+            cosines=seen[best],
+            strengths=told[best],
+            moments=Moments.of(seen, told),
+            eligible=len(spots),
+            scored=len(cosines),
+            dense=(cosines, strengths),
+        )
+
+    def _of(
+        self,
+        question: Question,
+        spots: Positions,
+        count: int,
+        eligible: int,
+        moments: Moments | None = None,
+    ) -> Scanned:
+        """Score the rows at *spots*, ascending, and no others."""
+        cosines, strengths = question.score(self.rows(spots))
+        best = top(strengths, count)
+        return Scanned(
+            pool=spots[best],
+            cosines=cosines[best],
+            strengths=strengths[best],
+            moments=moments or Moments.of(cosines, strengths),
+            eligible=eligible,
+            scored=len(spots),
+        )
+
+    def _sampled(self, large: Large, question: Question, allowed: Mask) -> Moments:
+        """Estimate the moments of the eligible rows from a few of them."""
+        inside = allowed[large.slots]
+        rows = large.sample[inside] if not inside.all() else large.sample
+        if len(rows) < SAMPLE_LEAST:
+            slots = np.flatnonzero(allowed)
+            rows = self._stored(slots[:: max(1, len(slots) // SAMPLE)])
+        return Moments.of(*question.score(rows))
+
+    def _stored(self, slots: Positions) -> Matrix:
+        if len(self.segments) == 1:
+            return self.segments[0][slots]
+        found = np.empty((len(slots), self.dimensions), dtype=np.float32)
+        start = 0
+        for rows in self.segments:
+            inside = (slots >= start) & (slots < start + len(rows))
+            found[inside] = rows[slots[inside] - start]
+            start += len(rows)
+        return found
+
+
+def _nearest(codes: Codes, question: Question, allowed: Mask, count: int) -> Mask:
+    """Say of each row whether it is among the *count* eligible ones that seem nearest; ties are."""
+    if len(question.texts) == 1 and not len(question.clauses):
+        (far,) = codes.distances(question.texts)
+        far[~allowed] = np.iinfo(far.dtype).max
+        return far <= int(np.partition(far, count - 1)[count - 1])
+    near = codes.likeness(question.texts)
+    if len(question.clauses):
+        near += CLAUSE_WEIGHT * codes.likeness(question.clauses)
+    near[~allowed] = -np.inf
+    return near >= float(np.partition(near, len(near) - count)[len(near) - count])
