@@ -68,7 +68,7 @@ class SearchOptions:
     window, only those inside the ``window``, or none (``off``)."""
     min_confidence: float = 0.35
     """Below this for the best match, the result says ``low_confidence_results``."""
-    lexical_weight: float = 0.8
+    lexical_weight: float = 0.4
     """What a standard deviation in words counts beside one in vectors, in `auto`, at the most."""
 
     def __post_init__(self) -> None:

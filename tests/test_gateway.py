@@ -144,7 +144,7 @@ async def test_an_empty_store_of_the_host_is_used(
         catalog, strategy="auto", embedder=HashingEmbedder(), vector_store=store
     ).report()
 
-    assert 12 == len(store)
+    assert 24 == len(store)
 
 
 async def test_functions_can_be_added_after_all_were_removed_as_a_server(

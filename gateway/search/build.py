@@ -9,13 +9,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from gateway.cache import Clock, SingleFlight
 from gateway.catalog.refresh import Listed, Registry, entities_of, list_sources
 from gateway.config import GraphOptions
-from gateway.embed.cached import DocumentVectors, VectorStore, document_vectors
+from gateway.embed.cached import DocumentVectors, VectorStore, document_vectors, text_key
 from gateway.embed.protocol import Embedder
 from gateway.search.documents import GraphSource, load
 from gateway.search.index import Snapshot, compile_snapshot, embedding_texts
@@ -118,11 +119,12 @@ class Indexer:
         entities, named = entities_of(registrations, listed, reserved=self._reserved)
         documents, unread = await load(self._graph)
         texts = embedding_texts(entities)
-        vectors = await self._vectors(texts, before)
+        wanted = set(chain.from_iterable(texts.values()))
+        vectors = await self._vectors(wanted, before)
         notes = [*_listing_notes(listed), *named, *unread, *vectors.diagnostics]
-        incomplete = self._embedder is not None and len(vectors.rows) < len(set(texts.values()))
+        incomplete = self._embedder is not None and len(vectors.rows) < len(wanted)
         if incomplete:
-            detail = f"{len(vectors.rows)} of {len(set(texts.values()))} texts have a vector"
+            detail = f"{len(vectors.rows)} of {len(wanted)} texts have a vector"
             notes.append(Diagnostic(stage="embed", code="vectors_incomplete", detail=detail))
         snapshot = compile_snapshot(
             entities,
@@ -139,15 +141,15 @@ class Indexer:
             generation=generation,
             snapshot=snapshot,
             listed=listed,
-            report=_report(generation, snapshot, vectors),
+            report=_report(generation, snapshot, vectors, texts),
             retry_at=self._clock() + self._retry_after_s if again else None,
         )
 
-    async def _vectors(self, texts: Mapping[str, str], before: Built | None) -> DocumentVectors:
+    async def _vectors(self, texts: Collection[str], before: Built | None) -> DocumentVectors:
         if self._embedder is None:
             return DocumentVectors(rows={})
         return await document_vectors(
-            list(texts.values()),
+            sorted(texts),
             embedder=self._embedder,
             store=self._store,
             telemetry=self._telemetry,
@@ -160,12 +162,17 @@ def _listing_notes(listed: Mapping[str, Listed]) -> list[Diagnostic]:
     return [note for each in listed.values() for note in each.listing.diagnostics]
 
 
-def _report(generation: int, snapshot: Snapshot, vectors: DocumentVectors) -> IndexReport:
+def _report(
+    generation: int,
+    snapshot: Snapshot,
+    vectors: DocumentVectors,
+    texts: Mapping[str, tuple[str, str]],
+) -> IndexReport:
     graph = snapshot.graph
     return IndexReport(
         generation=generation,
         entities=len(snapshot.entities),
-        vectors=len(vectors.rows),
+        vectors=sum(text_key(whole) in vectors.rows for whole, _ in texts.values()),
         embedded_texts=vectors.embedded,
         tokens=vectors.tokens,
         graph_nodes=graph.index.node_count if graph else 0,

@@ -9,7 +9,8 @@ import numpy as np
 
 from gateway.search import confidence
 from gateway.search.eligible import Mask
-from gateway.search.fusion import Order
+from gateway.search.fusion import Lexical, Order
+from gateway.search.names import Names
 from gateway.search.scan import Question
 from gateway.search.toolgraph import ToolGraph
 from gateway.search.vector import Candidates
@@ -53,33 +54,42 @@ class Asked:
         forms = (self.query, self.english) if self.query else (self.context,)
         return tuple(dict.fromkeys(forms))
 
-    def question(self, found: Mapping[str, Vector]) -> Question:
-        """Give the vectors of the texts and of the clauses."""
+    def question(self, found: Mapping[str, Vector], common: Vector | None = None) -> Question:
+        """Give the vectors of the texts and of the clauses; see `Question.common`."""
         texts = np.stack([found[text] for text in self.texts])
         parts = [found[text] for text in self.clauses]
-        return Question(texts=texts, clauses=np.stack(parts) if parts else texts[:0])
+        return Question(texts=texts, clauses=np.stack(parts) if parts else texts[:0], common=common)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Words:
     """What the catalog's words say of one query, over all its forms."""
 
-    scores: Vector
-    """Best BM25F score, shape (n,), >= 0."""
-    coverage: Vector
-    """Share of the query's words that each entity holds, by rarity, shape (n,), 0 to 1."""
+    lexical: Lexical
+    """What ranks."""
     hits: Hits
     """The look-up of the form that met best: what an explanation quotes."""
 
+    @property
+    def coverage(self) -> Vector:
+        """Share of the query's words that each entity holds, by rarity, shape (n,), 0 to 1."""
+        return self.lexical.coverage
 
-def read_words(index: Postings, asked: Asked) -> Words:
+
+def read_words(index: Postings, names: Names, asked: Asked) -> Words:
     """Look *asked* up in the catalog's words."""
     forms = [index.match(text) for text in asked.judged]
     best = max(forms, key=lambda hits: float(hits.coverage.max(initial=0.0)))
     if asked.context and asked.query:
         forms += [index.match(text) for text in asked.texts]
-    scores = np.max([hits.scores for hits in forms], axis=0)
-    return Words(scores=scores, coverage=best.coverage, hits=best)
+    parts = [index.match(text).scores for text in asked.clauses]
+    lexical = Lexical(
+        scores=np.max([hits.scores for hits in forms], axis=0),
+        coverage=best.coverage,
+        names=names.stated(best),
+        clauses=np.max(parts, axis=0) if parts else None,
+    )
+    return Words(lexical=lexical, hits=best)
 
 
 def read_graph(graph: ToolGraph, asked: Asked, mask: Mask, *, limit: int) -> dict[int, Ranked]:

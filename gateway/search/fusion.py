@@ -19,6 +19,26 @@ from gateway.vectors import Vector
 
 FULL_TRUST = 0.2
 """Lexical evidence counts in full if some entity holds this share of the query's words."""
+CLAUSE_WORDS = 0.4
+"""What a deviation in the words of a long request's best clause counts beside one in vectors."""
+COVERAGE = 2.0
+"""What holding all of the query's words adds, in deviations."""
+NAMES = 0.5
+"""What a name that is stated whole, in words, adds, in deviations."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Lexical:
+    """What words say of the whole catalog, shape (n,) each."""
+
+    scores: Vector
+    """BM25F scores, the best over the query's forms, >= 0."""
+    coverage: Vector
+    """Share of the query's words that each entity holds, by rarity, 0 to 1."""
+    names: Vector
+    """Share of each entity's name that the query states, by rarity, 0 to 1."""
+    clauses: Vector | None = None
+    """The best clause's BM25F scores; None for a short request."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -35,22 +55,13 @@ def by_vector(found: Candidates) -> Order:
     return Order(positions=found.pool, scores=found.strengths)
 
 
-def fuse(
-    found: Candidates, lexical: Vector, coverage: Vector, *, mask: Mask, weight: float
-) -> Order:
+def fuse(found: Candidates, lexical: Lexical, *, mask: Mask, weight: float) -> Order:
     """Re-score the pool by vectors and words together; see `together`."""
-    scores = together(found, lexical, coverage, spots=found.pool, mask=mask, weight=weight)
-    return _sorted(found.pool, scores)
+    return _sorted(found.pool, together(found, lexical, spots=found.pool, mask=mask, weight=weight))
 
 
 def together(
-    found: Candidates,
-    lexical: Vector,
-    coverage: Vector,
-    *,
-    spots: Positions,
-    mask: Mask,
-    weight: float,
+    found: Candidates, lexical: Lexical, *, spots: Positions, mask: Mask, weight: float
 ) -> Vector:
     """Score the entities at *spots* by vectors and words, shape (len(spots),).
 
@@ -61,21 +72,27 @@ def together(
 
     Args:
         found: The vector candidates.
-        lexical: BM25F scores, shape (n,), >= 0.
-        coverage: Share of the query's words that each entity holds, shape (n,), 0 to 1.
+        lexical: What the words say of the whole catalog.
         spots: Whom to score.
         mask: Who may be found.
         weight: How much a deviation in words counts beside one in vectors.
     """
     strengths = found.strengths if spots is found.pool else found.strengths_at(spots)
     vector = (strengths - found.mean) / found.spread if found.spread > 0 else strengths
-    met = lexical[mask]
+    trust = min(1.0, float(lexical.coverage[spots].max(initial=0.0)) / FULL_TRUST)
+    words = weight * _deviations(lexical.scores, spots, mask)
+    if lexical.clauses is not None:
+        words += CLAUSE_WORDS * _deviations(lexical.clauses, spots, mask)
+    shares = COVERAGE * lexical.coverage[spots] + NAMES * lexical.names[spots]
+    return np.asarray(vector + trust * words + shares, dtype=np.float32)
+
+
+def _deviations(scores: Vector, spots: Positions, mask: Mask) -> Vector:
+    met = scores[mask]
     spread = float(met.std()) if met.size else 0.0
     if spread <= 0:
-        return np.asarray(vector, dtype=np.float32)
-    trust = min(1.0, float(coverage[spots].max(initial=0.0)) / FULL_TRUST)
-    words = (lexical[spots] - float(met.mean())) / spread
-    return np.asarray(vector + weight * trust * words, dtype=np.float32)
+        return np.zeros(len(spots), dtype=np.float32)
+    return np.asarray((scores[spots] - float(met.mean())) / spread, dtype=np.float32)
 
 
 def named_first(order: Order, named: Sequence[int]) -> Order:

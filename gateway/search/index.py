@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -13,15 +13,18 @@ from gateway.config import GraphOptions
 from gateway.embed.cached import text_key
 from gateway.search import toolgraph
 from gateway.search.eligible import Eligibility, Mask
+from gateway.search.names import Names
 from gateway.search.scan import VectorIndex
-from gateway.search.texts import embedding_text, lexical_fields
+from gateway.search.texts import embedding_text, lexical_fields, name_text
 from gateway.search.toolgraph import ToolGraph
 from gateway.types import Diagnostic, Entity, Filters
-from gateway.vectors import Vector
+from gateway.vectors import Vector, unit_rows
 from graphs import Document, Postings
 from graphs.text import fold
 
 _IDENTIFIER = re.compile(r"[^\s\"'`(),;:!?]+")
+NAME_WEIGHT = 0.4
+"""What the vector of an entity's name counts beside that of its whole text."""
 _NOT_PLAIN = re.compile(r"[_\-./]|[a-z0-9][A-Z]")
 
 
@@ -38,9 +41,12 @@ class Snapshot:
     """Positions by folded exposed name and folded own name."""
     eligibility: Eligibility
     lexical: Postings
+    names: Names
     graph: ToolGraph | None
     vectors: VectorIndex | None
     """Zeros where an entity has no vector. None without any vector."""
+    common: Vector | None
+    """Their mean row; None without any."""
     rows: Mapping[str, Vector] = field(default_factory=dict)
     """The vectors by text key: what the next build need not embed."""
     diagnostics: tuple[Diagnostic, ...] = ()
@@ -77,7 +83,7 @@ def compile_snapshot(  # noqa: PLR0913  (keyword-only, one a part of the index)
     *,
     version: int,
     rows: Mapping[str, Vector],
-    texts: Mapping[str, str],
+    texts: Mapping[str, tuple[str, str]],
     documents: Sequence[Document],
     diagnostics: Sequence[Diagnostic],
     derive: GraphOptions | None = None,
@@ -88,34 +94,54 @@ def compile_snapshot(  # noqa: PLR0913  (keyword-only, one a part of the index)
         entities: In any order.
         version: The number of this build.
         rows: Vectors by text key; missing ones become rows of zeros.
-        texts: Each entity's embedding text, by id.
+        texts: Each entity's embedding texts, by id.
         documents: The host's own graph documents.
         diagnostics: What went wrong so far.
         derive: Which edges are derived; None derives all.
     """
     ordered = tuple(sorted(entities, key=lambda each: (each.exposed_name.casefold(), each.id)))
-    keys = [text_key(texts[entity.id]) if entity.id in texts else "" for entity in ordered]
+    keys = [text_key(texts[entity.id][0]) if entity.id in texts else "" for entity in ordered]
+    mixed = blended(texts.values(), rows)
     indexed = {name: weight for row in KINDS.values() for name, weight in row.indexed.items()}
+    lexical = Postings.build(
+        [{str(name): text for name, text in lexical_fields(each).items()} for each in ordered],
+        weights={str(name): weight for name, weight in indexed.items()},
+    )
+    found = [mixed[key] for key in keys if key in mixed]
     return Snapshot(
         version=version,
         entities=ordered,
         by_id={entity.id: position for position, entity in enumerate(ordered)},
         by_name=_by_name(ordered),
         eligibility=Eligibility.of(ordered),
-        lexical=Postings.build(
-            [{str(name): text for name, text in lexical_fields(each).items()} for each in ordered],
-            weights={str(name): weight for name, weight in indexed.items()},
-        ),
+        lexical=lexical,
+        names=Names.of(lexical),
         graph=toolgraph.build(ordered, documents, options=derive) if ordered else None,
-        vectors=_vectors(keys, rows),
-        rows={key: rows[key] for key in keys if key in rows},
+        vectors=_vectors(keys, mixed),
+        common=np.mean(found, axis=0, dtype=np.float32) if found else None,
+        rows=rows,
         diagnostics=tuple(diagnostics),
     )
 
 
-def embedding_texts(entities: Sequence[Entity]) -> dict[str, str]:
-    """Give the text that each entity's vector is made of, by id."""
-    return {entity.id: embedding_text(entity) for entity in entities}
+def embedding_texts(entities: Sequence[Entity]) -> dict[str, tuple[str, str]]:
+    """Give the two texts that each entity's vector is made of, by id: the whole, and the name."""
+    return {entity.id: (embedding_text(entity), name_text(entity)) for entity in entities}
+
+
+def blended(texts: Iterable[tuple[str, str]], rows: Mapping[str, Vector]) -> dict[str, Vector]:
+    """Make each entity's vector, by the key of its whole text: the whole's, leaning to the name's.
+
+    A description drowns the name that says best what a tool is for. Without the name's vector the
+    whole's stands alone; without the whole's there is none.
+    """
+    found: dict[str, Vector] = {}
+    for whole, name in texts:
+        row, lean = rows.get(text_key(whole)), rows.get(text_key(name))
+        if row is not None:
+            mixed = row if lean is None else row + NAME_WEIGHT * lean
+            found[text_key(whole)] = unit_rows(mixed)[0]
+    return found
 
 
 def _by_name(entities: Sequence[Entity]) -> Mapping[str, tuple[int, ...]]:

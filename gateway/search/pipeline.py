@@ -152,7 +152,7 @@ class Search:
             if found is not None:
                 run.texts, run.tokens = found.embedded, found.tokens
                 by_text = dict(zip(texts, found.vectors, strict=True))
-                return [each.question(by_text) for each in asked]
+                return [each.question(by_text, run.snapshot.common) for each in asked]
         run.note("embed", "graph_fallback")
         return None
 
@@ -168,11 +168,11 @@ class Search:
                 pool=None if self.strategy == "auto" else max(limit, self.options.window(limit)),
             )
         with run.stage("lexical"):
-            words = read_words(snapshot.lexical, asked)
+            words = read_words(snapshot.lexical, snapshot.names, asked)
             order = fusion.by_vector(found)
             if self.strategy == "auto":
                 weight = self.options.lexical_weight
-                order = fusion.fuse(found, words.scores, words.coverage, mask=mask, weight=weight)
+                order = fusion.fuse(found, words.lexical, mask=mask, weight=weight)
             named = snapshot.named(asked.query, mask)
         return Ranking(
             asked=asked,
@@ -190,7 +190,7 @@ class Search:
         limit = run.request.limit
         hits = self._graph_hits(run, asked, limit=self.options.pool(limit), needed=True)
         with run.stage("lexical"):
-            words = read_words(run.snapshot.lexical, asked)
+            words = read_words(run.snapshot.lexical, run.snapshot.names, asked)
             named = run.snapshot.named(asked.query, run.mask)
         spots = np.fromiter(hits, np.intp, len(hits))
         scores = np.fromiter((hit.score for hit in hits.values()), np.float32, len(hits))

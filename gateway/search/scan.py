@@ -22,6 +22,9 @@ from gateway.vectors import Matrix, Vector, best_cosine, top
 Positions = NDArray[np.intp]
 CLAUSE_WEIGHT = 0.7
 """How much the best clause of a long request adds to the whole request's cosine."""
+COMMON_WEIGHT = 0.85
+"""How much a long request's strength loses by what a row shares with the catalog as a whole: half
+of the weights of the whole and its best clause together."""
 DENSE_NUMBERS = 2_500_000
 """A matrix of so many numbers is read whole sooner than codes are scanned and rows gathered."""
 RESCORED = 4
@@ -40,13 +43,18 @@ class Question:
     """The original query and its English form, unit rows, shape (t, d)."""
     clauses: Matrix
     """Parts of a long request, unit rows, shape (c, d); may be empty."""
+    common: Vector | None = None
+    """The catalog's mean row, where a long request must not find what is near to everything."""
 
     def score(self, rows: Matrix) -> tuple[Vector, Vector]:
         """Give the exact cosines and strengths of *rows*, shape (n,) each; see `Scanned`."""
         cosines = best_cosine(rows, self.texts)
         if not len(self.clauses):
             return cosines, cosines
-        return cosines, cosines + CLAUSE_WEIGHT * best_cosine(rows, self.clauses)
+        strengths = cosines + CLAUSE_WEIGHT * best_cosine(rows, self.clauses)
+        if self.common is not None:
+            strengths -= COMMON_WEIGHT * best_cosine(rows, self.common[None])
+        return cosines, strengths
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -58,16 +58,16 @@ async def _task(
 ) -> Vector:
     """Score every entity for the task, as a search would; by words alone without vectors."""
     asked = Asked(query=query, english=query, clauses=clauses(query))
-    words = read_words(snapshot.lexical, asked)
+    words = read_words(snapshot.lexical, snapshot.names, asked)
     question = await _question(snapshot, asked, embed)
     if question is None or snapshot.vectors is None:
-        spread = float(words.scores.std()) or 1.0
-        return np.asarray((words.scores - words.scores.mean()) / spread, dtype=np.float32)
+        scores = words.lexical.scores
+        spread = float(scores.std()) or 1.0
+        return np.asarray((scores - scores.mean()) / spread, dtype=np.float32)
     found = candidates(snapshot.vectors, question, mask=mask, limit=1, options=options)
     return together(
         found,
-        words.scores,
-        words.coverage,
+        words.lexical,
         spots=np.arange(len(snapshot.entities)),
         mask=mask,
         weight=options.lexical_weight,
@@ -81,4 +81,4 @@ async def _question(snapshot: Snapshot, asked: Asked, embed: Embed | None) -> Qu
     found = await attempt(embed(texts, dimensions=snapshot.dimensions))
     if isinstance(found, Failed):
         return None
-    return asked.question(dict(zip(texts, found.vectors, strict=True)))
+    return asked.question(dict(zip(texts, found.vectors, strict=True)), snapshot.common)

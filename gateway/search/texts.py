@@ -21,6 +21,11 @@ def embedding_text(entity: Entity) -> str:
     return ". ".join(dict.fromkeys(text for text in texts if text))[:EMBEDDED_CHARS]
 
 
+def name_text(entity: Entity) -> str:
+    """Give the text of the vector that the entity's name alone gets; never blank."""
+    return humanized(entity.name)
+
+
 def lexical_fields(entity: Entity) -> Mapping[str, str]:
     """Give the entity's words by field; empty fields are left out."""
     texts = {field: _FIELDS[field](entity) for field in KINDS[entity.kind].indexed}

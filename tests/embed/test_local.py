@@ -14,7 +14,7 @@ from benchmarks.background import means
 from gateway.embed import local
 from gateway.embed.alphabets import readable
 from gateway.embed.local import LocalEmbedder, embedder_of, side_by_side
-from gateway.embed.models import E5, USE, Model, runs_here, verify
+from gateway.embed.models import E5, USE, Encode, Model, runs_here, verify
 from gateway.errors import ConfigError, MissingExtraError, ModelFileError
 from gateway.vectors import Matrix
 
@@ -73,14 +73,14 @@ def test_an_old_processor_is_not_asked(tmp_path: Path) -> None:
     """The engine would end the whole process."""
     told = tmp_path / "cpuinfo"
     told.write_text("flags : sse4_2 avx\n")
-    assert not local.runs_here(E5) or not _avx2(told)
+    assert not runs_here(E5) or not _avx2(told)
     told.write_text("flags : sse4_2 avx avx2\n")
     assert _avx2(told)
     assert not _avx2(tmp_path / "absent")
 
 
 def _avx2(told: Path) -> bool:
-    from gateway.embed.models import _has_avx2  # noqa: PLC0415, PLC2701
+    from gateway.embed.models import _has_avx2  # noqa: PLC0415
 
     return _has_avx2(told)
 
@@ -131,7 +131,7 @@ async def test_the_model_loads_once_whoever_asks() -> None:
     """Two loads would be two models in memory."""
     loads: list[int] = []
 
-    def load(folder: Path) -> local.Encode:
+    def load(folder: Path) -> Encode:
         loads.append(threading.get_ident())
         return USE.load(folder)
 

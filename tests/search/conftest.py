@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from itertools import chain
 
 from gateway.config import SearchOptions
 from gateway.embed.cached import text_key
@@ -26,8 +27,9 @@ def snapshot_of(
     texts = embedding_texts(entities)
     rows = {}
     if embedder is not None:
-        vectors = embedder.vectors(list(texts.values()))
-        rows = {text_key(text): row for text, row in zip(texts.values(), vectors, strict=True)}
+        wanted = sorted(set(chain.from_iterable(texts.values())))
+        vectors = embedder.vectors(wanted)
+        rows = {text_key(text): row for text, row in zip(wanted, vectors, strict=True)}
     return compile_snapshot(
         entities, version=1, rows=rows, texts=texts, documents=documents, diagnostics=()
     )

@@ -27,7 +27,7 @@ async def test_a_report_says_what_the_build_did(
     """Rule 10: how many entities, texts, tokens, nodes, and how long."""
     report = await open_gateway(catalog, strategy="auto", embedder=HashingEmbedder()).report()
 
-    assert (1, 12, 12, 12) == (
+    assert (1, 12, 12, 24) == (
         report.generation,
         report.entities,
         report.vectors,
@@ -54,7 +54,7 @@ async def test_progress_tells_the_stages(
 
     await gateway.report()
 
-    assert [("servers", 0, 1), ("servers", 1, 1), ("embeddings", 12, 12)] == seen
+    assert [("servers", 0, 1), ("servers", 1, 1), ("embeddings", 24, 24)] == seen
 
 
 class HeldEmbedder(HashingEmbedder):

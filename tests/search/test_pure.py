@@ -37,11 +37,18 @@ def found(cosines: list[float], *, pool: int = 200) -> Candidates:
     )
 
 
+def words(scores: list[float], coverage: list[float]) -> fusion.Lexical:
+    return fusion.Lexical(
+        scores=np.asarray(scores, np.float32),
+        coverage=np.asarray(coverage, np.float32),
+        names=np.zeros(len(scores), np.float32),
+    )
+
+
 def fused(cosines: list[float], lexical: list[float], coverage: list[float]) -> list[int]:
     result = fusion.fuse(
         found(cosines),
-        np.asarray(lexical, np.float32),
-        np.asarray(coverage, np.float32),
+        words(lexical, coverage),
         mask=np.ones(len(cosines), bool),
         weight=0.8,
     )
@@ -125,8 +132,7 @@ def test_fusion_reorders_the_pool_and_nothing_else(evidence: list[tuple[float, f
     chosen = found(cosines, pool=7)
     result = fusion.fuse(
         chosen,
-        np.asarray([words for _, words in evidence], np.float32),
-        np.ones(len(cosines), np.float32),
+        words([said for _, said in evidence], [1.0] * len(cosines)),
         mask=np.ones(len(cosines), bool),
         weight=0.8,
     )

@@ -7,9 +7,11 @@ import pytest
 
 from gateway.config import Options, SearchOptions
 from gateway.gateway import Gateway
-from gateway.search.texts import embedding_text
+from gateway.search.index import NAME_WEIGHT
+from gateway.search.texts import embedding_text, name_text
 from gateway.testing import HashingEmbedder
 from gateway.types import Hints, ToolDefinition
+from gateway.vectors import unit_rows
 from graphs import Document
 from tests.conftest import CatalogOf, OpenGateway
 from tests.fakes import TableNormalizer, codes, entity, every_id, names
@@ -177,8 +179,10 @@ async def test_the_better_of_both_texts_counts(
     found = await gateway.search("надіслати лист")
 
     snapshot = await gateway.snapshot()
-    sent = embedding_text(snapshot.entities[snapshot.by_id[found.matches[0].id]])
-    original, best = embedder.vectors(["надіслати лист", sent])
+    entity = snapshot.entities[snapshot.by_id[found.matches[0].id]]
+    texts = ("надіслати лист", embedding_text(entity), name_text(entity))
+    original, whole, name = embedder.vectors(texts)
+    best = unit_rows(whole + NAME_WEIGHT * name)[0]
     assert "send_email" == names(found)[0]
     assert found.matches[0].evidence.vector == pytest.approx(float(np.dot(original, best)))
 

@@ -91,11 +91,11 @@ async def test_a_second_start_embeds_nothing(
         texts.append((embedder.texts, report.embedded_texts, report.vectors))
         await gateway.aclose()
 
-    assert [(3000, 3000, 3000), (0, 0, 3000)] == texts
+    assert [(6000, 6000, 3000), (0, 0, 3000)] == texts
 
 
 @pytest.mark.requirement("auto:rule-11")
-async def test_adding_one_tool_to_three_thousand_embeds_one_text(
+async def test_adding_one_tool_to_three_thousand_embeds_its_two_texts(
     open_gateway: OpenGateway, catalog_of: CatalogOf
 ) -> None:
     """The cost of a change is the cost of what changed; the servers are not asked again."""
@@ -113,13 +113,13 @@ async def test_adding_one_tool_to_three_thousand_embeds_one_text(
     gateway.add_tool(water_plants)
     report = await gateway.report()
 
-    assert (3001, 1) == (report.entities, report.embedded_texts)
-    assert before + 1 == embedder.texts
+    assert (3001, 2) == (report.entities, report.embedded_texts)
+    assert before + 2 == embedder.texts
     assert 1 == shelf.listings
     assert "water_plants" == names(await gateway.search("water the plants"))[0]
 
 
-async def test_a_changed_description_embeds_one_text(
+async def test_a_changed_description_embeds_its_two_texts(
     open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
 ) -> None:
     """Listing again is not embedding again."""
