@@ -38,13 +38,13 @@ def clean(text: str, *, limit: int) -> str:
     """
     # Clip twice: a 50 MB description must not be walked to its end to keep its first page.
     head = unicodedata.normalize("NFC", text[: limit * 2].encode("utf-8", "replace").decode())
-    seen = "".join(
-        char
-        for char in head
-        if char in _KEPT_CONTROLS or unicodedata.category(char) not in _UNSEEN_CATEGORIES
-    )
+    seen = head if head.isprintable() else "".join(filter(_is_seen, head))
     folded = _BLANK_LINES.sub("\n\n", _SPACES.sub(" ", seen)).strip()
     return folded[:limit].rstrip()
+
+
+def _is_seen(char: str) -> bool:
+    return char in _KEPT_CONTROLS or unicodedata.category(char) not in _UNSEEN_CATEGORIES
 
 
 def one_line(text: str, *, limit: int) -> str:
