@@ -36,6 +36,8 @@ def clean(text: str, *, limit: int) -> str:
     Control, format (bidi, zero-width, tag), surrogate and private characters go; newlines stay.
     Descriptions of upstreams pass here before anything reads them.
     """
+    if not text:
+        return ""
     # Clip twice: a 50 MB description must not be walked to its end to keep its first page.
     head = unicodedata.normalize("NFC", text[: limit * 2].encode("utf-8", "replace").decode())
     seen = head if head.isprintable() else "".join(filter(_is_seen, head))

@@ -132,11 +132,19 @@ def _prerequisites(
 
 
 def _needed(graph: ToolGraph, primary: int, gathered: _Gathered) -> Iterator[Neighbour]:
-    """Declared conditions with theirs, all the way; then what is derived of the match itself."""
-    for declared, hops in ((True, PREREQUISITE_HOPS), (False, 1)):
+    """Declared conditions with theirs, all the way; then what is derived of the match itself.
+
+    Only what could be listed is walked: without a stated condition there is no derived one.
+    """
+    node = graph.nodes[primary]
+    derives = any(not fact.declared for fact in graph.index.outgoing(node, "prerequisite"))
+    walks = ((node in graph.conditioned, True, PREREQUISITE_HOPS), (derives, False, 1))
+    for worth_it, declared, hops in walks:
+        if not worth_it:
+            continue
         found = expand(
             graph.index,
-            [graph.nodes[primary]],
+            [node],
             role="prerequisite",
             declared_only=declared,
             hops=hops,
