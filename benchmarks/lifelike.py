@@ -104,11 +104,7 @@ class NumberedEmbedder:
 
     def __init__(self, rows: Matrix) -> None:
         self._rows = rows
-
-    @property
-    def info(self) -> EmbedderInfo:
-        """One model, of these dimensions."""
-        return EmbedderInfo(model_id=self.MODEL_ID, provider="none", dimensions=self._rows.shape[1])
+        self.info = EmbedderInfo(model_id=self.MODEL_ID, provider="none", dimensions=rows.shape[1])
 
     async def embed(self, texts: Sequence[str], *, role: Role) -> Embedded:
         """Give the rows of the texts' numbers."""

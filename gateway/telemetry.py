@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from opentelemetry import metrics, trace
 from opentelemetry.context import attach, detach
@@ -217,12 +217,17 @@ SPANS: Mapping[str, SpanKindOf] = {
 }
 """Every kind of span, by the first word of its name."""
 
-CONTENT_ATTRIBUTES = (
-    "gen_ai.retrieval.query.text",
-    "gen_ai.retrieval.documents",
-    "gen_ai.tool.call.arguments",
-    "gen_ai.tool.call.result",
-)
+
+class ContentAttributes(NamedTuple):
+    """The attributes that hold what somebody said."""
+
+    query: str = "gen_ai.retrieval.query.text"
+    documents: str = "gen_ai.retrieval.documents"
+    arguments: str = "gen_ai.tool.call.arguments"
+    result: str = "gen_ai.tool.call.result"
+
+
+CONTENT_ATTRIBUTES = ContentAttributes()
 """Set only when the host asks for content."""
 _NOTHING = nullcontext()
 

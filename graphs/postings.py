@@ -333,7 +333,9 @@ class Postings:
         rows = [slice(self.offsets[term], self.offsets[term + 1]) for term in ids]
         if len(rows) == 1:
             positions, impacts = self.positions[rows[0]], self.impacts[rows[0]]
-            return positions, impacts * share, np.full(len(positions), share * weight)
+            shares = np.empty(len(positions))
+            shares.fill(share * weight)
+            return positions, impacts if share == 1.0 else impacts * share, shares
         found = np.concatenate([self.positions[row] for row in rows])
         positions, place = np.unique(found, return_inverse=True)
         impacts = np.bincount(place, np.concatenate([self.impacts[row] for row in rows]))

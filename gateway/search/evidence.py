@@ -36,9 +36,10 @@ class Asked:
     @property
     def texts(self) -> tuple[str, ...]:
         """What vectors and words see: the original and the English form, with the context."""
-        forms = (self.query, self.english)
-        joined = (". ".join(part for part in (form, self.context) if part) for form in forms)
-        return tuple(dict.fromkeys(joined))
+        forms = dict.fromkeys((self.query, self.english))
+        if not self.context:
+            return tuple(forms)
+        return tuple(f"{form}. {self.context}" if form else self.context for form in forms)
 
     @property
     def all_texts(self) -> tuple[str, ...]:
