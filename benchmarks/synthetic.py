@@ -36,7 +36,7 @@ def _nouns() -> tuple[str, ...]:
     return tuple(found)
 
 
-_NOUNS = _nouns()
+NOUNS = _nouns()
 
 
 def node(number: int) -> str:
@@ -71,10 +71,10 @@ def servers(count: int) -> list[CatalogSource]:
             input_schema={
                 "type": "object",
                 "properties": {
-                    f"{_NOUNS[number // _DATA % len(_NOUNS)]}_id": {"type": "string"},
+                    f"{NOUNS[number // _DATA % len(NOUNS)]}_id": {"type": "string"},
                     "limit": {"type": "integer", "description": "How many at most."},
                 },
-                "required": [f"{_NOUNS[number // _DATA % len(_NOUNS)]}_id"],
+                "required": [f"{NOUNS[number // _DATA % len(NOUNS)]}_id"],
             },
         )
         for number, description in enumerate(_descriptions(count))
@@ -92,12 +92,12 @@ def queries(count: int) -> list[str]:
 
 
 def _name(number: int) -> str:
-    verb, noun = VERBS[number % len(VERBS)], _NOUNS[number // len(VERBS) % len(_NOUNS)]
-    again = number // (len(VERBS) * len(_NOUNS))
+    verb, noun = VERBS[number % len(VERBS)], NOUNS[number // len(VERBS) % len(NOUNS)]
+    again = number // (len(VERBS) * len(NOUNS))
     return f"{verb}_{noun}_{again}" if again else f"{verb}_{noun}"
 
 
 def _descriptions(count: int, *, seed: int = 7, length: int = _DESCRIBED) -> Iterator[str]:
-    ranks = np.random.default_rng(seed).zipf(1.1, size=(count, length)) % len(_NOUNS)
+    ranks = np.random.default_rng(seed).zipf(1.1, size=(count, length)) % len(NOUNS)
     for row in ranks:
-        yield " ".join(_NOUNS[rank] for rank in row)
+        yield " ".join(NOUNS[rank] for rank in row)

@@ -58,7 +58,11 @@ class Cache(Generic[V]):
     def peek(self, key: Hashable) -> V | None:
         """Give the value of *key*, or None, and tell nobody."""
         with self._lock:
-            return self._items.get(key)
+            try:
+                # Not `get`: it looks twice.
+                return self._items[key]
+            except KeyError:
+                return None
 
     def put(self, key: Hashable, value: V) -> None:
         """Keep *value* under *key*; the oldest goes when the cache is full."""

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from opentelemetry import metrics, trace
+from opentelemetry.context import attach, detach
 from opentelemetry.metrics import Counter, Histogram
 from opentelemetry.trace import SpanKind, Status, StatusCode
 
@@ -216,13 +217,19 @@ SPANS: Mapping[str, SpanKindOf] = {
 }
 """Every kind of span, by the first word of its name."""
 
-CONTENT_ATTRIBUTES = (
-    "gen_ai.retrieval.query.text",
-    "gen_ai.retrieval.documents",
-    "gen_ai.tool.call.arguments",
-    "gen_ai.tool.call.result",
-)
+
+class ContentAttributes(NamedTuple):
+    """The attributes that hold what somebody said."""
+
+    query: str = "gen_ai.retrieval.query.text"
+    documents: str = "gen_ai.retrieval.documents"
+    arguments: str = "gen_ai.tool.call.arguments"
+    result: str = "gen_ai.tool.call.result"
+
+
+CONTENT_ATTRIBUTES = ContentAttributes()
 """Set only when the host asks for content."""
+_NOTHING = nullcontext()
 
 
 class Telemetry:
@@ -269,18 +276,16 @@ class Telemetry:
         given = {"gen_ai.operation.name": kind, **(attributes or {})}
         if kind.startswith("gateway."):
             del given["gen_ai.operation.name"]
-        with self._tracer.start_as_current_span(
-            name,
-            kind=SPANS[kind].kind,
-            attributes=given,
-            record_exception=False,
-            set_status_on_exception=False,
-        ) as span:
-            try:
+        span = self._tracer.start_span(name, kind=SPANS[kind].kind, attributes=given)
+        try:
+            # Without a provider a span has no context: nobody's parent need not be made current.
+            with self.within(span) if span.get_span_context().is_valid else _NOTHING:
                 yield span
-            except BaseException as error:
-                fail(span, type(error).__name__)
-                raise
+        except BaseException as error:
+            fail(span, type(error).__name__)
+            raise
+        finally:
+            span.end()
 
     def begin(self, kind: str) -> Span:
         """Start a span that no block bounds; its owner enters it with `within` and ends it."""
@@ -291,10 +296,11 @@ class Telemetry:
     @contextmanager
     def within(self, span: Span) -> Iterator[None]:
         """Make *span* the parent of what the block starts, without ending it."""
-        with trace.use_span(
-            span, end_on_exit=False, record_exception=False, set_status_on_exception=False
-        ):
+        token = attach(trace.set_span_in_context(span))
+        try:
             yield
+        finally:
+            detach(token)
 
     @contextmanager
     def timed(self, metric: str, attributes: dict[str, str | int | float | bool]) -> Iterator[None]:

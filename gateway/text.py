@@ -36,15 +36,17 @@ def clean(text: str, *, limit: int) -> str:
     Control, format (bidi, zero-width, tag), surrogate and private characters go; newlines stay.
     Descriptions of upstreams pass here before anything reads them.
     """
+    if not text:
+        return ""
     # Clip twice: a 50 MB description must not be walked to its end to keep its first page.
     head = unicodedata.normalize("NFC", text[: limit * 2].encode("utf-8", "replace").decode())
-    seen = "".join(
-        char
-        for char in head
-        if char in _KEPT_CONTROLS or unicodedata.category(char) not in _UNSEEN_CATEGORIES
-    )
+    seen = head if head.isprintable() else "".join(filter(_is_seen, head))
     folded = _BLANK_LINES.sub("\n\n", _SPACES.sub(" ", seen)).strip()
     return folded[:limit].rstrip()
+
+
+def _is_seen(char: str) -> bool:
+    return char in _KEPT_CONTROLS or unicodedata.category(char) not in _UNSEEN_CATEGORIES
 
 
 def one_line(text: str, *, limit: int) -> str:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from dataclasses import field as made
 from typing import TypeAlias
 
 import numpy as np
@@ -24,7 +25,13 @@ _LIKELY_TYPOS = 12
 _TWO_WORDS = 0.8
 """How surely a word is two known ones without the space between them."""
 _WHOLE_OF_NUMBERED = 0.7
+_REMEMBERED = 8192
+"""How many words are remembered, resolved; real questions use the same ones again and again."""
+Question: TypeAlias = str | Sequence[str | Token]
+"""A text, or what `graphs.text` has made of one: terms, or tokens, which need no second reading."""
 _WayOf: TypeAlias = tuple[tuple[int, ...], float]
+_Met: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]
+"""Documents, each once; what a word adds to the score and to the coverage of each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +58,8 @@ class Asked:
     """Ways to match it, the best of which counts: rows of terms, and the share they earn."""
     weight: float
     """The rarity of the word, > 0."""
+    guessed: bool = False
+    """Whether nothing knows the word as it was asked; the ways are near spellings, if any."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -97,6 +106,8 @@ class Postings:
     """Near spellings of the words as they stand in the documents."""
     meanings: np.ndarray
     """Row of the term of each of those words, int32."""
+    resolved: dict[Token, tuple[Asked, ...]] = made(default_factory=dict, repr=False)
+    """The words that were asked so far, not too many of them."""
 
     @classmethod
     def build(
@@ -151,42 +162,42 @@ class Postings:
             spelling=Spelling.build([word for word, _ in spelt]),
         )
 
-    def match(self, query: str | Sequence[str]) -> Hits:
+    def match(self, query: Question) -> Hits:
         """Score every document for *query* in one pass.
 
         Args:
-            query: A text, or terms that `graphs.text.words` has made of one.
+            query: A text, its tokens, or terms that `graphs.text.words` has made of it.
 
         Returns:
             Zeros everywhere for an empty query.
         """
         asked = self._asked(query)
-        scores = np.zeros(self.size, dtype=np.float32)
-        coverage = np.zeros(self.size, dtype=np.float32)
         total = sum(word.weight for word in asked) or 1.0
-        for word in asked:
-            self._add(word, word.weight / total, scores, coverage)
+        met = [self._met(word, word.weight / total) for word in asked if word.ways]
+        columns = zip(_NOTHING, *met, strict=True)
+        positions, scores, shares = (np.concatenate(column) for column in columns)
+        coverage = self._summed(positions, shares)
         return Hits(
-            scores=scores,
+            scores=self._summed(positions, scores),
             coverage=np.minimum(coverage, 1.0, out=coverage),
             words=tuple(dict.fromkeys(word.word for word in asked)),
             unmatched=_unmatched(asked),
             asked=tuple(asked),
         )
 
-    def scores(self, query: str | Sequence[str]) -> np.ndarray:
+    def scores(self, query: Question) -> np.ndarray:
         """Give the score of each document, float32, >= 0; see `match`."""
         return self.match(query).scores
 
-    def coverage(self, query: str | Sequence[str]) -> np.ndarray:
+    def coverage(self, query: Question) -> np.ndarray:
         """Give the share of *query* that each document matches, float32 in [0, 1]."""
         return self.match(query).coverage
 
-    def unmatched(self, query: str | Sequence[str]) -> tuple[str, ...]:
+    def unmatched(self, query: Question) -> tuple[str, ...]:
         """Give the words of *query* that no document holds, as they were asked."""
         return _unmatched(self._asked(query))
 
-    def explain(self, query: str | Sequence[str] | Hits, position: int) -> tuple[WordMatch, ...]:
+    def explain(self, query: Question | Hits, position: int) -> tuple[WordMatch, ...]:
         """Tell which words of *query* the document at *position* matches, and where.
 
         Args:
@@ -213,20 +224,38 @@ class Postings:
         at = bisect_left(self.positions, position, start, end)
         return at if at < end and self.positions[at] == position else None
 
-    def _asked(self, query: str | Sequence[str]) -> list[Asked]:
-        if isinstance(query, str):
-            found = {token.parts: token for token in tokens(query)}
-        else:
-            plain = (Token(surface=each, parts=(each,), spelt=(each,)) for each in query)
-            found = {token.parts: token for token in plain}
-        units = [unit for token in found.values() for unit in self._units(token)]
-        ways = [self._ways(unit) for unit in units]
+    def words(self, hits: Hits, positions: Sequence[int]) -> list[tuple[str, ...]]:
+        """Tell which words of a question each of *positions* matches, as they were asked.
+
+        Says less than `explain`, and costs a look-up a word where that costs one a document too.
+        """
+        wanted = np.asarray(positions, dtype=np.int32)
+        found: list[dict[str, None]] = [{} for _ in positions]
+        for asked in hits.asked:
+            for term in {term for ids, _ in asked.ways for term in ids}:
+                row = self.positions[self.offsets[term] : self.offsets[term + 1]]
+                at = np.searchsorted(row, wanted)
+                for place in np.flatnonzero(row.take(at, mode="clip") == wanted).tolist():
+                    found[place][asked.word] = None
+        return [tuple(each) for each in found]
+
+    def _asked(self, query: Question) -> list[Asked]:
+        said = tokens(query) if isinstance(query, str) else map(_token, query)
+        found = {token.parts: token for token in said}
+        asked = [word for token in found.values() for word in self._resolve(token)]
         # A long request is full of words that nobody misspelt: each guess counts the less.
-        guessed = min(1.0, _LIKELY_TYPOS / max(ways.count([]), 1))
-        return [
-            self._known(unit, way) if way else self._mended(unit, guessed)
-            for unit, way in zip(units, ways, strict=True)
-        ]
+        guesses = sum(word.guessed for word in asked)
+        if guesses <= _LIKELY_TYPOS:
+            return asked
+        return [_doubted(word, _LIKELY_TYPOS / guesses) if word.guessed else word for word in asked]
+
+    def _resolve(self, token: Token) -> tuple[Asked, ...]:
+        known = self.resolved.get(token)
+        if known is None:
+            if len(self.resolved) >= _REMEMBERED:
+                self.resolved.clear()
+            known = self.resolved[token] = tuple(map(self._word, self._units(token)))
+        return known
 
     def _units(self, token: Token) -> Iterator[Token]:
         """Give *token* itself, or its parts where only they may be known."""
@@ -235,6 +264,13 @@ class Postings:
             return
         for part, spelt in zip(token.parts, token.spelt, strict=True):
             yield Token(surface=spelt, parts=(part,), spelt=(spelt,))
+
+    def _word(self, token: Token) -> Asked:
+        ways = self._ways(token)
+        if not ways:
+            return self._mended(token)
+        weight = max(self._rarity(ids) for ids, _ in ways)
+        return Asked(word=token.surface, ways=tuple(ways), weight=weight)
 
     def _ways(self, token: Token) -> list[_WayOf]:
         """Give the ways to meet *token* as it is written; empty if nothing knows it."""
@@ -257,11 +293,10 @@ class Postings:
             if language:
                 yield tuple(stem(word, language) for word in spelt)
 
-    def _known(self, token: Token, ways: Sequence[_WayOf]) -> Asked:
-        weight = max(float(self.rarity[list(ids)].sum()) for ids, _ in ways)
-        return Asked(word=token.surface, ways=tuple(ways), weight=weight)
+    def _rarity(self, ids: tuple[int, ...]) -> float:
+        return float(self.rarity[list(ids)].sum())
 
-    def _mended(self, token: Token, guessed: float) -> Asked:
+    def _mended(self, token: Token) -> Asked:
         (word,) = token.spelt
         near: dict[tuple[int, ...], float] = {}
         if len(word) >= _SHORTEST_TO_MEND:
@@ -269,37 +304,53 @@ class Postings:
                 near.setdefault((int(self.meanings[spelling]),), like)
             if pair := self.spelling.split(word):
                 near.setdefault(tuple(int(self.meanings[half]) for half in pair), _TWO_WORDS)
-        if not near:
-            unknown = float(np.log1p((self.size + 0.5) / 0.5))
-            return Asked(word=token.surface, ways=(), weight=unknown)
-        weight = max(float(self.rarity[list(ids)].sum()) for ids in near)
-        ways = tuple((ids, like * guessed) for ids, like in near.items())
-        return Asked(word=token.surface, ways=ways, weight=weight)
+        unknown = float(np.log1p((self.size + 0.5) / 0.5))
+        return Asked(
+            word=token.surface,
+            ways=tuple(near.items()),
+            weight=max(map(self._rarity, near), default=unknown),
+            guessed=True,
+        )
 
-    def _add(self, asked: Asked, weight: float, scores: np.ndarray, coverage: np.ndarray) -> None:
-        if len(asked.ways) == 1 and len(asked.ways[0][0]) == 1:
-            (term,), share = asked.ways[0]
-            row = slice(self.offsets[term], self.offsets[term + 1])
-            scores[self.positions[row]] += self.impacts[row] * np.float32(share)
-            coverage[self.positions[row]] += np.float32(weight * share)
-            return
-        score = np.zeros_like(scores)
-        covered = np.zeros_like(coverage)
-        for ids, share in asked.ways:
-            way, part = self._way(ids, share)
-            np.maximum(score, way, out=score)
-            np.maximum(covered, part, out=covered)
-        scores += score
-        coverage += covered * np.float32(weight)
+    def _met(self, asked: Asked, weight: float) -> _Met:
+        """Give what *asked* meets: of several ways to each document, the best."""
+        ways = [self._way(ids, share, weight) for ids, share in asked.ways]
+        if len(ways) == 1:
+            return ways[0]
+        positions, scores, shares = (np.concatenate(column) for column in zip(*ways, strict=True))
+        order = positions.argsort(kind="stable")
+        positions = positions[order]
+        new = np.ones(len(positions), dtype=np.bool_)
+        np.not_equal(positions[1:], positions[:-1], out=new[1:])
+        starts = np.flatnonzero(new)
+        return (
+            positions[starts],
+            np.maximum.reduceat(scores[order], starts),
+            np.maximum.reduceat(shares[order], starts),
+        )
 
-    def _way(self, ids: tuple[int, ...], share: float) -> tuple[np.ndarray, np.ndarray]:
-        score = np.zeros(self.size, dtype=np.float32)
-        part = np.zeros(self.size, dtype=np.float32)
-        for term in ids:
-            row = slice(self.offsets[term], self.offsets[term + 1])
-            score[self.positions[row]] += self.impacts[row] * np.float32(share)
-            part[self.positions[row]] += np.float32(share / len(ids))
-        return score, part
+    def _way(self, ids: tuple[int, ...], share: float, weight: float) -> _Met:
+        rows = [slice(self.offsets[term], self.offsets[term + 1]) for term in ids]
+        if len(rows) == 1:
+            positions, impacts = self.positions[rows[0]], self.impacts[rows[0]]
+            shares = np.empty(len(positions))
+            shares.fill(share * weight)
+            return positions, impacts if share == 1.0 else impacts * share, shares
+        found = np.concatenate([self.positions[row] for row in rows])
+        positions, place = np.unique(found, return_inverse=True)
+        impacts = np.bincount(place, np.concatenate([self.impacts[row] for row in rows]))
+        return positions, impacts * share, np.bincount(place) * (share * weight / len(ids))
+
+    def _summed(self, positions: np.ndarray, values: np.ndarray) -> np.ndarray:
+        return np.bincount(positions, values, minlength=self.size).astype(np.float32)
+
+
+def _token(said: str | Token) -> Token:
+    return said if isinstance(said, Token) else Token(surface=said, parts=(said,), spelt=(said,))
+
+
+def _doubted(word: Asked, share: float) -> Asked:
+    return replace(word, ways=tuple((ids, like * share) for ids, like in word.ways))
 
 
 def _packed(
@@ -316,6 +367,9 @@ def _packed(
     in_use = np.unique(np.concatenate([nothing, *(text.spelt for text in read)]))
     spelt = ((spellings[at][0], int(rows[spellings[at][1]])) for at in in_use.tolist())
     return tuple(known[at] for at in used.tolist()), rows[words], list(spelt)
+
+
+_NOTHING: _Met = (np.zeros(0, np.int32), np.zeros(0, np.float32), np.zeros(0))
 
 
 def _unmatched(asked: Sequence[Asked]) -> tuple[str, ...]:

@@ -9,12 +9,24 @@ from itertools import islice
 import numpy as np
 
 from graphs.index import GraphIndex
-from graphs.postings import Hits
+from graphs.postings import Hits, Question
 
 _CONCEPT_SHARE = 0.15
 _CONCEPTS = 16
 _NOBODY = np.zeros(0, dtype=np.int64)
 Allowed = np.ndarray | Callable[[str], bool] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Best:
+    """The documents that answer best, as columns; see `Ranked` for what the numbers mean."""
+
+    places: list[int]
+    """Where each stands in ``index.nodes``, best first."""
+    scores: list[float]
+    coverage: list[float]
+    hits: Hits
+    """What the words alone met."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,55 +60,90 @@ def focused(
         limit: How many documents at most.
         allowed: Which may be found: a boolean mask over ``index.nodes`` or its documents, or a
             question asked of the best documents, one by one, until there are enough.
-        explain: Whether to say which words were met, which costs more than the search itself.
+        explain: Whether to say which words were met.
 
     Returns:
         Best first, equal scores by label and id.
     """
-    hits = index.postings.match(text)
-    scores, coverage = _with_groups(index, hits)
-    if isinstance(allowed, np.ndarray):
-        scores = np.where(allowed[: index.document_count], scores, 0.0)
-    asked = allowed if callable(allowed) else None
-
-    def met(at: int) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(match.word for match in index.postings.explain(hits, at)))
-
+    found = best(index, text, limit=limit, allowed=allowed)
+    nobody: tuple[str, ...] = ()
+    words = (
+        index.postings.words(found.hits, found.places) if explain else [nobody] * len(found.places)
+    )
     return tuple(
-        Ranked(
-            node=index.nodes[at],
-            score=float(scores[at]),
-            coverage=float(coverage[at]),
-            words=met(at) if explain else (),
+        Ranked(node=index.nodes[at], score=score, coverage=coverage, words=met)
+        for at, score, coverage, met in zip(
+            found.places, found.scores, found.coverage, words, strict=True
         )
-        for at in _best(index, scores, limit, asked)
+    )
+
+
+def best(index: GraphIndex, query: Question, *, limit: int, allowed: Allowed = None) -> Best:
+    """Find what `focused` finds, without making a value of each document.
+
+    Args:
+        index: The graph.
+        query: A text or its tokens; an empty one finds nothing.
+        limit: How many documents at most.
+        allowed: As in `focused`.
+    """
+    hits = index.postings.match(query)
+    scores, coverage = _with_groups(index, hits)
+    places = _places(index, scores, limit, allowed)
+    return Best(
+        places=places,
+        scores=scores[places].tolist(),
+        coverage=coverage[places].tolist(),
+        hits=hits,
     )
 
 
 def _with_groups(index: GraphIndex, hits: Hits) -> tuple[np.ndarray, np.ndarray]:
+    """Give each document the share of its best groups, which stand behind the documents."""
     count = index.document_count
     scores, coverage = hits.scores[:count], hits.coverage[:count]
-    concepts = hits.scores[count:]
-    order = np.argsort(-concepts, kind="stable")[:_CONCEPTS]
-    bonus, covered = np.zeros_like(scores), np.zeros_like(coverage)
-    for at in (int(at) + count for at in order if concepts[at] > 0):
-        members = index.members.get(index.nodes[at], _NOBODY)
-        bonus[members] = np.maximum(bonus[members], hits.scores[at] * _CONCEPT_SHARE)
-        covered[members] = np.maximum(covered[members], hits.coverage[at] * _CONCEPT_SHARE)
-    return scores + bonus, np.maximum(coverage, covered)
+    groups = _strongest(hits.scores[count:]) + count
+    members = [index.members.get(index.nodes[at], _NOBODY) for at in groups.tolist()]
+    if not members:
+        return scores, coverage
+    sizes = [len(each) for each in members]
+    everybody = np.concatenate(members)
+    bonus = np.zeros_like(scores)
+    np.maximum.at(bonus, everybody, np.repeat(hits.scores[groups] * _CONCEPT_SHARE, sizes))
+    covered = coverage.copy()
+    np.maximum.at(covered, everybody, np.repeat(hits.coverage[groups] * _CONCEPT_SHARE, sizes))
+    return scores + bonus, covered
 
 
-def _best(
-    index: GraphIndex, scores: np.ndarray, limit: int, asked: Callable[[str], bool] | None
-) -> list[int]:
-    found = np.flatnonzero(scores > 0)
+def _strongest(concepts: np.ndarray) -> np.ndarray:
+    """Give the places of the best concepts that answer at all; ties by place."""
+    found = np.flatnonzero(concepts)
+    if found.size > _CONCEPTS:
+        last = np.partition(concepts[found], found.size - _CONCEPTS)[found.size - _CONCEPTS]
+        found = found[concepts[found] >= last]
+    return found[np.argsort(-concepts[found], kind="stable")[:_CONCEPTS]]
+
+
+def _places(index: GraphIndex, scores: np.ndarray, limit: int, allowed: Allowed) -> list[int]:
+    found = np.flatnonzero(scores)
+    if isinstance(allowed, np.ndarray):
+        found = found[allowed[found]]
     if limit < 1 or not found.size:
         return []
+    asked = allowed if callable(allowed) else None
     if asked is None and found.size > limit:
         # Everything that ties with the last place stays in, so that labels decide, not chance.
         last = np.partition(scores[found], found.size - limit)[found.size - limit]
         found = found[scores[found] >= last]
-    ranked = sorted(found.tolist(), key=lambda at: (-scores[at], index.labels[at], index.nodes[at]))
+    places = found.tolist()
+    ranks = zip(
+        (-scores[found]).tolist(),
+        [index.labels[at] for at in places],
+        [index.nodes[at] for at in places],
+        places,
+        strict=True,
+    )
+    ranked = [at for *_, at in sorted(ranks)]
     if asked is None:
         return ranked[:limit]
     return list(islice((at for at in ranked if asked(index.nodes[at])), limit))

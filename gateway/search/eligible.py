@@ -1,12 +1,13 @@
 """Who may be found, as one mask that every retriever uses. Pure.
 
-The catalog's traits are turned into bitmaps once an index; a search only combines them.
+The catalog's traits are read once an index, and equal filters are combined once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,29 +16,50 @@ from gateway.types import Entity, Filters
 
 Mask = NDArray[np.bool_]
 """Shape (n,): True where an entity may be found."""
+_REMEMBERED = 64
+"""How many combinations of filters are remembered: scopes differ from caller to caller."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Eligibility:
-    """Bitmaps of a catalog's traits."""
+    """Who has which trait."""
 
     size: int
     enabled: Mask
-    by_trait: dict[tuple[str, Hashable], Mask]
+    by_trait: Mapping[tuple[str, Hashable], NDArray[np.intp]]
+    """Positions, ascending."""
+    masks: dict[Filters, Mask] = field(default_factory=dict)
+    """What was asked for so far, not too much of it."""
 
     @classmethod
     def of(cls, entities: Sequence[Entity]) -> Eligibility:
         """Read the traits of *entities*, in their order."""
-        size = len(entities)
-        by_trait: dict[tuple[str, Hashable], Mask] = {}
+        by_trait: defaultdict[tuple[str, Hashable], list[int]] = defaultdict(list)
         for position, entity in enumerate(entities):
             for trait in _traits(entity):
-                by_trait.setdefault(trait, np.zeros(size, dtype=np.bool_))[position] = True
-        enabled = np.fromiter((entity.hints.enabled for entity in entities), np.bool_, size)
-        return cls(size=size, enabled=enabled, by_trait=by_trait)
+                by_trait[trait].append(position)
+        enabled = (entity.hints.enabled for entity in entities)
+        return cls(
+            size=len(entities),
+            enabled=np.fromiter(enabled, np.bool_, len(entities)),
+            by_trait={trait: np.asarray(spots, np.intp) for trait, spots in by_trait.items()},
+        )
 
     def mask(self, filters: Filters) -> Mask:
-        """Give who passes *filters*."""
+        """Give who passes *filters*, read-only."""
+        known = self.masks.get(filters)
+        if known is None:
+            if len(self.masks) >= _REMEMBERED:
+                self.masks.clear()
+            known = self.masks[filters] = self._combined(filters)
+            known.setflags(write=False)
+        return known
+
+    def has(self, trait: str, value: Hashable) -> Mask:
+        """Give who has one value of a trait: ``kind``, ``status``, ``server``, ``tag``."""
+        return self._any(trait, [value])
+
+    def _combined(self, filters: Filters) -> Mask:
         mask = self._any("kind", filters.kinds) & self._any("status", filters.statuses)
         if not filters.include_disabled:
             mask &= self.enabled
@@ -52,16 +74,11 @@ class Eligibility:
         ]
         return mask & self._any("scopes", open_to)
 
-    def has(self, trait: str, value: Hashable) -> Mask:
-        """Give who has one value of a trait: ``kind``, ``status``, ``server``, ``tag``."""
-        return self._any(trait, [value])
-
     def _any(self, trait: str, values: Iterable[Hashable]) -> Mask:
         mask = np.zeros(self.size, dtype=np.bool_)
         for value in values:
-            bitmap = self.by_trait.get((trait, value))
-            if bitmap is not None:
-                mask |= bitmap
+            if (spots := self.by_trait.get((trait, value))) is not None:
+                mask[spots] = True
         return mask
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -14,9 +14,11 @@ from gateway.search.names import Names
 from gateway.search.scan import Question
 from gateway.search.toolgraph import ToolGraph
 from gateway.search.vector import Candidates
-from gateway.types import Evidence
+from gateway.types import Evidence, PathStep
 from gateway.vectors import Vector
-from graphs import Hits, Postings, Ranked, focused
+from graphs import Hits, Postings
+from graphs.rank import best
+from graphs.text import Token, tokens
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,13 +32,16 @@ class Asked:
     context: str = ""
     clauses: tuple[str, ...] = ()
     """Parts of a long request."""
+    taken_apart: dict[str, Sequence[Token]] = field(default_factory=dict, compare=False)
+    """The tokens of the texts that were looked up so far."""
 
     @property
     def texts(self) -> tuple[str, ...]:
         """What vectors and words see: the original and the English form, with the context."""
-        forms = (self.query, self.english)
-        joined = (". ".join(part for part in (form, self.context) if part) for form in forms)
-        return tuple(dict.fromkeys(joined))
+        forms = dict.fromkeys((self.query, self.english))
+        if not self.context:
+            return tuple(forms)
+        return tuple(f"{form}. {self.context}" if form else self.context for form in forms)
 
     @property
     def all_texts(self) -> tuple[str, ...]:
@@ -53,6 +58,12 @@ class Asked:
         """What confidence is measured on: the query without its context, if there is one."""
         forms = (self.query, self.english) if self.query else (self.context,)
         return tuple(dict.fromkeys(forms))
+
+    def tokens(self, text: str) -> Sequence[Token]:
+        """Take one of the texts apart, once for all indexes that it is looked up in."""
+        if text not in self.taken_apart:
+            self.taken_apart[text] = tokens(text)
+        return self.taken_apart[text]
 
     def question(self, found: Mapping[str, Vector], common: Vector | None = None) -> Question:
         """Give the vectors of the texts and of the clauses; see `Question.common`."""
@@ -78,25 +89,49 @@ class Words:
 
 def read_words(index: Postings, names: Names, asked: Asked) -> Words:
     """Look *asked* up in the catalog's words."""
-    forms = [index.match(text) for text in asked.judged]
-    best = max(forms, key=lambda hits: float(hits.coverage.max(initial=0.0)))
-    if asked.context and asked.query:
-        forms += [index.match(text) for text in asked.texts]
+    texts = dict.fromkeys((*asked.judged, *asked.texts))
+    forms = {text: index.match(asked.tokens(text)) for text in texts}
+    met = max(
+        (forms[text] for text in asked.judged),
+        key=lambda hits: float(hits.coverage.max(initial=0.0)),
+    )
     parts = [index.match(text).scores for text in asked.clauses]
     lexical = Lexical(
-        scores=np.max([hits.scores for hits in forms], axis=0),
-        coverage=best.coverage,
-        names=names.stated(best),
-        clauses=np.max(parts, axis=0) if parts else None,
+        scores=_highest([hits.scores for hits in forms.values()]),
+        coverage=met.coverage,
+        names=names.stated(met),
+        clauses=_highest(parts) if parts else None,
     )
-    return Words(lexical=lexical, hits=best)
+    return Words(lexical=lexical, hits=met)
 
 
-def read_graph(graph: ToolGraph, asked: Asked, mask: Mask, *, limit: int) -> dict[int, Ranked]:
-    """Look *asked* up in the graph: the best *limit* eligible entities by position, best first."""
-    allowed = graph.allowed(mask)
-    hits = focused(graph.index, asked.graph_text, limit=limit, allowed=allowed, explain=False)
-    return {graph.positions[hit.node]: hit for hit in hits}
+def _highest(scores: Sequence[Vector]) -> Vector:
+    return scores[0] if len(scores) == 1 else np.maximum.reduce(scores)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class GraphHits:
+    """What the graph's text search says of one query: by position, best first."""
+
+    scores: Mapping[int, float] = field(default_factory=dict)
+    """> 0; comparable within one search only."""
+    coverage: Mapping[int, float] = field(default_factory=dict)
+    """Share of the query's words that the entity's node holds, by rarity, 0 to 1."""
+
+
+def read_graph(graph: ToolGraph, asked: Asked, mask: Mask, *, limit: int) -> GraphHits:
+    """Look *asked* up in the graph: the best *limit* eligible entities."""
+    found = best(
+        graph.index,
+        asked.tokens(asked.graph_text),
+        limit=limit,
+        allowed=graph.allowed(mask),
+    )
+    positions = graph.owners[found.places].tolist()
+    return GraphHits(
+        scores=dict(zip(positions, found.scores, strict=True)),
+        coverage=dict(zip(positions, found.coverage, strict=True)),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -111,43 +146,62 @@ class Ranking:
     """Entities that the query calls by name."""
     found: Candidates | None = None
     """What vectors say; None if the graph ranked."""
-    words: Words | None = None
-    graph: Mapping[int, Ranked] = field(default_factory=dict)
-    """What the graph's text search says, by position."""
+    words: Words
+    graph: GraphHits = field(default_factory=GraphHits)
     agree: bool = True
     """Whether the graph's agreement moves confidence."""
     background: tuple[float, float] | None = None
     """Mean and deviation of the model's cosines between unrelated texts, if known."""
 
-    def confidence(self, position: int) -> float:
-        """Judge the entity at *position*."""
-        if position in self.named:
-            return 1.0
-        coverage = float(self.words.coverage[position]) if self.words else 0.0
-        hit = self.graph.get(position)
-        agreement = (hit.coverage if hit else 0.0) if self.agree else None
-        if self.found is None:
-            met = max(coverage, hit.coverage if hit else 0.0)
-            return confidence.judge(deviations=0.0, coverage=met)
+    def confidences(self, spots: Sequence[int]) -> list[float]:
+        """Judge the entities at *spots*."""
+        covered, cosines = self._covered(spots), self._cosines(spots)
+        return [
+            1.0 if spot in self.named else self._confidence(spot, coverage, cosine)
+            for spot, coverage, cosine in zip(spots, covered, cosines, strict=True)
+        ]
+
+    def evidence(
+        self, spots: Sequence[int], paths: Iterable[tuple[PathStep, ...]], index: Postings
+    ) -> list[Evidence]:
+        """Say why the entities at *spots* were found, and by which path each."""
+        covered, cosines = self._covered(spots), self._cosines(spots)
+        words = index.words(self.words.hits, spots)
+        return [
+            Evidence(
+                vector=cosine,
+                lexical=coverage,
+                graph=self.graph.coverage.get(spot),
+                words=met,
+                path=path,
+                exact_name=spot in self.named,
+            )
+            for spot, path, coverage, cosine, met in zip(
+                spots, paths, covered, cosines, words, strict=True
+            )
+        ]
+
+    def _confidence(self, spot: int, coverage: float, cosine: float | None) -> float:
+        agreement = self.graph.coverage.get(spot, 0.0)
         found = self.found
+        if found is None or cosine is None:
+            return confidence.judge(deviations=0.0, coverage=max(coverage, agreement))
         deviations = confidence.deviations(
-            found.cosine(position),
+            cosine,
             background=self.background,
             mean=found.cosine_mean,
             spread=found.cosine_spread,
             count=found.eligible,
         )
         judged = confidence.judge(deviations=deviations, coverage=coverage)
-        return confidence.with_graph(judged, agreement)
+        return confidence.with_graph(judged, agreement if self.agree else None)
 
-    def evidence(self, position: int, index: Postings) -> Evidence:
-        """Say why the entity at *position* was found."""
-        hit = self.graph.get(position)
-        met = index.explain(self.words.hits, position) if self.words else ()
-        return Evidence(
-            vector=None if self.found is None else self.found.cosine(position),
-            lexical=float(self.words.coverage[position]) if self.words else None,
-            graph=hit.coverage if hit else None,
-            words=tuple(dict.fromkeys(each.word for each in met)),
-            exact_name=position in self.named,
-        )
+    def _covered(self, spots: Sequence[int]) -> list[float]:
+        covered: list[float] = self.words.coverage[np.asarray(spots, dtype=np.intp)].tolist()
+        return covered
+
+    def _cosines(self, spots: Sequence[int]) -> Sequence[float | None]:
+        if self.found is None:
+            return [None] * len(spots)
+        cosines: list[float] = self.found.cosines_at(np.asarray(spots, dtype=np.intp)).tolist()
+        return cosines

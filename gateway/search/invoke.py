@@ -10,7 +10,7 @@ from gateway.catalog.kinds import KINDS
 from gateway.catalog.refresh import Registration
 from gateway.errors import InvalidRequestError, UnknownToolError
 from gateway.search.index import Snapshot
-from gateway.telemetry import Telemetry, fail
+from gateway.telemetry import CONTENT_ATTRIBUTES, Telemetry, fail
 from gateway.text import near
 from gateway.types import Entity, Filters, InvokeResult, JsonObject
 from graphs.text import fold
@@ -70,6 +70,6 @@ async def invoke(  # noqa: PLR0913  (keyword-only, wired in one place)
             labels["error.type"] = "tool_error"
             fail(span, "tool_error")
         if telemetry.capture_content and span.is_recording():
-            span.set_attribute("gen_ai.tool.call.arguments", json.dumps(arguments, default=str))
-            span.set_attribute("gen_ai.tool.call.result", result.text)
+            span.set_attribute(CONTENT_ATTRIBUTES.arguments, json.dumps(arguments, default=str))
+            span.set_attribute(CONTENT_ATTRIBUTES.result, result.text)
     return result

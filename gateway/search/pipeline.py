@@ -11,9 +11,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Protocol, TypeVar
 
 import numpy as np
@@ -23,7 +23,7 @@ from gateway.embed.cached import QueryRows
 from gateway.errors import EmbeddingError, Failed, attempt
 from gateway.search import fusion, results, vector
 from gateway.search.eligible import Mask
-from gateway.search.evidence import Asked, Ranking, read_graph, read_words
+from gateway.search.evidence import Asked, GraphHits, Ranking, read_graph, read_words
 from gateway.search.index import Snapshot
 from gateway.search.request import clauses
 from gateway.search.scan import Question, VectorIndex
@@ -39,7 +39,6 @@ from gateway.types import (
     Stage,
     Strategy,
 )
-from graphs import Ranked
 
 T = TypeVar("T")
 Rewrite = Callable[[str], Awaitable[str]]
@@ -62,15 +61,20 @@ class _Run:
     mask: Mask
     notes: list[Diagnostic]
     seconds: dict[str, float] = field(default_factory=dict)
+    told_at: float = field(default_factory=time.perf_counter)
     texts: int = 0
     tokens: int = 0
 
-    @contextmanager
-    def stage(self, name: Stage) -> Iterator[None]:
-        """Add the block's duration to the stage's."""
-        began = time.perf_counter()
-        yield
-        self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - began
+    def spent(self, stage: Stage) -> None:
+        """Say that all since the last time went into *stage*."""
+        now = time.perf_counter()
+        self.seconds[stage] = self.seconds.get(stage, 0.0) + now - self.told_at
+        self.told_at = now
+
+    @property
+    def eligible(self) -> int:
+        """How many entities may be found."""
+        return int(np.count_nonzero(self.mask))
 
     def note(self, stage: Stage, code: str, detail: str = "") -> None:
         """Leave a diagnostic."""
@@ -78,8 +82,8 @@ class _Run:
 
     async def optional(self, stage: Stage, code: str, work: Awaitable[T]) -> T | None:
         """Await a stage that the search can do without."""
-        with self.stage(stage):
-            answer = await attempt(work)
+        answer = await attempt(work)
+        self.spent(stage)
         if isinstance(answer, Failed):
             unusable = isinstance(answer.error, EmbeddingError)
             self.note(stage, "query_vector_unusable" if unusable else code, answer.reason)
@@ -158,22 +162,22 @@ class Search:
 
     def _by_vectors(self, run: _Run, asked: Asked, question: Question) -> Ranking:
         snapshot, mask, limit = run.snapshot, run.mask, run.request.limit
-        with run.stage("vector"):
-            found = vector.candidates(
-                snapshot.vectors or VectorIndex.of(question.texts[:0]),
-                question,
-                mask=mask,
-                limit=limit,
-                options=self.options,
-                pool=None if self.strategy == "auto" else max(limit, self.options.window(limit)),
-            )
-        with run.stage("lexical"):
-            words = read_words(snapshot.lexical, snapshot.names, asked)
-            order = fusion.by_vector(found)
-            if self.strategy == "auto":
-                weight = self.options.lexical_weight
-                order = fusion.fuse(found, words.lexical, mask=mask, weight=weight)
-            named = snapshot.named(asked.query, mask)
+        found = vector.candidates(
+            snapshot.vectors or VectorIndex.of(question.texts[:0]),
+            question,
+            mask=mask,
+            limit=limit,
+            options=self.options,
+            pool=None if self.strategy == "auto" else max(limit, self.options.window(limit)),
+        )
+        run.spent("vector")
+        words = read_words(snapshot.lexical, snapshot.names, asked)
+        order = fusion.by_vector(found)
+        if self.strategy == "auto":
+            weight = self.options.lexical_weight
+            order = fusion.fuse(found, words.lexical, mask=mask, weight=weight)
+        named = snapshot.named(asked.query, mask)
+        run.spent("lexical")
         return Ranking(
             asked=asked,
             order=fusion.named_first(order, named),
@@ -189,11 +193,11 @@ class Search:
     def _by_graph(self, run: _Run, asked: Asked) -> Ranking:
         limit = run.request.limit
         hits = self._graph_hits(run, asked, limit=self.options.pool(limit), needed=True)
-        with run.stage("lexical"):
-            words = read_words(run.snapshot.lexical, run.snapshot.names, asked)
-            named = run.snapshot.named(asked.query, run.mask)
-        spots = np.fromiter(hits, np.intp, len(hits))
-        scores = np.fromiter((hit.score for hit in hits.values()), np.float32, len(hits))
+        words = read_words(run.snapshot.lexical, run.snapshot.names, asked)
+        named = run.snapshot.named(asked.query, run.mask)
+        run.spent("lexical")
+        spots = np.fromiter(hits.scores, np.intp, len(hits.scores))
+        scores = np.fromiter(hits.scores.values(), np.float32, len(hits.scores))
         order = fusion.Order(positions=spots, scores=scores)
         head = spots[: self.options.window(limit)]
         best = float(scores[0]) if len(scores) else 0.0
@@ -209,22 +213,23 @@ class Search:
 
     def _graph_hits(
         self, run: _Run, asked: Asked, *, limit: int, needed: bool = False
-    ) -> dict[int, Ranked]:
+    ) -> GraphHits:
         graph = run.snapshot.graph
         if graph is None or not (self.graph or needed):
-            return {}
-        with run.stage("graph"):
-            return read_graph(graph, asked, run.mask, limit=limit)
+            return GraphHits()
+        hits = read_graph(graph, asked, run.mask, limit=limit)
+        run.spent("graph")
+        return hits
 
     def _finish(self, run: _Run, rankings: Sequence[Ranking], mode: RankingMode) -> SearchResult:
         chosen = fusion.interleave([each.order for each in rankings], limit=run.request.limit)
         window = frozenset[int]().union(*(each.window for each in rankings))
         added = self._supplement(run, rankings, [spot for _, spot in chosen], window)
-        with run.stage("confidence"):
-            matches = results.matches(run.snapshot, rankings, chosen)
-            self._judge(run, matches)
+        lists = results.lists(run.snapshot, rankings, chosen, added)
+        self._judge(run, lists.matches)
+        run.spent("confidence")
         counts = Counts(
-            eligible=int(run.mask.sum()),
+            eligible=run.eligible,
             candidates=max(len(each.order.positions) for each in rankings),
             window=len(window),
             graph_nodes=added.visited,
@@ -232,10 +237,10 @@ class Search:
             tokens=run.tokens,
         )
         return SearchResult(
-            matches=matches,
-            prerequisites=results.supplements(run.snapshot, rankings, added.prerequisites),
-            related=results.supplements(run.snapshot, rankings, added.related),
-            next_steps=results.supplements(run.snapshot, rankings, added.next_steps),
+            matches=lists.matches,
+            prerequisites=lists.prerequisites,
+            related=lists.related,
+            next_steps=lists.next_steps,
             mode=mode,
             diagnostics=tuple(run.notes),
             counts=counts,
@@ -255,15 +260,16 @@ class Search:
             run.note("graph", "graph_unavailable")
         if graph is None or not self.graph:
             return Supplements()
-        with run.stage("graph"):
-            return supplement(
-                graph,
-                primaries,
-                text_hits=[hit for each in rankings for hit in each.graph.values()],
-                window=window,
-                mask=run.mask,
-                options=self.options,
-            )
+        added = supplement(
+            graph,
+            primaries,
+            text_hits=chain.from_iterable(each.graph.coverage.items() for each in rankings),
+            window=window,
+            mask=run.mask,
+            options=self.options,
+        )
+        run.spent("graph")
+        return added
 
     def _judge(self, run: _Run, matches: Sequence[Match]) -> None:
         """Say so if nothing was found, or nothing that is likely to be meant."""
@@ -278,7 +284,7 @@ def _result(run: _Run, mode: RankingMode, matches: tuple[Match, ...] = ()) -> Se
         matches=matches,
         mode=mode,
         diagnostics=tuple(run.notes),
-        counts=Counts(eligible=int(run.mask.sum())),
+        counts=Counts(eligible=run.eligible),
         normalized=run.request.queries,
         stages=run.seconds,
     )

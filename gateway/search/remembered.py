@@ -7,6 +7,7 @@ import time
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from gateway.cache import Cache, Clock, SingleFlight, Submit, Told
@@ -16,7 +17,7 @@ from gateway.embed.protocol import Embedder
 from gateway.search.index import Snapshot
 from gateway.search.keyed import CachedNormalizer, Normalizer
 from gateway.search.pipeline import Search
-from gateway.telemetry import Attributes, Span, Telemetry
+from gateway.telemetry import CONTENT_ATTRIBUTES, Attributes, Span, Telemetry
 from gateway.types import Diagnostic, SearchRequest, SearchResult, Strategy
 from gateway.vectors import Vector
 
@@ -47,28 +48,15 @@ class Caches:
             clock: Seconds that only grow.
             told: Told of each hit and miss.
         """
+        cache = partial(Cache[Any], clock=clock, told=told)
         return cls(
-            normalized=Cache(
-                "normalize",
-                max_items=options.normalized_items,
-                ttl_s=options.normalized_ttl_s,
-                clock=clock,
-                told=told,
+            normalized=cache(
+                "normalize", max_items=options.normalized_items, ttl_s=options.normalized_ttl_s
             ),
-            embeddings=Cache(
-                "query_embedding",
-                max_items=options.embedding_items,
-                ttl_s=options.embedding_ttl_s,
-                clock=clock,
-                told=told,
+            embeddings=cache(
+                "query_embedding", max_items=options.embedding_items, ttl_s=options.embedding_ttl_s
             ),
-            results=Cache(
-                "result",
-                max_items=options.result_items,
-                ttl_s=options.result_ttl_s,
-                clock=clock,
-                told=told,
-            ),
+            results=cache("result", max_items=options.result_items, ttl_s=options.result_ttl_s),
         )
 
 
@@ -122,8 +110,8 @@ class RememberedSearch:
         )
         if self.telemetry.capture_content:
             found = [{"id": match.id, "score": match.score} for match in result.matches]
-            span.set_attribute("gen_ai.retrieval.query.text", " | ".join(request.queries))
-            span.set_attribute("gen_ai.retrieval.documents", json.dumps(found))
+            span.set_attribute(CONTENT_ATTRIBUTES.query, " | ".join(request.queries))
+            span.set_attribute(CONTENT_ATTRIBUTES.documents, json.dumps(found))
 
     def _measure(self, result: SearchResult) -> None:
         for stage, spent in result.stages.items():

@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass
+from itertools import islice
 
 from gateway.search.eligible import Mask
 from gateway.search.evidence import Ranking
 from gateway.search.index import Snapshot
-from gateway.search.supplement import Supplement
+from gateway.search.supplement import Supplement, Supplements
 from gateway.types import Entity, Evidence, Match
+
+_NO_EVIDENCE = Evidence()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lists:
+    """The lists of a result."""
+
+    matches: tuple[Match, ...]
+    prerequisites: tuple[Match, ...]
+    related: tuple[Match, ...]
+    next_steps: tuple[Match, ...]
 
 
 def browse(snapshot: Snapshot, mask: Mask, limit: int) -> tuple[Match, ...]:
@@ -18,45 +31,71 @@ def browse(snapshot: Snapshot, mask: Mask, limit: int) -> tuple[Match, ...]:
     return tuple(plain(snapshot.entities[spot], score=0.0) for spot in spots[:limit])
 
 
-def matches(
-    snapshot: Snapshot, rankings: Sequence[Ranking], chosen: Iterable[tuple[int, int]]
-) -> tuple[Match, ...]:
-    """Say what was found: pairs of the ranking's number and the position."""
-    found = []
-    for number, spot in chosen:
-        ranking = rankings[number]
-        scores = ranking.order.scores[ranking.order.positions == spot]
-        found.append(
-            plain(
-                snapshot.entities[spot],
-                score=float(scores[0]),
-                confidence=ranking.confidence(spot),
-                evidence=ranking.evidence(spot, snapshot.lexical),
-            )
-        )
-    return tuple(found)
+def lists(
+    snapshot: Snapshot,
+    rankings: Sequence[Ranking],
+    chosen: Sequence[tuple[int, int]],
+    added: Supplements,
+) -> Lists:
+    """Say what was found and what the graph added.
+
+    Args:
+        snapshot: The index.
+        rankings: One a query.
+        chosen: The matches, as pairs of the ranking's number and the position. The ranking that
+            found a match judges it.
+        added: The supplements, each with the way that led to it. The surest ranking judges it.
+    """
+    scores = [dict(zip(*_columns(ranking), strict=True)) for ranking in rankings]
+    found = (Supplement(position=spot, score=scores[number][spot]) for number, spot in chosen)
+    every = (*found, *added.prerequisites, *added.related, *added.next_steps)
+    told = iter(_told(snapshot, rankings, every, [number for number, _ in chosen]))
+    return Lists(
+        matches=tuple(islice(told, len(chosen))),
+        prerequisites=tuple(islice(told, len(added.prerequisites))),
+        related=tuple(islice(told, len(added.related))),
+        next_steps=tuple(told),
+    )
 
 
-def supplements(
-    snapshot: Snapshot, rankings: Sequence[Ranking], added: Iterable[Supplement]
-) -> tuple[Match, ...]:
-    """Say what the graph added, each with the way that led to it."""
-    found = []
-    for each in added:
-        ranking = max(rankings, key=lambda ranking: ranking.confidence(each.position))
-        evidence = ranking.evidence(each.position, snapshot.lexical)
-        match = plain(
+def _columns(ranking: Ranking) -> tuple[list[int], list[float]]:
+    return ranking.order.positions.tolist(), ranking.order.scores.tolist()
+
+
+def _told(
+    snapshot: Snapshot,
+    rankings: Sequence[Ranking],
+    every: Sequence[Supplement],
+    finders: Sequence[int],
+) -> Iterable[Match]:
+    """Tell of *every* entity; who found the first ones is known."""
+    spots = [each.position for each in every]
+    judged = [ranking.confidences(spots) for ranking in rankings]
+    rest = list(zip(*judged, strict=True))[len(finders) :]
+    owners = [*finders, *(each.index(max(each)) for each in rest)]
+    evidence: dict[int, Evidence] = {}
+    for number, ranking in enumerate(rankings):
+        places = [place for place, owner in enumerate(owners) if owner == number]
+        paths = [every[place].path for place in places]
+        said = ranking.evidence([spots[place] for place in places], paths, snapshot.lexical)
+        evidence.update(zip(places, said, strict=True))
+    for place, (each, owner) in enumerate(zip(every, owners, strict=True)):
+        yield plain(
             snapshot.entities[each.position],
             score=each.score,
-            confidence=ranking.confidence(each.position),
-            evidence=replace(evidence, path=each.path),
+            confidence=judged[owner][place],
+            evidence=evidence[place],
+            direct=each.direct,
         )
-        found.append(replace(match, direct=each.direct))
-    return tuple(found)
 
 
 def plain(
-    entity: Entity, *, score: float, confidence: float = 0.0, evidence: Evidence | None = None
+    entity: Entity,
+    *,
+    score: float,
+    confidence: float = 0.0,
+    evidence: Evidence = _NO_EVIDENCE,
+    direct: bool = True,
 ) -> Match:
     """Say what *entity* is, with the numbers that it was found by."""
     return Match(
@@ -67,5 +106,6 @@ def plain(
         required=entity.required,
         score=score,
         confidence=round(confidence, 6),
-        evidence=evidence or Evidence(),
+        evidence=evidence,
+        direct=direct,
     )

@@ -8,14 +8,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from gateway.config import SearchOptions
 from gateway.search.eligible import Mask
 from gateway.search.toolgraph import ToolGraph
 from gateway.types import PathStep
-from graphs import Neighbour, Ranked, Role, expand
+from graphs import Neighbour, Role, expand
 
 PREREQUISITE_HOPS = 8
 """How long a chain of declared prerequisites may be; a guess is never built upon a guess."""
@@ -59,7 +59,7 @@ def supplement(
     graph: ToolGraph,
     primaries: Sequence[int],
     *,
-    text_hits: Sequence[Ranked],
+    text_hits: Iterable[tuple[int, float]],
     window: Collection[int],
     mask: Mask,
     options: SearchOptions,
@@ -69,7 +69,8 @@ def supplement(
     Args:
         graph: The compiled graph.
         primaries: The matches' positions, best first.
-        text_hits: What the graph's own text search found; those inside the window are related.
+        text_hits: What the graph's own text search found, positions and their coverage; those
+            inside the window are related.
         window: Positions that related and next steps may come from.
         mask: Who may be found at all.
         options: The budget of each list.
@@ -80,13 +81,12 @@ def supplement(
     _inside(graph, primaries, "next_step", inside, options.max_next_steps, gathered)
     _inside(graph, primaries, "related", inside, options.max_related, gathered)
     related = gathered.lists["related"]
-    for hit in text_hits:
-        position = graph.positions.get(hit.node)
-        if position is None or position not in inside or position in gathered.taken:
-            continue
-        if len(related) < options.max_related:
+    for position, coverage in text_hits:
+        if len(related) >= options.max_related:
+            break
+        if position in inside and position not in gathered.taken:
             gathered.taken.add(position)
-            related.append(Supplement(position=position, score=hit.coverage))
+            related.append(Supplement(position=position, score=coverage))
     return Supplements(
         prerequisites=tuple(gathered.lists["prerequisite"]),
         related=tuple(related),
@@ -132,11 +132,19 @@ def _prerequisites(
 
 
 def _needed(graph: ToolGraph, primary: int, gathered: _Gathered) -> Iterator[Neighbour]:
-    """Declared conditions with theirs, all the way; then what is derived of the match itself."""
-    for declared, hops in ((True, PREREQUISITE_HOPS), (False, 1)):
+    """Declared conditions with theirs, all the way; then what is derived of the match itself.
+
+    Only what could be listed is walked: without a stated condition there is no derived one.
+    """
+    node = graph.nodes[primary]
+    derives = any(not fact.declared for fact in graph.index.outgoing(node, "prerequisite"))
+    walks = ((node in graph.conditioned, True, PREREQUISITE_HOPS), (derives, False, 1))
+    for worth_it, declared, hops in walks:
+        if not worth_it:
+            continue
         found = expand(
             graph.index,
-            [graph.nodes[primary]],
+            [node],
             role="prerequisite",
             declared_only=declared,
             hops=hops,

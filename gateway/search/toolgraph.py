@@ -23,6 +23,7 @@ from gateway.search.eligible import Mask
 from gateway.search.texts import humanized, lexical_fields
 from gateway.types import Entity, JsonObject, PathStep
 from graphs import Document, Fact, GraphIndex, Link, Section, Step, facts
+from graphs.index import EDGE_PREDICATES
 from graphs.text import fold
 
 NODE_BASE = "urn:tool-gateway:tool:"
@@ -42,6 +43,8 @@ class ToolGraph:
     """The entity of each node that is one."""
     owners: NDArray[np.intp]
     """The entity of each of the graph's documents, by its place; the last + 1 if it has none."""
+    conditioned: frozenset[str]
+    """The nodes of which the host declares what must come before them, or what they consume."""
 
     def steps(self, path: Iterable[Step]) -> tuple[PathStep, ...]:
         """Say the graph's evidence in the gateway's words: entities by their ids."""
@@ -95,6 +98,11 @@ def build(
         nodes=nodes,
         positions=positions,
         owners=np.asarray(owned, dtype=np.intp),
+        conditioned=frozenset(
+            fact.subject
+            for fact in found
+            if fact.declared and EDGE_PREDICATES.get(fact.predicate) in {"prerequisite", "consumes"}
+        ),
     )
 
 
