@@ -1,5 +1,6 @@
 """Markdown-LD graphs: documents, facts, search and typed neighbours."""
 
+from graphs.adjacency import Role
 from graphs.answer import Answer, Term
 from graphs.ask import Sparql
 from graphs.build import Builder, facts
@@ -14,12 +15,13 @@ from graphs.errors import (
     QueryTimeoutError,
     StateError,
 )
-from graphs.expand import Expansion, Neighbour, Role, Step, expand
+from graphs.expand import expand
 from graphs.export import json_ld, n_triples, turtle
 from graphs.fact import Fact
 from graphs.files import collect, read, write
 from graphs.imports import from_json_ld, from_turtle
 from graphs.index import GraphIndex
+from graphs.neighbour import Expansion, Neighbour, Step
 from graphs.parts import Edge, Link, Section, Text
 from graphs.picture import dot, mermaid, svg
 from graphs.postings import Hits, Postings, WordMatch

@@ -18,6 +18,7 @@ from types import MappingProxyType
 from typing import Literal
 
 Code = Literal[
+    "key_unknown",
     "value_invalid",
     "edge_invalid",
     "predicate_unknown",
@@ -29,6 +30,7 @@ Code = Literal[
 ]
 NOTICES: Mapping[Code, str] = MappingProxyType(
     {
+        "key_unknown": "a key is neither ours nor marked as the author's own; it is passed over",
         "value_invalid": "a key holds a value of the wrong shape; the value is passed over",
         "edge_invalid": "an edge is no mapping, or lacks an end; it is passed over",
         "predicate_unknown": "a predicate is neither of the vocabulary nor an IRI; passed over",

@@ -4,70 +4,19 @@
 * A crowd relates nobody to anybody: a large group, or a kind of data that everything takes, is
   passed over, and a small one counts the less the more it holds.
 * Every neighbour brings the statements that led to it.
+* What stands around a node is worked out once and remembered with the index.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
-from typing import Literal, TypeAlias
+from itertools import islice
 
+from graphs.adjacency import Move, Reader, Role
 from graphs.fact import Fact
-from graphs.index import EdgeRole, GraphIndex
-from graphs.vocabulary import PREDICATES
-
-Role = Literal["related", "next_step", "prerequisite"]
-CROWD = 64
-"""More nodes than this around one concept, and the concept says nothing."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
-    """One statement on the way from a seed to a neighbour, as it was made."""
-
-    subject: str
-    """The node it is about."""
-    predicate: str
-    """A name of the vocabulary."""
-    object: str
-    """The node it points to."""
-    path: str
-    """The file it was read from; empty if from none."""
-    line: int
-    """The line of the file, counted from 1; 0 if unknown."""
-    declared: bool
-    """Whether the host stands for it."""
-    origin: str = ""
-    """Which rule derived it; empty if a document says it."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Neighbour:
-    """A node near a seed."""
-
-    node: str
-    """The node's id; never a concept and never a seed."""
-    role: Role
-    """What it is to the seed."""
-    score: float
-    """How near it is, in (0, 1]; comparable within one role."""
-    path: tuple[Step, ...]
-    """The statements that lead from the seed to it, in order."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Expansion:
-    """What was found around the seeds, and what it cost."""
-
-    neighbours: tuple[Neighbour, ...]
-    """Best first; prerequisites in the order in which they are needed to be told."""
-    visited: int
-    """How many statements were looked at."""
-
-
-_Move: TypeAlias = tuple[str, float, tuple[Fact, ...]]
+from graphs.index import GraphIndex
+from graphs.neighbour import Expansion, Near, Neighbour, Step
 
 
 def expand(  # noqa: PLR0913  (the question has seven parts, five of them by name)
@@ -97,142 +46,121 @@ def expand(  # noqa: PLR0913  (the question has seven parts, five of them by nam
         ``related`` and ``next_step``: best first, ties by label. ``prerequisite``: the first
         seed's first, and of each seed the nearest first.
     """
-    starts = frozenset(seeds)
     walk = _Walk(
         index=index,
-        moves=_Moves(
-            index=index,
-            declared_only=declared_only,
-            allowed=None if within is None else starts.union(within),
-            seen=[],
-        ),
         role=role,
-        seeds=starts,
+        declared_only=declared_only,
+        seeds=_places(index, seeds),
+        allowed=None if within is None else frozenset(_places(index, within)),
+        # Better ones of each seed than these there are enough of, even where all seeds are among
+        # them; only where nothing is left out by the window is that known beforehand.
+        head=limit + len(seeds) if within is None and hops == 1 and limit >= 0 else None,
     )
-    found: dict[str, _Move] = {}
-    for seed in dict.fromkeys(seeds):
-        for move in walk.around(seed, hops):
-            known = found.get(move[0])
-            if known is None or (role != "prerequisite" and known[1] < move[1]):
-                found[move[0]] = move
-    moves = (
-        list(found.values()) if role == "prerequisite" else sorted(found.values(), key=walk.order)
+    found: dict[int, Near] = {}
+    for seed in walk.seeds:
+        for near in walk.around(seed, hops):
+            known = found.get(near[3])
+            if known is None or (role != "prerequisite" and near[0] < known[0]):
+                found[near[3]] = near
+    # No two are of the same node, so that positions and ways are never compared.
+    nearest: Iterable[Near] = found.values() if role == "prerequisite" else sorted(found.values())
+    chosen = islice(nearest, max(limit, 0))
+    return Expansion(
+        neighbours=tuple(_neighbour(index, role, near) for near in chosen), visited=walk.visited
     )
-    # Values are made for what is given alone: most of what is seen on the way is not.
-    neighbours = tuple(_neighbour(role, move) for move in moves[: max(limit, 0)])
-    return Expansion(neighbours=neighbours, visited=len(walk.moves.seen))
 
 
-def _neighbour(role: Role, move: _Move) -> Neighbour:
-    node, score, facts = move
-    return Neighbour(node=node, role=role, score=score, path=tuple(map(_step, facts)))
+def _places(index: GraphIndex, nodes: Iterable[str]) -> dict[int, None]:
+    positions = index.positions
+    return {positions[node]: None for node in nodes if node in positions}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class _Walk:
     index: GraphIndex
-    moves: _Moves
     role: Role
-    seeds: frozenset[str]
+    declared_only: bool
+    seeds: dict[int, None]
+    allowed: frozenset[int] | None
+    head: int | None
+    visited: int = 0
 
-    def around(self, seed: str, hops: int) -> Iterator[_Move]:
-        """Walk breadth first from *seed*, nearest first; facts are those of the whole way."""
-        level: list[_Move] = [(seed, 1.0, ())]
+    def around(self, seed: int, hops: int) -> Sequence[Near]:
+        """Walk breadth first from *seed*, nearest first; rows are those of the whole way."""
+        seeds, allowed = self.seeds, self.allowed
+        if hops == 1:
+            near = self._next_to(seed)[: self.head]
+            if allowed is None:
+                return [each for each in near if each[3] not in seeds]
+            return [each for each in near if each[3] in allowed and each[3] not in seeds]
+        found: list[Near] = []
+        level: list[Near] = [(-1.0, "", "", seed, ())]
         reached = {seed}
         for _ in range(hops):
-            ahead: dict[str, _Move] = {}
-            for here, score, way in level:
-                for node, weight, facts in _MOVES[self.role](self.moves, here):
-                    known = ahead.get(node)
-                    nearer = known is None or known[1] < score * weight
-                    if nearer and node not in reached and self._may(node):
-                        ahead[node] = (node, score * weight, way + facts)
-            level = sorted(ahead.values(), key=self.order)
-            reached |= ahead.keys()
-            yield from (move for move in level if move[0] not in self.seeds)
+            level = self._ahead(level, reached)
+            reached.update(each[3] for each in level)
+            found += (each for each in level if each[3] not in seeds)
+        return found
 
-    def _may(self, node: str) -> bool:
-        allowed = self.moves.allowed
-        return (allowed is None or node in allowed) and not self.index.is_concept(node)
+    def _ahead(self, level: Sequence[Near], reached: set[int]) -> list[Near]:
+        """Give what is one hop further than *level*, nearest first."""
+        ahead: dict[int, Near] = {}
+        for here in level:
+            for near in self._next_to(here[3]):
+                at, score = near[3], near[0] * -here[0]
+                known = ahead.get(at)
+                if at not in reached and (known is None or score < known[0]) and self._may(at):
+                    ahead[at] = (score, *near[1:4], here[4] + near[4])
+        return sorted(ahead.values())
 
-    def order(self, move: _Move) -> tuple[float, str, str]:
-        """Sort best first, ties by label."""
-        node, score, _ = move
-        return -score, self.index.label(node), node
+    def _may(self, at: int) -> bool:
+        return self.allowed is None or at in self.allowed or at in self.seeds
 
+    def _next_to(self, node: int) -> tuple[Near, ...]:
+        memo = self.index.remembered.around
+        key = node, self.role, self.declared_only
+        known = memo.get(key)
+        if known is None:
+            found = self._read(node)
+            known = memo.keep(key, found, size=1 + len(found[0]))
+        near, seen = known
+        self.visited += seen
+        return near
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Moves:
-    index: GraphIndex
-    declared_only: bool
-    allowed: frozenset[str] | None
-    """Whom a move may lead to; None for anybody."""
-    seen: list[Fact]
-
-    def related(self, node: str) -> Iterator[_Move]:
-        """Go along stated relations, either way, and through shared groups."""
-        for fact in self._of(self.index.outgoing(node, "related")):
-            yield fact.object, _weight(fact), (fact,)
-        for fact in self._of(self.index.incoming(node, "related")):
-            yield fact.subject, _weight(fact), (fact,)
-        yield from self._grouped(node)
-
-    def next_step(self, node: str) -> Iterator[_Move]:
-        """Go to stated next steps, and to the takers of what *node* produces."""
-        for fact in self._of(self.index.outgoing(node, "next_step")):
-            yield fact.object, _weight(fact), (fact,)
-        yield from self._through(node, "produces", "consumes")
-
-    def prerequisite(self, node: str) -> Iterator[_Move]:
-        """Go to what *node* requires, and to the makers of what it consumes."""
-        for fact in self._of(self.index.outgoing(node, "prerequisite")):
-            yield fact.object, _weight(fact), (fact,)
-        yield from self._through(node, "consumes", "produces")
-
-    def _grouped(self, node: str) -> Iterator[_Move]:
-        """Give each fellow member once, the nearer the more and the rarer groups are shared."""
-        shared: dict[str, tuple[float, float, tuple[Fact, ...]]] = {}
-        for fellow, weight, facts in self._through(node, "member", "member"):
-            apart, best, path = shared.get(fellow, (1.0, 0.0, ()))
-            strongest = (weight, facts) if weight > best else (best, path)
-            shared[fellow] = (apart * (1 - weight), *strongest)
-        top = PREDICATES["memberOf"].weight
-        for fellow, (apart, _, path) in shared.items():
-            yield fellow, min(top, 1 - apart), path
-
-    def _through(self, node: str, there: EdgeRole, back: EdgeRole) -> Iterator[_Move]:
-        for fact in self._of(self.index.outgoing(node, there)):
-            crowd = self.index.incoming(fact.object, back)
-            if len(crowd) > CROWD:
-                continue
-            ends = [end for end in self._of(crowd) if end.subject != node]
-            rarity = 1 / (1 + math.log2(max(len(ends), 1)) / 2)
-            allowed, near = self.allowed, _weight(fact)
-            for end in ends:
-                if allowed is None or end.subject in allowed:
-                    yield end.subject, min(near, _weight(end)) * rarity, (fact, end)
-
-    def _of(self, facts: tuple[Fact, ...]) -> Iterator[Fact]:
-        for fact in facts:
-            self.seen.append(fact)
-            if fact.declared or not self.declared_only:
-                yield fact
+    def _read(self, node: int) -> tuple[tuple[Near, ...], int]:
+        index = self.index
+        reader = Reader(adjacency=index.adjacency, role=self.role, declared_only=self.declared_only)
+        best: dict[int, Move] = {}
+        for move in reader.moves(node):
+            known = best.get(move[0])
+            if known is None or known[1] < move[1]:
+                best[move[0]] = move
+        best.pop(node, None)
+        near = [
+            (-score, index.labels[at], index.nodes[at], at, rows)
+            for at, score, rows in best.values()
+            if at < index.document_count or not index.is_concept(index.nodes[at])
+        ]
+        return tuple(sorted(near)), reader.seen
 
 
-_MOVES: Mapping[Role, Callable[[_Moves, str], Iterator[_Move]]] = MappingProxyType(
-    {
-        "related": _Moves.related,
-        "next_step": _Moves.next_step,
-        "prerequisite": _Moves.prerequisite,
-    }
-)
+def _neighbour(index: GraphIndex, role: Role, near: Near) -> Neighbour:
+    score, _, node, at, rows = near
+    memo = index.remembered.neighbours
+    key = role, score, at, rows
+    known = memo.get(key)
+    if known is not None:
+        return known
+    path = tuple(_step(index, row) for row in rows)
+    return memo.keep(key, Neighbour(node=node, role=role, score=-score, path=path))
 
 
-def _weight(fact: Fact) -> float:
-    return PREDICATES[fact.predicate].weight * fact.weight
+def _step(index: GraphIndex, row: int) -> Step:
+    memo = index.remembered.steps
+    return memo.get(row) or memo.keep(row, _cited(index.facts[row]))
 
 
-def _step(fact: Fact) -> Step:
+def _cited(fact: Fact) -> Step:
     return Step(
         subject=fact.subject,
         predicate=fact.predicate,

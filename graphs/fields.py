@@ -1,6 +1,7 @@
 """The keys of the front matter, read into typed values.
 
-* Keys may be in snake_case or camelCase; unknown keys are the author's own and are left alone.
+* Keys may be in snake_case or camelCase. An unknown key leaves a notice, but for those that the
+  author marks as their own.
 * A rule that cannot be read is passed over and leaves a notice; the rest of the document stays.
 """
 
@@ -12,41 +13,11 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from graphs.errors import Code, Notice
-from graphs.frontmatter import Scalar, Value
+from graphs.frontmatter import Key, Scalar, Value
+from graphs.keys import KEYS, KNOWN, is_own, meant, snake
 from graphs.parts import Edge, Link, Text
 from graphs.vocabulary import NAMESPACES, is_iri, known, resolve
 
-KEYS: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "id": ("id",),
-        "url": ("canonical_url",),
-        "title": ("title",),
-        "summary": ("summary", "description"),
-        "published": ("date_published",),
-        "modified": ("date_modified",),
-        "source_project": ("source_project",),
-        "language": ("language",),
-        "prefixes": ("rdf_prefixes",),
-        "types": ("types", "rdf_types", "entry_type"),
-        "tags": ("tags",),
-        "keywords": ("keywords",),
-        "aliases": ("aliases",),
-        "authors": ("authors", "author"),
-        "about": ("about",),
-        "hints": ("entity_hints",),
-        "groups": ("graph_groups",),
-        "related": ("graph_related",),
-        "next_steps": ("graph_next_steps",),
-        "requires": ("graph_requires", "requires"),
-        "consumes": ("inputs", "consumes"),
-        "produces": ("outputs", "produces"),
-        "entities": ("graph_entities",),
-        "edges": ("graph_edges",),
-        "forbidden": ("graph_forbid",),
-        "texts": ("rdf_properties",),
-    }
-)
-"""The keys of each field; the first is the one we write."""
 OPEN_PREDICATE = ""
 """Stands in a ban of every predicate."""
 
@@ -66,7 +37,6 @@ _DATE = re.compile(
     r"(T([01]\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d{1,9})?)?(Z|[+-][01]\d:[0-5]\d)?)?"
 )
 _PREFIX = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}")
-_HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _OBJECT = ("object", "object_id", "target", "target_id")
 
 
@@ -91,7 +61,9 @@ class Fields:
             values.setdefault(snake(key), []).append(value)
         bare = cls(values=values, prefixes={}, path=path, notices={})
         prefixes = dict(bare._prefixes())
-        return cls(values=values, prefixes=prefixes, path=path, notices=bare.notices)
+        fields = cls(values=values, prefixes=prefixes, path=path, notices=bare.notices)
+        fields._unknown(front)
+        return fields
 
     def one(self, name: str) -> str:
         """Give the text of a field, in the document's language if there are several."""
@@ -144,6 +116,20 @@ class Fields:
             detail = f"{text!r} is no date: write one such as `2026-11-21`"
             self._pass_over("date_invalid", detail, self._all(name)[0])
         return text
+
+    def _unknown(self, front: Mapping[str, Value]) -> None:
+        """Leave a notice of each key that is neither ours nor marked as the author's own."""
+        described = {
+            word for each in self._each("texts") if isinstance(each, dict) for word in each
+        }
+        namespaces = NAMESPACES.keys() | self.prefixes.keys()
+        for key in front:
+            if snake(key) in KNOWN or key in described or is_own(key, namespaces):
+                continue
+            detail = f"unknown key {meant(key)}. A key of your own begins with `x_`"
+            line = key.line if isinstance(key, Key) else _line(front[key])
+            notice = Notice(path=self.path, line=line, code="key_unknown", detail=detail)
+            self.notices[notice] = None
 
     def _all(self, name: str) -> list[Value]:
         return [value for key in KEYS[name] for value in self.values.get(key, ())]
@@ -344,11 +330,6 @@ def is_language(tag: str) -> bool:
 def is_date(text: str) -> bool:
     """Tell whether *text* is an ISO 8601 date or time."""
     return _DATE.fullmatch(text) is not None
-
-
-def snake(key: str) -> str:
-    """Write a camelCase key in snake_case."""
-    return _HUMP.sub("_", key).lower()
 
 
 def _listed(value: Value) -> list[Value]:

@@ -29,6 +29,21 @@ class Scalar:
     """The line of the document, counted from 1."""
 
 
+class Key(str):
+    """A key of a mapping that knows its line."""
+
+    __slots__ = ("line",)
+    line: int
+    """The line of the document, counted from 1."""
+
+    @classmethod
+    def of(cls, scalar: Scalar) -> Key:
+        """Make a key of a scalar."""
+        key = cls(scalar.text)
+        key.line = scalar.line
+        return key
+
+
 Value: TypeAlias = "Scalar | list[Value] | dict[str, Value]"
 
 
@@ -41,7 +56,7 @@ def read(block: str, *, path: str = "", line: int = 2) -> dict[str, Value]:
         line: The line of the document on which the block begins.
 
     Returns:
-        The mapping; empty for an empty block.
+        The mapping, its keys of the class `Key`; empty for an empty block.
 
     Raises:
         DocumentError: The block is not a mapping, or uses what is refused here.
@@ -97,7 +112,7 @@ def _value(
         if key.text in found:
             detail = f"the key {key.text!r} stands twice: keep one of them"
             raise DocumentError(detail, path=place.path, line=key.line)
-        found[key.text] = next(children)
+        found[Key.of(key)] = next(children)
     return found
 
 

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
 import numpy as np
 
+from graphs.adjacency import Adjacency
 from graphs.fact import Fact
 from graphs.lexicon import Lexicon, Phrase
+from graphs.neighbour import Remembered
 from graphs.postings import Postings
 from graphs.vocabulary import CONCEPT_BASE, DOCUMENT_TYPE, PREDICATES
 
@@ -72,6 +74,10 @@ class GraphIndex:
     """Positions of the documents in each group or about each topic, int64, each once."""
     edge_count: int
     """How many facts are edges with a role in search."""
+    adjacency: Adjacency
+    """The same edges, as an expansion reads them."""
+    remembered: Remembered = field(default_factory=Remembered, init=False)
+    """What expansions have worked out; it changes no answer."""
 
     @classmethod
     def compile(
@@ -89,8 +95,12 @@ class GraphIndex:
             lexicon: Remembers the texts that were read, for the next time.
         """
         stated = tuple(facts)
-        roles = [(EDGE_PREDICATES.get(fact.predicate), fact) for fact in stated if not fact.literal]
-        edges = [(kind, fact) for kind, fact in roles if kind]
+        rows = [
+            (row, kind, fact)
+            for row, fact in enumerate(stated)
+            if not fact.literal and (kind := EDGE_PREDICATES.get(fact.predicate))
+        ]
+        edges = [(kind, fact) for _, kind, fact in rows]
         documents, nodes = _nodes(stated, (fact for _, fact in edges))
         texts = _texts(stated)
         positions = {node: at for at, node in enumerate(nodes)}
@@ -111,6 +121,7 @@ class GraphIndex:
             backward=_grouped(((fact.object, kind), fact) for kind, fact in edges),
             members=members,
             edge_count=len(edges),
+            adjacency=Adjacency.compile(rows, nodes, positions, len(documents)),
         )
 
     @property

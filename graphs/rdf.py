@@ -20,6 +20,7 @@ from rdflib.store import Store
 from graphs.errors import DocumentError
 from graphs.fact import Fact
 from graphs.fields import is_language
+from graphs.statements import Triple, applied, written
 from graphs.vocabulary import (
     BLANK_BASE,
     CONCEPT_TYPE,
@@ -41,14 +42,15 @@ _LONE = re.compile("[\ud800-\udfff]")
 
 _FAULTS = (JSONLDException, ValueError, TypeError, LookupError, AttributeError, AssertionError)
 """What rdflib raises over a text that makes no sense."""
-_Triple = tuple[URIRef, URIRef, URIRef | Literal]
 
 
 def to_rdf(stated: Iterable[Fact]) -> Graph:
     """Build an RDF graph of *stated*.
 
-    Groups, topics and kinds of data become SKOS concepts of one scheme, and what was read from
-    a file is said to be derived from it. Ids that are no IRIs get the base of documents.
+    Groups, topics and kinds of data become SKOS concepts of one scheme, whose top concepts are
+    those that none is broader than; what was read from a file is said to be derived from it, and
+    what is weighed or derived by a rule is told of too. Ids that are no IRIs get the base of
+    documents.
     """
     graph = Graph()
     for prefix, namespace in NAMESPACES.items():
@@ -56,6 +58,9 @@ def to_rdf(stated: Iterable[Fact]) -> Graph:
     for fact in stated:
         for triple in _triples(fact):
             graph.add(triple)
+    narrower = {*graph.subjects(SKOS.broader), *graph.objects(None, SKOS.narrower)}
+    for concept in set(graph.subjects(SKOS.inScheme, SCHEME)) - narrower:
+        graph.add((SCHEME, SKOS.hasTopConcept, concept))
     return graph
 
 
@@ -68,11 +73,14 @@ def serialize(stated: Iterable[Fact], form: str) -> str:
 
 
 def read(text: str, form: str, *, path: str, declared: bool) -> tuple[Fact, ...]:
-    """Read *text* as facts, in its order; the form and the errors are those of `parsed`."""
+    """Read *text* as facts, in its order; the form and the errors are those of `parsed`.
+
+    What nodes about statements say stands in the facts, as it was before an export.
+    """
     store = _Ordered()
     parsed(text, form, path=path, store=store)
     names: dict[BNode, str] = {}
-    return tuple(_fact(triple, names, path, declared) for triple in store.order)
+    return applied(_fact(triple, names, path, declared) for triple in store.order)
 
 
 def parsed(text: str, form: str, *, path: str, store: Store | None = None) -> Graph:
@@ -127,9 +135,11 @@ def _node(node: Any, names: dict[BNode, str]) -> str:
     return str(node)
 
 
-def _triples(fact: Fact) -> Iterator[_Triple]:
+def _triples(fact: Fact) -> Iterator[Triple]:
     subject = _iri(fact.subject)
-    yield subject, URIRef(iri(fact.predicate)), _object(fact)
+    triple = subject, URIRef(iri(fact.predicate)), _object(fact)
+    yield triple
+    yield from written(fact, triple)
     if fact.predicate != "type":
         return
     if fact.object == CONCEPT_TYPE:

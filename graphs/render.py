@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from graphs import body
 from graphs.document import Document
-from graphs.fields import KEYS
+from graphs.keys import KEYS
 from graphs.parts import Edge, Link, Text
 
 _ESCAPED = re.compile(

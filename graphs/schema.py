@@ -15,7 +15,7 @@ from itertools import groupby, takewhile
 from math import prod
 
 from graphs.answer import Answer, Ask, Row
-from graphs.expand import Step
+from graphs.neighbour import Step
 from graphs.profile import DEFAULT, FollowRole, Profile, Relation, TermMode, TextRule
 from graphs.text import Token, tokens, words
 from graphs.vocabulary import iri, resolve

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from graphs.answer import Ask
-from graphs.expand import Step
 from graphs.index import GraphIndex
+from graphs.neighbour import Step
 from graphs.profile import DEFAULT, Profile
 from graphs.rank import Ranked, focused
 from graphs.schema import SchemaMatch, SchemaResult, search

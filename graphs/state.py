@@ -18,13 +18,14 @@ from uuid import uuid4
 
 import numpy as np
 
+from graphs.adjacency import Adjacency
 from graphs.columns import EdgeRows, FactRows, Texts
 from graphs.errors import StateError
 from graphs.index import EDGE_PREDICATES, EDGE_ROLES, GraphIndex
 from graphs.postings import Postings
 from graphs.spelling import Spelling
 
-VERSION = 1
+VERSION = 2
 MANIFEST = "manifest.json"
 _NAMES = "names.json"
 _ROLES = tuple(sorted(EDGE_ROLES))
@@ -124,6 +125,8 @@ def _arrays(index: GraphIndex) -> dict[str, np.ndarray]:
         "texts_at": rows.texts.offsets,
         "members": np.concatenate([np.zeros(0, dtype=np.int64), *index.members.values()]),
         "members_at": np.cumsum([0, *map(len, index.members.values())]),
+        "edges": index.adjacency.edges,
+        "edges_at": index.adjacency.starts,
     }
     roles = [(at, fact, EDGE_PREDICATES.get(fact.predicate)) for at, fact in enumerate(facts)]
     edges = [(at, fact, kind) for at, fact, kind in roles if kind and not fact.literal]
@@ -175,6 +178,7 @@ def _index(data: Path) -> GraphIndex:
         backward=edges["backward"],
         members=dict(_members(names["members"], arrays)),
         edge_count=names["edge_count"],
+        adjacency=Adjacency(size=len(nodes), starts=arrays["edges_at"], edges=arrays["edges"]),
     )
 
 

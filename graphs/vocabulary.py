@@ -29,11 +29,18 @@ CONCEPT_BASE = "urn:tool-gateway:concept:"
 FILE_BASE = "urn:tool-gateway:file:"
 BLANK_BASE = "urn:tool-gateway:blank:"
 """What the blank nodes of an import are named with."""
+STATEMENT_BASE = "urn:tool-gateway:statement:"
+"""What the nodes about statements are named with in RDF."""
 CONTEXT_IRI = "https://w3id.org/tool-gateway/context/v1"
 """The name of our JSON-LD context; the packaged ``context.jsonld`` stands for it."""
 DOCUMENT_TYPE = NAMESPACES["tg"] + "Document"
 PERSON_TYPE = NAMESPACES["schema"] + "Person"
 CONCEPT_TYPE = NAMESPACES["skos"] + "Concept"
+SCHEME_TYPE = NAMESPACES["skos"] + "ConceptScheme"
+ABOUT_STATEMENTS: Mapping[str, str] = MappingProxyType(
+    {name: NAMESPACES["tg"] + name for name in ("weight", "origin", "line")}
+)
+"""What RDF says of a statement: how sure it is, the rule that derived it, the line of its file."""
 
 NO_PREFIXES: Mapping[str, str] = MappingProxyType({})
 
@@ -111,6 +118,7 @@ PREDICATES: Mapping[str, Predicate] = _table(
     ("broader", "skos:broader", "fact", 1.0),
     ("narrower", "skos:narrower", "fact", 1.0),
     ("inScheme", "skos:inScheme", "fact", 1.0),
+    ("hasTopConcept", "skos:hasTopConcept", "fact", 1.0),
     ("wasDerivedFrom", "prov:wasDerivedFrom", "fact", 1.0),
 )
 """Every predicate that the library understands, by name."""
@@ -182,9 +190,12 @@ def known() -> str:
 
 
 def context() -> dict[str, object]:
-    """Build the JSON-LD context: the namespaces, and each predicate as a term."""
+    """Build the JSON-LD context: the namespaces, each predicate, what is said of statements."""
     terms: dict[str, object] = {"id": "@id", "type": "@type", **NAMESPACES}
     for row in PREDICATES.values():
         if row.name != "type":
             terms[row.name] = row.iri if row.role == "text" else {"@id": row.iri, "@type": "@id"}
+    for name, datatype in (("weight", "decimal"), ("line", "integer")):
+        terms[name] = {"@id": ABOUT_STATEMENTS[name], "@type": NAMESPACES["xsd"] + datatype}
+    terms["origin"] = ABOUT_STATEMENTS["origin"]
     return terms

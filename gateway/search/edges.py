@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from gateway.search.toolgraph import DERIVED, ToolGraph
+from gateway.search.toolgraph import ToolGraph
 from graphs import Document, Fact, Link
 from graphs.index import EDGE_PREDICATES
 
@@ -105,6 +105,4 @@ def _shown(graph: ToolGraph, fact: Fact) -> ShownEdge:
 
 
 def _rule(fact: Fact) -> str:
-    if fact.path.startswith(DERIVED):
-        return fact.path.removeprefix(DERIVED)
-    return _BY_LINK.get(fact.predicate, _OWN)
+    return fact.origin or _BY_LINK.get(fact.predicate, _OWN)

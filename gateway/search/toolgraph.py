@@ -9,8 +9,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from urllib.parse import quote, unquote
 
 import numpy as np
@@ -29,6 +29,13 @@ from graphs.text import fold
 NODE_BASE = "urn:tool-gateway:tool:"
 DERIVED = "derived/"
 """Where derived edges come from, as their source says it: this, and the name of the rule."""
+USAGE = "usage"
+"""The rule of edges that calls have shown."""
+_PREDICATES: Mapping[Relation, str] = {
+    "requires": "requires",
+    "next_steps": "nextStep",
+    "related": "relatedTo",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -53,7 +60,7 @@ class ToolGraph:
                 subject=self.said(step.subject),
                 predicate=step.predicate,
                 object=self.said(step.object),
-                source=f"{step.path}:{step.line}" if step.line else step.path,
+                source=_source(step),
                 declared=step.declared,
             )
             for step in path
@@ -74,6 +81,7 @@ def build(
     documents: Iterable[Document] = (),
     *,
     options: GraphOptions | None = None,
+    learned: Iterable[Fact] = (),
 ) -> ToolGraph:
     """Compile the graph of *entities* and of the host's own *documents*.
 
@@ -81,16 +89,21 @@ def build(
         entities: The catalog.
         documents: What the host declares; it wins over what is derived.
         options: Which edges are derived; None derives all.
+        learned: Edges that use has shown, between nodes of *entities* (`node_of`), each weighed
+            by how sure it is. Whatever they say of themselves, they are derived, by the rule
+            ``usage``: what the host wrote wins, what it forbids is dropped. Edges of tools that
+            are gone are left out.
     """
     chosen = options or GraphOptions()
     nodes = tuple(node_of(entity.id) for entity in entities)
     told = [entity for entity in entities if KINDS[entity.kind].graph]
+    positions = {node: position for position, node in enumerate(nodes)}
     found = facts(
-        [*documents, *(document_of(each, chosen) for each in told), *_derived(told, chosen)],
+        [*documents, *(document_of(each, chosen) for each in told)],
         names=names_of(entities),
+        derived=[*_derived(told, chosen), *_learned(learned, positions)],
     )
     index = GraphIndex.compile(found)
-    positions = {node: position for position, node in enumerate(nodes)}
     owned = [positions.get(node, len(nodes)) for node in index.nodes[: index.document_count]]
     return ToolGraph(
         index=index,
@@ -106,27 +119,31 @@ def build(
     )
 
 
-def _derived(entities: Sequence[Entity], options: GraphOptions) -> list[Document]:
-    """Write what was derived as documents too: one an entity and rule, so that each edge says
-    which rule it comes from.
-    """
-    links: dict[tuple[int, str], dict[Relation, list[Link]]] = {}
+def _derived(entities: Sequence[Entity], options: GraphOptions) -> Iterator[Fact]:
+    """Give what the rules derive; each edge says which rule it comes from."""
+    nodes = [node_of(entity.id) for entity in entities]
     for edge in derive(entities, options):
-        by_relation = links.setdefault((edge.subject, edge.rule), {})
-        target = Link(target=node_of(entities[edge.object].id))
-        by_relation.setdefault(edge.relation, []).append(target)
-    return [
-        Document(
-            id=node_of(entities[subject].id),
-            path=DERIVED + rule,
-            title=_title(entities[subject]),
-            requires=tuple(found.get("requires", ())),
-            next_steps=tuple(found.get("next_steps", ())),
-            related=tuple(found.get("related", ())),
+        yield Fact(
+            subject=nodes[edge.subject],
+            predicate=_PREDICATES[edge.relation],
+            object=nodes[edge.object],
+            literal=False,
+            origin=edge.rule,
             declared=False,
         )
-        for (subject, rule), found in links.items()
-    ]
+
+
+def _learned(edges: Iterable[Fact], positions: Mapping[str, int]) -> Iterator[Fact]:
+    for edge in edges:
+        known = edge.subject in positions and edge.object in positions
+        if known and not edge.literal and edge.predicate in _PREDICATES.values():
+            yield replace(edge, origin=USAGE, path="", line=0, declared=False)
+
+
+def _source(step: Step) -> str:
+    if step.origin:
+        return DERIVED + step.origin
+    return f"{step.path}:{step.line}" if step.line else step.path
 
 
 def node_of(entity_id: str) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from graphs.build import facts
 from graphs.document import parse
 from graphs.errors import NOTICES
-from graphs.fields import KEYS
+from graphs.keys import KEYS
 from graphs.render import render
 from graphs.vocabulary import NAMESPACES, PREDICATES
 

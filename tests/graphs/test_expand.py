@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from graphs.adjacency import CROWD, Role
 from graphs.build import facts
 from graphs.document import Document
-from graphs.expand import CROWD, Expansion, Role, Step, expand
+from graphs.expand import expand
 from graphs.fact import Fact
 from graphs.index import GraphIndex
+from graphs.neighbour import Expansion, Step
 from graphs.parts import Edge, Link
 
 
@@ -124,7 +126,7 @@ def test_a_crowd_relates_nobody() -> None:
 
     found = around(crowd, "t0 t1", "related")
 
-    assert ((), 2) == (found.neighbours, found.visited)
+    assert ((), 0) == (found.neighbours, found.visited)
 
 
 def test_the_work_depends_on_the_surroundings_not_on_the_graph() -> None:
