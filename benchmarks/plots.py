@@ -23,6 +23,8 @@ OURS, BEST, OTHER, FAINT, LOST = "#0b6bcb", "#404040", "#a8a8a8", "#e4e4e4", "#b
 _WIDTH = 8.0
 """Inches; 100 dots an inch make a picture of 800."""
 _DOTS = 100
+_NOTES = 0.36
+"""Room at the right for notes, as a share of the axis."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +95,7 @@ def by_set(sets: Sequence[SetReport]) -> Figure | None:
     found = [(each, one) for each in sets for one in each.versus]
     lines = [_versus_line(each, one) for each, one in found]
     lines.sort(key=lambda line: (-line.ours, line.label))
-    return _dots(lines, "Are the right tools among the first five?", "recall@5, %")
+    return _dots(lines, "Are the right tools among the first five?", "ours less best, 95 %")
 
 
 def _versus_line(each: SetReport, one: Versus) -> Line:
@@ -121,7 +123,7 @@ def by_language(sets: Sequence[SetReport]) -> Figure | None:
     if len(spoken) < 2:
         return None
     lines.sort(key=lambda line: (line.label.partition(",")[0], -line.ours))
-    return _dots(lines, "Does it understand the language?", "recall@5, %")
+    return _dots(lines, "Does it understand the language?", "queries")
 
 
 def _language_lines(each: SetReport) -> Iterator[Line]:
@@ -137,7 +139,7 @@ def _language_lines(each: SetReport) -> Iterator[Line]:
                 best=best,
                 best_name=rivals[0].name,
                 others=tuple(_spoken(one, language) for one in rivals[1:]),
-                note=f"{count:,} queries",
+                note=f"{count:,}",
                 lost=False,
             )
 
@@ -146,29 +148,33 @@ def _spoken(system: System, language: str) -> float:
     return system.by_language[language][FIGURE]
 
 
-def _dots(lines: Sequence[Line], title: str, axis: str) -> Figure | None:
+def _dots(lines: Sequence[Line], title: str, head: str) -> Figure | None:
     if not lines:
         return None
     figure = Figure(figsize=(_WIDTH, 1.25 + 0.46 * len(lines)), layout="constrained")
     axes = figure.add_subplot()
     least = min(min(line.ours, line.best, *line.others) for line in lines)
     low = max(0.0, 100 * least - 9)
-    axes.set_xlim(low, 121)
+    right = 100 + (100 - low) * _NOTES
+    axes.set_xlim(low, right)
     axes.set_ylim(len(lines) - 0.45, -1.0)
     axes.set_yticks(range(len(lines)), [line.label for line in lines])
     ticks = [tick for tick in range(0, 101, 20) if tick >= low]
     axes.set_xticks(ticks)
-    axes.set_xlabel(axis, color=OTHER, loc="left")
+    axes.set_xlabel("recall@5, %", color=OTHER, loc="left")
     axes.vlines(ticks, -0.4, len(lines) - 0.6, color=FAINT, linewidth=0.8, zorder=0)
     axes.set_title(title, loc="left", fontweight="bold", pad=10)
-    _legend(axes, low)
+    _legend(axes, low, right)
+    axes.text(right, -0.78, head, color=OTHER, va="center", ha="right", fontsize=9.5)
     for at, line in enumerate(lines):
         _dot_line(axes, at, line)
+        axes.text(right, at, line.note, color=LOST if line.lost else BEST, fontsize=9,
+                  va="center", ha="right")  # fmt: skip
     return figure
 
 
-def _legend(axes: Axes, low: float) -> None:
-    at, span = -0.78, 121 - low
+def _legend(axes: Axes, low: float, right: float) -> None:
+    at, span = -0.78, right - low
     for share, colour, text in (
         (0.01, OURS, "ours"),
         (0.11, BEST, "best baseline"),
@@ -185,13 +191,11 @@ def _dot_line(axes: Axes, at: int, line: Line) -> None:
               markersize=5, zorder=2, alpha=0.8)  # fmt: skip
     axes.plot(best, at, "o", color=BEST, markersize=7, zorder=3)
     axes.plot(ours, at, "o", color=OURS, markersize=9, zorder=4)
-    ahead = ours >= best
     name = f"{line.best_name} {best:.1f}"
-    axes.text(ours + (1.2 if ahead else -1.2), at, f"{ours:.1f}", color=OURS, fontweight="bold",
-              va="center", ha="left" if ahead else "right")  # fmt: skip
+    # To the right of both dots: no other dot can lie there.
+    axes.text(max(ours, best) + 1.4, at, f"{ours:.1f}", color=OURS, fontweight="bold",
+              va="center")  # fmt: skip
     axes.text(best, at - 0.2, name, color=BEST, fontsize=8, va="bottom", ha="center")
-    axes.text(121, at, line.note, color=LOST if line.lost else BEST, fontsize=9, va="center",
-              ha="right")  # fmt: skip
 
 
 def by_typos(sets: Sequence[SetReport]) -> Figure | None:
@@ -209,9 +213,10 @@ def by_typos(sets: Sequence[SetReport]) -> Figure | None:
     )  # fmt: skip
     axes.set_xlim(-0.62, 1.75)
     chief = rows[0][0]
-    height = max(row[2] for row in rows) - min(row[3] for row in rows)
-    left = apart([100 * row[2] for row in rows], 100 * height / 17)
-    right = apart([100 * row[3] for row in rows], 100 * height / 17)
+    every = [100 * value for row in rows for value in row[2:4]]
+    height = max(max(every) - min(every), 1.0)
+    left = apart([100 * row[2] for row in rows], height / 17)
+    right = apart([100 * row[3] for row in rows], height / 17)
     for row, before, after in zip(rows, left, right, strict=True):
         name, view, clean, typed, share = row
         own = (name, view) in ours
@@ -224,7 +229,8 @@ def by_typos(sets: Sequence[SetReport]) -> Figure | None:
                   fontweight=weight)  # fmt: skip
         axes.text(1.04, after, f"{100 * typed:.1f}  keeps {100 * share:.1f} %", color=dark,
                   ha="left", va="center", fontweight=weight)  # fmt: skip
-    top = max(*left, *right) + 100 * height / 11
+    top = max(*left, *right) + height / 12
+    axes.set_ylim(min(*left, *right) - height / 20, top + height / 12)
     axes.text(0, top, "clean", ha="center", color=OTHER)
     axes.text(1, top, "with typing errors", ha="center", color=OTHER)
     return figure
