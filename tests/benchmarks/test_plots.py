@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -73,6 +74,14 @@ def test_what_has_no_figures_is_not_drawn(tmp_path: Path) -> None:
         path.name for _, path in draw([report_of("one", "en")], tmp_path)
     ]
     assert [] == few
+
+
+def test_languages_without_a_baseline_are_not_drawn(tmp_path: Path) -> None:
+    """There would be nothing to stand beside."""
+    full = report_of("one", "en", "hi")
+    alone = replace(full, systems=full.systems[:1], versus=())
+
+    assert ["typos.svg"] == [path.name for _, path in draw([alone], tmp_path)]
 
 
 def test_labels_are_moved_apart_around_their_middle() -> None:

@@ -168,6 +168,26 @@ def test_a_set_that_loses_nothing_says_so() -> None:
     )
 
 
+def test_a_set_without_a_floor_is_told_alone() -> None:
+    """One language, no baseline: the table of its systems is all there is to say."""
+    alone = replace(report_of(system("auto", 0.9, origin="ours")), languages={"en": 2})
+
+    text = page([alone], told="How.")
+
+    assert "best baseline of each set" not in text
+    assert "by language" not in text
+    assert "| **auto** | matches |" in text
+
+
+def test_a_language_without_a_rival_cannot_be_lost() -> None:
+    """A baseline that was never asked in a language says nothing of it."""
+    silent = replace(system("dense", 0.95), by_language={})
+
+    found = report_of(system("auto", 0.9, origin="ours"), silent)
+
+    assert ["auto matches -5.0 on dense"] == list(losing(found))
+
+
 def test_typing_errors_are_means_over_sets_that_all_have() -> None:
     """A system that one set lacks has no mean to compare."""
     one = report_of(system("auto", 0.8, origin="ours"), system("edges", 0.5))
