@@ -192,9 +192,12 @@ def _dot_line(axes: Axes, at: int, line: Line) -> None:
     axes.plot(best, at, "o", color=BEST, markersize=7, zorder=3)
     axes.plot(ours, at, "o", color=OURS, markersize=9, zorder=4)
     name = f"{line.best_name} {best:.1f}"
-    # To the right of both dots: no other dot can lie there.
-    axes.text(max(ours, best) + 1.4, at, f"{ours:.1f}", color=OURS, fontweight="bold",
-              va="center")  # fmt: skip
+    reached = f"{ours:.1f}"
+    if ours >= best:
+        axes.text(ours + 1.4, at, reached, color=OURS, fontweight="bold", va="center")
+    else:  # below its dot: beside it lie others
+        axes.text(ours, at + 0.2, reached, color=OURS, fontweight="bold", va="top", ha="center",
+                  fontsize=9)  # fmt: skip
     axes.text(best, at - 0.2, name, color=BEST, fontsize=8, va="bottom", ha="center")
 
 
