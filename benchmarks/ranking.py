@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 from rich.console import Console
 from rich.progress import track
@@ -14,12 +15,14 @@ from rich.progress import track
 from benchmarks.data import Benchmark, Row, edge_documents, sources
 from benchmarks.metrics import STEPS, next_gold
 from benchmarks.typos import noisy
-from gateway import Gateway, GraphOptions, Match, Options
+from gateway import Embedder, Gateway, GraphOptions, Match, Options
 from gateway.types import Strategy
 from graphs import write
 
 View = Literal["matches", "shown"]
 Edges = Literal["given", "derived", "none"]
+STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)
+"""The ways to search that the gateway knows."""
 RANKED = 10
 """How many tools a ranking holds for a query: the scorer looks no further."""
 NO_EDGES = GraphOptions(
@@ -68,6 +71,7 @@ async def rank(
     *,
     strategy: Strategy,
     edges: Edges,
+    embedder: Embedder | Literal["local"] = "local",
 ) -> list[Answered]:
     """Ask every query.
 
@@ -77,30 +81,44 @@ async def rank(
         strategy: How the gateway searches; ``graph`` needs no model.
         edges: ``given``: those of the data as Markdown-LD, with the derived ones beside them;
             ``derived``: only what the gateway finds out; ``none``: no edge at all.
+        embedder: Whose vectors are compared, where the strategy takes any.
     """
+    async with opened(benchmark, strategy=strategy, edges=edges, embedder=embedder) as gateway:
+        progress = track(
+            benchmark.queries,
+            description=f"{benchmark.name} {strategy} {edges}",
+            console=Console(stderr=True),
+            transient=True,
+        )
+        return [
+            await _answered(gateway, benchmark, query, texts[str(query["id"])])
+            for query in progress
+        ]
+
+
+@asynccontextmanager
+async def opened(
+    benchmark: Benchmark,
+    *,
+    strategy: Strategy,
+    edges: Edges = "given",
+    embedder: Embedder | Literal["local"] = "local",
+) -> AsyncIterator[Gateway]:
+    """Open a gateway over the catalog of *benchmark*, its index built; see `rank`."""
     with tempfile.TemporaryDirectory() as folder:
         given = edges == "given" and bool(benchmark.edges)
         if given:
             write(edge_documents(benchmark), Path(folder))
         async with Gateway(
             strategy=strategy,
-            embedder=None if strategy == "graph" else "local",
+            embedder=None if strategy == "graph" else embedder,
             graph=Path(folder) if given else None,
             options=Options(graph=NO_EDGES) if edges == "none" else None,
         ) as gateway:
             for source in sources(benchmark):
                 gateway.add_source(source)
             await gateway.report()
-            progress = track(
-                benchmark.queries,
-                description=f"{benchmark.name} {strategy} {edges}",
-                console=Console(stderr=True),
-                transient=True,
-            )
-            return [
-                await _answered(gateway, benchmark, query, texts[str(query["id"])])
-                for query in progress
-            ]
+            yield gateway
 
 
 async def _answered(gateway: Gateway, benchmark: Benchmark, query: Row, text: str) -> Answered:

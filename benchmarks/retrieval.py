@@ -2,6 +2,7 @@
 
     python -m benchmarks.retrieval run --data DIR --strategy auto --out run.jsonl
     python -m benchmarks.retrieval score --data DIR --run run.jsonl
+    python -m benchmarks.retrieval report --data DIR --data DIR --out docs/benchmarks.md
 
 Everything goes through the public API. The run holds one line a query: its id, the tools ranked
 best first, and, where the data knows the first step of a task, what is suggested next.
@@ -22,9 +23,13 @@ from rich.table import Table
 from benchmarks.data import read, rows
 from benchmarks.metrics import COLUMNS, Figures, Summary, summary, to_json
 from benchmarks.ranking import Edges, View, asked, rank
+from benchmarks.report import Plan, feasible, read_given, write_report
+from gateway.config import environment
+from gateway.embed.local import embedder_of
 from gateway.types import Strategy
 
 _Word = TypeVar("_Word", bound=str)
+EVERY = "auto,graph,embeddings,hybrid"
 _WIDE = 120
 """Columns of a table that goes into a file."""
 
@@ -106,6 +111,44 @@ def _table(found: Summary, title: str) -> Table:
         steps = ", ".join(f"{name} {100 * value:.1f}" for name, value in found.next_figures.items())
         table.caption = f"{found.next_count} queries with a next step: {steps}"
     return table
+
+
+@app.command()
+def report(  # noqa: PLR0913  (the options of a command)
+    *,
+    data: Annotated[list[Path], typer.Option(help="A folder; may be repeated.")],
+    out: Annotated[Path, typer.Option(help="The document; only what stands between its marks.")],
+    strategies: Annotated[str, typer.Option(help="Ours, the chief one first.")] = EVERY,
+    embedder: Annotated[str, typer.Option(help="local, or none: what needs no model.")] = "local",
+    given: Annotated[
+        Path | None, typer.Option("--baselines", help="Figures of others: {set: {name: …}}.")
+    ] = None,
+    noise: Annotated[float, typer.Option(help="Share of misspelt words, 0 to 1.")] = 0.3,
+    seed: Annotated[int, typer.Option(help="Another seed misspells otherwise.")] = 7,
+    limit_queries: Annotated[int, typer.Option(help="A fixed sample of so many a set.")] = 0,
+    plots: Annotated[Path | None, typer.Option(help="A folder for pictures, as SVG.")] = None,
+    png: Annotated[bool, typer.Option("--png", help="Pictures as PNG, too.")] = False,
+    cache: Annotated[Path | None, typer.Option(help="Where runs are kept.")] = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Measure kept runs again.")] = False,
+) -> None:
+    """Hold every strategy against every baseline, and write a document."""
+    model = embedder_of("local") if one_of(embedder, ("local", "none")) == "local" else None
+    chosen, left = feasible(strategies.split(","), model=model is not None)
+    if not chosen:
+        raise typer.BadParameter(f"the gateway can serve none of {strategies!r}")
+    console = Console(stderr=True)
+    if left:
+        console.print(f"left out: {', '.join(left)}")
+    plan = Plan(
+        strategies=chosen,
+        cache=cache or environment().cache_dir / "benchmarks",
+        embedder=model,
+        noise=noise,
+        seed=seed,
+        limit=limit_queries,
+        fresh=fresh,
+    )
+    write_report(data, out, plan, given=read_given(given), pictures=plots, png=png)
 
 
 def percents(figures: Figures, names: Sequence[str]) -> list[str]:

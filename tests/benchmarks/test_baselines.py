@@ -1,0 +1,120 @@
+"""The baselines, against figures worked out by hand."""
+
+from __future__ import annotations
+
+from math import log, sqrt
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks.baselines import (
+    best,
+    bm25,
+    char_ngrams,
+    followed,
+    fused,
+    run_baselines,
+    text_of,
+)
+from benchmarks.data import read
+from benchmarks.metrics import summary
+from benchmarks.ranking import asked
+from gateway.testing import HashingEmbedder
+
+FIXTURE = Path(__file__).parent / "fixture"
+
+
+def test_a_tool_is_one_text() -> None:
+    """Names are split; what is not there leaves no gap."""
+    tool = {
+        "name": "sendMail",
+        "server": "post_office",
+        "description": "Send a letter.",
+        "input_schema": {"properties": {"toAddress": {}}},
+    }
+
+    assert "send mail. Send a letter. post office to address" == text_of(tool)
+    assert "x." == text_of({"name": "x", "input_schema": None})
+
+
+def test_words_are_weighed_as_bm25_says() -> None:
+    """Rare words weigh more, long documents less."""
+    weights = bm25(["red apple", "red pear pear plum"])
+
+    scores = weights.scores({"pear": 1.0, "red": 2.0, "unknown": 1.0})
+
+    idf_pear, idf_red = log(1 + 1.5 / 1.5), log(1 + 0.5 / 2.5)
+    short, long = (1.5 * (0.25 + 0.75 * length / 3) for length in (2, 4))
+    assert [
+        pytest.approx(2 * idf_red / (1 + short)),
+        pytest.approx(idf_pear * 2 / (2 + long) + 2 * idf_red / (1 + long)),
+    ] == scores.tolist()
+
+
+def test_characters_are_weighed_by_tf_idf() -> None:
+    """Of one word of three letters there are five grams; equal texts have cosine 1."""
+    weights = char_ngrams(["abc", "xyz"])
+    idf = log(3 / 2) + 1
+    counts = {" ab": 1.0, "abc": 1.0, "bc ": 1.0, " abc": 1.0, "abc ": 1.0, " abc ": 1.0}
+
+    assert [pytest.approx(sqrt(6) * idf), 0.0] == weights.scores(counts).tolist()
+
+
+def test_a_letter_alone_is_a_gram() -> None:
+    """A short word has no more than itself."""
+    weights = char_ngrams(["a b"])
+
+    assert {" a ", " b "} == set(weights.terms)
+
+
+def test_documents_without_words_are_never_found() -> None:
+    """And do no harm."""
+    assert [] == best(bm25(["", ""]).scores({"word": 1.0}))
+
+
+def test_what_scores_nothing_has_no_place() -> None:
+    """Equal scores keep the order of the catalog."""
+    assert [3, 0, 1] == best(np.array([1.0, 1.0, 0.0, 2.0]))
+
+
+def test_ranks_are_fused_by_their_reciprocals() -> None:
+    """What both know comes first."""
+    table = fused(np.array([[3.0, 2.0, 0.0]]), np.array([[0.0, 2.0, 1.0]]))
+
+    assert [1 / 61, 1 / 62 + 1 / 61, 1 / 62] == pytest.approx(table[0].tolist())
+
+
+def test_the_needs_of_the_first_tool_follow_it() -> None:
+    """Direct needs first, each once, also in a circle."""
+    needs = {"a": ["b", "c"], "b": ["d"], "d": ["a"], "x": ["y"]}
+
+    assert ["a", "b", "c", "d", "x"] == followed(["a", "x", "d"], needs)
+    assert [] == followed([], needs)
+
+
+async def test_every_baseline_answers_every_query() -> None:
+    """Clean and misspelt, with the given edges beside."""
+    benchmark = read(FIXTURE)
+    ways = [asked(benchmark), asked(benchmark, noise=1.0)]
+
+    clean, typed = await run_baselines(benchmark, ways, embedder=HashingEmbedder())
+
+    names = ["BM25", "char n-grams", "dense", "BM25 + dense"]
+    assert {name + edges for name in names for edges in ("", " + edges")} == clean.keys()
+    assert clean.keys() == typed.keys()
+    for name in names:
+        found = summary(benchmark.queries, clean[name])
+        assert (5, 1.0) == (found.answered, found.figures["hit@1"]), name
+    assert clean != typed
+
+
+async def test_without_an_embedder_nothing_is_compared_by_vectors(tmp_path: Path) -> None:
+    """Nor by edges, where there are none."""
+    for name in ("catalog.jsonl", "queries.jsonl"):
+        (tmp_path / name).write_bytes((FIXTURE / name).read_bytes())
+    benchmark = read(tmp_path)
+
+    (found,) = await run_baselines(benchmark, [asked(benchmark)], embedder=None)
+
+    assert ["BM25", "char n-grams"] == list(found)

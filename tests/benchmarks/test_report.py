@@ -1,0 +1,275 @@
+"""The report: what is measured, what is kept, what is written."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from benchmarks import retrieval
+from benchmarks.bootstrap import Difference
+from benchmarks.pages import BEGIN, END, losing, page, placed, typo_means
+from benchmarks.ranking import View
+from benchmarks.report import Plan, feasible, measured, read_given, write_report
+from benchmarks.systems import Origin, SetReport, System, Versus, against, best_of
+from gateway import ConfigError
+from gateway.testing import HashingEmbedder
+
+FIXTURE = Path(__file__).parent / "fixture"
+
+
+class Heard:
+    """Keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def __call__(self, line: str) -> None:
+        self.lines.append(line)
+
+
+def system(name: str, recall: float, view: View = "matches", origin: Origin = "baseline") -> System:
+    figures = {"recall@5": recall}
+    return System(
+        name=name,
+        view=view,
+        origin=origin,
+        figures=figures,
+        typos={"recall@5": recall / 2},
+        by_language={"en": figures, "hi": {"recall@5": recall / 4}},
+        next_figures={},
+        recalls=(recall, recall),
+    )
+
+
+def report_of(*systems: System, name: str = "set") -> SetReport:
+    return SetReport(
+        name=name,
+        tools=1200,
+        languages={"en": 1, "hi": 1},
+        systems=systems,
+        versus=tuple(against(systems)),
+    )
+
+
+def test_every_strategy_and_baseline_has_its_rows(tmp_path: Path) -> None:
+    """Both views of `auto`, and baselines that follow the given edges in the view they fill."""
+    plan = Plan(strategies=("auto", "graph"), cache=tmp_path, embedder=HashingEmbedder())
+    heard = Heard()
+
+    found = measured(FIXTURE, plan, given={}, say=heard)
+
+    ours = [(each.name, each.view) for each in found.systems if each.origin == "ours"]
+    assert [("auto", "matches"), ("auto", "shown"), ("graph", "matches")] == ours
+    assert {"BM25", "char n-grams", "dense", "BM25 + dense"} == {
+        each.name for each in found.systems if each.origin == "baseline" and each.view == "matches"
+    }
+    assert ({"de": 2, "en": 3}, 5) == (found.languages, found.queries)
+    assert ["matches", "shown"] == [each.ours.view for each in found.versus]
+    assert all(5 == each.better + each.same + each.worse for each in found.versus)
+    assert 5 == len(heard.lines)
+
+
+def test_a_report_is_cheap_to_make_again(tmp_path: Path) -> None:
+    """Runs are kept; another seed is another run."""
+    plan = Plan(strategies=("graph",), cache=tmp_path)
+    heard = Heard()
+    first = measured(FIXTURE, plan, given={}, say=heard)
+    told = len(heard.lines)
+
+    again = measured(FIXTURE, plan, given={}, say=heard)
+
+    assert (first, told) == (again, len(heard.lines))
+    measured(FIXTURE, replace(plan, seed=8), given={}, say=heard)
+    assert 2 * told == len(heard.lines)
+    measured(FIXTURE, replace(plan, fresh=True), given={}, say=heard)
+    assert 3 * told == len(heard.lines)
+
+
+def test_given_figures_are_marked_and_not_resampled(tmp_path: Path) -> None:
+    """Nobody can draw queries of which only the mean is known."""
+    path = tmp_path / "given.json"
+    path.write_text(json.dumps({"fixture": {"other": {"recall@5": 0.5}}}), encoding="utf-8")
+    plan = Plan(strategies=("graph",), cache=tmp_path)
+
+    found = measured(FIXTURE, plan, given=read_given(path), say=Heard())
+    text = page([found], told="")
+
+    assert "| other (given) | matches | – | 50.0 |" in text  # noqa: RUF001  (a dash)
+    assert "| 50.0 other |" in text
+    assert "other" not in [each.floor.name for each in found.versus]
+
+
+def test_a_percentage_is_no_share(tmp_path: Path) -> None:
+    """Otherwise a baseline of 8,100 % could not be beaten."""
+    path = tmp_path / "given.json"
+    path.write_text(json.dumps({"set": {"other": {"recall@5": 81.0}}}), encoding="utf-8")
+
+    with pytest.raises(ConfigError, match="set, other: figures must be shares of 1"):
+        read_given(path)
+    assert {} == read_given(None)
+
+
+def test_what_the_gateway_cannot_serve_is_left_out_and_named() -> None:
+    """A strategy that is not built yet, or one without its model, stops no report."""
+    wanted = ["auto", "graph", "magic"]
+
+    assert (("auto", "graph"), ["magic"]) == feasible(wanted, model=True)
+    assert (("graph",), ["auto", "magic"]) == feasible(wanted, model=False)
+
+
+def test_the_floor_is_the_best_measured_baseline_of_the_view() -> None:
+    """Ours is the first of ours."""
+    rows = [
+        system("auto", 0.5, origin="ours"),
+        system("graph", 0.9, origin="ours"),
+        system("weak", 0.3),
+        system("strong", 0.6),
+        system("edges", 0.8, "shown"),
+        system("told", 1.0, origin="given"),
+    ]
+
+    (found,) = against(rows)
+
+    assert ("auto", "strong") == (found.ours.name, found.floor.name)
+    assert "loses" == found.difference.verdict
+    assert (0, 0, 2) == (found.better, found.same, found.worse)
+    assert [] == list(against(rows[2:]))
+    assert None is best_of([], "matches")
+
+
+def test_losing_rows_are_named_whole_and_by_language() -> None:
+    """Also in a view that no baseline fills."""
+    found = report_of(
+        system("auto", 0.6, origin="ours"),
+        system("auto", 0.6, "shown", origin="ours"),
+        system("graph", 0.4, origin="ours"),
+        system("dense", 0.5),
+    )
+
+    assert [
+        "graph matches -10.0 on dense",
+        "graph matches in en -10.0 on dense",
+        "graph matches in hi -2.5 on dense",
+    ] == list(losing(found))
+    assert [] == list(losing(report_of(*found.systems[:3])))
+
+
+def test_a_set_that_loses_nothing_says_so() -> None:
+    """The reader need not search."""
+    text = page([report_of(system("auto", 0.9, origin="ours"), system("x", 0.1))], told="How.")
+
+    assert "No row of ours is below." in text
+    assert (
+        "| set | matches | x | wins | 1,200 | 2 | 10.0 | **90.0** | +80.0 [+80.0, +80.0] |" in text
+    )
+
+
+def test_a_set_without_a_floor_is_told_alone() -> None:
+    """One language, no baseline: the table of its systems is all there is to say."""
+    alone = replace(report_of(system("auto", 0.9, origin="ours")), languages={"en": 2})
+
+    text = page([alone], told="How.")
+
+    assert "best baseline of each set" not in text
+    assert "by language" not in text
+    assert "| **auto** | matches |" in text
+
+
+def test_a_language_without_a_rival_cannot_be_lost() -> None:
+    """A baseline that was never asked in a language says nothing of it."""
+    silent = replace(system("dense", 0.95), by_language={})
+
+    found = report_of(system("auto", 0.9, origin="ours"), silent)
+
+    assert ["auto matches -5.0 on dense"] == list(losing(found))
+
+
+def test_typing_errors_are_means_over_sets_that_all_have() -> None:
+    """A system that one set lacks has no mean to compare."""
+    one = report_of(system("auto", 0.8, origin="ours"), system("edges", 0.5))
+    two = report_of(system("auto", 0.4, origin="ours"))
+
+    ((name, view, *figures),) = typo_means([one, two])
+
+    assert ("auto", "matches") == (name, view)
+    assert [0.6, 0.3, 0.5] == pytest.approx(figures)
+    assert [] == typo_means([])
+
+
+def test_nothing_found_keeps_nothing() -> None:
+    """A share of nothing is no figure."""
+    assert None is system("x", 0.0).kept
+
+
+def test_what_stands_beside_a_report_stays() -> None:
+    """The report is replaced between its marks, or put at the end."""
+    document = f"# Mine\n\n{BEGIN}\nold\n{END}\n\n## Also mine\n"
+
+    again = placed(document, "new\n")
+
+    assert f"# Mine\n\n{BEGIN}\n\nnew\n\n{END}\n\n## Also mine\n" == again
+    assert again == placed(again, "new")
+    assert f"# Mine\n\n{BEGIN}\n\nnew\n\n{END}\n" == placed("# Mine\n", "new")
+    assert f"{BEGIN}\n\nnew\n\n{END}\n" == placed("", "new")
+
+
+def test_a_document_is_written_with_its_pictures(tmp_path: Path) -> None:
+    """Twice gives the same bytes; the pictures are named from where the document stands."""
+    words = ["report", "--data", FIXTURE, "--out", tmp_path / "page.md", "--embedder", "none"]
+    words += ["--cache", tmp_path / "runs", "--plots", tmp_path / "plots", "--limit-queries", 4]
+
+    def written() -> dict[str, bytes]:
+        result = CliRunner().invoke(retrieval.app, [str(word) for word in words])
+        assert 0 == result.exit_code, result.output
+        files = [tmp_path / "page.md", *sorted((tmp_path / "plots").iterdir())]
+        return {file.name: file.read_bytes() for file in files}
+
+    first = written()
+
+    assert ["page.md", "languages.svg", "recall.svg", "typos.svg"] == list(first)
+    assert first == written()
+    text = first["page.md"].decode()
+    assert "](plots/recall.svg)" in text
+    assert "A sample of 4 queries a set." in text
+    assert "No embedder." in text
+
+
+def test_a_model_is_named(tmp_path: Path) -> None:
+    """Figures without their model mean little."""
+    plan = Plan(strategies=("embeddings",), cache=tmp_path / "runs", embedder=HashingEmbedder())
+
+    write_report([FIXTURE], tmp_path / "page.md", plan, given={})
+
+    text = (tmp_path / "page.md").read_text(encoding="utf-8")
+    assert "# Measured" in text
+    assert "`hashing-256`" in text
+    assert "| **embeddings** | matches |" in text
+
+
+@pytest.mark.parametrize(
+    "words", [("--embedder", "some"), ("--embedder", "none", "--strategies", "magic")]
+)
+def test_a_report_of_nothing_is_refused(words: tuple[str, ...], tmp_path: Path) -> None:
+    """Before anything is measured."""
+    given = ["report", "--data", str(FIXTURE), "--out", str(tmp_path / "page.md"), *words]
+
+    assert 2 == CliRunner().invoke(retrieval.app, given).exit_code
+    assert [] == list(tmp_path.iterdir())
+
+
+def test_a_verdict_needs_the_whole_interval() -> None:
+    """A tie is written as one."""
+    one = system("a", 0.5)
+    tie = Difference(mean=0.1, low=-0.1, high=0.2)
+    each = replace(
+        report_of(one),
+        versus=(Versus(ours=one, floor=one, difference=tie, better=1, same=0, worse=1),),
+    )
+
+    assert "+10.0 [-10.0, +20.0] points, 1 queries better and 1 worse: it ties." in page(
+        [each], told=""
+    )
