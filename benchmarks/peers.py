@@ -125,11 +125,12 @@ def _measured(
     rows = judge(task, gold, runs)
     if not quiet:
         wide = Console()
-        (wide if wide.is_terminal else Console(width=_WIDE)).print(_table(task, rows))
+        (wide if wide.is_terminal else Console(width=_WIDE)).print(table(task, rows))
     return rows
 
 
-def _table(task: Task, rows: Sequence[Row]) -> Table:
+def table(task: Task, rows: Sequence[Row]) -> Table:
+    """Set the rows of one catalog in a table; what is measured of each stands below."""
     table = Table(title=f"{task.name}: {len(task.tools)} tools")
     table.add_column("system")
     for name in ("queries", *FIGURES, "ours - this: recall@5", "95 %", "ours"):

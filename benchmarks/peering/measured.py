@@ -45,6 +45,7 @@ class Bench:
             peer, task, python=python, vectors=self.vectors, timeout_s=self.timeout_s
         )
         if isinstance(run, Run) and peer.package:
+            run = replace(run, version=version)
             self.kept.put(peer, task, run, model_id=model_id)
         return run
 
