@@ -1,0 +1,152 @@
+"""One system over one catalog and its queries, in a process of its own; peers' runs are kept."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from importlib.util import find_spec
+from pathlib import Path
+
+from benchmarks.data import Benchmark, Row
+from benchmarks.peering.table import Peer
+
+LIMIT = 10
+"""How many tools are asked for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """What every system is given."""
+
+    name: str
+    tools: tuple[Row, ...]
+    """As `benchmarks.peering.wire.Tool` has them."""
+    ids: Mapping[str, str]
+    """The data's tool id by the name of a tool."""
+    queries: tuple[Row, ...]
+    """``id`` and ``query``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """What a system answered, and what that cost in process CPU."""
+
+    ranked: Mapping[str, tuple[str, ...]]
+    """Names of tools by query id, best first."""
+    search_us: tuple[float, ...]
+    """A search, without embedding the query."""
+    embed_us: tuple[float, ...]
+    """Embedding the query; nothing where vectors are handed over."""
+    build_s: float
+    """Indexing, without embedding."""
+    version: str = ""
+    note: str = ""
+    """What the system refused."""
+    kept: bool = False
+    """Whether the run is an older one, read from disk."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """Why there is no run."""
+
+    reason: str
+
+
+def task_of(benchmark: Benchmark) -> Task:
+    """Make the task of a benchmark folder; the given edges stay out, since peers take none."""
+    names = unique([str(tool["name"]) for tool in benchmark.tools])
+    tools = tuple(
+        _tool(tool, name, benchmark.servers[str(tool["id"])])
+        for tool, name in zip(benchmark.tools, names, strict=True)
+    )
+    return Task(
+        name=benchmark.name,
+        tools=tools,
+        ids={name: str(tool["id"]) for tool, name in zip(benchmark.tools, names, strict=True)},
+        queries=tuple({"id": str(q["id"]), "query": str(q["query"])} for q in benchmark.queries),
+    )
+
+
+def _tool(tool: Row, name: str, server: str) -> Row:
+    schema, output = tool.get("input_schema"), tool.get("output_schema")
+    return {
+        "name": name,
+        "plain": str(tool["name"]),
+        "server": server,
+        "title": str(tool.get("title") or ""),
+        "description": str(tool.get("description") or ""),
+        "input_schema": schema if isinstance(schema, dict) else {},
+        "output_schema": output if isinstance(output, dict) else None,
+    }
+
+
+def unique(names: Sequence[str]) -> list[str]:
+    """Number the names that come again."""
+    taken = set(names)
+    seen: set[str] = set()
+    found: list[str] = []
+    for name in names:
+        new, number = name, 2
+        while new in seen or (new != name and new in taken):
+            new, number = f"{name}_{number}", number + 1
+        seen.add(new)
+        found.append(new)
+    return found
+
+
+def sample(task: Task, limit: int) -> Task:
+    """Keep so many queries, drawn by the hash of their ids as `benchmarks.data.read` does."""
+    drawn = sorted(
+        task.queries, key=lambda query: hashlib.sha256(str(query["id"]).encode()).hexdigest()
+    )
+    return replace(task, queries=tuple(drawn[:limit])) if limit else task
+
+
+class Kept:
+    """Runs on disk, found again while adapter, version, vectors and data stay the same.
+
+    Args:
+        folder: Where they are.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def get(self, peer: Peer, task: Task, *, version: str, model_id: str) -> Run | None:
+        """Give the run that was kept, if any."""
+        path = self._path(peer, task, version, model_id)
+        if not path.is_file():
+            return None
+        kept = json.loads(path.read_text(encoding="utf-8"))
+        kept["ranked"] = {key: tuple(names) for key, names in kept["ranked"].items()}
+        timed = {name: tuple(kept.pop(name)) for name in ("search_us", "embed_us")}
+        return Run(**{**kept, **timed, "kept": True})
+
+    def put(self, peer: Peer, task: Task, run: Run, *, model_id: str) -> None:
+        """Keep *run*."""
+        path = self._path(peer, task, run.version, model_id)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(asdict(run)), encoding="utf-8")
+
+    def _path(self, peer: Peer, task: Task, version: str, model_id: str) -> Path:
+        parts = (
+            peer.name,
+            version,
+            model_id if peer.vectors else "",
+            dict(peer.options),
+            _source(peer.adapter),
+            _source("benchmarks.peering.wire"),
+            task.tools,
+            task.queries,
+            LIMIT,
+        )
+        key = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+        return self._folder / f"{peer.name.replace(' ', '-')}-{task.name}-{key[:16]}.json"
+
+
+def _source(module: str) -> str:
+    spec = find_spec(module)
+    return Path(spec.origin).read_text(encoding="utf-8") if spec and spec.origin else ""

@@ -1,0 +1,371 @@
+"""Peers beside ours: real processes, a fake peer, no network; no time is asserted."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from benchmarks import peers
+from benchmarks.bootstrap import Difference
+from benchmarks.data import read
+from benchmarks.metrics import Gold, gold_of
+from benchmarks.peering import host
+from benchmarks.peering.environments import Environments
+from benchmarks.peering.judged import judge, to_json
+from benchmarks.peering.measured import Bench, invented, ours
+from benchmarks.peering.runs import Failure, Kept, Run, Task, sample, task_of, unique
+from benchmarks.peering.table import OURS, PEERS, Peer, chosen
+from benchmarks.peering.vectors import Vectors
+from gateway import MemoryVectorStore
+from gateway.testing import HashingEmbedder
+
+FIXTURE = Path(__file__).parent / "fixture"
+PEER = Peer(name="fake", package="", adapter="tests.benchmarks.fake_peer", how="shared words")
+
+Runs = list[tuple[Peer, Run | Failure]]
+
+
+def fake(way: str, *, vectors: bool = False) -> Peer:
+    return replace(PEER, vectors=vectors, options={"way": way})
+
+
+def task() -> Task:
+    return task_of(read(FIXTURE))
+
+
+def gold() -> Mapping[str, Gold]:
+    return {str(query["id"]): gold_of(query) for query in read(FIXTURE).queries}
+
+
+def vectors(embedder: HashingEmbedder | None = None) -> Vectors:
+    return Vectors(embedder, MemoryVectorStore())
+
+
+async def run(
+    peer: Peer, given: Vectors | None = None, *, python: str = sys.executable, timeout_s: float = 60
+) -> Run | Failure:
+    return await host.run(
+        peer, task(), python=python, vectors=given or vectors(), timeout_s=timeout_s
+    )
+
+
+async def answered(peer: Peer, given: Vectors | None = None) -> Run:
+    found = await run(peer, given)
+    assert isinstance(found, Run), found
+    return found
+
+
+async def failed(peer: Peer, *, python: str = sys.executable, timeout_s: float = 60) -> str:
+    found = await run(peer, python=python, timeout_s=timeout_s)
+    assert isinstance(found, Failure)
+    return found.reason
+
+
+async def test_a_peer_answers_every_query_from_a_process_of_its_own() -> None:
+    """What its libraries print does not get between the lines."""
+    found = await answered(PEER)
+
+    assert ["q1", "q2", "q3", "q4", "q5"] == list(found.ranked)
+    assert {8} == {len(names) for names in found.ranked.values()}
+    assert 5 == len(found.search_us) == len(found.embed_us)
+    assert ("talks", "", False) == (found.note, found.version, found.kept)
+    assert found.build_s >= 0
+
+
+@pytest.mark.parametrize("way", ["vectors", "http"])
+async def test_a_peer_gets_the_vectors_of_our_embedder(way: str) -> None:
+    """Through files, or through the API that it speaks; each text is embedded once."""
+    embedder = HashingEmbedder(64)
+    given = vectors(embedder)
+    first = await answered(fake(way, vectors=True), given)
+    texts = embedder.texts
+    again = await answered(fake(way, vectors=True), given)
+
+    assert 8 + 5 + 1 == texts == embedder.texts
+    assert first.ranked == again.ranked
+    assert first.ranked != (await answered(PEER)).ranked
+
+
+async def test_files_and_the_api_give_the_same_vectors() -> None:
+    """So that a peer is not judged by the way it asks."""
+    given = vectors(HashingEmbedder(64))
+    files = await answered(fake("vectors", vectors=True), given)
+    api = await answered(fake("http", vectors=True), given)
+
+    assert files.ranked == api.ranked
+
+
+async def test_without_an_embedder_there_is_nothing_to_hand_over() -> None:
+    """And that is said."""
+    with pytest.raises(ValueError, match="no embedder"):
+        await vectors().rows(["text"], "query")
+
+
+async def test_a_peer_that_fails_says_why() -> None:
+    """With the last line that it wrote."""
+    assert "RuntimeError: the catalog is not to my taste" == await failed(fake("crash"))
+    assert "does not start" in await failed(PEER, python="/nowhere/python")
+
+
+async def test_a_peer_that_hangs_is_ended() -> None:
+    """Others are still to be measured."""
+    assert "no answer within 3 s" == await failed(fake("hang"), timeout_s=3)
+
+
+async def test_ours_is_measured_over_the_same_wire() -> None:
+    """Through the public API; embedding is told apart."""
+    words = await answered(ours("graph"))
+    hashed = await answered(ours("embeddings", hashing=64))
+
+    assert words.ranked.keys() == hashed.ranked.keys()
+    assert words.ranked != hashed.ranked
+    assert {0.0} == set(words.embed_us)
+    assert min(hashed.embed_us) > 0
+
+
+def bench(folder: Path, *, fresh: bool = False) -> Bench:
+    return Bench(
+        environments=Environments(folder / "env"),
+        kept=Kept(folder / "runs"),
+        vectors=vectors(),
+        fresh=fresh,
+        timeout_s=60,
+        slow_queries=2,
+    )
+
+
+def installed(folder: Path, package: str, *, python: str = sys.executable) -> None:
+    """Make what looks like an environment that holds *package*."""
+    site = folder / "env" / package / "lib" / "python3" / "site-packages"
+    info = site / f"{package.replace('-', '_')}-1.2.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.2\n")
+    (folder / "env" / package / "bin").mkdir()
+    (folder / "env" / package / "bin" / "python").symlink_to(python)
+
+
+async def test_a_run_is_kept_until_the_data_change(tmp_path: Path) -> None:
+    """Peers are slow, and their answers are the same."""
+    peer = replace(PEER, package="fake-peer")
+    run = Run(ranked={"q1": ("a",)}, search_us=(1.0,), embed_us=(0.0,), build_s=1, version="1.2")
+    fewer = sample(task(), 2)
+    installed(tmp_path, "fake-peer", python="/nowhere/python")
+    bench(tmp_path).kept.put(peer, task(), run, model_id="")
+
+    assert replace(run, kept=True) == await bench(tmp_path).run(peer, task())
+    assert isinstance(await bench(tmp_path).run(peer, fewer), Failure)
+    assert isinstance(await bench(tmp_path, fresh=True).run(peer, task()), Failure)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links an interpreter")
+async def test_what_ran_is_kept(tmp_path: Path) -> None:
+    """Under the version that is installed; a slow peer is asked fewer queries."""
+    peer = replace(PEER, package="fake-peer", slow=True)
+    installed(tmp_path, "fake-peer")
+    wrapper = tmp_path / "env" / "fake-peer" / "bin" / "python"
+    wrapper.unlink()
+    wrapper.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
+    wrapper.chmod(0o755)
+
+    first = await bench(tmp_path).run(peer, task())
+    again = await bench(tmp_path).run(peer, task())
+
+    assert isinstance(first, Run)
+    assert replace(first, kept=True) == again
+    assert ("1.2", 2) == (first.version, len(first.ranked))
+
+
+async def test_what_cannot_run_has_a_reason(tmp_path: Path) -> None:
+    """It is not left out."""
+    absent = await bench(tmp_path).run(PEERS[0], task())
+    blind = await bench(tmp_path).run(fake("vectors", vectors=True), task())
+
+    assert Failure(reason="not installed: call again with --install") == absent
+    assert Failure(reason="it needs vectors: call again with --embedder local") == blind
+
+
+def test_an_environment_that_is_there_is_left_alone(tmp_path: Path) -> None:
+    """Its version is read without starting it."""
+    peer = replace(PEER, package="fake-peer")
+    environments = Environments(tmp_path / "env")
+
+    assert "" == environments.version(peer)
+    installed(tmp_path, "fake-peer")
+    assert "1.2" == environments.version(peer)
+    assert "" == environments.install(peer)
+    assert environments.python(peer).startswith(str(tmp_path))
+    assert sys.executable == environments.python(PEER)
+
+
+def test_an_installation_that_fails_says_why(tmp_path: Path) -> None:
+    """A real environment, and a package that is nowhere."""
+    peer = replace(PEER, package="nowhere", requirements=("./nowhere",))
+
+    assert "./nowhere" in Environments(tmp_path).install(peer)
+
+
+def run_of(*firsts: str, us: float) -> Run:
+    """A run that finds the given tool for each query."""
+    names = {tool: name for name, tool in task().ids.items()}
+    ranked = {f"q{at}": (names[tool],) for at, tool in enumerate(firsts, 1)}
+    return Run(ranked=ranked, search_us=(us, us, 9 * us), embed_us=(3.0,), build_s=0.5, version="1")
+
+
+def test_a_row_tells_quality_cost_and_how_sure_the_difference_is() -> None:
+    """The ratio is theirs over ours, of medians of one run; only shared queries are compared."""
+    mine = run_of("t3", "t4", "t5", us=2)
+    runs: Runs = [
+        (OURS, mine),
+        (PEER, run_of("t3", "t3", us=8)),
+        (PEER, Failure(reason="no reason")),
+    ]
+    own, other, failure = map(to_json, judge(task(), gold(), runs))
+
+    assert "ours_minus_this" not in own
+    assert {"build_s": 0.5, "search_us": 8, "embed_us": 3.0} == {
+        name: figure
+        for name, figure in other["cpu"].items()  # type: ignore[attr-defined]  # an object
+        if name in {"build_s", "search_us", "embed_us"}
+    }
+    assert 4.0 == other["cpu"]["ratio_to_ours"]  # type: ignore[index]  # an object
+    assert 2 == other["queries"]
+    assert {"figure", "mean", "low", "high", "verdict"} == set(other["ours_minus_this"])  # type: ignore[call-overload]  # an object
+    assert (True, "no reason") == (failure["failed"], failure["note"])
+
+
+def test_a_goal_of_cost_belongs_to_invented_catalogs() -> None:
+    """A hundred times cheaper than three of them."""
+    known = replace(PEER, name="fastmcp")
+    runs: Runs = [
+        (OURS, run_of("t3", us=1)),
+        (known, run_of("t3", us=100)),
+        (PEER, run_of("t3", us=1)),
+    ]
+    rows = judge(replace(task(), name="synthetic 10"), {}, runs)
+    few = judge(replace(task(), name="synthetic 10"), {}, [runs[0], (known, run_of("t3", us=99))])
+
+    assert [None, True, None] == [row.cost.met for row in rows if row.cost]
+    assert [None, False] == [row.cost.met for row in few if row.cost]
+    assert {"ratio": 100, "met": True} == to_json(rows[1])["goal"]
+    assert [None, None, None] == [row.difference for row in rows]
+    assert [None] == [row.cost.met for row in judge(task(), {}, runs[1:2]) if row.cost]
+
+
+def test_without_ours_nothing_is_compared() -> None:
+    """A peer's figures stand alone."""
+    runs: Runs = [(OURS, Failure(reason="no model")), (PEER, run_of("t3", us=1))]
+    row = judge(task(), gold(), runs)[1]
+
+    assert row.cost is not None
+    assert (None, None) == (row.difference, row.cost.ratio)
+    assert [] == judge(task(), gold(), [])
+    assert "ties" == Difference(mean=0.1, low=-0.1, high=0.2).verdict
+
+
+def test_a_name_that_comes_again_gets_a_number() -> None:
+    """Most peers know a tool by its name; the data's id is found again."""
+    assert ["a", "a_3", "b", "a_2"] == unique(["a", "a", "b", "a_2"])
+    assert ["t1", "t2", "t3"] == list(task().ids.values())[:3]
+
+
+def test_a_sample_is_the_one_that_a_folder_gives() -> None:
+    """So that what a slow peer is asked is among what ours is asked."""
+    drawn = [query["id"] for query in read(FIXTURE, limit=2).queries]
+
+    assert drawn == [query["id"] for query in sample(task(), 2).queries]
+    assert task() == sample(task(), 0)
+
+
+def test_invented_tools_are_the_same_at_every_run() -> None:
+    """Otherwise no run could be kept."""
+    made = asyncio.run(invented(40, 3))
+
+    assert made == asyncio.run(invented(40, 3))
+    assert (40, 40, 3) == (len(made.tools), len(made.ids), len(made.queries))
+
+
+def test_each_peer_has_a_name_and_an_adapter() -> None:
+    """By name or by package; adapters are found without importing what they measure."""
+    assert len(PEERS) == len({peer.name for peer in PEERS})
+    assert all(find_spec(peer.adapter) for peer in (*PEERS, OURS))
+    assert PEERS == chosen([])
+    assert ["callbus", "callbus hybrid", "fastmcp"] == [
+        p.name for p in chosen(["callbus", "fastmcp"])
+    ]
+    assert ["ratel-ai hybrid"] == [peer.name for peer in chosen(["ratel-ai hybrid"])]
+
+
+def called(cache: Path, *words: object) -> tuple[int, str]:
+    result = CliRunner().invoke(
+        peers.app,
+        [str(word) for word in words],
+        env={"GATEWAY_CACHE_DIR": str(cache)},
+    )
+    return result.exit_code, result.stdout
+
+
+def test_the_command_tells_every_system_as_json(tmp_path: Path) -> None:
+    """One that is not installed has a row too."""
+    asked = ("--data", FIXTURE, "--strategy", "graph", "--embedder", "none", "--only", "dehydrator")
+    code, said = called(tmp_path, *asked, "--json")
+    rows = json.loads(said)["rows"]
+
+    assert 0 == code
+    assert ["ours", "dehydrator"] == [row["system"] for row in rows]
+    assert 1.0 == rows[0]["hit@1"]
+    assert (True, "not installed: call again with --install") == (
+        rows[1]["failed"],
+        rows[1]["note"],
+    )
+
+
+def test_a_person_reads_a_table(tmp_path: Path) -> None:
+    """What failed stands in it with its reason."""
+    asked = ("--synthetic", "20", "--limit-synthetic", "2", "--strategy", "graph")
+    code, said = called(tmp_path, *asked, "--only", "fastmcp", "--embedder", "none")
+
+    assert 0 == code
+    assert all(word in said for word in ("synthetic 20: 20 tools", "FAILED", "--install"))
+
+
+def test_rows_are_readable() -> None:
+    """Goals, intervals and kept runs stand in their columns."""
+    known = replace(PEER, name="fastmcp", vectors=True)
+    kept = replace(run_of("t3", "t3", us=8), kept=True)
+    runs: Runs = [(OURS, run_of("t3", "t4", us=2)), (known, kept)]
+    invented_rows = judge(replace(task(), name="synthetic 10"), gold(), runs)
+    said = peers.table(task(), invented_rows)
+    cells = [list(column.cells) for column in said.columns]
+
+    assert "fastmcp 1 (kept)" == cells[0][1]
+    assert "4.00 (≥ 100 MISSED)" in [column[1] for column in cells]
+    assert "given our vectors" in str(said.caption)
+
+
+@pytest.mark.parametrize(
+    "words", [("--only", "nobody"), ("--strategy", "magic"), ("--embedder", "hers")]
+)
+def test_an_unknown_word_is_refused(tmp_path: Path, words: tuple[str, str]) -> None:
+    """With the known ones."""
+    assert 2 == called(tmp_path, *words)[0]
+
+
+def test_installing_says_what_is_there(tmp_path: Path) -> None:
+    """Without anything to measure the command only installs."""
+    installed(tmp_path / "peers", "dehydrator")
+    result = CliRunner().invoke(
+        peers.app,
+        ["--install", "--only", "dehydrator", "--embedder", "none"],
+        env={"GATEWAY_CACHE_DIR": str(tmp_path)},
+    )
+
+    assert 0 == result.exit_code
+    assert "dehydrator 1.2" in result.stderr
