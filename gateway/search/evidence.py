@@ -25,15 +25,16 @@ class Asked:
     """As the user said it; blank if there is only a context."""
     english: str
     """Its English form, or the query itself."""
+    mended: str = ""
+    """As it was probably meant to be spelt; blank or the query itself if that is how it is."""
     context: str = ""
     clauses: tuple[str, ...] = ()
     """Parts of a long request."""
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """What vectors and words see: the original and the English form, with the context."""
-        forms = (self.query, self.english)
-        joined = (". ".join(part for part in (form, self.context) if part) for form in forms)
+        """What vectors and words see: all forms, with the context; the graph's form last."""
+        joined = (". ".join(part for part in (form, self.context) if part) for form in self._forms)
         return tuple(dict.fromkeys(joined))
 
     @property
@@ -43,13 +44,20 @@ class Asked:
 
     @property
     def graph_text(self) -> str:
-        """What the graph sees: the English form, with the context."""
+        """What the graph sees: the English form, else the mended one, with the context."""
         return self.texts[-1]
 
     @property
     def judged(self) -> tuple[str, ...]:
         """What confidence is measured on: the query without its context, if there is one."""
-        forms = (self.query, self.english) if self.query else (self.context,)
+        return self._forms if self.query else (self.context,)
+
+    @property
+    def _forms(self) -> tuple[str, ...]:
+        """The original, the mended and the English form, each once."""
+        forms = [self.query, self.mended or self.query]
+        if self.english != self.query:
+            forms.append(self.english)
         return tuple(dict.fromkeys(forms))
 
     def rows(self, found: Mapping[str, Vector]) -> tuple[Matrix, Matrix]:

@@ -15,7 +15,9 @@ from gateway.embed.cached import QueryRows, QueryVectors
 from gateway.embed.protocol import Embedder
 from gateway.search.index import Snapshot
 from gateway.search.keyed import CachedNormalizer, Normalizer
+from gateway.search.mending import Mending
 from gateway.search.pipeline import Search
+from gateway.search.wordlists import installed
 from gateway.telemetry import Attributes, Span, Telemetry
 from gateway.types import Diagnostic, SearchRequest, SearchResult, Strategy
 from gateway.vectors import Vector
@@ -191,6 +193,7 @@ def remembered(  # noqa: PLR0913  (keyword-only, wired in one place)
             strategy=strategy,
             embed=embed,
             normalize=normalize,
+            mend=Mending(installed()) if options.spelling else None,
             background=background,
         ),
         cache=caches.results,
