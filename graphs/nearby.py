@@ -54,23 +54,23 @@ class Nearby:
             lengths=np.fromiter(map(len, words), dtype=np.int32, count=len(words)),
         )
 
-    def one_edit(self, word: str) -> list[int]:
-        """Give the ids of the words within one edit of *word*, itself among them, ascending.
+    def one_edit(self, asked: Sequence[str]) -> list[list[int]]:
+        """Give, for each word of *asked*, the ids of the words within one edit of it, ascending.
 
-        Edits are those of optimal string alignment; empty for words above 24 letters.
+        Edits are those of optimal string alignment, none at all included; words above 24 letters
+        have none near. All words are looked up at once.
         """
-        if len(word) > LONGEST or not self.ids.size:
-            return []
-        _, asked = _keys([word])
-        starts = np.searchsorted(self.keys, asked, side="left").tolist()
-        ends = np.searchsorted(self.keys, asked, side="right").tolist()
-        found = {
-            at
-            for start, end in zip(starts, ends, strict=True)
-            if start < end
-            for at in self.ids[start:end].tolist()
-        }
-        return sorted(at for at in found if OSA.distance(word, self.words[at], score_cutoff=1) <= 1)
+        near: list[set[int]] = [set() for _ in asked]
+        short = [at for at, word in enumerate(asked) if 0 < len(word) <= LONGEST]
+        owners, keys = _keys([asked[at] for at in short])
+        starts = np.searchsorted(self.keys, keys, side="left")
+        ends = np.searchsorted(self.keys, keys, side="right")
+        for hit in np.flatnonzero(starts < ends).tolist():
+            near[short[owners[hit]]].update(self.ids[starts[hit] : ends[hit]].tolist())
+        return [
+            sorted(at for at in found if OSA.distance(word, self.words[at], score_cutoff=1) <= 1)
+            for word, found in zip(asked, near, strict=True)
+        ]
 
     def two_edits(self, word: str) -> list[int]:
         """Give the ids of the words within two edits of *word* that begin as it does, ascending.

@@ -10,13 +10,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from gateway.search.slips import guesses, split, unknown
-from gateway.search.typed import Word, cased, words
+from gateway.search.typed import Word, cased, folded, loose, words
 from gateway.search.wordlists import LANGUAGES, CatalogWords, Costs, WordList, heads, word_list
 from graphs import Postings
 
@@ -91,7 +91,9 @@ class Mender:
 
     def mend(self, query: str) -> Mended:
         """Mend *query*; a text without words comes back as it is."""
-        found = list(words(query))
+        if self._plain(query):
+            return Mended(text=query, language="en")
+        found = words(query)
         changed: dict[int, str] = {}
         languages: Counter[str] = Counter()
         for script in dict.fromkeys(word.script for word in found):
@@ -99,13 +101,21 @@ class Mender:
             lists = self._likely(script, group)
             if lists:
                 languages[lists[0].language] += len(group)
-            changed |= self._guessed(group, lists)
+            changed |= self._guessed(query, group, lists)
         before = {word.start: word.written for word in found if word.start in changed}
         return Mended(
             text=_replaced(query, before, changed),
             changed=tuple((written, changed[start]) for start, written in before.items()),
             language=max(languages, key=lambda name: languages[name], default=""),
         )
+
+    def _plain(self, query: str) -> bool:
+        """Say quickly whether *query* is English without a fault, as most queries are."""
+        if self.folder is None or not query.isascii():
+            return False
+        english = word_list(self.folder, "en")
+        asked = folded(query)
+        return _is_plainly(english, asked) and all(self._known(each, [english]) for each in asked)
 
     def _likely(self, script: str, group: Sequence[Word]) -> list[WordList]:
         """Give the lists of the languages that *group* may be in, the likeliest first."""
@@ -114,39 +124,54 @@ class Mender:
         first, *others = LANGUAGES[script]
         names = [first]
         if others:
-            costs = word_list(self.folder, first).costs
-            common = sum(costs.get(word.folded, _COMMON) < _COMMON for word in group)
-            if common < _PLAINLY * len(group):
-                asked = Counter(word.folded for word in group)
+            asked = Counter(word.folded for word in group)
+            if not _is_plainly(word_list(self.folder, first), asked):
                 names = likely(heads(self.folder, script), asked) or names
         lists = (word_list(self.folder, name) for name in names)
         return [each for each in lists if each.costs]
 
-    def _guessed(self, group: Sequence[Word], lists: Sequence[WordList]) -> dict[int, str]:
+    def _guessed(
+        self, query: str, group: Sequence[Word], lists: Sequence[WordList]
+    ) -> dict[int, str]:
         """Give what the unknown words of *group* become, by where they start."""
         strange = [word for word in group if not self._known(word.folded, lists)]
-        loose = [word for word in strange if not word.fixed][:MAX_GUESSES]
-        if loose and len(strange) > max(KNOWN_SHARE * len(group), FEW):
+        asked = loose(query, strange)[:MAX_GUESSES]
+        if len(strange) > max(KNOWN_SHARE * len(group), FEW):
             lists = []
-        best = ((word, self._best(word, lists)) for word in loose)
+        if not lists:
+            asked = [word for word in asked if len(word.folded) >= MIN_FOREIGN_LETTERS]
+        if not asked:
+            return {}
+        everything = [self.catalog.words, *lists[:1]]
+        found = guesses([word.folded for word in asked], everything)
+        if lists:
+            _add_splits(found, asked, everything)
+        best = ((word, _best(word, choices)) for word, choices in zip(asked, found, strict=True))
         return {word.start: cased(word.written, guess) for word, guess in best if guess}
 
     def _known(self, word: str, lists: Sequence[WordList]) -> bool:
         return any(word in each.costs for each in lists) or self.catalog.knows(word)
 
-    def _best(self, word: Word, lists: Sequence[WordList]) -> str:
-        """Give the likeliest guess for *word*; nothing if it is rather a new word."""
-        if not lists and len(word.folded) < MIN_FOREIGN_LETTERS:
-            return ""
-        everything = [self.catalog.words, *lists]
-        found = dict[str, int]()
-        for choice, cost in guesses(word.folded, everything):
-            found[choice] = min(cost, found.get(choice, cost))
-        pieces = split(word.folded, [each.costs for each in everything]) if lists else None
-        if pieces:
-            found[pieces[0]] = pieces[1]
-        choice = min(found, key=lambda each: (found[each], each), default="")
-        return choice if choice and found[choice] < unknown(word.written) else ""
+
+def _is_plainly(language: WordList, asked: Collection[str]) -> bool:
+    """Say whether common words of *language* make up enough of *asked* to look no further."""
+    common = sum(language.costs.get(word, _COMMON) < _COMMON for word in asked)
+    return bool(asked) and common >= _PLAINLY * len(asked)
+
+
+def _add_splits(
+    found: Sequence[dict[str, int]], asked: Sequence[Word], lists: Sequence[WordList]
+) -> None:
+    costs = [each.costs for each in lists]
+    for word, choices in zip(asked, found, strict=True):
+        if pieces := split(word.folded, costs):
+            choices[pieces[0]] = pieces[1]
+
+
+def _best(word: Word, choices: Mapping[str, int]) -> str:
+    """Give the likeliest guess for *word*; nothing if it is rather a new word."""
+    best = min(choices, key=lambda each: (choices[each], each), default="")
+    return best if best and choices[best] < unknown(word.written) else ""
 
 
 def likely(languages: Mapping[str, Costs], asked: Mapping[str, int]) -> list[str]:

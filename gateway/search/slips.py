@@ -6,16 +6,16 @@ Costs are in centibels: 100 cB dearer is ten times as unlikely.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from types import MappingProxyType
 
 from gateway.search.wordlists import Costs, WordList, bare
 
 UNKNOWN = 450
-UNKNOWN_LETTER = 60
+UNKNOWN_LETTER = 80
 """What a word that nobody knows costs as it is, and what each of its letters adds."""
-NAME = 150
+NAME = 100
 """How much less one with a capital letter costs: it may be a name."""
 SPACE = 250
 """What a lost space costs."""
@@ -52,31 +52,34 @@ def unknown(written: str) -> int:
     return UNKNOWN + UNKNOWN_LETTER * len(written) - (NAME if written[:1].isupper() else 0)
 
 
-def guesses(typed: str, lists: Sequence[WordList]) -> Iterator[tuple[str, int]]:
-    """Give what *typed* may have been, one slip away, or two if there is nothing and it is long.
+def guesses(typed: Sequence[str], lists: Sequence[WordList]) -> list[dict[str, int]]:
+    """Give, for each word of *typed*, what it may have been and what that costs.
 
-    Returns:
-        Words of *lists* with their costs, in no order.
+    Guesses are words of *lists* one slip away; two slips away if there are none and it is long.
     """
-    met = False
+    found: list[dict[str, int]] = [{} for _ in typed]
     for words in lists:
-        for choice in _one_slip(typed, words):
-            met = True
-            yield choice, words.costs[choice] + slip(typed, choice)
-        accented = words.bared.get(bare(typed))
-        if accented:
-            yield accented, words.costs[accented] + SLIPS["accent"]
-    if not met and len(typed) >= LONG:
-        for words in lists:
-            for at in words.near.two_edits(typed):
-                choice = words.near.words[at]
-                yield choice, words.costs[choice] + TWO_EDITS
+        for word, choices, ids in zip(typed, found, words.near.one_edit(typed), strict=True):
+            for at in ids:
+                _offer(choices, words, words.near.words[at], slip(word, words.near.words[at]))
+            if accented := words.bared.get(bare(word)):
+                _offer(choices, words, accented, SLIPS["accent"])
+    for word, choices in zip(typed, found, strict=True):
+        if not choices and len(word) >= LONG:
+            _two_slips(choices, word, lists)
+    return found
 
 
-def _one_slip(typed: str, words: WordList) -> Iterator[str]:
-    near = words.near
-    choices = (near.words[at] for at in near.one_edit(typed))
-    return (choice for choice in choices if len(choice) >= _SHORTEST_GUESS)
+def _two_slips(choices: dict[str, int], typed: str, lists: Sequence[WordList]) -> None:
+    for words in lists:
+        for at in words.near.two_edits(typed):
+            _offer(choices, words, words.near.words[at], TWO_EDITS)
+
+
+def _offer(choices: dict[str, int], words: WordList, choice: str, cost: int) -> None:
+    if len(choice) >= _SHORTEST_GUESS:
+        price = words.costs[choice] + cost
+        choices[choice] = min(price, choices.get(choice, price))
 
 
 def slip(typed: str, meant: str) -> int:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from gateway.text import literals
 
@@ -12,6 +12,7 @@ MIN_LETTERS = 4
 """Shorter words say too little of what was meant."""
 _MARKS = "\u0300-\u036f\u064b-\u0652\u0670\u0900-\u0903\u093a-\u094f\u0962\u0963"
 _WORD = re.compile(rf"[^\W\d_](?:[^\W\d_]|[{_MARKS}]|['\u2019](?=[^\W\d_]))*")
+_OWNERS = frozenset({"'s", "\u2019s"})
 _CLINGING = frozenset("@#$/\\_=&~%+")
 _SCRIPTS: tuple[tuple[int, int, str], ...] = (
     (0x0041, 0x024F, "latin"),
@@ -24,8 +25,7 @@ _SCRIPTS: tuple[tuple[int, int, str], ...] = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Word:
+class Word(NamedTuple):
     """One word of a query, without its ``'s``."""
 
     start: int
@@ -34,34 +34,44 @@ class Word:
     """Casefolded, with straight apostrophes: how word lists spell it."""
     script: str
     """Empty for scripts that are not mended: those without spaces, and rare ones."""
-    fixed: bool
-    """Whether it stays as it is: short, a part of a literal or of an identifier, mixed-case."""
-
-    @property
-    def end(self) -> int:
-        """Where it ends in the query."""
-        return self.start + len(self.written)
 
 
-def words(query: str) -> Iterator[Word]:
+def folded(query: str) -> set[str]:
+    """Give the different words of *query*, an ASCII text, as word lists spell them."""
+    found = set(_WORD.findall(query.casefold()))
+    return {word.removesuffix("'s") for word in found}
+
+
+def words(query: str) -> list[Word]:
     """Give the words of *query*, in order."""
+    found: list[Word] = []
+    for match in _WORD.finditer(query):
+        written = match.group()
+        if written[-2:] in _OWNERS:
+            written = written[:-2]
+        folded = written.casefold()
+        if not folded.isascii():
+            folded = folded.replace("\u2019", "'")
+        found.append(Word(match.start(), written, folded, _script(folded)))
+    return found
+
+
+def loose(query: str, asked: Sequence[Word]) -> list[Word]:
+    """Give those of *asked*, words of *query*, that may be mended.
+
+    Short words stay, parts of literals and of identifiers, and words in mixed case.
+    """
     fixed = {part for literal in literals(query) for part in _WORD.findall(literal)}
     shouted = query.isupper()
-    for match in _WORD.finditer(query):
-        written = match.group().removesuffix("'s").removesuffix("\u2019s")
-        folded = written.casefold().replace("\u2019", "'")
-        script = _script(folded)
-        yield Word(
-            start=match.start(),
-            written=written,
-            folded=folded,
-            script=script,
-            fixed=not script
-            or len(written) < MIN_LETTERS
-            or written in fixed
-            or not (shouted or written[1:] == written[1:].lower())
-            or _clings(query, match.start(), match.end()),
-        )
+    return [
+        word
+        for word in asked
+        if word.script
+        and len(word.written) >= MIN_LETTERS
+        and word.written not in fixed
+        and (shouted or word.written[1:] == word.written[1:].lower())
+        and not _clings(query, word.start, word.start + len(word.written))
+    ]
 
 
 def cased(written: str, better: str) -> str:
@@ -81,4 +91,6 @@ def _clings(query: str, start: int, end: int) -> bool:
 
 def _script(word: str) -> str:
     letter = ord(word[0])
+    if letter < 128:
+        return "latin"
     return next((name for first, last, name in _SCRIPTS if first <= letter <= last), "")

@@ -26,12 +26,14 @@ from graphs import Postings
 from graphs.nearby import Nearby
 from graphs.text import stem
 
-LIST_WORDS = 40_000
+LIST_WORDS = 60_000
 """How many words of a language are known."""
+GUESSED_WORDS = 40_000
+"""How many of them a misspelt word may turn out to be."""
 HEAD_WORDS = 1000
 """By how many of them a language is recognised."""
 MAX_LISTS = 6
-"""How many languages are kept in memory, about 10 MB each."""
+"""How many languages are kept in memory, about 15 MB each."""
 LANGUAGES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "latin": (
@@ -67,8 +69,8 @@ class WordList:
 
     @cached_property
     def near(self) -> Nearby:
-        """The words at one slip; made when the first unknown word asks."""
-        return Nearby.build(list(self.costs))
+        """The commonest words by their spellings; made when the first unknown word asks."""
+        return Nearby.build(list(islice(self.costs, GUESSED_WORDS)))
 
     @cached_property
     def bared(self) -> Mapping[str, str]:
