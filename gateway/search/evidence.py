@@ -29,6 +29,8 @@ class Asked:
     """As the user said it; blank if there is only a context."""
     english: str
     """Its English form, or the query itself."""
+    mended: str = ""
+    """As it was probably meant to be spelt; blank or the query itself if that is how it is."""
     context: str = ""
     clauses: tuple[str, ...] = ()
     """Parts of a long request."""
@@ -37,11 +39,10 @@ class Asked:
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """What vectors and words see: the original and the English form, with the context."""
-        forms = dict.fromkeys((self.query, self.english))
+        """What vectors and words see: all forms, with the context; the graph's form last."""
         if not self.context:
-            return tuple(forms)
-        return tuple(f"{form}. {self.context}" if form else self.context for form in forms)
+            return self._forms
+        return tuple(f"{form}. {self.context}" if form else self.context for form in self._forms)
 
     @property
     def all_texts(self) -> tuple[str, ...]:
@@ -50,13 +51,20 @@ class Asked:
 
     @property
     def graph_text(self) -> str:
-        """What the graph sees: the English form, with the context."""
+        """What the graph sees: the English form, else the mended one, with the context."""
         return self.texts[-1]
 
     @property
     def judged(self) -> tuple[str, ...]:
         """What confidence is measured on: the query without its context, if there is one."""
-        forms = (self.query, self.english) if self.query else (self.context,)
+        return self._forms if self.query else (self.context,)
+
+    @property
+    def _forms(self) -> tuple[str, ...]:
+        """The original, the mended and the English form, each once."""
+        forms = [self.query, self.mended or self.query]
+        if self.english != self.query:
+            forms.append(self.english)
         return tuple(dict.fromkeys(forms))
 
     def tokens(self, text: str) -> Sequence[Token]:

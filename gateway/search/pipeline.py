@@ -1,6 +1,6 @@
 """The search, from question to result. Read this file first.
 
-    eligible -> normalize -> embed -> vector rank -> words re-score -> graph supplement -> result
+    eligible -> mend, normalize -> embed -> vector rank -> words re-score -> graph -> result
 
 * This file awaits and decides; the numbers are made elsewhere.
 * An optional stage that fails gives nothing and leaves a `Diagnostic`.
@@ -25,6 +25,7 @@ from gateway.search import fusion, results, vector
 from gateway.search.eligible import Mask
 from gateway.search.evidence import Asked, GraphHits, Ranking, read_graph, read_words
 from gateway.search.index import Snapshot
+from gateway.search.mending import Mend
 from gateway.search.request import clauses
 from gateway.search.scan import Question, VectorIndex
 from gateway.search.supplement import Supplements, supplement
@@ -99,6 +100,8 @@ class Search:
     strategy: Strategy
     embed: Embed | None = None
     normalize: Rewrite | None = None
+    mend: Mend | None = None
+    """The offline spelling pass."""
     background: tuple[float, float] | None = None
     """What the embedder says of unrelated texts, for confidence."""
     graph: bool = True
@@ -131,7 +134,7 @@ class Search:
         return self._finish(run, [self._by_graph(run, each) for each in asked], "graph")
 
     async def _ask(self, run: _Run, query: str) -> Asked:
-        """Rewrite *query* in English, if there is somebody to do it; the original stays too."""
+        """Give *query* in all its forms: rewritten in English if somebody can, and mended."""
         english = query
         if self.normalize and query:
             work = self.normalize(query)
@@ -139,9 +142,26 @@ class Search:
             english = found or query
         if english != query:
             run.note("normalize", "query_normalized")
+        mended = self._mended(run, query)
         alone = len(run.request.queries) == 1
-        parts = clauses(query) if alone else ()
-        return Asked(query=query, english=english, context=run.request.context, clauses=parts)
+        parts = tuple(dict.fromkeys((*clauses(query), *clauses(mended)))) if alone else ()
+        return Asked(
+            query=query,
+            mended=mended,
+            english=english,
+            context=run.request.context,
+            clauses=parts,
+        )
+
+    def _mended(self, run: _Run, query: str) -> str:
+        """Mend the spelling of *query*; the original stays too."""
+        if self.mend is None or not query:
+            return query
+        mended = self.mend(run.snapshot.lexical, query)
+        run.spent("normalize")
+        if mended.changed:
+            run.note("normalize", "query_mended", mended.told)
+        return mended.text
 
     async def _embed(self, run: _Run, asked: Sequence[Asked]) -> list[Question] | None:
         """Embed all texts of all queries in one request; None if the graph must answer."""

@@ -16,7 +16,9 @@ from gateway.embed.cached import QueryRows, QueryVectors
 from gateway.embed.protocol import Embedder
 from gateway.search.index import Snapshot
 from gateway.search.keyed import CachedNormalizer, Normalizer
+from gateway.search.mending import Mending
 from gateway.search.pipeline import Search
+from gateway.search.wordlists import installed
 from gateway.telemetry import CONTENT_ATTRIBUTES, Attributes, Span, Telemetry
 from gateway.types import Diagnostic, SearchRequest, SearchResult, Strategy
 from gateway.vectors import Vector
@@ -179,6 +181,7 @@ def remembered(  # noqa: PLR0913  (keyword-only, wired in one place)
             strategy=strategy,
             embed=embed,
             normalize=normalize,
+            mend=Mending(installed()) if options.spelling else None,
             background=background,
         ),
         cache=caches.results,

@@ -1,0 +1,96 @@
+"""The words of a query as somebody typed them, and which of them nobody may touch. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from gateway.text import literals
+
+MIN_LETTERS = 4
+"""Shorter words say too little of what was meant."""
+_MARKS = "\u0300-\u036f\u064b-\u0652\u0670\u0900-\u0903\u093a-\u094f\u0962\u0963"
+_WORD = re.compile(rf"[^\W\d_](?:[^\W\d_]|[{_MARKS}]|['\u2019](?=[^\W\d_]))*")
+_OWNERS = frozenset({"'s", "\u2019s"})
+_CLINGING = frozenset("@#$/\\_=&~%+")
+_SCRIPTS: tuple[tuple[int, int, str], ...] = (
+    (0x0041, 0x024F, "latin"),
+    (0x0370, 0x03FF, "greek"),
+    (0x0400, 0x052F, "cyrillic"),
+    (0x0590, 0x05FF, "hebrew"),
+    (0x0600, 0x06FF, "arabic"),
+    (0x0900, 0x097F, "devanagari"),
+    (0x1E00, 0x1EFF, "latin"),
+)
+
+
+class Word(NamedTuple):
+    """One word of a query, without its ``'s``."""
+
+    start: int
+    written: str
+    folded: str
+    """Casefolded, with straight apostrophes: how word lists spell it."""
+    script: str
+    """Empty for scripts that are not mended: those without spaces, and rare ones."""
+
+
+def folded(query: str) -> set[str]:
+    """Give the different words of *query*, an ASCII text, as word lists spell them."""
+    found = set(_WORD.findall(query.casefold()))
+    return {word.removesuffix("'s") for word in found}
+
+
+def words(query: str) -> list[Word]:
+    """Give the words of *query*, in order."""
+    found: list[Word] = []
+    for match in _WORD.finditer(query):
+        written = match.group()
+        if written[-2:] in _OWNERS:
+            written = written[:-2]
+        folded = written.casefold()
+        if not folded.isascii():
+            folded = folded.replace("\u2019", "'")
+        found.append(Word(match.start(), written, folded, _script(folded)))
+    return found
+
+
+def loose(query: str, asked: Sequence[Word]) -> list[Word]:
+    """Give those of *asked*, words of *query*, that may be mended.
+
+    Short words stay, parts of literals and of identifiers, and words in mixed case.
+    """
+    fixed = {part for literal in literals(query) for part in _WORD.findall(literal)}
+    shouted = query.isupper()
+    return [
+        word
+        for word in asked
+        if word.script
+        and len(word.written) >= MIN_LETTERS
+        and word.written not in fixed
+        and (shouted or word.written[1:] == word.written[1:].lower())
+        and not _clings(query, word.start, word.start + len(word.written))
+    ]
+
+
+def cased(written: str, better: str) -> str:
+    """Give *better* with the capitals of *written*."""
+    if written.isupper():
+        return better.upper()
+    return better[:1].upper() + better[1:] if written[:1].isupper() else better
+
+
+def _clings(query: str, start: int, end: int) -> bool:
+    """Say whether the word between *start* and *end* is a part of a path, an address or code."""
+    before, after, beyond = query[start - 1 : start], query[end : end + 1], query[end + 1 : end + 2]
+    if before in _CLINGING or after in _CLINGING or (before and before in ".:"):
+        return True
+    return before.isdigit() or after.isdigit() or (after in {".", ":"} and beyond.isalnum())
+
+
+def _script(word: str) -> str:
+    letter = ord(word[0])
+    if letter < 128:
+        return "latin"
+    return next((name for first, last, name in _SCRIPTS if first <= letter <= last), "")
