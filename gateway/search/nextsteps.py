@@ -13,13 +13,14 @@ import numpy as np
 
 from gateway.search.eligible import Mask
 from gateway.search.index import Snapshot
+from gateway.search.scan import Question, VectorIndex
 from gateway.vectors import Vector, top
 from graphs import Neighbour, expand
 
 EDGE_WEIGHT = 3.0
 TASK_WEIGHT = 1.0
 NEAR_WEIGHT = 0.6
-SERVER_WEIGHT = 4.0
+SERVER_WEIGHT = 2.0
 """In standard deviations of the catalog, so that the kinds of evidence add up. Chosen over two
 public sets, where the outcome is flat around them."""
 _EDGES = 32
@@ -52,7 +53,7 @@ def next_steps(
     if task is not None:
         scores += TASK_WEIGHT * task
     if snapshot.vectors is not None:
-        scores += NEAR_WEIGHT * _deviations(snapshot.vectors.near(used[-1]))
+        scores += NEAR_WEIGHT * _deviations(_near(snapshot.vectors, snapshot.common, used[-1]))
     for server in {snapshot.entities[spot].server for spot in used}:
         scores += SERVER_WEIGHT * snapshot.eligibility.has("server", server)
     edges = _edges(snapshot, used)
@@ -65,6 +66,20 @@ def next_steps(
         NextStep(position=int(spot), score=float(scores[spot]), edge=edges.get(int(spot)))
         for spot in top(ranked, min(limit, int(allowed.sum())))
     )
+
+
+def _near(index: VectorIndex, common: Vector | None, position: int) -> Vector:
+    """Give every entity's cosine to one of them, seen from the catalog's mean, shape (n,).
+
+    What all tools of a catalog share makes none of them a neighbour.
+    """
+    row = index.rows(np.asarray([position]))
+    mean = np.zeros_like(row) if common is None else common[None]
+    away = row - mean
+    along = index.score(Question(texts=away, clauses=row[:0]))[0] - float(away[0] @ mean[0])
+    shared = index.score(Question(texts=mean, clauses=row[:0]))[0]
+    length = np.sqrt(np.maximum(1 - 2 * shared + float(mean[0] @ mean[0]), 1e-6))
+    return np.asarray(along / length, dtype=np.float32)
 
 
 def _deviations(values: Vector) -> Vector:

@@ -186,11 +186,6 @@ class VectorIndex:
         cosines, strengths = (np.concatenate(part) for part in zip(*scored, strict=True))
         return cosines[self.layout.slots], strengths[self.layout.slots]
 
-    def near(self, position: int) -> Vector:
-        """Give every position's exact cosine to one of them, shape (n,)."""
-        row = self.rows(np.asarray([position]))
-        return self.score(Question(texts=row, clauses=row[:0]))[0]
-
     def search(self, question: Question, *, mask: Mask, count: int) -> Scanned:
         """Find the *count* best eligible positions.
 

@@ -81,4 +81,4 @@ async def _question(snapshot: Snapshot, asked: Asked, embed: Embed | None) -> Qu
     found = await attempt(embed(texts, dimensions=snapshot.dimensions))
     if isinstance(found, Failed):
         return None
-    return asked.question(dict(zip(texts, found.vectors, strict=True)), snapshot.common)
+    return asked.question(dict(zip(texts, found.vectors, strict=True)))
