@@ -16,24 +16,29 @@ from pathlib import Path
 from typing import Protocol
 
 from gateway.search.slips import guesses, split, unknown
-from gateway.search.typed import Word, cased, folded, loose, words
+from gateway.search.typed import MIN_LETTERS, Word, cased, folded, loose, words
 from gateway.search.wordlists import LANGUAGES, CatalogWords, Costs, WordList, heads, word_list
 from graphs import Postings
 
 MAX_GUESSES = 32
 """How many unknown words of one query are mended."""
-KNOWN_SHARE = 0.5
-"""Of a query with fewer known words than this share, the language is none of ours."""
+KNOWN_SHARE = 0.4
+KNOWN_ABROAD = 0.6
+"""Of a query with fewer known words than this share, in its script's first language or in another,
+the language is none of ours."""
 FEW = 2
 """So many unknown words do not yet make a query foreign."""
 MIN_FOREIGN_LETTERS = 6
 """Without a language, shorter words are not mended."""
+_FIRST = frozenset(names[0] for names in LANGUAGES.values())
 _COMMON = 400
 """Dearer words are no sign of a language."""
 _PLAINLY = 0.4
 """With this share of common English words, a query is in English."""
 _LIKELY = 0.75
 """How near to the best language's score another one's must be."""
+_RATHER = 0.6
+"""How near that of a script's first language must be for it to come first."""
 _MAX_LIKELY = 3
 
 
@@ -99,9 +104,9 @@ class Mender:
         for script in dict.fromkeys(word.script for word in found):
             group = [word for word in found if word.script == script]
             lists = self._likely(script, group)
-            if lists:
-                languages[lists[0].language] += len(group)
-            changed |= self._guessed(query, group, lists)
+            home = self._home(group, lists)
+            languages.update({each.language: len(group) for each in home})
+            changed |= self._guessed(query, group, lists, home)
         before = {word.start: word.written for word in found if word.start in changed}
         return Mended(
             text=_replaced(query, before, changed),
@@ -126,25 +131,38 @@ class Mender:
         if others:
             asked = Counter(word.folded for word in group)
             if not _is_plainly(word_list(self.folder, first), asked):
-                names = likely(heads(self.folder, script), asked) or names
+                names = likely(heads(self.folder, script), asked, rather=first) or names
         lists = (word_list(self.folder, name) for name in names)
         return [each for each in lists if each.costs]
 
+    def _home(self, group: Sequence[Word], lists: Sequence[WordList]) -> list[WordList]:
+        """Give the list that *group* is in; none if the likeliest knows too little of it.
+
+        Short words do not count: any language has some that look like them.
+        """
+        long = [word.folded for word in group if len(word.folded) >= MIN_LETTERS]
+        strange = sum(not self._known(word, lists[:1]) for word in long)
+        at_home = bool(lists) and lists[0].language in _FIRST
+        share = KNOWN_SHARE if at_home else KNOWN_ABROAD
+        return [] if strange > max((1 - share) * len(long), FEW) else list(lists[:1])
+
     def _guessed(
-        self, query: str, group: Sequence[Word], lists: Sequence[WordList]
+        self,
+        query: str,
+        group: Sequence[Word],
+        lists: Sequence[WordList],
+        home: Sequence[WordList],
     ) -> dict[int, str]:
-        """Give what the unknown words of *group* become, by where they start."""
+        """Give what the words of *group* that none of *lists* knows become, by their starts."""
         strange = [word for word in group if not self._known(word.folded, lists)]
-        asked = loose(query, strange)[:MAX_GUESSES]
-        if len(strange) > max(KNOWN_SHARE * len(group), FEW):
-            lists = []
-        if not lists:
-            asked = [word for word in asked if len(word.folded) >= MIN_FOREIGN_LETTERS]
+        least = MIN_LETTERS if home else MIN_FOREIGN_LETTERS
+        asked = [word for word in loose(query, strange) if len(word.folded) >= least]
+        asked = asked[:MAX_GUESSES]
         if not asked:
             return {}
-        everything = [self.catalog.words, *lists[:1]]
+        everything = [self.catalog.words, *home]
         found = guesses([word.folded for word in asked], everything)
-        if lists:
+        if home:
             _add_splits(found, asked, everything)
         best = ((word, _best(word, choices)) for word, choices in zip(asked, found, strict=True))
         return {word.start: cased(word.written, guess) for word, guess in best if guess}
@@ -174,12 +192,15 @@ def _best(word: Word, choices: Mapping[str, int]) -> str:
     return best if best and choices[best] < unknown(word.written) else ""
 
 
-def likely(languages: Mapping[str, Costs], asked: Mapping[str, int]) -> list[str]:
+def likely(
+    languages: Mapping[str, Costs], asked: Mapping[str, int], *, rather: str = ""
+) -> list[str]:
     """Give the languages that a text may be in, the likeliest first; at most three.
 
     Args:
         languages: The commonest words of each language.
         asked: The words of the text, and how often they stand in it.
+        rather: Comes first if it is nearly as likely as the likeliest.
     """
     scores = {
         language: sum(
@@ -189,7 +210,9 @@ def likely(languages: Mapping[str, Costs], asked: Mapping[str, int]) -> list[str
     }
     order = sorted(scores, key=lambda language: -scores[language])
     least = _LIKELY * max(scores.values(), default=0)
-    return [name for name in order if scores[name] >= least > 0][:_MAX_LIKELY]
+    found = [name for name in order if scores[name] >= least > 0 and name != rather]
+    first = [rather] if scores.get(rather, 0) * _LIKELY >= least * _RATHER > 0 else []
+    return [*first, *found][:_MAX_LIKELY]
 
 
 def _replaced(query: str, before: Mapping[int, str], after: Mapping[int, str]) -> str:

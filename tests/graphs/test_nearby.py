@@ -1,0 +1,38 @@
+"""The index of words at one slip, against the definition."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+from rapidfuzz.distance import OSA
+
+from graphs.nearby import LONGEST, Nearby
+
+_WORD = st.text("abcé\u0434", max_size=6)
+
+
+@given(st.lists(_WORD, unique=True, max_size=30), st.lists(_WORD, max_size=4))
+def test_one_edit_is_what_it_says(words: list[str], asked: list[str]) -> None:
+    """Exactly the words at distance one, for every asked word."""
+    found = Nearby.build(words).one_edit(asked)
+
+    for word, ids in zip(asked, found, strict=True):
+        near = [at for at, each in enumerate(words) if OSA.distance(word, each) <= 1]
+        assert (near if word else []) == ids
+
+
+def test_two_edits_begin_as_the_word_does() -> None:
+    """The second slip is not on the first letter."""
+    near = Nearby.build(["accommodation", "commodity", "accordion"])
+
+    assert [0] == near.two_edits("acomodation")
+    assert [] == near.two_edits("")
+
+
+def test_a_blob_is_nobodys_slip() -> None:
+    """Words that are too long are neither indexed nor looked up."""
+    blob = "a" * (LONGEST + 1)
+    near = Nearby.build([blob])
+
+    assert [[], []] == near.one_edit([blob, "a" * LONGEST])
+    assert [] == near.two_edits(blob)
