@@ -68,6 +68,9 @@ class SearchOptions:
     window, only those inside the ``window``, or none (``off``)."""
     min_confidence: float = 0.35
     """Below this for the best match, the result says ``low_confidence_results``."""
+    no_match_confidence: float = 0.08
+    """Below this for the best match, the result is empty: it says ``no_match`` and what is
+    nearest; 0 never empties."""
     spelling: bool = True
     """Mend misspelt words of a query, without a model; the words as typed count as well."""
     lexical_weight: float = 0.4
@@ -88,6 +91,7 @@ class SearchOptions:
             if self.prerequisites in get_args(Prerequisites)
             else f"prerequisites must be declared, window or off, got {self.prerequisites!r}",
             _share("min_confidence", self.min_confidence),
+            _share("no_match_confidence", self.no_match_confidence),
             _at_least("lexical_weight", self.lexical_weight, 0),
         )
 

@@ -223,6 +223,12 @@ class SearchResult:
     """The English form of each query that normalization changed, else the query itself."""
     stages: Mapping[str, float] = field(default_factory=dict, compare=False)
     """Seconds spent in each stage, by name."""
+    nearest: Match | None = None
+    """Where nothing serves the request: what came nearest all the same."""
+    unmatched: tuple[str, ...] = ()
+    """Where nothing serves the request: its words that no entity holds."""
+    servers: tuple[str, ...] = ()
+    """Where nothing serves the request: which servers there are, by name."""
     cached: bool = field(default=False, compare=False)
     """True if this result came from the result cache."""
 
@@ -316,7 +322,7 @@ CODES: Mapping[str, str] = {
     "graph_unavailable": "No usable graph; supplements are missing.",
     "graph_document_invalid": "A graph document of the host could not be read; the others work.",
     "low_confidence_results": "Nothing found is likely to be what was asked for.",
-    "no_match": "No word and no meaning of the query meets the catalog.",
+    "no_match": "Nothing in the catalog is likely to serve the request; `nearest` is closest.",
     "unknown_tool": "A tool id that was asked for is not in the catalog.",
 }
 """Every diagnostic code and what it means."""

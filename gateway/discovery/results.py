@@ -15,6 +15,8 @@ from gateway.types import Evidence, Match, SearchResult
 
 _ABOUT_CHARS = (160, 90, 40, 0)
 """How long a tool's line may be: the first that fits the budget."""
+_NAMED = 12
+"""How many words or servers are named where nothing matches."""
 _MAX_READ_CHARS = 100_000
 
 
@@ -77,7 +79,14 @@ def _entries(
 def _nothing(result: SearchResult) -> str:
     if result.mode == "empty":
         return "The catalog is empty."
-    return "No tool matches. Say the task in other words, or name the object it acts on."
+    said = "No tool matches. Say the task in other words, or name the object it acts on."
+    if result.unmatched:
+        said += f" No tool knows: {', '.join(result.unmatched[:_NAMED])}."
+    if result.nearest:
+        said += f" Nearest, though unlikely: {result.nearest.name}."
+    if result.servers:
+        said += f" Servers: {', '.join(result.servers[:_NAMED])}."
+    return said
 
 
 def _body(entries: Iterable[_Entry], about: int, result: SearchResult) -> dict[str, object]:

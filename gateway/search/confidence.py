@@ -1,61 +1,85 @@
 """How likely a match is what was asked for, 0 to 1, comparable between queries and modes. Pure.
 
-* One formula for every mode: what vectors say, in deviations from unrelated texts, and the share of
-  the query's words that were met. Without vectors the first term is simply absent.
-* The weights are a logistic regression on requests that a catalog serves against requests that
-  only another catalog serves (public sets; fitted on the half of the requests whose id hashes
-  even, looked at on the other half), so another model needs no other weights.
+* One scale, three ways to it, by what is known: the model's cosines between unrelated texts; only
+  how a match stands out of its catalog; no vectors at all.
+* The weights are logistic regressions on requests that a catalog serves against requests of other
+  catalogs (eight public sets; fitted on the half of the requests whose id hashes even, looked at
+  on the other half). Another model needs no other weights.
 * The graph's agreement moves the number, never the rank.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
-BIAS = -3.7
-DEVIATION_WEIGHT = 0.69
-COVERAGE_WEIGHT = 11.2
 GRAPH_SHARE = 0.15
 """How much of the remaining doubt the graph's full agreement takes away."""
 _FEW = 8
 """Of so few entities the spread says little: deviations from it count half."""
 
 
-def judge(*, deviations: float, coverage: float) -> float:
-    """Judge a match.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signals:
+    """What is known of one match and its query."""
 
-    Args:
-        deviations: How far its cosine lies above that of unrelated texts, in their standard
-            deviations; 0 if no vector speaks.
-        coverage: Share of the query's words that it holds, by rarity, 0 to 1.
-    """
-    return _logistic(BIAS + DEVIATION_WEIGHT * deviations + COVERAGE_WEIGHT * coverage)
+    coverage: float
+    """Share of the query's words that it holds, by rarity, 0 to 1."""
+    unmatched: float
+    """Share of the query's words that nobody holds, 0 to 1."""
+    eligible: int
+    """Of how many it is one, >= 1: the best of many is near by chance."""
+    standing: float | None = None
+    """How far its cosine lies above the catalog's mean, in the catalog's deviations; None without
+    vectors."""
+    deviations: float | None = None
+    """How far its cosine lies above that of unrelated texts, in their deviations; None if the
+    model's are not known."""
 
 
-def deviations(
-    cosine: float,
-    *,
-    background: tuple[float, float] | None,
-    mean: float,
-    spread: float,
-    count: int,
-) -> float:
-    """Measure a cosine against unrelated texts.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Weights:
+    bias: float
+    coverage: float
+    unmatched: float
+    eligible: float
+    standing: float = 0.0
+    deviations: float = 0.0
+
+
+_BY_MODEL = _Weights(
+    bias=-4.29, coverage=9.96, unmatched=1.46, eligible=-0.39, standing=-0.44, deviations=1.32
+)
+_BY_CATALOG = _Weights(bias=-1.53, coverage=9.3, unmatched=-0.22, eligible=-0.36, standing=0.58)
+_BY_WORDS = _Weights(bias=-1.85, coverage=12.2, unmatched=0.26, eligible=0.0)
+
+
+def judge(signals: Signals) -> float:
+    """Judge a match."""
+    if signals.standing is None:
+        weights = _BY_WORDS
+    else:
+        weights = _BY_CATALOG if signals.deviations is None else _BY_MODEL
+    return _logistic(
+        weights.bias
+        + weights.coverage * signals.coverage
+        + weights.unmatched * signals.unmatched
+        + weights.eligible * math.log(signals.eligible)
+        + weights.standing * (signals.standing or 0.0)
+        + weights.deviations * (signals.deviations or 0.0)
+    )
+
+
+def standing(cosine: float, *, mean: float, spread: float, count: int) -> float:
+    """Measure a cosine against those of its catalog.
 
     Args:
         cosine: The match's best cosine.
-        background: Mean and standard deviation between unrelated texts, where the model's are
-            known; else the catalog itself stands for them.
         mean: Mean cosine of the eligible catalog.
         spread: Standard deviation of the same.
         count: How many entities that is.
     """
-    if background is not None:
-        mean, spread = background
-        return (cosine - mean) / spread
-    if spread <= 0:
-        return 0.0
-    return (cosine - mean) / spread * count / (count + _FEW)
+    return (cosine - mean) / spread * count / (count + _FEW) if spread > 0 else 0.0
 
 
 def with_graph(confidence: float, agreement: float | None) -> float:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from gateway.search import confidence
+from gateway.search.confidence import Signals
 from gateway.search.eligible import Mask
 from gateway.search.fusion import Lexical, Order
 from gateway.search.names import Names
@@ -156,6 +157,8 @@ class Ranking:
     """What vectors say; None if the graph ranked."""
     words: Words
     graph: GraphHits = field(default_factory=GraphHits)
+    eligible: int = 1
+    """How many entities may be found, >= 1."""
     agree: bool = True
     """Whether the graph's agreement moves confidence."""
     background: tuple[float, float] | None = None
@@ -191,17 +194,25 @@ class Ranking:
 
     def _confidence(self, spot: int, coverage: float, cosine: float | None) -> float:
         agreement = self.graph.coverage.get(spot, 0.0)
-        found = self.found
+        found, hits = self.found, self.words.hits
+        unmatched = len(hits.unmatched) / max(len(hits.words), 1)
         if found is None or cosine is None:
-            return confidence.judge(deviations=0.0, coverage=max(coverage, agreement))
-        deviations = confidence.deviations(
-            cosine,
-            background=self.background,
-            mean=found.cosine_mean,
-            spread=found.cosine_spread,
-            count=found.eligible,
+            signals = Signals(
+                coverage=max(coverage, agreement), unmatched=unmatched, eligible=self.eligible
+            )
+            return confidence.judge(signals)
+        standing = confidence.standing(
+            cosine, mean=found.cosine_mean, spread=found.cosine_spread, count=found.eligible
         )
-        judged = confidence.judge(deviations=deviations, coverage=coverage)
+        away = self.background and (cosine - self.background[0]) / self.background[1]
+        signals = Signals(
+            coverage=coverage,
+            unmatched=unmatched,
+            eligible=self.eligible,
+            standing=standing,
+            deviations=away,
+        )
+        judged = confidence.judge(signals)
         return confidence.with_graph(judged, agreement if self.agree else None)
 
     def _covered(self, spots: Sequence[int]) -> list[float]:

@@ -205,6 +205,7 @@ class Search:
             named=frozenset(named),
             found=found,
             words=words,
+            eligible=max(run.eligible, 1),
             graph=self._graph_hits(run, asked, limit=self.options.window(limit)),
             agree=self.graph and snapshot.graph is not None,
             background=self.background,
@@ -228,6 +229,7 @@ class Search:
             window=frozenset(head[near].tolist()),
             named=frozenset(named),
             words=words,
+            eligible=max(run.eligible, 1),
             graph=hits,
         )
 
@@ -246,7 +248,7 @@ class Search:
         window = frozenset[int]().union(*(each.window for each in rankings))
         added = self._supplement(run, rankings, [spot for _, spot in chosen], window)
         lists = results.lists(run.snapshot, rankings, chosen, added)
-        self._judge(run, lists.matches)
+        nothing = self._judge(run, lists.matches)
         run.spent("confidence")
         counts = Counts(
             eligible=run.eligible,
@@ -256,7 +258,7 @@ class Search:
             embedded_texts=run.texts,
             tokens=run.tokens,
         )
-        return SearchResult(
+        found = SearchResult(
             matches=lists.matches,
             prerequisites=lists.prerequisites,
             related=lists.related,
@@ -267,6 +269,7 @@ class Search:
             normalized=tuple(each.asked.english for each in rankings),
             stages=run.seconds,
         )
+        return results.emptied(found, run.snapshot, rankings, run.mask) if nothing else found
 
     def _supplement(
         self,
@@ -291,12 +294,19 @@ class Search:
         run.spent("graph")
         return added
 
-    def _judge(self, run: _Run, matches: Sequence[Match]) -> None:
-        """Say so if nothing was found, or nothing that is likely to be meant."""
-        if not matches:
+    def _judge(self, run: _Run, matches: Sequence[Match]) -> bool:
+        """Say so if nothing was found, or nothing that is likely to be meant.
+
+        Returns:
+            Whether the result is to say that nothing serves the request.
+        """
+        best = max((match.confidence for match in matches), default=0.0)
+        if best < self.options.no_match_confidence or not matches:
             run.note("confidence", "no_match")
-        elif max(match.confidence for match in matches) < self.options.min_confidence:
+            return True
+        if best < self.options.min_confidence:
             run.note("confidence", "low_confidence_results")
+        return False
 
 
 def _result(run: _Run, mode: RankingMode, matches: tuple[Match, ...] = ()) -> SearchResult:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
+
+import numpy as np
 
 from gateway.search.eligible import Mask
 from gateway.search.evidence import Ranking
 from gateway.search.index import Snapshot
 from gateway.search.supplement import Supplement, Supplements
-from gateway.types import Entity, Evidence, Match
+from gateway.types import Entity, Evidence, Match, SearchResult
 
 _NO_EVIDENCE = Evidence()
+MAX_SERVERS = 50
+"""How many servers a result names where nothing was found."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +59,30 @@ def lists(
         prerequisites=tuple(islice(told, len(added.prerequisites))),
         related=tuple(islice(told, len(added.related))),
         next_steps=tuple(told),
+    )
+
+
+def emptied(
+    found: SearchResult, snapshot: Snapshot, rankings: Sequence[Ranking], mask: Mask
+) -> SearchResult:
+    """Say that nothing serves the request, and what might help: the nearest, and what there is."""
+    asked = [set(ranking.words.hits.unmatched) for ranking in rankings]
+    unmatched = dict.fromkeys(
+        word
+        for ranking, words in zip(rankings, asked, strict=True)
+        for word in ranking.words.hits.words
+        if word in words
+    )
+    servers = {snapshot.entities[spot].server for spot in np.flatnonzero(mask).tolist()}
+    return replace(
+        found,
+        matches=(),
+        prerequisites=(),
+        related=(),
+        next_steps=(),
+        nearest=found.matches[0] if found.matches else None,
+        unmatched=tuple(unmatched),
+        servers=tuple(sorted(servers))[:MAX_SERVERS],
     )
 
 

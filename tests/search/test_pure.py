@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from gateway.config import SearchOptions
 from gateway.search import confidence, fusion
+from gateway.search.confidence import Signals
 from gateway.search.evidence import Asked
 from gateway.search.fusion import Order, interleave, named_first
 from gateway.search.scan import Question, VectorIndex
@@ -146,22 +147,50 @@ def test_fusion_reorders_the_pool_and_nothing_else(evidence: list[tuple[float, f
 shares = st.floats(0, 1)
 
 
-@given(st.floats(-1000, 1000), shares)
-def test_confidence_is_a_share(deviations: float, coverage: float) -> None:
-    """Comparable between queries and modes: 0 to 1."""
-    assert 0 <= confidence.judge(deviations=deviations, coverage=coverage) <= 1
+away = st.none() | st.floats(-9, 9)
 
 
-@given(st.floats(-9, 9), st.floats(0, 9), shares, shares)
-def test_more_evidence_is_never_less_confidence(
-    deviations: float, more: float, low: float, high: float
+def signals(**known: float | None) -> Signals:
+    told = {"coverage": 0.0, "unmatched": 0.0, "eligible": 100} | known
+    return Signals(**told)  # type: ignore[arg-type]  # numbers by name
+
+
+@given(shares, shares, st.integers(1, 10**7), away, away)
+def test_confidence_is_a_share(
+    coverage: float, unmatched: float, eligible: int, near: float | None, far: float | None
 ) -> None:
-    """Both kinds of evidence count upwards."""
+    """Comparable between queries and modes: 0 to 1."""
+    known = Signals(
+        coverage=coverage,
+        unmatched=unmatched,
+        eligible=eligible,
+        standing=near,
+        deviations=far,
+    )
+
+    assert 0 <= confidence.judge(known) <= 1
+
+
+@pytest.mark.parametrize("vectors", [{}, {"standing": 3.0}, {"standing": 3.0, "deviations": 2.0}])
+@given(low=shares, high=shares)
+def test_more_words_are_never_less_confidence(
+    vectors: dict[str, float], low: float, high: float
+) -> None:
+    """Whatever else is known."""
     low, high = min(low, high), max(low, high)
 
-    assert confidence.judge(deviations=deviations, coverage=low) <= confidence.judge(
-        deviations=deviations + more, coverage=high
-    )
+    less = confidence.judge(signals(coverage=low, **vectors))
+    assert less <= confidence.judge(signals(coverage=high, **vectors))
+
+
+def test_a_nearer_match_is_surer_and_one_of_many_is_not() -> None:
+    """The best of ten thousand is near by chance."""
+    near = confidence.judge(signals(standing=3.0, deviations=5.0))
+    far = confidence.judge(signals(standing=3.0, deviations=2.0))
+    among = confidence.judge(signals(standing=3.0, deviations=5.0, eligible=10_000))
+
+    assert near > far
+    assert near > among
 
 
 @given(shares, st.none() | st.floats(-2, 2))
@@ -175,15 +204,13 @@ def test_the_graph_raises_confidence_and_never_beyond_one(
     assert agreement not in {None, 0} or result == judged
 
 
-def test_deviations_are_measured_from_unrelated_texts_if_they_are_known() -> None:
-    """Else from the catalog, of which a few entities say little."""
-    near = {"mean": 0.2, "spread": 0.1}
+def test_standing_is_measured_from_the_catalog() -> None:
+    """Of which a few entities say little, and equal ones nothing."""
+    few = confidence.standing(0.5, mean=0.2, spread=0.1, count=3)
+    many = confidence.standing(0.5, mean=0.2, spread=0.1, count=3000)
 
-    assert 2 == pytest.approx(confidence.deviations(0.5, background=(0.1, 0.2), count=9, **near))
-    assert 0 == confidence.deviations(0.5, background=None, mean=0.5, spread=0, count=9)
-    few = confidence.deviations(0.5, background=None, count=3, **near)
-    many = confidence.deviations(0.5, background=None, count=3000, **near)
     assert 0 < few < many < 3
+    assert 0 == confidence.standing(0.5, mean=0.5, spread=0, count=9)
 
 
 # -- evidence --------------------------------------------------------------------------------------
