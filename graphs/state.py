@@ -24,7 +24,7 @@ from graphs.index import EDGE_PREDICATES, EDGE_ROLES, GraphIndex
 from graphs.postings import Postings
 from graphs.spelling import Spelling
 
-VERSION = 1
+VERSION = 2
 MANIFEST = "manifest.json"
 _NAMES = "names.json"
 _ROLES = tuple(sorted(EDGE_ROLES))
@@ -133,6 +133,7 @@ def _arrays(index: GraphIndex) -> dict[str, np.ndarray]:
         found |= {f"{name}_keys": held.codes, f"{name}_at": held.offsets, name: held.rows}
     postings, spelling = index.postings, index.postings.spelling
     return found | {
+        "ranks": index.ranks,
         "rarity": postings.rarity,
         "offsets": postings.offsets,
         "positions": postings.positions,
@@ -146,7 +147,8 @@ def _arrays(index: GraphIndex) -> dict[str, np.ndarray]:
 
 
 def _index(data: Path) -> GraphIndex:
-    arrays = {file.stem: np.load(file, mmap_mode="r") for file in data.glob("*.npy")}
+    # Plain arrays over the mapped files: slices of `np.memmap` cost ten times as much.
+    arrays = {file.stem: np.asarray(np.load(file, mmap_mode="r")) for file in data.glob("*.npy")}
     names = json.loads((data / _NAMES).read_text(encoding="utf-8"))
     nodes = tuple(names["nodes"])
     facts = FactRows(arrays["facts"], Texts(blob=arrays["texts"], offsets=arrays["texts_at"]))
@@ -167,6 +169,7 @@ def _index(data: Path) -> GraphIndex:
         nodes=nodes,
         positions=positions,
         labels=tuple(names["labels"]),
+        ranks=arrays["ranks"],
         document_count=names["document_count"],
         documents=frozenset(nodes[: names["document_count"]]),
         facts=facts,
