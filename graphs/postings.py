@@ -234,8 +234,8 @@ class Postings:
         for asked in hits.asked:
             for term in {term for ids, _ in asked.ways for term in ids}:
                 row = self.positions[self.offsets[term] : self.offsets[term + 1]]
-                at = np.searchsorted(row, wanted)
-                for place in np.flatnonzero(row.take(at, mode="clip") == wanted).tolist():
+                (held,) = (row.take(row.searchsorted(wanted), mode="clip") == wanted).nonzero()
+                for place in held.tolist():
                     found[place][asked.word] = None
         return [tuple(each) for each in found]
 

@@ -117,15 +117,15 @@ def _with_groups(index: GraphIndex, hits: Hits) -> tuple[np.ndarray, np.ndarray]
 
 def _strongest(concepts: np.ndarray) -> np.ndarray:
     """Give the places of the best concepts that answer at all; ties by place."""
-    found = np.flatnonzero(concepts)
+    (found,) = concepts.nonzero()
     if found.size > _CONCEPTS:
         last = np.partition(concepts[found], found.size - _CONCEPTS)[found.size - _CONCEPTS]
         found = found[concepts[found] >= last]
-    return found[np.argsort(-concepts[found], kind="stable")[:_CONCEPTS]]
+    return found[(-concepts[found]).argsort(kind="stable")[:_CONCEPTS]]
 
 
 def _places(index: GraphIndex, scores: np.ndarray, limit: int, allowed: Allowed) -> list[int]:
-    found = np.flatnonzero(scores)
+    (found,) = scores.nonzero()
     if isinstance(allowed, np.ndarray):
         found = found[allowed[found]]
     if limit < 1 or not found.size:
