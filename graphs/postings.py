@@ -76,6 +76,8 @@ class Hits:
     """Those of them that no document holds, not even in a near spelling."""
     asked: tuple[Asked, ...]
     """How each word was resolved; `Postings.explain` works from it."""
+    touched: int
+    """How many times a document was looked at: once for each of the words that it holds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -183,6 +185,7 @@ class Postings:
             words=tuple(dict.fromkeys(word.word for word in asked)),
             unmatched=_unmatched(asked),
             asked=tuple(asked),
+            touched=len(positions),
         )
 
     def scores(self, query: Question) -> np.ndarray:

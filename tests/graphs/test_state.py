@@ -106,7 +106,7 @@ def test_another_version_is_refused_and_named(tmp_path: Path) -> None:
     save(INDEX, tmp_path)
     manifest(tmp_path, version=99)
 
-    with pytest.raises(StateError, match="has version 99, not 1: build and save it again"):
+    with pytest.raises(StateError, match="has version 99, not 2: build and save it again"):
         load(tmp_path)
 
 
@@ -139,7 +139,7 @@ def test_a_lost_file_a_broken_manifest_and_no_index_are_told(tmp_path: Path) -> 
     for text, detail in (
         ("{", "cannot be read"),
         ("[]", "version None"),
-        ('{"version": 1}', "out f"),
+        ('{"version": 2}', "out f"),
     ):
         (tmp_path / "manifest.json").write_text(text)
         with pytest.raises(StateError, match=detail):
