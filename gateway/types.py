@@ -107,7 +107,7 @@ class Entity:
     def required(self) -> tuple[str, ...]:
         """The required argument names, in the schema's order."""
         names = self.definition.input_schema.get("required")
-        return tuple(str(name) for name in names) if isinstance(names, list | tuple) else ()
+        return tuple(map(str, names)) if isinstance(names, (list, tuple)) else ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

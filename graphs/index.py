@@ -58,6 +58,8 @@ class GraphIndex:
     """Where each id stands in `nodes`."""
     labels: tuple[str, ...]
     """What to call each node, in the order of `nodes`."""
+    ranks: np.ndarray
+    """Where each node would stand if all were sorted by label and id, int32: what ties fall by."""
     document_count: int
     """How many of the nodes, counted from the first, are documents."""
     documents: frozenset[str]
@@ -109,10 +111,12 @@ class GraphIndex:
         spoken = [
             texts.get(node, {}) if node in documents or node in members else {} for node in nodes
         ]
+        labels = tuple(_label(node, texts.get(node, {})) for node in nodes)
         return cls(
             nodes=nodes,
             positions=positions,
-            labels=tuple(_label(node, texts.get(node, {})) for node in nodes),
+            labels=labels,
+            ranks=_ranks(labels, nodes),
             document_count=len(documents),
             documents=documents,
             facts=stated,
@@ -183,6 +187,13 @@ def _texts(stated: Iterable[Fact]) -> Mapping[str, Mapping[str, list[Phrase]]]:
 
 def _label(node: str, texts: Mapping[str, list[Phrase]]) -> str:
     return next((text for text, _ in texts.get("name", ())), node)
+
+
+def _ranks(labels: Sequence[str], nodes: Sequence[str]) -> np.ndarray:
+    order = sorted(range(len(nodes)), key=lambda at: (labels[at], nodes[at]))
+    ranks = np.empty(len(nodes), dtype=np.int32)
+    ranks[order] = np.arange(len(nodes), dtype=np.int32)
+    return ranks
 
 
 def _grouped(pairs: Iterable[tuple[tuple[str, str], Fact]]) -> _Edges:

@@ -76,6 +76,8 @@ class Hits:
     """Those of them that no document holds, not even in a near spelling."""
     asked: tuple[Asked, ...]
     """How each word was resolved; `Postings.explain` works from it."""
+    touched: int
+    """How many times a document was looked at: once for each of the words that it holds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -183,6 +185,7 @@ class Postings:
             words=tuple(dict.fromkeys(word.word for word in asked)),
             unmatched=_unmatched(asked),
             asked=tuple(asked),
+            touched=len(positions),
         )
 
     def scores(self, query: Question) -> np.ndarray:
@@ -234,8 +237,8 @@ class Postings:
         for asked in hits.asked:
             for term in {term for ids, _ in asked.ways for term in ids}:
                 row = self.positions[self.offsets[term] : self.offsets[term + 1]]
-                at = np.searchsorted(row, wanted)
-                for place in np.flatnonzero(row.take(at, mode="clip") == wanted).tolist():
+                (held,) = (row.take(row.searchsorted(wanted), mode="clip") == wanted).nonzero()
+                for place in held.tolist():
                     found[place][asked.word] = None
         return [tuple(each) for each in found]
 

@@ -109,23 +109,23 @@ def _with_groups(index: GraphIndex, hits: Hits) -> tuple[np.ndarray, np.ndarray]
     sizes = [len(each) for each in members]
     everybody = np.concatenate(members)
     bonus = np.zeros_like(scores)
-    np.maximum.at(bonus, everybody, np.repeat(hits.scores[groups] * _CONCEPT_SHARE, sizes))
+    np.maximum.at(bonus, everybody, (hits.scores[groups] * _CONCEPT_SHARE).repeat(sizes))
     covered = coverage.copy()
-    np.maximum.at(covered, everybody, np.repeat(hits.coverage[groups] * _CONCEPT_SHARE, sizes))
+    np.maximum.at(covered, everybody, (hits.coverage[groups] * _CONCEPT_SHARE).repeat(sizes))
     return scores + bonus, covered
 
 
 def _strongest(concepts: np.ndarray) -> np.ndarray:
     """Give the places of the best concepts that answer at all; ties by place."""
-    found = np.flatnonzero(concepts)
+    (found,) = concepts.nonzero()
     if found.size > _CONCEPTS:
         last = np.partition(concepts[found], found.size - _CONCEPTS)[found.size - _CONCEPTS]
         found = found[concepts[found] >= last]
-    return found[np.argsort(-concepts[found], kind="stable")[:_CONCEPTS]]
+    return found[(-concepts[found]).argsort(kind="stable")[:_CONCEPTS]]
 
 
 def _places(index: GraphIndex, scores: np.ndarray, limit: int, allowed: Allowed) -> list[int]:
-    found = np.flatnonzero(scores)
+    (found,) = scores.nonzero()
     if isinstance(allowed, np.ndarray):
         found = found[allowed[found]]
     if limit < 1 or not found.size:
@@ -135,15 +135,7 @@ def _places(index: GraphIndex, scores: np.ndarray, limit: int, allowed: Allowed)
         # Everything that ties with the last place stays in, so that labels decide, not chance.
         last = np.partition(scores[found], found.size - limit)[found.size - limit]
         found = found[scores[found] >= last]
-    places = found.tolist()
-    ranks = zip(
-        (-scores[found]).tolist(),
-        [index.labels[at] for at in places],
-        [index.nodes[at] for at in places],
-        places,
-        strict=True,
-    )
-    ranked = [at for *_, at in sorted(ranks)]
+    ranked: list[int] = found[np.lexsort((index.ranks[found], -scores[found]))].tolist()
     if asked is None:
         return ranked[:limit]
     return list(islice((at for at in ranked if asked(index.nodes[at])), limit))

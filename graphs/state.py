@@ -136,6 +136,7 @@ def _arrays(index: GraphIndex) -> dict[str, np.ndarray]:
         found |= {f"{name}_keys": held.codes, f"{name}_at": held.offsets, name: held.rows}
     postings, spelling = index.postings, index.postings.spelling
     return found | {
+        "ranks": index.ranks,
         "rarity": postings.rarity,
         "offsets": postings.offsets,
         "positions": postings.positions,
@@ -149,7 +150,8 @@ def _arrays(index: GraphIndex) -> dict[str, np.ndarray]:
 
 
 def _index(data: Path) -> GraphIndex:
-    arrays = {file.stem: np.load(file, mmap_mode="r") for file in data.glob("*.npy")}
+    # Plain arrays over the mapped files: slices of `np.memmap` cost ten times as much.
+    arrays = {file.stem: np.asarray(np.load(file, mmap_mode="r")) for file in data.glob("*.npy")}
     names = json.loads((data / _NAMES).read_text(encoding="utf-8"))
     nodes = tuple(names["nodes"])
     facts = FactRows(arrays["facts"], Texts(blob=arrays["texts"], offsets=arrays["texts_at"]))
@@ -170,6 +172,7 @@ def _index(data: Path) -> GraphIndex:
         nodes=nodes,
         positions=positions,
         labels=tuple(names["labels"]),
+        ranks=arrays["ranks"],
         document_count=names["document_count"],
         documents=frozenset(nodes[: names["document_count"]]),
         facts=facts,

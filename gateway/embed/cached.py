@@ -227,7 +227,7 @@ class QueryVectors:
                 (model_id, dimensions, missing), lambda: self._embed(missing, dimensions)
             )
             rows.update(zip(missing, answer.vectors, strict=True))
-        matrix: Matrix = np.stack([row for text in texts if (row := rows[text]) is not None])
+        matrix: Matrix = np.array([row for text in texts if (row := rows[text]) is not None])
         return QueryRows(vectors=matrix, embedded=answer.embedded, tokens=answer.tokens)
 
     @staticmethod

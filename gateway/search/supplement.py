@@ -15,7 +15,7 @@ from gateway.config import SearchOptions
 from gateway.search.eligible import Mask
 from gateway.search.toolgraph import ToolGraph
 from gateway.types import PathStep
-from graphs import Neighbour, Role, expand
+from graphs import Expansion, Neighbour, Role, expand
 
 PREREQUISITE_HOPS = 8
 """How long a chain of declared prerequisites may be; a guess is never built upon a guess."""
@@ -42,6 +42,8 @@ class Supplements:
     next_steps: tuple[Supplement, ...] = ()
     visited: int = 0
     """Graph nodes that were looked at."""
+    expansions: int = 0
+    """How many times the graph was asked for neighbours."""
 
 
 @dataclass(slots=True)
@@ -50,9 +52,15 @@ class _Gathered:
 
     taken: set[int]
     visited: int = 0
+    expansions: int = 0
     lists: dict[Role, list[Supplement]] = field(
         default_factory=lambda: {"prerequisite": [], "related": [], "next_step": []}
     )
+
+    def count(self, found: Expansion) -> None:
+        """Add what one expansion cost."""
+        self.visited += found.visited
+        self.expansions += 1
 
 
 def supplement(
@@ -92,6 +100,7 @@ def supplement(
         related=tuple(related),
         next_steps=tuple(gathered.lists["next_step"]),
         visited=gathered.visited,
+        expansions=gathered.expansions,
     )
 
 
@@ -151,7 +160,7 @@ def _needed(graph: ToolGraph, primary: int, gathered: _Gathered) -> Iterator[Nei
             # No bound here: what may not be found must not use up the budget.
             limit=len(graph.positions),
         )
-        gathered.visited += found.visited
+        gathered.count(found)
         yield from found.neighbours
 
 
@@ -176,7 +185,7 @@ def _inside(
         within=within,
         limit=limit,
     )
-    gathered.visited += found.visited
+    gathered.count(found)
     kept = [
         _of(graph, neighbour, graph.positions[neighbour.node]) for neighbour in found.neighbours
     ]

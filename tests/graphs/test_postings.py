@@ -7,7 +7,7 @@ import pytest
 
 from graphs.lexicon import Lexicon
 from graphs.postings import Postings
-from graphs.text import words
+from graphs.text import tokens, words
 
 DOCUMENTS = [
     {"name": "create_invoice", "description": "Make an invoice for a customer"},
@@ -191,3 +191,35 @@ def test_a_second_build_reads_only_what_is_new_and_forgets_what_is_gone() -> Non
     )
     assert ("invoice",) == again.unmatched("invoice")
     assert sorted(again.names) == sorted(fresh.names)
+
+
+@pytest.mark.parametrize("query", ["create invoyce", "weather in the sea", "createinvoice", "zz"])
+def test_the_words_of_many_documents_are_those_of_each_explanation(query: str) -> None:
+    """One look-up a word instead of one a document."""
+    hits = INDEX.match(query)
+    every = list(range(INDEX.size))
+    expected = [tuple(dict.fromkeys(each.word for each in INDEX.explain(hits, at))) for at in every]
+
+    assert expected == INDEX.words(hits, every)
+    assert [] == INDEX.words(hits, [])
+
+
+def test_a_text_and_its_tokens_are_the_same_question() -> None:
+    """So that two indexes can share one reading."""
+    query = "create the wether invoice"
+
+    assert INDEX.match(query).scores.tolist() == INDEX.match(tokens(query)).scores.tolist()
+
+
+def test_a_word_is_resolved_once() -> None:
+    """Also one that nobody knows, which costs the most; and not too many are kept."""
+    index = Postings.build(DOCUMENTS, weights=WEIGHTS)
+
+    index.match("invoice wether")
+    resolved = dict(index.resolved)
+    index.match("wether invoice")
+
+    assert resolved == index.resolved
+    assert 2 == len(resolved)
+    index.match([f"x{number}" for number in range(9000)])
+    assert len(index.resolved) < 9000

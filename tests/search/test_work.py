@@ -1,0 +1,115 @@
+"""One search does each piece of work once. Counted, never timed."""
+
+from __future__ import annotations
+
+import pytest
+
+from gateway.config import SearchOptions
+from gateway.search.eligible import Eligibility
+from gateway.search.evidence import Asked, read_graph, read_words
+from gateway.search.supplement import Supplements, supplement
+from gateway.types import Entity, Filters, ToolDefinition
+from graphs import Document, Link
+from tests.search.conftest import snapshot_of
+
+WORDS = ("invoice", "payment", "ticket", "flight", "album", "lesson")
+
+
+def entities(count: int) -> list[Entity]:
+    """Make tools that share nothing but the words of a sentence."""
+    return [
+        Entity(
+            id=f"s{number}/do{number}",
+            exposed_name=f"do{number}",
+            server=f"s{number}",
+            definition=ToolDefinition(
+                name=f"do{number}", description=f"Works on one {WORDS[number % len(WORDS)]}."
+            ),
+        )
+        for number in range(count)
+    ]
+
+
+def needing(subject: str, target: str) -> Document:
+    return Document(id=f"urn:{subject}", title=subject, requires=(Link(target=target),))
+
+
+def supplemented(primaries: list[int], *documents: Document) -> Supplements:
+    snapshot = snapshot_of(entities(12), documents=documents)
+    assert snapshot.graph is not None
+    return supplement(
+        snapshot.graph,
+        primaries,
+        text_hits=(),
+        window=range(12),
+        mask=snapshot.mask(Filters()),
+        options=SearchOptions(),
+    )
+
+
+@pytest.mark.parametrize(("context", "texts"), [("", 1), ("for Ada", 2)])
+def test_a_text_is_taken_apart_once_for_words_and_graph(context: str, texts: int) -> None:
+    """The catalog's words and the graph's read the same tokens."""
+    snapshot = snapshot_of(entities(12))
+    assert snapshot.graph is not None
+    asked = Asked(query="pay the invoice", english="pay the invoice", context=context)
+
+    read_words(snapshot.lexical, asked)
+    seen = dict(asked.taken_apart)
+    read_graph(snapshot.graph, asked, snapshot.mask(Filters()), limit=5)
+
+    assert texts == len(seen)
+    assert seen == asked.taken_apart
+
+
+def test_a_search_touches_the_documents_of_its_words_alone() -> None:
+    """However large the catalog is around them."""
+    few, many = (snapshot_of([*entities(6), *others(count)]) for count in (10, 200))
+
+    assert 2 == few.lexical.match("invoice payment").touched
+    assert 2 == many.lexical.match("invoice payment").touched
+
+
+def others(count: int) -> list[Entity]:
+    return [
+        Entity(
+            id=f"other/{number}",
+            exposed_name=f"other{number}",
+            server="other",
+            definition=ToolDefinition(name=f"other{number}", description="Something else."),
+        )
+        for number in range(count)
+    ]
+
+
+@pytest.mark.parametrize("count", [1, 5, 10])
+def test_where_nothing_is_needed_the_graph_is_asked_twice(count: int) -> None:
+    """For related and for next steps, all matches at once."""
+    assert 2 == supplemented(list(range(count))).expansions
+
+
+def test_a_match_that_needs_something_is_one_question_more() -> None:
+    """Nobody else is asked about, and what is declared is not walked a second time."""
+    added = supplemented([0, 1, 2], needing("do0", "do7"), needing("do7", "do9"))
+
+    assert 3 == added.expansions
+    assert 2 == len(added.prerequisites)
+
+
+def test_equal_filters_share_a_mask_that_nobody_can_change() -> None:
+    """It is combined once an index, and searches run side by side."""
+    known = Eligibility.of(entities(4))
+
+    mask = known.mask(Filters())
+
+    assert mask is known.mask(Filters())
+    assert not mask.flags.writeable
+
+
+def test_filters_are_remembered_up_to_a_bound() -> None:
+    """Scopes differ from caller to caller."""
+    known = Eligibility.of(entities(2))
+    for number in range(200):
+        known.mask(Filters(scopes=frozenset({str(number)})))
+
+    assert len(known.masks) <= 64
