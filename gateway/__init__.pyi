@@ -33,6 +33,10 @@ from gateway.gateway import Gateway as Gateway
 from gateway.search.keyed import Normalizer as Normalizer
 from gateway.search.keyed import Rewrite as Rewrite
 from gateway.search.normalize import OpenAINormalizer as OpenAINormalizer
+from gateway.search.normalize import OpenAIProposer as OpenAIProposer
+from gateway.search.propose import Proposed as Proposed
+from gateway.search.propose import Proposer as Proposer
+from gateway.search.propose import Told as Told
 from gateway.search.remembered import Caches as Caches
 from gateway.sync import SyncGateway as SyncGateway
 from gateway.types import Content as Content
@@ -86,14 +90,18 @@ __all__ = [
     "Normalizer",
     "OpenAIEmbedder",
     "OpenAINormalizer",
+    "OpenAIProposer",
     "Options",
     "PathStep",
+    "Proposed",
+    "Proposer",
     "Rewrite",
     "SearchOptions",
     "SearchResult",
     "SqliteVectorStore",
     "StoreError",
     "SyncGateway",
+    "Told",
     "ToolDefinition",
     "UnknownToolError",
     "UpstreamError",

@@ -29,6 +29,7 @@ from gateway.search.documents import GraphFormat, GraphSource, export
 from gateway.search.index import Snapshot
 from gateway.search.invoke import invoke
 from gateway.search.keyed import Normalizer
+from gateway.search.propose import Proposed, Proposer, propose
 from gateway.search.remembered import Caches, remembered
 from gateway.search.request import prepare
 from gateway.search.suggest import suggest
@@ -323,6 +324,18 @@ class Gateway:
             UnknownToolError: If *centre* is no tool.
         """
         return export(await self.snapshot(), form, centre=centre, hops=hops)
+
+    async def propose_edges(self, proposer: Proposer, *, servers: Sequence[str] = ()) -> Proposed:
+        """Ask a chat model which tools belong together, as documents to read, edit and commit.
+
+        Args:
+            proposer: Such as `OpenAIProposer`; asked once for every few tools of a server.
+            servers: Which servers; empty for all.
+
+        Raises:
+            InvalidRequestError: If there is no such server.
+        """
+        return await propose(await self.snapshot(), proposer, servers=servers)
 
     @property
     def bridge(self) -> Bridge:

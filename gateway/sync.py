@@ -8,6 +8,7 @@ from typing import Self
 
 from gateway.gateway import Gateway
 from gateway.search.documents import GraphFormat
+from gateway.search.propose import Proposed, Proposer
 from gateway.types import (
     Entity,
     Filters,
@@ -99,6 +100,12 @@ class SyncGateway:
         """See `Gateway.export_graph`."""
         return self.gateway.bridge.call(
             lambda: self.gateway.export_graph(form, centre=centre, hops=hops)
+        )
+
+    def propose_edges(self, proposer: Proposer, *, servers: Sequence[str] = ()) -> Proposed:
+        """See `Gateway.propose_edges`."""
+        return self.gateway.bridge.call(
+            lambda: self.gateway.propose_edges(proposer, servers=servers)
         )
 
     def close(self) -> None:

@@ -6,7 +6,7 @@ Documents stand first among the nodes, so that a mask over documents is a prefix
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Literal, TypeAlias
@@ -53,7 +53,8 @@ class GraphIndex:
     """A graph, ready to be asked."""
 
     nodes: tuple[str, ...]
-    """Ids of all nodes, documents first, each part in the order of the facts."""
+    """Ids of all nodes: documents, groups that somebody declared, all others; each part in the
+    order of the facts."""
     positions: Mapping[str, int]
     """Where each id stands in `nodes`."""
     labels: tuple[str, ...]
@@ -67,7 +68,7 @@ class GraphIndex:
     facts: Sequence[Fact]
     """What the index was compiled from."""
     postings: Postings
-    """The texts of the nodes, in the order of `nodes`."""
+    """The texts of the documents and of declared groups, in the order of `nodes`."""
     forward: _Edges
     """Edge facts by subject and role."""
     backward: _Edges
@@ -103,14 +104,12 @@ class GraphIndex:
             if not fact.literal and (kind := EDGE_PREDICATES.get(fact.predicate))
         ]
         edges = [(kind, fact) for _, kind, fact in rows]
-        documents, nodes = _nodes(stated, (fact for _, fact in edges))
+        documents, nodes = _nodes(stated, edges)
         texts = _texts(stated)
         positions = {node: at for at, node in enumerate(nodes)}
         members = _members(edges, positions, documents)
-        # Of the concepts only groups pass on what they match: other words would blur the rarity.
-        spoken = [
-            texts.get(node, {}) if node in documents or node in members else {} for node in nodes
-        ]
+        # Only what may speak is indexed: nodes without words would blur the rarity of all words.
+        spoken = [texts.get(node, {}) for node in nodes[: len(documents.keys() | _groups(edges))]]
         labels = tuple(_label(node, texts.get(node, {})) for node in nodes)
         return cls(
             nodes=nodes,
@@ -118,7 +117,7 @@ class GraphIndex:
             labels=labels,
             ranks=_ranks(labels, nodes),
             document_count=len(documents),
-            documents=documents,
+            documents=frozenset(documents),
             facts=stated,
             postings=Postings.build(spoken, weights=weights, k1=_K1, lexicon=lexicon),
             forward=_grouped(((fact.subject, kind), fact) for kind, fact in edges),
@@ -155,19 +154,26 @@ class GraphIndex:
         return self.backward.get((node, kind), ())
 
 
-def _nodes(stated: Iterable[Fact], edges: Iterable[Fact]) -> tuple[frozenset[str], tuple[str, ...]]:
+def _nodes(
+    stated: Iterable[Fact], edges: Sequence[tuple[str, Fact]]
+) -> tuple[Mapping[str, None], tuple[str, ...]]:
+    """Give the documents, and all nodes: documents first, then groups that pass on their words."""
     documents: dict[str, None] = {}
     others: dict[str, None] = {}
     for fact in stated:
         is_document = fact.predicate == "type" and fact.object == DOCUMENT_TYPE
         (documents if is_document else others)[fact.subject] = None
-    others |= {fact.object: None for fact in edges}
-    rest = (node for node in others if node not in documents)
-    return frozenset(documents), (*documents, *rest)
+    others |= {fact.object: None for _, fact in edges}
+    return documents, tuple(documents | _groups(edges) | others)
+
+
+def _groups(edges: Iterable[tuple[str, Fact]]) -> dict[str, None]:
+    """Give the groups that somebody declared: a derived one says what stands in its members."""
+    return {fact.object: None for kind, fact in edges if kind == "member" and fact.declared}
 
 
 def _members(
-    edges: Iterable[tuple[str, Fact]], positions: Mapping[str, int], documents: frozenset[str]
+    edges: Iterable[tuple[str, Fact]], positions: Mapping[str, int], documents: Collection[str]
 ) -> Mapping[str, np.ndarray]:
     held: defaultdict[str, dict[int, None]] = defaultdict(dict)
     for kind, fact in edges:

@@ -99,6 +99,38 @@ def validate(
 
 
 @graph.command(epilog=EPILOG)
+def propose(  # noqa: PLR0913  (the options of a command)
+    *,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="A folder to write to.")] = None,
+    model: Annotated[str, typer.Option(help="The chat model; its key is OPENAI_API_KEY.")] = "",
+    base_url: Annotated[str, typer.Option(help="Another endpoint of the same wire format.")] = "",
+    server: Annotated[list[str] | None, typer.Option(help="Only this one; repeatable.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be asked.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite files.")] = False,
+    config: ConfigOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Ask a chat model which tools belong together, for you to read, edit and commit.
+
+    One document a server. What the model says counts for nothing until you give the folder to
+    --graph yourself.
+    """
+    with reported(as_json=as_json):
+        from gateway.cli import graphpropose  # noqa: PLC0415  (the door)
+
+        code = graphpropose.propose(
+            out=out,
+            asking=graphpropose.Asking(
+                model=model, base_url=base_url, servers=tuple(server or ()), dry_run=dry_run
+            ),
+            force=force,
+            config=config,
+            as_json=as_json,
+        )
+    raise typer.Exit(code)
+
+
+@graph.command(epilog=EPILOG)
 def query(
     text: Annotated[str, typer.Argument(help="A read-only SPARQL query.")],
     *,

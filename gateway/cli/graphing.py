@@ -39,7 +39,7 @@ def ours() -> Iterator[None]:
 def show(tool: str, *, config: Path | None, documents: Path | None, as_json: bool) -> int:
     """Count the graph's nodes and edges, or list those around *tool*."""
     with opened(config, strategy="graph", documents=documents) as session:
-        snapshot = _snapshot(session)
+        snapshot = snapshot_of(session)
     graph = graph_of(snapshot)
     if tool:
         node = node_named(snapshot, graph, tool)
@@ -81,14 +81,14 @@ def derive(
 ) -> int:
     """Write what the rules derive to the folder *out*, or to standard output."""
     with opened(config, strategy="graph", documents=documents) as session:
-        found = written(graph_of(_snapshot(session)))
+        found = written(graph_of(snapshot_of(session)))
     if out is not None:
-        _write(found, out, force=force)
+        keep_documents(found, out, force=force)
     if as_json:
         texts = [{"path": each.path, "content": render(each)} for each in found]
         emit({"version": 1, "documents": texts})
     elif out is None:
-        _print("\n".join(f"<!-- {each.path} -->\n{render(each)}" for each in found))
+        told(found)
     else:
         note(f"{len(found)} documents written to {out}: --graph {out} declares what they say")
     return session.code or (OK if found else NOTHING)
@@ -105,7 +105,7 @@ def query(
 ) -> int:
     """Answer a SPARQL query over the graph."""
     with opened(config, strategy="graph", documents=documents) as session:
-        graph = graph_of(_snapshot(session))
+        graph = graph_of(snapshot_of(session))
     with ours(), Sparql(graph.facts) as ask:
         answer = ask(text, limit=limit, timeout_s=timeout_s)
     if answer.truncated:
@@ -118,7 +118,8 @@ def query(
     return session.code or (OK if found else NOTHING)
 
 
-def _snapshot(session: Opened) -> Snapshot:
+def snapshot_of(session: Opened) -> Snapshot:
+    """Give the catalog of a session as it is searched."""
     gateway = session.gateway.gateway
     return gateway.bridge.call(gateway.snapshot)
 
@@ -135,7 +136,17 @@ def _keep(file: Path, text: str) -> None:
         raise ConfigError(f"cannot write {str(file)!r}: {error.strerror}") from error
 
 
-def _write(found: Sequence[Document], folder: Path, *, force: bool) -> None:
+def told(found: Sequence[Document]) -> None:
+    """Print documents, each under its path."""
+    _print("\n".join(f"<!-- {each.path} -->\n{render(each)}" for each in found))
+
+
+def keep_documents(found: Sequence[Document], folder: Path, *, force: bool) -> None:
+    """Write documents to *folder*.
+
+    Raises:
+        ConfigError: If one is there already, or the folder cannot be written.
+    """
     try:
         there = [each.path for each in found if (folder / each.path).exists()]
         if there and not force:

@@ -2,7 +2,8 @@
 
 * phases: what finds comes before what inspects, and that before what acts on the same thing.
 * data flow: a field of one tool's output is a required argument of another.
-* suppliers: a tool that needs nothing and gets X feeds an argument called X.
+* suppliers: a tool that gets X and needs nothing feeds an argument called X; one that needs
+  something itself feeds it where X is more than one word (``get_city_code`` feeds ``city_code``).
 * sign-in: what signs in to something comes before what uses it.
 * mentions: a description that names another tool says how the two belong together.
 
@@ -16,13 +17,15 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from gateway.config import GraphOptions
-from gateway.types import Entity, JsonObject
+from gateway.types import Entity
 from graphs.text import split_identifier
 
 Relation = Literal["requires", "next_steps", "related"]
+_Supply: TypeAlias = dict[tuple[str, ...], list[int]]
+"""Who gets what, by the words of its name."""
 MAX_STEPS = 3
 MAX_SUPPLIERS = 2
 """An argument that more tools could feed is fed by none in particular."""
@@ -75,9 +78,7 @@ class _Words:
 
     @classmethod
     def of(cls, entities: Sequence[Entity]) -> _Words:
-        names = [
-            tuple(map(_singular, map(str.casefold, split_identifier(e.name)))) for e in entities
-        ]
+        names = [_words(e.name) for e in entities]
         return cls(entities=entities, names=names)
 
     def nouns(self, position: int) -> tuple[str, ...]:
@@ -90,6 +91,11 @@ class _Words:
         """0 finds, 1 inspects, 2 acts."""
         verbs = set(self.names[position])
         return 0 if verbs & _DISCOVER else 1 if verbs & _INSPECT else _ACT
+
+    def speaks_to(self, supplier: int, server: str) -> bool:
+        """Whether what *supplier* gets means the same to *server*: a bare ``status`` does not."""
+        more_than_a_word = len(self.names[supplier]) > len(("verb", "word"))
+        return more_than_a_word or self.entities[supplier].server == server
 
 
 def nouns_of(entity: Entity) -> tuple[str, ...]:
@@ -115,29 +121,44 @@ def _phases(catalog: _Words) -> Iterator[Derived]:
 
 
 def _suppliers(catalog: _Words) -> Iterator[Derived]:
-    supply: dict[tuple[str, ...], list[int]] = defaultdict(list)
+    free, whole = _supply(catalog)
     for position, entity in enumerate(catalog.entities):
-        verb, *rest = catalog.names[position] or ("",)
-        what = tuple(word for word in rest if word not in _OWNERS)
-        if verb in _SUPPLY and what and not entity.required:
-            supply[what].append(position)
-    for position, entity in enumerate(catalog.entities):
-        for argument in _arguments(entity.definition.input_schema):
-            for supplier in _feeding(argument, supply):
-                if supplier != position:
+        for argument in _arguments(entity):
+            words = _words(argument)
+            for supplier in _feeding(words, free) or _few(whole.get(words, ())):
+                if supplier != position and catalog.speaks_to(supplier, entity.server):
                     yield Derived(
                         subject=position, relation="requires", object=supplier, rule="suppliers"
                     )
 
 
-def _feeding(argument: str, supply: Mapping[tuple[str, ...], Sequence[int]]) -> Sequence[int]:
+def _supply(catalog: _Words) -> tuple[_Supply, _Supply]:
+    """Give who gets what: those that need nothing, and those that do but name it in full."""
+    free: _Supply = defaultdict(list)
+    whole: _Supply = defaultdict(list)
+    for position, entity in enumerate(catalog.entities):
+        verb, *rest = catalog.names[position] or ("",)
+        what = tuple(word for word in rest if word not in _OWNERS)
+        if verb not in _SUPPLY or not what:
+            continue
+        if not entity.required:
+            free[what].append(position)
+        elif len(what) > 1 and what not in map(_words, _arguments(entity)):
+            whole[what].append(position)
+    return free, whole
+
+
+def _feeding(words: tuple[str, ...], supply: _Supply) -> Sequence[int]:
     """``start_date`` is fed by what gets a start date, else by what gets a date."""
-    words = _lower(split_identifier(argument))
     for start in range(len(words)):
         found = supply.get(words[start:], ())
         if found:
-            return found if len(found) <= MAX_SUPPLIERS else ()
+            return _few(found)
     return ()
+
+
+def _few(suppliers: Sequence[int]) -> Sequence[int]:
+    return suppliers if len(suppliers) <= MAX_SUPPLIERS else ()
 
 
 def _sign_ins(catalog: _Words) -> Iterator[Derived]:
@@ -187,13 +208,13 @@ def _described(entity: Entity) -> str:
     return "\n".join([entity.description, *(text for text in texts if isinstance(text, str))])
 
 
-def _arguments(schema: JsonObject) -> Iterable[str]:
-    properties = schema.get("properties")
+def _arguments(entity: Entity) -> Iterable[str]:
+    properties = entity.definition.input_schema.get("properties")
     return map(str, properties) if isinstance(properties, Mapping) else ()
 
 
-def _lower(words: Iterable[str]) -> tuple[str, ...]:
-    return tuple(_singular(word.casefold()) for word in words)
+def _words(name: str) -> tuple[str, ...]:
+    return tuple(_singular(word.casefold()) for word in split_identifier(name))
 
 
 def _singular(word: str) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from gateway.cli.exits import NOTHING, OK, UNAVAILABLE, USAGE
+from gateway.testing import ScriptedModel, Turn
 from graphs import read
 from tests.cli.running import TIME, Place, child
 
@@ -337,3 +338,29 @@ def test_a_dead_server_leaves_the_graph_of_the_others(place: Place) -> None:
     ran = place.run("graph", "show", "-c", config, "--json")
 
     assert (UNAVAILABLE, 2) == (ran.code, ran.json["tools"])
+
+
+def test_a_model_proposes_and_a_person_decides(place: Place) -> None:
+    """A look first, then files; without a model or a key it says what is missing."""
+    command = ("graph", "propose", "-c", place.config(), "--server", "time")
+    arrow = "time/convert_time --requires--> time/get_current_time"
+
+    looked = place.run(*command, "--dry-run", "--json")
+    counted = place.run(*command, "--dry-run")
+    nobody = place.run(*command)
+    with ScriptedModel(lambda _: Turn(arrow)) as model:
+        asked = (*command, "--model", "m", "--base-url", model.base_url)
+        key = {"OPENAI_API_KEY": "k"}
+        kept = place.run(*asked, "--out", str(place.folder / "proposed"), env=key)
+        shown = place.run(*asked, env=key)
+        told = place.run(*asked, "--json", env=key).json
+
+    assert ["time"] == [each["server"] for each in looked.json["requests"]]
+    assert (OK, OK, USAGE) == (looked.code, counted.code, nobody.code)
+    assert "nothing was sent" in counted.err
+    assert "--model" in nobody.err
+    (document,), notices = read(place.folder / "proposed"), kept.err
+    assert (OK, "requires") == (kept.code, document.edges[0].predicate)
+    assert "1 requests" in notices
+    assert "--requires-->" in shown.out
+    assert (1, "time.md") == (told["requests"], told["documents"][0]["path"])

@@ -222,3 +222,35 @@ async def test_a_host_that_declares_an_edge_overrules_the_guess(
     found = await gateway.search("book a room", limit=1)
 
     assert [True] == [step.declared for each in found.prerequisites for step in each.evidence.path]
+
+
+def test_a_code_is_fed_by_the_tool_that_gets_it_also_where_that_needs_something_itself() -> None:
+    """A chain of lookups: what is named in full is meant, a part of the name is not."""
+    found = edges(
+        taking("get_country_code", "country_name"),
+        taking("get_city_code", "city_name", "country_code"),
+        taking("count_people", "city_code"),
+        taking("get_code", "text"),
+        taking("get_unit_code", "unit_code"),
+        taking("scan", "code", "unit_code"),
+    )
+
+    assert {
+        ("get_city_code", "requires", "get_country_code"),
+        ("count_people", "requires", "get_city_code"),
+    } == {edge for edge in found if edge[1] == "requires"}
+
+
+def test_a_bare_word_means_something_only_to_its_own_server() -> None:
+    """One server's ``status`` is not the other's; a current date is everybody's."""
+    tools = [taking("get_status"), taking("get_current_date")]
+    own, other = taking("check", "status"), taking("plan", "status", "date")
+    entities = [*(entity(each, "a") for each in (*tools, own)), entity(other, "b")]
+
+    found = {
+        (entities[edge.subject].name, entities[edge.object].name)
+        for edge in derive(entities, ALL)
+        if edge.rule == "suppliers"
+    }
+
+    assert {("check", "get_status"), ("plan", "get_current_date")} == found

@@ -54,7 +54,7 @@ def test_a_text_is_taken_apart_once_for_words_and_graph(context: str, texts: int
     assert snapshot.graph is not None
     asked = Asked(query="pay the invoice", english="pay the invoice", context=context)
 
-    read_words(snapshot.lexical, asked)
+    read_words(snapshot.lexical, snapshot.names, asked)
     seen = dict(asked.taken_apart)
     read_graph(snapshot.graph, asked, snapshot.mask(Filters()), limit=5)
 
