@@ -97,7 +97,7 @@ class Call:
         made._parsed_by_type = {}  # noqa: SLF001  (the SDK has no other way to set it)
         parser = self.options.get("post_parser")
         if parser is not None:
-            made._options = got._options.copy(update={"post_parser": parser})  # noqa: SLF001
+            made._options = got._options.model_copy(update={"post_parser": parser})  # noqa: SLF001
         return made
 
 
