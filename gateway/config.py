@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
@@ -21,6 +22,8 @@ from gateway.types import Strategy
 
 VERSION = version("tool-gateway")
 Prerequisites = Literal["declared", "window", "off"]
+Mode = Literal["proxy", "stable", "native", "auto"]
+Confirm = Literal["destructive", "not_read_only", "all"]
 MODEL_TOOL_LIMIT = 128
 """More tools than this no Chat Completions request may carry."""
 
@@ -37,6 +40,20 @@ def _at_least(name: str, value: float, least: float) -> str:
 
 def _share(name: str, value: float) -> str:
     return "" if 0 <= value <= 1 else f"{name} must be between 0 and 1, got {value}"
+
+
+def _one_of(name: str, value: str, choices: object) -> str:
+    *known, last = get_args(choices)
+    return (
+        ""
+        if value in {*known, last}
+        else f"{name} must be {', '.join(known)} or {last}, got {value!r}"
+    )
+
+
+def _different(*names: str) -> str:
+    given = [name for name in names if name]
+    return "" if len({*given}) == len(given) else "two names of the meta-tools are equal"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,9 +104,7 @@ class SearchOptions:
             _at_least("pool_min", self.pool_min, 1),
             _at_least("window_min", self.window_min, 1),
             _share("window_margin", self.window_margin),
-            ""
-            if self.prerequisites in get_args(Prerequisites)
-            else f"prerequisites must be declared, window or off, got {self.prerequisites!r}",
+            _one_of("prerequisites", self.prerequisites, Prerequisites),
             _share("min_confidence", self.min_confidence),
             _share("no_match_confidence", self.no_match_confidence),
             _at_least("lexical_weight", self.lexical_weight, 0),
@@ -173,9 +188,26 @@ class CacheOptions:
 class DiscoveryOptions:
     """What the model sees of the catalog."""
 
+    mode: Mode = "proxy"
+    """How found tools reach the model: as tools of their own (``proxy``); in the result alone, so
+    that the list of tools never changes (``stable``); loaded by the Responses API's own tool
+    search (``native``); or native where the service takes it, else proxy (``auto``)."""
     search_name: str = "search_tools"
     call_name: str = "call_tool"
     """The names of the two meta-tools; a host's tool of the same name wins, ours moves aside."""
+    route_name: str = ""
+    """The name of a third meta-tool that gives servers before tools; empty leaves it out."""
+    next_name: str = ""
+    """The name of a meta-tool that asks the graph what comes after tools; empty leaves it out."""
+    min_tools: int = 0
+    """A catalog with fewer tools than this goes to the model whole, without meta-tools."""
+    context_share: float = 0.0
+    """So does one whose definitions take at most this share of ``context_tokens``."""
+    context_tokens: int = 128_000
+    preselect: int = 0
+    """Tools found for each user message before the model is asked; 0 leaves that to the model."""
+    strict: bool = False
+    """Mark a proxy's schema as strict where it keeps the rules of strict schemas."""
     proxies_per_search: int = 8
     proxies_per_conversation: int = 24
     max_tools: int = MODEL_TOOL_LIMIT
@@ -184,6 +216,8 @@ class DiscoveryOptions:
     """Show declared prerequisites as proxies also from outside the semantic window."""
     result_token_budget: int = 1200
     """The most tokens (estimated) that one search result takes of the conversation."""
+    schema_token_budget: int = 2500
+    """The same for a search result that carries schemas: in mode ``stable``."""
     digest_token_budget: int = 300
     """The most tokens (estimated) that the search tool's digest of the catalog takes."""
     description_chars: int = 1024
@@ -195,11 +229,17 @@ class DiscoveryOptions:
         """Check the ranges."""
         _check(
             self,
-            "" if self.search_name != self.call_name else "the meta-tools need two names",
+            _one_of("mode", self.mode, Mode),
+            _different(self.search_name, self.call_name, self.route_name, self.next_name),
+            _at_least("min_tools", self.min_tools, 0),
+            _share("context_share", self.context_share),
+            _at_least("context_tokens", self.context_tokens, 1),
+            _at_least("preselect", self.preselect, 0),
             _at_least("proxies_per_search", self.proxies_per_search, 1),
             _at_least("proxies_per_conversation", self.proxies_per_conversation, 1),
             _at_least("max_tools", self.max_tools, 3),
             _at_least("result_token_budget", self.result_token_budget, 100),
+            _at_least("schema_token_budget", self.schema_token_budget, 100),
             _at_least("digest_token_budget", self.digest_token_budget, 0),
             _at_least("description_chars", self.description_chars, 32),
             _at_least("next_steps", self.next_steps, 0),
@@ -212,18 +252,31 @@ class ChatOptions:
 
     max_turns: int = 40
     """Requests to the model within one call of the wrapper."""
+    max_seconds: float | None = None
+    """No request goes out this long after the call began; None sets no limit."""
+    max_tokens: int | None = None
+    """No request goes out once the turns used so many tokens, as the service reports them."""
+    max_consecutive_errors: int = 3
+    """Turns in a row in which every call failed; 0 sets no limit."""
     max_parallel_calls: int = 8
     """Tool calls of one turn that run at the same time."""
     max_result_chars: int = 60_000
     """A longer tool result is cut in the conversation, and says so."""
+    confirm: Confirm = "destructive"
+    """Which calls the host's ``approve`` is asked about: tools that may destroy (of a server that
+    is not trusted, also those that say nothing about it), all that may write, or all."""
 
     def __post_init__(self) -> None:
         """Check the ranges."""
         _check(
             self,
             _at_least("max_turns", self.max_turns, 1),
+            _at_least("max_seconds", 1 if self.max_seconds is None else self.max_seconds, 0.001),
+            _at_least("max_tokens", 1 if self.max_tokens is None else self.max_tokens, 1),
+            _at_least("max_consecutive_errors", self.max_consecutive_errors, 0),
             _at_least("max_parallel_calls", self.max_parallel_calls, 1),
             _at_least("max_result_chars", self.max_result_chars, 1000),
+            _one_of("confirm", self.confirm, Confirm),
         )
 
 
@@ -295,6 +348,17 @@ def check_strategy(strategy: Strategy) -> Strategy:
         known = ", ".join(get_args(Strategy))
         raise ConfigError(f"unknown strategy {strategy!r}; it is one of {known}")
     return strategy
+
+
+def vocabulary_dir(variables: Mapping[str, str] | None = None) -> Path:
+    """Say where tiktoken keeps the vocabularies that it has fetched.
+
+    Args:
+        variables: The variables to read; None is the process's own environment.
+    """
+    values = os.environ if variables is None else variables
+    named = values.get("TIKTOKEN_CACHE_DIR") or values.get("DATA_GYM_CACHE_DIR")
+    return Path(named) if named else Path(tempfile.gettempdir()) / "data-gym-cache"
 
 
 def variables(needed: frozenset[str]) -> dict[str, str]:

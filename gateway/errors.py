@@ -99,13 +99,15 @@ class ModelFileError(ConfigError):
 
 
 class LoopError(GatewayError):
-    """A conversation used up the turns it may take."""
+    """A conversation reached a limit of `ChatOptions` before the model was done."""
 
-    def __init__(self, turns: int) -> None:
+    def __init__(self, turns: int, *, limit: str = "max_turns") -> None:
         self.turns = turns
+        self.limit = limit
+        """The option that ended it."""
         super().__init__(
             f"the model was still calling tools after {turns} turns; "
-            "raise ChatOptions.max_turns or give the model a clearer task"
+            f"raise ChatOptions.{limit} or give the model a clearer task"
         )
 
 

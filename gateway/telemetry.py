@@ -32,6 +32,7 @@ MeterProvider: TypeAlias = metrics.MeterProvider
 _SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
 _DOUBLING = tuple(0.01 * 2**step for step in range(14))
 _TOKENS = tuple(float(4**step) for step in range(14))
+_SHARES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.4, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0)
 _COUNTS = (0.0, 1.0, 2.0, 3.0, 5.0, 8.0, 10.0, 20.0, 50.0)
 
 
@@ -114,6 +115,18 @@ METRICS: Mapping[str, Metric] = {
         unit="{turn}",
         description="Requests to the model within one call of the wrapper.",
         buckets=_COUNTS,
+    ),
+    "gateway.chat.definition.share": Metric(
+        kind="histogram",
+        unit="1",
+        description="Tokens of tool definitions sent, against sending every schema.",
+        buckets=_SHARES,
+    ),
+    "gateway.chat.prefix.stability": Metric(
+        kind="histogram",
+        unit="1",
+        description="The share of the requests' bytes that a prompt cache could know.",
+        buckets=_SHARES,
     ),
     "gen_ai.execute_tool.duration": Metric(
         kind="histogram",
@@ -203,7 +216,15 @@ SPANS: Mapping[str, SpanKindOf] = {
     ),
     "invoke_agent": SpanKindOf(
         description="One call of the wrapper: the model's turns and our tool calls.",
-        attributes=("gen_ai.operation.name", "gateway.chat.turns", "error.type"),
+        attributes=(
+            "gen_ai.operation.name",
+            "gateway.chat.turns",
+            "gateway.chat.searches",
+            "gateway.chat.errors",
+            "gateway.chat.definition_tokens",
+            "gateway.chat.cached_tokens",
+            "error.type",
+        ),
     ),
     "gateway.index.build": SpanKindOf(
         description="One build of the index.",

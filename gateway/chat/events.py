@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from gateway.chat.accounting import Accounting
 from gateway.types import InvokeResult, JsonObject, SearchResult
 
 
@@ -55,6 +56,8 @@ class Replied:
     prompt_tokens: int = 0
     """Over all turns, as the server reported them."""
     completion_tokens: int = 0
+    accounting: Accounting = field(default_factory=Accounting)
+    """What the whole call was."""
     messages: tuple[Mapping[str, object], ...] = ()
     """What the conversation gained before the reply: the model's calls of ours and their answers.
     A host that keeps them in its own messages, before the reply, keeps the found tools too."""

@@ -7,13 +7,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from openai.lib.streaming.chat import ChatCompletionStreamState
 from openai.types import CompletionUsage
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
+from openai.types.chat.chat_completion import Choice as Answered
 from openai.types.chat.chat_completion_chunk import Choice
 from pydantic import BaseModel
+
+from gateway.chat.wire import IsOurs
 
 
 class JoinedTurn:
@@ -30,12 +33,23 @@ class JoinedTurn:
         self.first: ChatCompletionChunk | None = before.first if before else None
         """The first chunk of the whole stream, once there was one."""
 
+    def again(self) -> JoinedTurn:
+        """Begin the turn after this one."""
+        return JoinedTurn(self)
+
+    @property
+    def began_as(self) -> str:
+        """The id that the caller was given, if it means anything to the service."""
+        return ""
+
     @property
     def empty(self) -> bool:
         """Whether the turn brought no choice at all: there is nothing to take."""
         return not self._chosen
 
-    def feed(self, chunk: ChatCompletionChunk) -> Iterator[ChatCompletionChunk]:
+    def feed(
+        self, chunk: ChatCompletionChunk, _is_ours: IsOurs | None = None
+    ) -> Iterator[ChatCompletionChunk]:
         """Take one chunk and give what may be passed on."""
         if self.first is None:
             self.first = chunk
@@ -72,28 +86,36 @@ class JoinedTurn:
             final: The turn as the loop let it through: calls of ours may be gone from it.
             usage: Whether the caller asked for a last chunk with the usage.
         """
-        kept = [call.id for choice in final.choices for call in choice.message.tool_calls or ()]
-        whole = [
-            call.id for choice in self.reply().choices for call in choice.message.tool_calls or ()
+        whole = {choice.index: choice for choice in self.reply().choices}
+        changed = [
+            choice for choice in final.choices if _ids(choice) != _ids(whole.get(choice.index))
         ]
-        yield from self._waiting if kept == whole else self._told_again(final)
+        yield from self._told_again(changed)
         if usage and self._usage is not None:
             yield self._same(self._usage, [], usage=final.usage)
 
-    def _told_again(self, final: ChatCompletion) -> Iterator[ChatCompletionChunk]:
-        """Say the calls that are left in one chunk, numbered anew, then the rest as it came."""
-        first = final.choices[0]
-        calls = [
-            {"index": index, **call.to_dict()}
-            for index, call in enumerate(first.message.tool_calls or ())
-        ]
-        delta = {"index": first.index, "delta": {"tool_calls": calls}, "finish_reason": None}
-        yield self._same(self._waiting[0], [Choice.construct(None, **delta)])
+    def _told_again(self, changed: Sequence[Answered]) -> Iterator[ChatCompletionChunk]:
+        """Give what waited. Of a choice that lost calls of ours, say the calls that are left in
+        one chunk, numbered anew, and then its end.
+        """
+        ends = {choice.index: choice.finish_reason for choice in changed}
+        for choice in changed:
+            calls = [
+                {"index": index, **call.to_dict()}
+                for index, call in enumerate(choice.message.tool_calls or ())
+            ]
+            if calls:
+                delta = {"index": choice.index, "delta": {"tool_calls": calls}}
+                one = Choice.construct(None, **delta, finish_reason=None)
+                yield self._same(self._waiting[0], [one])
         for chunk in self._waiting:
-            left = [each if each.index != first.index else _end(each) for each in chunk.choices]
+            left = [
+                _end(each, ends[each.index]) if each.index in ends else each
+                for each in chunk.choices
+            ]
             choices = [choice for choice in left if choice is not None]
             if choices:
-                yield self._same(chunk, choices)
+                yield chunk if not changed else self._same(chunk, choices)
 
     def _same(
         self,
@@ -136,11 +158,15 @@ def _held(choice: Choice) -> Choice | None:
     return _part(choice, {"tool_calls": calls}, finish_reason=choice.finish_reason)
 
 
-def _end(choice: Choice) -> Choice | None:
+def _end(choice: Choice, reason: str | None = None) -> Choice | None:
     """The end of a choice alone; None if it goes on."""
     if choice.finish_reason is None:
         return None
-    return _part(choice, {}, finish_reason=choice.finish_reason)
+    return _part(choice, {}, finish_reason=reason or choice.finish_reason)
+
+
+def _ids(choice: Answered | None) -> list[str]:
+    return [call.id for call in choice.message.tool_calls or ()] if choice else []
 
 
 def _part(choice: Choice, delta: Mapping[str, object], *, finish_reason: str | None) -> Choice:

@@ -1,65 +1,70 @@
 """The conversation behind one call of the wrapper, without any I/O to the model.
 
-    request() -> the driver asks the model -> take(reply) -> request() …
+    request() -> the driver asks the model -> settle(reply) -> answer() -> request() …
 
-* Sync and async, streaming or not, drive this same loop; they differ only in how they ask.
+* Sync and async, streaming or not, either wire format: all drive this same loop.
 * Calls of ours are executed here and answered once each, in order; calls of the host's tools go
-  back to the caller. A turn that mixes both goes back with the host's calls alone: the model asks
-  for the others again when it has seen the host's answers.
-* The caller's objects are never changed: lists are copied where something is added.
+  back to the caller. A turn that mixes both goes back with the host's calls alone.
+* Whatever limit is reached is an error that says which; nothing is cut off in silence.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from types import TracebackType
-from typing import Self
+from typing import Generic, Self
 
-from openai.types import CompletionUsage
-from openai.types.chat import ChatCompletion, ChatCompletionMessage
-
+from gateway.chat.accounting import Accounting, attach
 from gateway.chat.events import Called, Event, Observer, Replied, Requested, Searched
-from gateway.chat.messages import Plain, given, only, plain
-from gateway.chat.usage import added
-from gateway.discovery.answers import Answer, ToolCall, answer
+from gateway.chat.meter import Meter
+from gateway.chat.wire import Plain, R, Talk
+from gateway.discovery.answers import Answer, Manner, ToolCall, answer
+from gateway.discovery.approval import Approve
+from gateway.discovery.definitions import tokens_of
 from gateway.discovery.metatools import MetaNames
-from gateway.discovery.offer import Discovery, Offer
+from gateway.discovery.offer import Asked, Discovery, Offer
+from gateway.discovery.tokens import counter
 from gateway.errors import LoopError
 from gateway.gateway import Gateway
 from gateway.telemetry import fail
 
-_NOTHING = Offer(tools=(), names=MetaNames(search="", call=""), host=frozenset(), proxies=())
+_NOTHING = Offer(
+    tools=(), names=MetaNames(search="", call=""), host=frozenset(), proxies=(), empty=True
+)
 
 
-class Loop:
-    """One call of the wrapper, from the caller's arguments to the reply."""
+class Loop(Generic[R]):
+    """One call of the wrapper, from the caller's request to the reply."""
 
     def __init__(
         self,
         gateway: Gateway,
         discovery: Discovery,
-        arguments: Mapping[str, object],
+        talk: Talk[R],
+        *,
         observer: Observer | None = None,
+        approve: Approve | None = None,
     ) -> None:
+        self.talk = talk
+        self.discovery = discovery
         self._gateway = gateway
-        self._discovery = discovery
-        self._arguments = given(arguments)
-        self._messages: list[Plain] = plain(self._arguments.get("messages"), "messages")
-        self._given = len(self._messages)
-        self._host_tools = plain(self._arguments.get("tools"), "tools")
-        # An iterator of the caller's is spent by reading it: the copies go out instead.
-        for name, read in (("messages", self._messages), ("tools", self._host_tools)):
-            if not isinstance(self._arguments.get(name, []), list | tuple):
-                self._arguments[name] = list(read)
         self._observer = observer
+        self._approve = approve
         self._offer = _NOTHING
-        self._usage: CompletionUsage | None = None
+        self._calls: tuple[ToolCall, ...] = ()
+        self._owed: tuple[ToolCall, ...] = ()
+        self._reply: R | None = None
+        self._meter = Meter()
+        self._host_tokens: int | None = None
+        self._catalog_tokens = 0
         self._span = gateway.telemetry.begin("invoke_agent")
+        self._began = time.monotonic()
         self._ended = False
-        self.turn = 0
-        """Requests made so far."""
+        self.accounting: Accounting | None = None
+        """What the call was, once there is a reply for the caller."""
 
     def __enter__(self) -> Self:
         """Begin; the end of the block ends the conversation's span."""
@@ -81,9 +86,19 @@ class Loop:
         if self._ended:
             return
         self._ended = True
-        self._span.set_attribute("gateway.chat.turns", self.turn)
+        telemetry, meter = self._gateway.telemetry, self._meter
+        self._span.set_attribute("gateway.chat.turns", meter.turns)
+        self._span.set_attribute("gateway.chat.searches", meter.searches)
+        self._span.set_attribute("gateway.chat.errors", meter.errors)
+        self._span.set_attribute("gateway.chat.definition_tokens", meter.definition_tokens)
+        told = self.accounting
+        if told is not None:
+            self._span.set_attribute("gateway.chat.cached_tokens", told.cached_tokens)
+        if told is not None and not self._offer.empty:
+            telemetry.record("gateway.chat.definition.share", told.definition_share)
+            telemetry.record("gateway.chat.prefix.stability", told.prefix_stability)
+        telemetry.record("gateway.chat.turns", meter.turns)
         self._span.end()
-        self._gateway.telemetry.record("gateway.chat.turns", self.turn)
 
     @contextmanager
     def unless_it_fails(self) -> Iterator[None]:
@@ -94,75 +109,124 @@ class Loop:
             stack.pop_all()
 
     @property
-    def wants_usage(self) -> bool:
-        """Whether the caller asked for the usage of a stream."""
-        options = self._arguments.get("stream_options")
-        return isinstance(options, Mapping) and options.get("include_usage") is True
-
-    async def request(self) -> dict[str, object]:
-        """Give the arguments of the next request to the model.
-
-        Raises:
-            LoopError: After ``ChatOptions.max_turns`` requests.
-            InvalidRequestError: If the host's tools leave no room for ours.
-        """
-        if self.turn >= self._gateway.options.chat.max_turns:
-            raise LoopError(self.turn)
-        self.turn += 1
-        with self._gateway.telemetry.within(self._span):
-            offer = await self._discovery.offer(self._messages, self._host_tools)
-        self._offer = offer
-        self._tell(
-            Requested(
-                turn=self.turn,
-                tools=offer.tool_names,
-                proxies=offer.proxies,
-                definition_tokens=offer.definition_tokens,
-            )
-        )
-        arguments = dict(self._arguments)
-        if self.turn > 1:
-            # The first request hands on the caller's own messages, byte for byte.
-            arguments["messages"] = list(self._messages)
-        if self._offers_ours:
-            arguments["tools"] = list(offer.tools)
-        return arguments
-
-    async def take(self, reply: ChatCompletion) -> ChatCompletion | None:
-        """Take the model's reply: give what goes to the caller, or None if the loop goes on."""
-        if reply.usage is not None:
-            self._usage = added(self._usage, reply.usage)
-        message = reply.choices[0].message if reply.choices else None
-        ours, theirs = self._split(message)
-        if message is None or not ours:
-            return self._final(reply)
-        if theirs:
-            return self._final(only(reply, theirs))
-        with self._gateway.telemetry.within(self._span):
-            await self._answer(message, ours)
-        return None
+    def turn(self) -> int:
+        """Requests made so far."""
+        return self._meter.turns
 
     @property
-    def _offers_ours(self) -> bool:
-        return len(self._offer.tools) > len(self._host_tools)
+    def offer(self) -> Offer:
+        """What the last request offered."""
+        return self._offer
 
-    def _split(self, message: ChatCompletionMessage | None) -> tuple[list[ToolCall], set[str]]:
-        """Tell our calls from the ids of the caller's."""
-        ours: list[ToolCall] = []
-        theirs: set[str] = set()
-        for call in (message.tool_calls or ()) if message else ():
-            if call.type != "function" or call.function.name in self._offer.host:
-                theirs.add(call.id)
-            elif self._offers_ours:
-                name, arguments = call.function.name, call.function.arguments
-                ours.append(ToolCall(id=call.id, name=name, arguments=arguments))
-            else:
-                theirs.add(call.id)
-        return ours, theirs
+    async def request(self) -> dict[str, object]:
+        """Give the body of the next request to the model.
 
-    async def _answer(self, message: ChatCompletionMessage, calls: Sequence[ToolCall]) -> None:
+        Raises:
+            LoopError: If a limit of `ChatOptions` is reached.
+            InvalidRequestError: If the request cannot work with discovery.
+        """
+        self._check_limits()
+        talk = self.talk
+        offer, history = await self._offered()
+        if talk.owed and not self.turn and not offer.empty:
+            talk.repay(await self._answers(talk.owed), self.discovery.loaded)
+            offer, history = await self._offered()
+        if not offer.empty:
+            talk.refuse()
+            self._catalog_tokens = await self.discovery.catalog_tokens()
+        if self._host_tokens is None:
+            self._host_tokens = tokens_of(list(talk.host_tools)) if talk.host_tools else 0
+        tokens = offer.own_tokens + self._host_tokens
+        self._meter.sent(offer.tools, history, tokens)
+        if self._observer is not None:
+            self._observer(
+                Requested(
+                    turn=self.turn,
+                    tools=offer.tool_names,
+                    proxies=offer.proxies,
+                    definition_tokens=tokens,
+                )
+            )
+        return talk.body(self.turn, offer)
+
+    async def _offered(self) -> tuple[Offer, Sequence[Plain]]:
+        talk = self.talk
+        history = talk.history()
+        asked = Asked(
+            messages=history,
+            host_tools=talk.host_tools,
+            form=talk.form,
+            model=talk.model,
+            demanded=talk.demanded,
+            recalled=talk.recalled,
+        )
+        with self._gateway.telemetry.within(self._span):
+            self._offer = await self.discovery.offer(asked)
+        return self._offer, history
+
+    def _check_limits(self) -> None:
+        options, meter = self._gateway.options.chat, self._meter
+        most = options.max_consecutive_errors
+        if meter.turns >= options.max_turns:
+            raise LoopError(meter.turns)
+        if most and meter.failed_turns >= most:
+            raise LoopError(meter.turns, limit="max_consecutive_errors")
+        if options.max_tokens is not None and meter.tokens >= options.max_tokens:
+            raise LoopError(meter.turns, limit="max_tokens")
+        spent = time.monotonic() - self._began
+        if options.max_seconds is not None and spent >= options.max_seconds:
+            raise LoopError(meter.turns, limit="max_seconds")
+
+    def settle(self, reply: R) -> R | None:
+        """Take the model's reply: give what goes to the caller, or None if calls wait."""
+        self._meter.replied(self.talk.metered(reply))
+        calls = self.talk.calls(reply)
+        ours = self.ours(calls)
+        if len(ours) == len(calls) > 0:
+            self._calls, self._reply = ours, reply
+            return None
+        self._owed = ours
+        return self._final(reply)
+
+    def ours(self, calls: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
+        """Give those of *calls* that we answer."""
+        return tuple(call for call in calls if call.native or self._is_ours(call.name))
+
+    async def run(self, reply: R, calls: Sequence[ToolCall]) -> None:
+        """Run *calls* of *reply*, and add it with the answers to the conversation."""
+        answers = await self._answers(calls) if calls else []
+        self.talk.grow(reply, answers, self.discovery.loaded)
+
+    async def answer(self) -> None:
+        """Run the calls that wait, and add them with their answers to the conversation."""
+        if self._reply is not None:
+            await self.run(self._reply, self._calls)
+            self._calls, self._reply = (), None
+
+    def keep(self, final: R, *, opened: str = "") -> None:
+        """Remember where the conversation stands after *final*; see `Talk.keep`."""
+        if not self._offer.empty:
+            self.talk.keep(final, self._owed, opened=opened)
+
+    async def take(self, reply: R) -> R | None:
+        """Settle *reply* and answer what waits: None if the loop goes on."""
+        final = self.settle(reply)
+        await self.answer()
+        if final is not None:
+            self.keep(final)
+        return final
+
+    def _is_ours(self, name: str) -> bool:
+        return bool(name) and self._offer.is_ours(name)
+
+    async def _answers(self, calls: Sequence[ToolCall]) -> list[Answer]:
         options = self._gateway.options.chat
         gate = asyncio.Semaphore(options.max_parallel_calls)
+        manner = Manner(
+            schemas=self._offer.mode == "stable",
+            count=counter(self.talk.model),
+            approve=self._approve,
+        )
 
         async def one(call: ToolCall) -> Answer:
             async with gate:
@@ -172,30 +236,42 @@ class Loop:
                     call,
                     hidden=self._offer.host,
                     max_result_chars=options.max_result_chars,
+                    manner=manner,
                 )
 
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(one(call)) for call in calls]
-        self._messages.append(message.model_dump(exclude_none=True, exclude_unset=True))
-        for done in (task.result() for task in tasks):
+        with self._gateway.telemetry.within(self._span):
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(one(call)) for call in calls]
+        answers = [task.result() for task in tasks]
+        self._meter.answered(answers)
+        for done in answers:
             self._tell(_event(done))
-            self._messages.append(
-                {"role": "tool", "tool_call_id": done.call.id, "content": done.text}
-            )
+        return answers
 
-    def _final(self, reply: ChatCompletion) -> ChatCompletion:
-        usage = self._usage
-        content = reply.choices[0].message.content if reply.choices else None
+    def _final(self, reply: R) -> R:
+        meter = self._meter
+        # Another choice than the first may hold calls of ours.
+        reply = self.talk.trimmed(reply, self._is_ours) if not self._offer.empty else reply
+        gained = self.talk.gained()
+        self.accounting = told = meter.accounting(
+            catalog_tokens=self._catalog_tokens,
+            messages=gained,
+            response_id=str(getattr(reply, "id", "") or "") if self.talk.form != "chat" else "",
+        )
         self._tell(
             Replied(
                 turn=self.turn,
-                text=content or "",
-                prompt_tokens=usage.prompt_tokens if usage else 0,
-                completion_tokens=usage.completion_tokens if usage else 0,
-                messages=tuple(self._messages[self._given :]),
+                text=self.talk.text(reply),
+                prompt_tokens=told.prompt_tokens,
+                completion_tokens=told.completion_tokens,
+                messages=gained,
+                accounting=told,
             )
         )
-        return reply.model_copy(update={"usage": usage}) if usage is not None else reply
+        if meter.usage is not None and meter.turns > 1:
+            reply = reply.model_copy(update={"usage": meter.usage})
+        attach(reply, told)
+        return reply
 
     def _tell(self, event: Event) -> None:
         if self._observer is not None:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from openai.types import CompletionUsage
+from pydantic import BaseModel
 
 
-def added(first: CompletionUsage | None, second: CompletionUsage) -> CompletionUsage:
+def added(first: BaseModel | None, second: BaseModel) -> BaseModel:
     """Add two usages field by field, details too; a field that only one knows is kept."""
     if first is None:
         return second
-    return CompletionUsage.model_validate(
-        _added(first.model_dump(exclude_none=True), second.model_dump(exclude_none=True))
-    )
+    total = _added(first.model_dump(exclude_none=True), second.model_dump(exclude_none=True))
+    return type(second).model_validate(total)
 
 
 def _added(first: dict[str, object], second: dict[str, object]) -> dict[str, object]:

@@ -11,10 +11,13 @@ from __future__ import annotations
 import json
 from collections.abc import Collection
 from dataclasses import dataclass
+from functools import partial
 
+from gateway.discovery.advice import coming_next, hint, routed
+from gateway.discovery.approval import Approve, ask
 from gateway.discovery.metatools import MetaNames
 from gateway.discovery.proxies import parameters
-from gateway.discovery.results import compact
+from gateway.discovery.results import Count, compact, direct_names
 from gateway.errors import (
     GatewayError,
     InvalidArgumentsError,
@@ -22,10 +25,9 @@ from gateway.errors import (
     UnknownToolError,
 )
 from gateway.gateway import Gateway
+from gateway.search.index import Snapshot
+from gateway.text import estimate_tokens
 from gateway.types import Content, InvokeResult, JsonObject, SearchResult
-
-_LOOKED_AT = 32
-"""Suggestions among which those with an edge are named."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +38,8 @@ class ToolCall:
     name: str
     arguments: str
     """JSON, or what the model took for it."""
+    native: bool = False
+    """True if the service asked for tools to load: not a function, though a search."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +57,26 @@ class Answer:
     result: InvokeResult | None = None
     """None if nothing was sent."""
     error: str = ""
+    loaded: tuple[str, ...] = ()
+    """The tools that a native search loads, by their exposed names."""
+
+    @property
+    def failed(self) -> bool:
+        """Whether the model got an error for a result."""
+        return bool(self.error) or (self.result is not None and self.result.is_error)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manner:
+    """How calls are answered in one conversation."""
+
+    schemas: bool = False
+    """True if a search's answer carries the schemas, since found tools do not become tools."""
+    count: Count = estimate_tokens
+    approve: Approve | None = None
+
+
+_PLAIN = Manner()
 
 
 async def answer(
@@ -62,6 +86,7 @@ async def answer(
     *,
     hidden: Collection[str] = (),
     max_result_chars: int,
+    manner: Manner = _PLAIN,
 ) -> Answer:
     """Do what *call* asks and say what came of it.
 
@@ -72,16 +97,21 @@ async def answer(
         hidden: The names of the host's own tools: a found tool of such a name is called by
             `call_tool` alone.
         max_result_chars: A longer answer of a tool is cut.
+        manner: How searches are told, and who is asked before a tool runs.
     """
     try:
         given = _arguments(call.arguments)
-        if call.name == names.search:
-            return await _search(gateway, call, given, hidden)
+        if call.native or call.name == names.search:
+            return await _search(gateway, call, given, hidden, manner)
+        if call.name in names and call.name != names.call:
+            return await _advice(gateway, names, call, given)
         tool, arguments = _target(names, call, given)
-    except InvalidRequestError as error:
+    except (InvalidRequestError, UnknownToolError) as error:
         schema = await _schema(gateway, call.name)
         return _failed(call, str(error), schema=schema)
     try:
+        if manner.approve is not None:
+            await ask(gateway, manner.approve, tool, arguments, call.id)
         result = await gateway.invoke(tool, arguments, call_id=call.id)
     except GatewayError as error:
         schema = error.schema if isinstance(error, InvalidArgumentsError) else None
@@ -89,8 +119,15 @@ async def answer(
         return _failed(call, str(error), tool=tool, arguments=arguments, schema=schema, near=near)
     text = clipped(result_text(result), max_result_chars)
     if not result.is_error:
-        text += await _hint(gateway, names, tool)
+        text += await hint(gateway, names.call, tool)
     return Answer(call=call, text=text, tool=tool, arguments=arguments, result=result)
+
+
+async def _advice(
+    gateway: Gateway, names: MetaNames, call: ToolCall, given: dict[str, object]
+) -> Answer:
+    text = await (routed if call.name == names.route else coming_next)(gateway, given)
+    return Answer(call=call, text=text, tool=call.name, arguments=given)
 
 
 def _arguments(text: str) -> dict[str, object]:
@@ -120,7 +157,11 @@ def _target(
 
 
 async def _search(
-    gateway: Gateway, call: ToolCall, given: dict[str, object], hidden: Collection[str]
+    gateway: Gateway,
+    call: ToolCall,
+    given: dict[str, object],
+    hidden: Collection[str],
+    manner: Manner,
 ) -> Answer:
     query, queries = given.get("query"), given.get("queries") or []
     if query is not None and not isinstance(query, str):
@@ -132,30 +173,23 @@ async def _search(
         asked = (query, *asked)
     limit = gateway.options.search.max_queries
     found = await gateway.search(queries=asked[:limit]) if asked else await gateway.search(query)
-    text = compact(found, gateway.options.discovery, hidden=hidden)
-    return Answer(call=call, text=text, queries=asked or (query or "",), search=found)
+    options = gateway.options.discovery
+    loaded = direct_names(found, options, hidden=hidden) if call.native else ()
+    schemas = partial(_parameters, await gateway.snapshot()) if manner.schemas else None
+    text = compact(found, options, hidden=hidden, count=manner.count, schemas=schemas)
+    return Answer(
+        call=call, text=text, queries=asked or (query or "",), search=found, loaded=loaded
+    )
 
 
-async def _schema(gateway: Gateway, name: str) -> JsonObject | None:
-    snapshot = await gateway.snapshot()
+def _parameters(snapshot: Snapshot, name: str) -> JsonObject | None:
     for spot in snapshot.exposed(name):
         return parameters(snapshot.entities[spot].definition.input_schema)
     return None
 
 
-async def _hint(gateway: Gateway, names: MetaNames, tool: str) -> str:
-    """Name what the graph says comes next, in one line; "" if that is off or nothing does."""
-    limit = gateway.options.discovery.next_steps
-    if not limit:
-        return ""
-    try:
-        found = await gateway.next_steps([tool], limit=_LOOKED_AT)
-    except GatewayError:
-        # The tool is gone since it answered: its answer stands, without advice.
-        return ""
-    # What only stands near, without an edge that leads there, is no advice.
-    steps = [match.name for match in found if match.evidence.path][:limit]
-    return f"\n[next steps, by {names.call}: {', '.join(steps)}]" if steps else ""
+async def _schema(gateway: Gateway, name: str) -> JsonObject | None:
+    return _parameters(await gateway.snapshot(), name)
 
 
 def _failed(

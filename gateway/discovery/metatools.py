@@ -1,4 +1,4 @@
-"""The two meta-tools: search, and call by name. Pure.
+"""The meta-tools: search and call by name; on demand route, and what comes next. Pure.
 
 * A host's tool of the same name wins; ours moves aside.
 * The search tool's description tells what lies behind it, and stays the same to the byte until
@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from gateway.config import DiscoveryOptions
@@ -25,14 +25,18 @@ _DULL = frozenset({"get", "set", "list", "add", "create", "delete", "update", "f
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetaNames:
-    """What the two meta-tools are called in one conversation."""
+    """What the meta-tools are called in one conversation."""
 
     search: str
     call: str
+    route: str = ""
+    """Empty if it is not offered."""
+    next: str = ""
+    """Likewise."""
 
     def __contains__(self, name: object) -> bool:
         """Whether *name* is one of them."""
-        return name in {self.search, self.call}
+        return bool(name) and name in {self.search, self.call, self.route, self.next}
 
 
 def meta_names(
@@ -45,8 +49,14 @@ def meta_names(
         taken: The host's names.
         avoid: Names of the catalog, which one that moves aside may not meet either.
     """
-    search = _free(options.search_name, taken, avoid)
-    return MetaNames(search=search, call=_free(options.call_name, {*taken, search}, avoid))
+    wanted = (options.search_name, options.call_name, options.route_name, options.next_name)
+    given: list[str] = []
+    for place, name in enumerate(wanted):
+        # The catalog keeps off the first two by itself; the others have to look out.
+        met = place > 1 and name in avoid
+        used = {*taken, *given, *((name,) if met else ())}
+        given.append(_free(name, used, avoid) if name else "")
+    return MetaNames(search=given[0], call=given[1], route=given[2], next=given[3])
 
 
 def _free(name: str, taken: Collection[str], avoid: Collection[str]) -> str:
@@ -58,40 +68,93 @@ def _free(name: str, taken: Collection[str], avoid: Collection[str]) -> str:
     return next(each for each in (base, *numbered) if each not in taken and each not in avoid)
 
 
-def meta_tools(names: MetaNames, digest: str) -> tuple[FunctionTool, FunctionTool]:
-    """Write the definitions of the meta-tools."""
+_QUERY: dict[str, object] = {
+    "query": {
+        "type": "string",
+        "description": "What a tool should do and to what, in any language.",
+    },
+    "queries": {
+        "type": "array",
+        "items": {"type": "string"},
+        "description": "Instead of query: one search for each step of a longer task.",
+    },
+}
+_FIND = "Find tools for what has to be done."
+_FIRST = "Search before saying that you cannot."
+
+
+def meta_tools(names: MetaNames, digest: str, *, stable: bool = False) -> tuple[FunctionTool, ...]:
+    """Write the definitions of the meta-tools.
+
+    Args:
+        names: What they are called; those without a name are left out.
+        digest: What lies behind the search.
+        stable: True if found tools do not become tools, but are called through the call tool.
+    """
     told = f" {digest}" if digest else ""
-    search = _function(
-        names.search,
-        "Find tools for what has to be done. Tools that are found can be called directly, by "
-        f"their own names, from your next turn on. Search before saying that you cannot.{told}",
-        {
-            "query": {
-                "type": "string",
-                "description": "What a tool should do and to what, in any language.",
-            },
-            "queries": {
-                "type": "array",
-                "items": {"type": "string"},
-                "description": "Instead of query: one search for each step of a longer task.",
-            },
-        },
-        [],
+    how = (
+        f"Tools that are found are called by {names.call}, as their parameters say."
+        if stable
+        else "Tools that are found can be called directly, by their own names, from your next turn "
+        "on."
     )
-    call = _function(
-        names.call,
-        "Call a tool by its name, one that a search has named but that is not among your tools.",
-        {
-            "name": {"type": "string", "description": "The tool's name as the search gave it."},
-            "arguments": {"type": "object", "description": "Its arguments."},
-        },
-        ["name"],
+    call = (
+        f"Call a tool that {names.search} has found."
+        if stable
+        else "Call a tool by its name, one that a search has named but that is not among your "
+        "tools."
     )
-    return search, call
+    made = [
+        _function(names.search, f"{_FIND} {how} {_FIRST}{told}", _QUERY, []),
+        _function(
+            names.call,
+            call,
+            {
+                "name": {"type": "string", "description": "The tool's name as the search gave it."},
+                "arguments": {"type": "object", "description": "Its arguments."},
+            },
+            ["name"],
+        ),
+    ]
+    return (*made, *_more(names))
+
+
+def _more(names: MetaNames) -> Iterator[FunctionTool]:
+    if names.route:
+        yield _function(
+            names.route,
+            f"Say which servers have tools for a task, before {names.search} looks at tools.",
+            {"query": _QUERY["query"]},
+            ["query"],
+        )
+    if names.next:
+        tools = {"type": "array", "items": {"type": "string"}, "description": "The last one last."}
+        yield _function(
+            names.next,
+            "Say which tools are likely to be needed after those that were just used.",
+            {"tools": tools},
+            ["tools"],
+        )
+
+
+def native_tool(digest: str) -> FunctionTool:
+    """Write the Responses API's own tool search, executed by us."""
+    told = f" {digest}" if digest else ""
+    return {
+        "type": "tool_search",
+        "execution": "client",
+        "description": f"{_FIND} Tools that are found can be called at once. {_FIRST}{told}",
+        "parameters": {
+            "type": "object",
+            "properties": _QUERY,
+            "required": [],
+            "additionalProperties": False,
+        },
+    }
 
 
 def _function(
-    name: str, description: str, properties: dict[str, object], required: list[str]
+    name: str, description: str, properties: Mapping[str, object], required: list[str]
 ) -> FunctionTool:
     return {
         "type": "function",

@@ -1,22 +1,30 @@
-"""What one request to the model offers: the host's tools, ours, the found ones."""
+"""What one request to the model offers: the host's tools, ours, the found ones.
+
+How found tools reach the model is the mode:
+
+    proxy   as tools of their own, appended as they are found
+    stable  not at all: their schemas stand in the search result, `call_tool` calls them
+    native  loaded by the service itself from our answer to its tool search (Responses API)
+    whole   the catalog is so small that it goes out as it is, without meta-tools
+"""
 
 from __future__ import annotations
 
-import json
-import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
-from gateway.discovery.metatools import FunctionTool, MetaNames, digest, meta_names, meta_tools
-from gateway.discovery.proxies import proxy
-from gateway.discovery.window import Message, visible
+from gateway.discovery.definitions import Catalog, Definitions, tokens_of
+from gateway.discovery.forms import Form, names_of_tool, written
+from gateway.discovery.metatools import MetaNames, meta_names, meta_tools, native_tool
+from gateway.discovery.window import Message, preselections, visible
 from gateway.errors import InvalidRequestError
 from gateway.gateway import Gateway
-from gateway.search.index import Snapshot
-from gateway.text import estimate_tokens
-from gateway.types import Filters
+from gateway.types import Entity
 
-_META_TOOLS = 2
+Shown = Literal["proxy", "stable", "native", "whole"]
+_PRESELECTED_MESSAGES = 4
+"""The last user messages that are searched for before the model is asked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +37,11 @@ class Offer:
     host: frozenset[str]
     """Names that the host answers itself."""
     proxies: tuple[str, ...]
+    mode: Shown = "proxy"
+    empty: bool = False
+    """True if nothing of ours is offered: the catalog is empty."""
+    own_tokens: int = 0
+    """Estimated tokens of what is ours."""
 
     @property
     def tool_names(self) -> tuple[str, ...]:
@@ -40,73 +53,164 @@ class Offer:
         """Estimated tokens of all definitions."""
         return definition_tokens(self.tools)
 
+    def is_ours(self, name: str) -> bool:
+        """Whether we answer a call of *name*, known or not."""
+        return not self.empty and name not in self.host
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What a request brings along."""
+
+    messages: Sequence[Message]
+    """The conversation so far, as chat messages."""
+    host_tools: Sequence[Mapping[str, object]] = ()
+    form: Form = "chat"
+    model: str = ""
+    demanded: tuple[str, ...] = ()
+    """Names that must be among the tools, if the catalog has them."""
+    recalled: tuple[str, ...] = ()
+    """Tools that were found before the messages begin."""
+
 
 class Discovery:
-    """Makes the offers of one gateway."""
+    """Makes the offers of one gateway. Any thread may use it."""
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
-        self._lock = threading.Lock()
-        self._digest: tuple[int, str] = (-1, "")
+        self._definitions = Definitions(gateway.options.discovery)
+        self._without_native: set[str] = set()
 
-    async def offer(
-        self, messages: Sequence[Message], host_tools: Sequence[Mapping[str, object]]
-    ) -> Offer:
+    async def offer(self, asked: Asked) -> Offer:
         """Say what the model may see next. An empty catalog adds nothing to the host's tools.
 
         Raises:
-            InvalidRequestError: If the host's own tools leave no room for the meta-tools.
+            InvalidRequestError: If the host's own tools leave no room for the meta-tools, or the
+                mode cannot work with this request.
         """
         options = self._gateway.options.discovery
-        snapshot = await self._gateway.snapshot()
-        mask = snapshot.mask(Filters())
-        host = frozenset(name_of(tool) for tool in host_tools)
-        # The catalog avoids the configured names; those that move aside must avoid the catalog's.
-        exposed = (entity.exposed_name for entity in snapshot.entities)
-        names = meta_names(options, host, avoid=frozenset(exposed))
-        if not mask.any():
-            return Offer(tools=tuple(host_tools), names=names, host=host, proxies=())
-        room = options.max_tools - len(host_tools) - _META_TOOLS
+        catalog = self._definitions.of(await self._gateway.snapshot())
+        host = frozenset(name for tool in asked.host_tools for name in names_of_tool(tool))
+        names = meta_names(options, host, avoid=catalog.names)
+        if not catalog.names:
+            tools = tuple(asked.host_tools)
+            return Offer(tools=tools, names=names, host=host, proxies=(), empty=True)
+        if self._goes_whole(catalog, asked):
+            return self._made(asked, host, names, (), catalog.found(catalog.names, host), "whole")
+        mode = self._mode(asked)
+        digest = catalog.digest
+        own = (
+            (native_tool(digest),)
+            if mode == "native"
+            else meta_tools(names, digest, stable=mode == "stable")
+        )
+        room = options.max_tools - len(asked.host_tools) - len(own)
         if room < 0:
             raise InvalidRequestError(
-                f"{len(host_tools)} tools of the host leave no room for the two meta-tools: a "
+                f"{len(asked.host_tools)} tools of the host leave no room for the meta-tools: a "
                 f"request carries at most {options.max_tools}. Register them with the gateway."
             )
-        shown = visible(messages, names, cap=min(room, options.proxies_per_conversation))
-        found = [
-            snapshot.entities[spot]
-            for name in shown
-            if name not in host
-            for spot in snapshot.exposed(name)
-            if mask[spot]
-        ]
-        own = meta_tools(names, self._told(snapshot))
-        proxies = [proxy(entity, options) for entity in found]
+        shown = await self._shown(asked, names, mode, min(room, options.proxies_per_conversation))
+        return self._made(asked, host, names, own, catalog.found(shown, host), mode)
+
+    async def _shown(
+        self, asked: Asked, names: MetaNames, mode: Shown, cap: int
+    ) -> tuple[str, ...]:
+        wanted = [name for name in asked.demanded if name not in names][: max(cap, 0)]
+        if mode != "proxy":
+            return tuple(wanted)
+        before = await self._preselected(asked.messages) | {-1: asked.recalled}
+        listed = visible(asked.messages, names, cap=cap - len(wanted), found=before)
+        return (*listed, *(name for name in wanted if name not in listed))
+
+    async def _preselected(self, messages: Sequence[Message]) -> dict[int, tuple[str, ...]]:
+        """Find tools for the last user messages; the same text finds the same, from the cache."""
+        limit = self._gateway.options.discovery.preselect
+        if not limit:
+            return {}
+        asked = preselections(messages)[-_PRESELECTED_MESSAGES:]
+        found: dict[int, tuple[str, ...]] = {}
+        for place, text in asked:
+            result = await self._gateway.search(text, limit=limit)
+            found[place] = tuple(match.name for match in result.matches)
+        return found
+
+    def _made(
+        self,
+        asked: Asked,
+        host: frozenset[str],
+        names: MetaNames,
+        own: tuple[Mapping[str, object], ...],
+        found: Sequence[Entity],
+        mode: Shown,
+    ) -> Offer:
+        proxies = [self._definitions.proxy(entity, asked.form) for entity in found]
+        mine = (*written(own, asked.form), *(each.tool for each in proxies))
+        tokens = (tokens_of(own) if own else 0) + sum(each.tokens for each in proxies)
         return Offer(
-            tools=(*host_tools, *own, *proxies),
+            tools=(*asked.host_tools, *mine),
             names=names,
             host=host,
             proxies=tuple(entity.exposed_name for entity in found),
+            mode=mode,
+            own_tokens=tokens,
         )
 
-    def _told(self, snapshot: Snapshot) -> str:
-        with self._lock:
-            version, text = self._digest
-            if version != snapshot.version:
-                mask = snapshot.mask(Filters())
-                entities = [entity for spot, entity in enumerate(snapshot.entities) if mask[spot]]
-                text = digest(entities, budget=self._gateway.options.discovery.digest_token_budget)
-                self._digest = (snapshot.version, text)
-            return text
+    def _goes_whole(self, catalog: Catalog, asked: Asked) -> bool:
+        options = self._gateway.options.discovery
+        if len(catalog.names) + len(asked.host_tools) > options.max_tools:
+            return False
+        if len(catalog.names) < options.min_tools:
+            return True
+        most = options.context_share * options.context_tokens
+        return most > 0 and self._definitions.catalog_tokens(catalog) <= most
+
+    def _mode(self, asked: Asked) -> Shown:
+        mode = self._gateway.options.discovery.mode
+        if mode in {"proxy", "stable"}:
+            return "stable" if mode == "stable" else "proxy"
+        searches = any(tool.get("type") == "tool_search" for tool in asked.host_tools)
+        if mode == "auto":
+            fits = asked.form == "responses" and not searches
+            return "native" if fits and asked.model not in self._without_native else "proxy"
+        if asked.form != "responses":
+            raise InvalidRequestError(
+                "mode 'native' needs the Responses API: use responses.create, or mode 'auto'"
+            )
+        if searches:
+            raise InvalidRequestError(
+                "mode 'native' brings its own tool_search: leave the host's out, or use 'proxy'"
+            )
+        return "native"
+
+    def without_native(self, model: str) -> bool:
+        """Note that the service refuses native search for *model*; say if that changes anything."""
+        if self._gateway.options.discovery.mode != "auto" or model in self._without_native:
+            return False
+        self._without_native.add(model)
+        return True
+
+    def loaded(self, names: Sequence[str]) -> tuple[Mapping[str, object], ...]:
+        """Write tools as the Responses API loads them, by their exposed names."""
+        catalog = self._definitions.known
+        found = catalog.found(names, ()) if catalog is not None else []
+        return tuple(
+            {**self._definitions.proxy(entity, "responses").tool, "defer_loading": True}
+            for entity in found
+        )
+
+    async def catalog_tokens(self) -> int:
+        """Estimate the tokens of all schemas of the catalog, as they would be sent."""
+        return self._definitions.catalog_tokens(
+            self._definitions.of(await self._gateway.snapshot())
+        )
 
 
 def name_of(tool: Mapping[str, object]) -> str:
     """Give the name of one entry of a request's ``tools``; "" for tools without one."""
-    inner = tool.get(str(tool.get("type")))
-    named = inner if isinstance(inner, Mapping) else tool
-    return str(named.get("name", ""))
+    return next(iter(names_of_tool(tool)), "") if tool.get("type") != "namespace" else ""
 
 
-def definition_tokens(tools: Sequence[Mapping[str, object]] | Sequence[FunctionTool]) -> int:
+def definition_tokens(tools: Sequence[Mapping[str, object]]) -> int:
     """Estimate the tokens of tool definitions as they are sent."""
-    return estimate_tokens(json.dumps(list(tools), ensure_ascii=False, default=str))
+    return tokens_of(list(tools))

@@ -17,14 +17,14 @@ _NOT_AT_THE_TOP = frozenset({*_CHOICES, "enum", "not"})
 
 def proxy(entity: Entity, options: DiscoveryOptions) -> FunctionTool:
     """Write *entity* as a tool that a model can call."""
-    return {
-        "type": "function",
-        "function": {
-            "name": entity.exposed_name,
-            "description": clean(described(entity), limit=options.description_chars),
-            "parameters": parameters(entity.definition.input_schema),
-        },
+    function: dict[str, object] = {
+        "name": entity.exposed_name,
+        "description": clean(described(entity), limit=options.description_chars),
+        "parameters": parameters(entity.definition.input_schema),
     }
+    if options.strict and fits_strict(function["parameters"]):
+        function["strict"] = True
+    return {"type": "function", "function": function}
 
 
 def described(entity: Entity) -> str:
@@ -56,3 +56,27 @@ def _choices(schema: JsonObject) -> dict[str, object]:
         if isinstance(properties, Mapping)
         for name, about in properties.items()
     }
+
+
+_LOOSE = frozenset({"allOf", "oneOf", "not", "if", "then", "else", "patternProperties"})
+"""Words that strict schemas do not know."""
+
+
+def fits_strict(schema: object) -> bool:
+    """Whether *schema* keeps the rules of strict schemas: every object closed, every property
+    required, at any depth.
+    """
+    if isinstance(schema, list | tuple):
+        return all(fits_strict(each) for each in schema)
+    if not isinstance(schema, Mapping):
+        return True
+    known = schema.get("properties")
+    if known is not None or schema.get("type") == "object":
+        listed = schema.get("required")
+        required = set(listed) if isinstance(listed, list | tuple) else set()
+        names = set(known) if isinstance(known, Mapping) else set()
+        if schema.get("additionalProperties") is not False or names != required:
+            return False
+    inner = known.values() if isinstance(known, Mapping) else ()
+    rest = [value for key, value in schema.items() if key not in {"properties", "enum", "const"}]
+    return not _LOOSE & set(schema) and all(fits_strict(each) for each in (*inner, *rest))

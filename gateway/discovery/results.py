@@ -6,8 +6,9 @@ What is written here is the conversation's only memory of what was found: `names
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any, NotRequired, TypedDict
 
 from gateway.config import DiscoveryOptions
 from gateway.text import estimate_tokens, one_line
@@ -27,8 +28,19 @@ class _Entry:
     direct: bool
 
 
+Count = Callable[[str], int]
+"""Counts the tokens of a text."""
+Schemas = Callable[[str], Mapping[str, object] | None]
+"""Gives the parameters of a tool by its exposed name."""
+
+
 def compact(
-    result: SearchResult, options: DiscoveryOptions, *, hidden: Collection[str] = ()
+    result: SearchResult,
+    options: DiscoveryOptions,
+    *,
+    hidden: Collection[str] = (),
+    count: Count = estimate_tokens,
+    schemas: Schemas | None = None,
 ) -> str:
     """Write *result* for the model, as JSON.
 
@@ -39,20 +51,58 @@ def compact(
         result: What was found.
         options: The budget, and how many of it may become proxies.
         hidden: Names that mean something else in this conversation: tools of the host.
+        count: How tokens are counted.
+        schemas: Where found tools do not become tools, their parameters are told here; those of
+            the last ones are left out first, under a budget of their own.
     """
     entries = _entries(result, options, hidden)
     if not entries:
         return _dump({"tools": [], "note": _nothing(result)})
+    if schemas is not None:
+        return _with_schemas(entries, result, options, schemas, count)
     lengths = iter(_ABOUT_CHARS)
     about = next(lengths)
     text = _dump(_body(entries, about, result))
-    while estimate_tokens(text) > options.result_token_budget and (about or len(entries) > 1):
+    while count(text) > options.result_token_budget and (about or len(entries) > 1):
         if about:
             about = next(lengths)
         else:
             entries.pop()
         text = _dump(_body(entries, about, result))
     return text
+
+
+def _with_schemas(
+    entries: list[_Entry],
+    result: SearchResult,
+    options: DiscoveryOptions,
+    schemas: Schemas,
+    count: Count,
+) -> str:
+    body = _body([_Entry(each.kind, each.match, direct=True) for each in entries], 160, result)
+    rows = body["tools"]
+    budget = options.schema_token_budget
+    left = budget - count(_dump(body))
+    for row in rows:
+        told = schemas(row["name"])
+        cost = count(_dump(told)) if told is not None else 0
+        if told is None or cost > left:
+            # What has no room keeps its required arguments; a wrong call is told the schema.
+            continue
+        row["parameters"] = told
+        row.pop("needs", None)
+        left -= cost
+    while len(rows) > 1 and count(_dump(body)) > budget:
+        rows.pop()
+    return _dump(body)
+
+
+def direct_names(
+    result: SearchResult, options: DiscoveryOptions, *, hidden: Collection[str] = ()
+) -> tuple[str, ...]:
+    """Give the names of *result* that may become tools of their own, best first."""
+    entries = _entries(result, options, hidden)
+    return tuple(dict.fromkeys(entry.match.name for entry in entries if entry.direct))
 
 
 def _entries(
@@ -89,16 +139,21 @@ def _nothing(result: SearchResult) -> str:
     return said
 
 
-def _body(entries: Iterable[_Entry], about: int, result: SearchResult) -> dict[str, object]:
-    body: dict[str, object] = {"tools": [_row(entry, about) for entry in entries]}
+class _Body(TypedDict):
+    tools: list[dict[str, Any]]
+    note: NotRequired[str]
+
+
+def _body(entries: Iterable[_Entry], about: int, result: SearchResult) -> _Body:
+    body: _Body = {"tools": [_row(entry, about) for entry in entries]}
     if any(note.code == "low_confidence_results" for note in result.diagnostics):
         body["note"] = "None of these is a likely match: check before calling, or search again."
     return body
 
 
-def _row(entry: _Entry, about: int) -> dict[str, object]:
+def _row(entry: _Entry, about: int) -> dict[str, Any]:
     match = entry.match
-    row: dict[str, object] = {"name": match.name}
+    row: dict[str, Any] = {"name": match.name}
     if about and match.description:
         row["about"] = one_line(match.description, limit=about)
     if match.required:
@@ -124,7 +179,7 @@ def _why(entry: _Entry) -> str:
     return ""
 
 
-def _dump(body: Mapping[str, object]) -> str:
+def _dump(body: object) -> str:
     return json.dumps(body, ensure_ascii=False, separators=(",", ":"))
 
 

@@ -28,18 +28,26 @@ class Touch:
     """True if a search found them; a call alone shows nothing that was not found."""
 
 
-def visible(messages: Sequence[Message], names: MetaNames, *, cap: int) -> tuple[str, ...]:
+def visible(
+    messages: Sequence[Message],
+    names: MetaNames,
+    *,
+    cap: int,
+    found: Mapping[int, tuple[str, ...]] | None = None,
+) -> tuple[str, ...]:
     """Give the names of the found tools to show, in a stable order.
 
     Args:
         messages: The conversation so far, as JSON objects.
         names: What the meta-tools are called.
         cap: How many names at most; 0 or less gives none.
+        found: What was found for a message, by its place, without the model's asking; at -1 what
+            was found before the messages begin.
     """
     shown: dict[str, None] = {}
     # Newest first, and of one search the best: what comes last in this order goes first.
     used: dict[str, tuple[int, int]] = {}
-    for moment, touch in enumerate(_touches(messages, names)):
+    for moment, touch in enumerate(_touches(messages, names, found or {})):
         best = tuple(dict.fromkeys(touch.names))[: max(cap, 0)]
         used.update((name, (moment, -place)) for place, name in enumerate(best))
         for name in best if touch.found else ():
@@ -49,23 +57,47 @@ def visible(messages: Sequence[Message], names: MetaNames, *, cap: int) -> tuple
     return tuple(shown)
 
 
-def _touches(messages: Sequence[Message], names: MetaNames) -> Iterator[Touch]:
+def preselections(messages: Sequence[Message]) -> list[tuple[int, str]]:
+    """Give place and text of each user message that says something."""
+    told = (
+        (place, text_of(message.get("content")).strip())
+        for place, message in enumerate(messages)
+        if message.get("role") == "user"
+    )
+    return [(place, text) for place, text in told if text]
+
+
+def _touches(
+    messages: Sequence[Message], names: MetaNames, found: Mapping[int, tuple[str, ...]]
+) -> Iterator[Touch]:
     searches: set[str] = set()
-    for message in messages:
+    if found.get(-1):
+        yield Touch(found[-1], found=True)
+    for place, message in enumerate(messages):
+        if place in found:
+            yield Touch(found[place], found=True)
         if message.get("role") == "assistant":
             calls = list(_calls(message))
-            others = {call_id for call_id, name, _ in calls if name != names.search}
-            # An id that also another call has tells nothing, nor does one of an older turn.
-            searches = {call_id for call_id, _, _ in calls} - others
-            for _, name, arguments in calls:
-                if name != names.search:
-                    yield Touch((_called(name, arguments, names),), found=False)
+            searches = _searches(calls, names)
+            yield from _uses(calls, names)
         elif message.get("role") == "tool":
             call_id = str(message.get("tool_call_id", ""))
             if call_id in searches:
                 # The first answer counts; a second message with this id is somebody else's.
                 searches.discard(call_id)
                 yield Touch(names_of(text_of(message.get("content"))), found=True)
+
+
+def _searches(calls: Sequence[tuple[str, str, str]], names: MetaNames) -> set[str]:
+    """An id that also another call has tells nothing, nor does one of an older turn."""
+    others = {call_id for call_id, name, _ in calls if name != names.search}
+    return {call_id for call_id, _, _ in calls} - others
+
+
+def _uses(calls: Sequence[tuple[str, str, str]], names: MetaNames) -> Iterator[Touch]:
+    for _, name, arguments in calls:
+        if name != names.search:
+            yield Touch((_called(name, arguments, names),), found=False)
 
 
 def _calls(message: Message) -> Iterator[tuple[str, str, str]]:

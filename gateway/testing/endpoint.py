@@ -108,6 +108,11 @@ class Endpoint(Generic[R]):
         with self._lock:
             return list(self._seen)
 
+    def forget(self) -> None:
+        """Begin the log anew."""
+        with self._lock:
+            self._seen.clear()
+
     def fail(self, faults: Faults) -> None:
         """Queue *faults* behind those still due.
 

@@ -11,6 +11,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from gateway.discovery.forms import messages_of
 from gateway.errors import InvalidRequestError
 from gateway.types import JsonObject
 
@@ -49,11 +50,25 @@ class ModelRequest:
 
     path: str
     body: JsonObject
+    raw: bytes = field(default=b"", compare=False)
+    """The body, byte for byte."""
+    headers: Mapping[str, str] = field(default_factory=dict, compare=False)
+    """By name, in lower case."""
+    kept: tuple[object, ...] | None = field(default=None, compare=False)
+    """Of a Responses request: its items behind those that the service kept."""
+
+    @property
+    def items(self) -> bool:
+        """Whether it speaks the Responses API."""
+        return self.path.endswith("/responses")
 
     @property
     def messages(self) -> list[dict[str, object]]:
-        """The conversation, oldest first."""
-        return _objects(self.body.get("messages"))
+        """The conversation, oldest first; that of a Responses request as chat messages."""
+        if not self.items:
+            return _objects(self.body.get("messages"))
+        read = self.body.get("input") if self.kept is None else list(self.kept)
+        return _objects(messages_of(read))
 
     @property
     def tools(self) -> list[dict[str, object]]:
@@ -62,9 +77,20 @@ class ModelRequest:
 
     @property
     def functions(self) -> dict[str, dict[str, object]]:
-        """Name, description and parameters of each function tool, by name, in the order sent."""
-        inner = _objects([tool.get("function") for tool in self.tools])
+        """Name, description and parameters of each function tool, by name, in the order sent;
+        behind them those that a tool search has loaded.
+        """
+        tools = [*self.tools, *self.loaded]
+        functions = [tool for tool in tools if tool.get("type") == "function"]
+        inner = _objects([tool.get("function", tool) for tool in functions])
         return {str(function.get("name", "")): function for function in inner}
+
+    @property
+    def loaded(self) -> list[dict[str, object]]:
+        """The tools that the answers to a tool search of the service bring."""
+        read = self.body.get("input") if self.kept is None else list(self.kept)
+        outputs = [each for each in _objects(read) if each.get("type") == "tool_search_output"]
+        return [tool for each in outputs for tool in _objects(each.get("tools"))]
 
     @property
     def tool_names(self) -> tuple[str, ...]:

@@ -3,12 +3,13 @@
     with ScriptedModel(script(Turn("Hello."))) as model:
         client = OpenAI(base_url=model.base_url, api_key="test")
 
-It speaks Chat Completions, embeddings and the list of models. Mind that an ``HTTP_PROXY`` of the
-environment applies to 127.0.0.1 too, unless ``NO_PROXY`` names it.
+It speaks Chat Completions, the Responses API, embeddings and the list of models. Mind that an
+``HTTP_PROXY`` of the environment applies to 127.0.0.1 too, unless ``NO_PROXY`` names it.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import TracebackType
 from typing import Self
 
@@ -21,8 +22,10 @@ from starlette.types import ASGIApp
 
 from gateway.errors import ConfigError, InvalidRequestError
 from gateway.testing import embeddings, http, rules, wire
+from gateway.testing import items as answered
 from gateway.testing.embedder import HashingEmbedder
 from gateway.testing.endpoint import Endpoint, EndpointName, FaultKind, Faults, Gate
+from gateway.testing.kept import Kept
 from gateway.testing.loopback import Loopback
 from gateway.testing.model import ModelRequest, Policy
 from gateway.testing.usage import PromptCache
@@ -57,6 +60,7 @@ class ScriptedModel:
         self._policy = policy
         self._chunk_chars = chunk_chars
         self._cache = PromptCache()
+        self._kept = Kept()
         self._chat: Endpoint[ModelRequest] = Endpoint(_CHAT_FAULTS)
         self._embeddings: Endpoint[tuple[str, ...]] = Endpoint(_EMBEDDING_FAULTS)
         self._loopback = Loopback(self._app())
@@ -104,6 +108,12 @@ class ScriptedModel:
         """A copy of the texts of each embedding request, likewise."""
         return self._embeddings.seen
 
+    def forget(self) -> None:
+        """Begin the log of requests anew, and lose the conversations that were kept."""
+        self._kept = Kept()
+        self._chat.forget()
+        self._embeddings.forget()
+
     def fail(self, faults: Faults, endpoint: EndpointName = "chat") -> None:
         """Let the next requests of *endpoint* fail; queued behind the faults still due.
 
@@ -123,6 +133,7 @@ class ScriptedModel:
         return Starlette(
             routes=[
                 Route("/v1/chat/completions", self._complete, methods=["POST"]),
+                Route("/v1/responses", self._complete, methods=["POST"]),
                 Route("/v1/embeddings", self._embed, methods=["POST"]),
                 Route("/v1/models", self._models, methods=["GET"]),
             ],
@@ -134,18 +145,33 @@ class ScriptedModel:
         )
 
     async def _complete(self, request: Request) -> ASGIApp:
-        asked = ModelRequest(path=request.url.path, body=await http.read_object(request))
+        body = await http.read_object(request)
+        asked = ModelRequest(
+            path=request.url.path,
+            body=body,
+            raw=await request.body(),
+            headers=dict(request.headers),
+        )
+        if asked.items:
+            asked = replace(asked, kept=tuple(self._kept.whole(body)))
         faults = await self._chat.admit(asked)
         media_type = http.EVENTS if asked.stream else http.JSON
         if faults.kind in _ANSWERED_BLINDLY:
             return _blind(faults, media_type)
-        answer = self._answer(asked)
-        if asked.stream:
-            parts = list(wire.events(answer, chunk_chars=self._chunk_chars))
-        else:
-            parts = [http.json_bytes(wire.completion(answer))]
+        parts = self._parts(self._answer(asked))
         send = http.dropped if faults.kind == "drop" else http.answered
         return send(parts, media_type)
+
+    def _parts(self, answer: wire.Answer) -> list[bytes]:
+        asked = answer.request
+        if asked.items:
+            items = [*(asked.kept or ()), *answered.items(answer)]
+            self._kept.keep(asked.body, answered.response_id(answer), items)
+        if asked.stream:
+            write = answered.item_events if asked.items else wire.events
+            return list(write(answer, chunk_chars=self._chunk_chars))
+        whole = answered.response(answer) if asked.items else wire.completion(answer)
+        return [http.json_bytes(whole)]
 
     def _answer(self, asked: ModelRequest) -> wire.Answer:
         rules.check(asked)

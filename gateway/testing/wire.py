@@ -105,12 +105,12 @@ def _deltas(answer: Answer, choice: int, chunk_chars: int) -> Iterator[dict[str,
 def _message_deltas(answer: Answer, choice: int, chunk_chars: int) -> Iterator[dict[str, object]]:
     turn = answer.turn
     yield _opening(turn)
-    for piece in _pieces(turn.text, chunk_chars):
+    for piece in pieces(turn.text, chunk_chars):
         yield {"content": piece}
     for position, call in enumerate(turn.calls):
         name = {"id": answer.call_id(choice, position), "type": "function"}
         yield _fragment(position, name, {"name": call.name, "arguments": ""})
-        for piece in _pieces(call.raw, chunk_chars):
+        for piece in pieces(call.raw, chunk_chars):
             yield _fragment(position, {}, {"arguments": piece})
 
 
@@ -126,7 +126,8 @@ def _opening_content(turn: Turn) -> str | None:
     return None if turn.calls and not turn.text else ""
 
 
-def _pieces(text: str, size: int) -> Iterator[str]:
+def pieces(text: str, size: int) -> Iterator[str]:
+    """Cut *text* in pieces of *size* characters."""
     return (text[start : start + size] for start in range(0, len(text), size))
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import openai as sdk
 import pytest
 from openai import AsyncOpenAI, OpenAI
@@ -36,35 +38,52 @@ async def test_calls_without_tools_pass_through_async(
         await client.chat.completions.retrieve("chatcmpl-1")
 
 
-RAW = ("with_raw_response", "with_streaming_response")
+def test_a_wrapper_is_the_client_it_wraps(openai: OpenAI, functions: Gateway) -> None:
+    """Whoever asks for an `OpenAI` may be given one; what is set on it is set on the bare one."""
+    client = AutoDiscoveryClient(openai.with_options(), functions)
+
+    client.max_retries = 7
+
+    assert isinstance(client, OpenAI)
+    assert 7 == client.openai.max_retries == client.max_retries
+    assert client.embeddings is client.openai.embeddings
+    assert str(openai.base_url) == str(client.base_url)
 
 
-@pytest.mark.parametrize("name", ["responses", "beta", *RAW])
-def test_ways_around_the_catalog_are_refused(
-    openai: OpenAI, speaker: Speaker, functions: Gateway, name: str
+async def test_an_async_wrapper_is_the_client_it_wraps(
+    speaker: Speaker, functions: Gateway
 ) -> None:
-    """Losing discovery without a word is worse than an error that tells the mend."""
-    for client in (
-        AutoDiscoveryClient(openai, functions),
-        AsyncAutoDiscoveryClient(speaker.asynchronous, functions),
-    ):
-        with pytest.raises(InvalidRequestError, match=f"{name} is not wrapped.* as .openai"):
-            getattr(client, name)
+    """The twin."""
+    client = AsyncAutoDiscoveryClient(speaker.asynchronous.with_options(), functions)
+
+    client.max_retries = 7
+
+    assert isinstance(client, AsyncOpenAI)
+    assert 7 == client.openai.max_retries == client.max_retries
 
 
-@pytest.mark.parametrize("name", ["parse", "stream", *RAW])
-def test_ways_of_completing_that_are_not_wrapped_are_refused(
-    openai: OpenAI, speaker: Speaker, functions: Gateway, name: str
+async def test_what_cannot_work_is_refused_with_the_mend(
+    stage: Stage, openai: OpenAI, speaker: Speaker, functions: Gateway
 ) -> None:
-    """The same for the siblings of `create`."""
-    for client in (
-        AutoDiscoveryClient(openai, functions),
-        AsyncAutoDiscoveryClient(speaker.asynchronous, functions),
-    ):
-        with pytest.raises(
-            InvalidRequestError, match=rf"chat\.completions\.{name} is not wrapped.*create"
-        ):
-            getattr(client.chat.completions, name)
+    """Losing discovery without a word is worse than an error that tells what to do."""
+    client = AutoDiscoveryClient(openai, functions)
+    twin = AsyncAutoDiscoveryClient(speaker.asynchronous, functions)
+    role = stage.cast(Turn("Hi."))
+    old: Any = {"functions": [{"name": "mine"}], "model": role.model, "messages": ASK}
+
+    with pytest.raises(InvalidRequestError, match=r"'functions' cannot.*as 'tools'.* as \.openai"):
+        client.chat.completions.create(**old)
+    with pytest.raises(InvalidRequestError, match="'background' cannot"):
+        client.responses.create(model=role.model, input="x", background=True)
+    with pytest.raises(InvalidRequestError, match=r"beta\.responses is not wrapped"):
+        client.beta.responses.create(model=role.model, input="x")
+    with pytest.raises(InvalidRequestError, match=r"responses\.connect is not wrapped"):
+        client.responses.connect()
+    with pytest.raises(InvalidRequestError, match="'functions' cannot"):
+        await twin.chat.completions.create(**old)
+    with pytest.raises(InvalidRequestError, match=r"responses\.connect is not wrapped"):
+        twin.responses.connect()
+    assert [] == role.requests
 
 
 def test_a_name_that_no_client_has_is_an_attribute_error(

@@ -195,7 +195,7 @@ def test_usages_are_added_field_by_field_with_their_details() -> None:
         "completion_tokens_details": {"reasoning_tokens": 3},
         "cost": 0.5,
         "tier": "b",
-    } == added(first, second).to_dict()
+    } == added(first, second).model_dump(exclude_unset=True)
 
 
 @pytest.mark.requirement("auto:rule-10")

@@ -37,7 +37,10 @@ def opened(
     client: OpenAI, gateway: Gateway, role: Role, **more: Any
 ) -> Stream[ChatCompletionChunk]:
     wrapped = AutoDiscoveryClient(client, gateway)
-    return wrapped.chat.completions.create(model=role.model, messages=ASK, stream=True, **more)
+    stream: Stream[ChatCompletionChunk] = wrapped.chat.completions.create(
+        model=role.model, messages=ASK, stream=True, **more
+    )
+    return stream
 
 
 @pytest.mark.parametrize("way", STREAMS)

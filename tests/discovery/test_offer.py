@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from gateway import DiscoveryOptions, Gateway, Hints, InvalidRequestError, Options
-from gateway.discovery.offer import Discovery, Offer, definition_tokens, name_of
+from gateway.discovery.offer import Asked, Discovery, Offer, definition_tokens, name_of
 from gateway.types import ToolDefinition
 from tests.conftest import CatalogOf, OpenGateway
 from tests.fakes import Shelf, tool
@@ -47,7 +47,7 @@ async def many(open_gateway: OpenGateway, catalog_of: CatalogOf) -> tuple[Gatewa
 async def offered(
     gateway: Gateway, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]] = ()
 ) -> Offer:
-    return await Discovery(gateway).offer(messages, tools)
+    return await Discovery(gateway).offer(Asked(messages=messages, host_tools=tools))
 
 
 @pytest.mark.requirement("auto:rule-9")
@@ -172,7 +172,7 @@ async def test_the_same_state_gives_the_same_bytes(
     gateway, names = many
     offers = [await offered(gateway, found(*names[:5])) for _ in range(2)]
     discovery = Discovery(gateway)
-    offers += [await discovery.offer(found(*names[:5]), []) for _ in range(2)]
+    offers += [await discovery.offer(Asked(messages=found(*names[:5]))) for _ in range(2)]
 
     assert 1 == len({json.dumps(offer.tools) for offer in offers})
     assert definition_tokens(offers[0].tools) == offers[0].definition_tokens > 0

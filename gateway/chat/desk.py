@@ -1,0 +1,48 @@
+"""What all calls of one client share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from gateway.chat.chains import Chains
+from gateway.chat.events import Observer
+from gateway.chat.loop import Loop
+from gateway.chat.wire import Talk
+from gateway.discovery.approval import Approve
+from gateway.discovery.offer import Discovery
+from gateway.gateway import Gateway
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Desk:
+    """Where calls are begun."""
+
+    gateway: Gateway
+    discovery: Discovery
+    chains: Chains
+    observer: Observer | None = None
+    approve: Approve | None = None
+
+    @classmethod
+    def of(
+        cls,
+        gateway: Gateway,
+        *,
+        observer: Observer | None = None,
+        approve: Approve | None = None,
+    ) -> Desk:
+        """Open a desk of its own for one client."""
+        return cls(
+            gateway=gateway,
+            discovery=Discovery(gateway),
+            chains=Chains(),
+            observer=observer,
+            approve=approve,
+        )
+
+    def loop(self, talk: Talk[Any]) -> Loop[Any]:
+        """Begin a call."""
+        return Loop(
+            self.gateway, self.discovery, talk, observer=self.observer, approve=self.approve
+        )

@@ -1,0 +1,146 @@
+"""One turn for people with a loop of their own: which tools to send, and what to do with the calls.
+
+    turn = client.prepare(messages, tools)
+    reply = whatever_asks_a_model(messages, turn.tools)
+    handled = turn.handle(reply)
+    messages += handled.messages        # the model's own and the answers of ours
+    …                                   # answer handled.calls yourself; done if there are no calls
+
+Nothing is kept between two turns: the next `prepare` reads the messages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from openai.types.chat import ChatCompletion
+from openai.types.responses import Response
+from pydantic import BaseModel
+
+from gateway.bridge import Bridge
+from gateway.chat.call import Talks
+from gateway.chat.completions import ChatTalk
+from gateway.chat.desk import Desk
+from gateway.chat.loop import Loop
+from gateway.chat.responses import ResponsesTalk
+from gateway.chat.wire import Plain
+from gateway.discovery.answers import ToolCall
+from gateway.errors import InvalidRequestError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Handled:
+    """What came of a reply."""
+
+    messages: tuple[Plain, ...]
+    """To be added to the conversation: the reply, then the answers to calls of ours. Of a
+    Responses body these are items."""
+    calls: tuple[ToolCall, ...]
+    """Calls of the host's own tools: the host answers them, behind those messages."""
+    ours: int
+    """How many calls of ours were answered."""
+
+    @property
+    def done(self) -> bool:
+        """Whether the model has said its last: nobody has to be answered."""
+        return not self.calls and not self.ours
+
+
+class AsyncPrepared:
+    """One turn, prepared."""
+
+    def __init__(self, loop: Loop[Any], body: Mapping[str, object]) -> None:
+        self._loop = loop
+        self.body = body
+        """The whole request, for a body that was given whole."""
+
+    @property
+    def tools(self) -> list[dict[str, Any]]:
+        """The tools to send: the host's own, then ours. Leave ``tools`` out if it is empty."""
+        return [dict(tool) for tool in self._loop.offer.tools]
+
+    async def handle(self, reply: BaseModel | Mapping[str, object]) -> Handled:
+        """Run the calls of ours in *reply*.
+
+        Args:
+            reply: A completion, its message, or a response; an object of the SDK or its JSON.
+
+        Raises:
+            InvalidRequestError: If it is neither.
+        """
+        loop, talk = self._loop, self._loop.talk
+        with loop:
+            told = read(reply, talk)
+            calls = talk.calls(told)
+            ours = loop.ours(calls)
+            await loop.run(told, ours)
+            theirs = tuple(call for call in calls if call not in ours)
+            return Handled(messages=talk.gained(), calls=theirs, ours=len(ours))
+
+
+class Prepared:
+    """One turn, prepared, for blocking callers."""
+
+    def __init__(
+        self, bridge: Bridge, begin: Callable[[], Coroutine[Any, Any, AsyncPrepared]]
+    ) -> None:
+        self._bridge = bridge
+        self._prepared = bridge.call(begin)
+
+    @property
+    def body(self) -> Mapping[str, object]:
+        """See `AsyncPrepared`."""
+        return self._prepared.body
+
+    @property
+    def tools(self) -> list[dict[str, Any]]:
+        """The tools to send: the host's own, then ours. Leave ``tools`` out if it is empty."""
+        return self._prepared.tools
+
+    def handle(self, reply: BaseModel | Mapping[str, object]) -> Handled:
+        """Run the calls of ours in *reply*; see `AsyncPrepared.handle`."""
+        return self._bridge.call(lambda: self._prepared.handle(reply))
+
+
+def body_of(
+    messages: Iterable[Any], tools: Iterable[Any] | None = None, model: str = ""
+) -> dict[str, object]:
+    """Write a chat request."""
+    body: dict[str, object] = {"messages": list(messages), "model": model}
+    return body if tools is None else {**body, "tools": list(tools)}
+
+
+async def prepared(desk: Desk, body: Mapping[str, object]) -> AsyncPrepared:
+    """Prepare one turn of *body*, a request of Chat Completions or of the Responses API as JSON."""
+    loop: Loop[Any] = desk.loop(talk_of(body, desk))
+    with loop.unless_it_fails():
+        return AsyncPrepared(loop, await loop.request())
+
+
+def talk_of(body: Mapping[str, object], desk: Desk) -> Talks:
+    """Begin the conversation of a request.
+
+    Raises:
+        InvalidRequestError: If it is a request to no model.
+    """
+    if "messages" in body:
+        return ChatTalk(body)
+    if "input" in body or "previous_response_id" in body:
+        return ResponsesTalk(body, desk.chains)
+    raise InvalidRequestError("a request needs 'messages' (chat) or 'input' (responses)")
+
+
+def read(reply: BaseModel | Mapping[str, object], talk: object) -> Any:
+    """Give *reply* as the SDK's object."""
+    if isinstance(reply, ChatCompletion | Response):
+        return reply
+    fields = reply.model_dump(exclude_unset=True) if isinstance(reply, BaseModel) else dict(reply)
+    if isinstance(talk, ResponsesTalk):
+        return Response.construct(None, **fields)
+    if "choices" not in fields and "role" not in fields:
+        raise InvalidRequestError("a reply is a completion, or an assistant's message")
+    if "choices" not in fields:
+        fields = {"choices": [{"index": 0, "message": fields, "finish_reason": "stop"}]}
+    return ChatCompletion.construct(None, **fields)

@@ -1,0 +1,67 @@
+"""Whether the host is asked before a tool runs, and the asking."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from gateway.catalog.arguments import check_arguments
+from gateway.config import Confirm
+from gateway.errors import InvalidRequestError
+from gateway.gateway import Gateway
+from gateway.search.invoke import resolve
+from gateway.types import Entity, Filters, JsonObject
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Approval:
+    """A call that waits for the host's word."""
+
+    entity: Entity
+    arguments: JsonObject
+    call_id: str
+
+
+Approve: TypeAlias = Callable[[Approval], bool | Awaitable[bool]]
+"""Says whether a call may go out. A plain function runs on a thread of its own and may block."""
+
+
+def needs_approval(entity: Entity, confirm: Confirm) -> bool:
+    """Say whether the host is asked about *entity*.
+
+    Annotations are hints of whoever wrote the server: they can only tighten what is not trusted.
+    A tool of such a server that says nothing may destroy, as MCP has it.
+    """
+    hints = entity.hints
+    if confirm == "all" or hints.destructive is True:
+        return True
+    if confirm == "not_read_only":
+        return hints.read_only is not True
+    return not entity.trusted and hints.destructive is None and hints.read_only is not True
+
+
+async def ask(
+    gateway: Gateway, approve: Approve, tool: str, arguments: JsonObject, call_id: str
+) -> None:
+    """Ask the host about a call, if it wants to be asked about this tool.
+
+    Raises:
+        InvalidRequestError: If it says no, or *tool* could be any of several.
+        UnknownToolError: If there is no such tool.
+        InvalidArgumentsError: If the arguments do not fit: nobody is asked for nothing.
+    """
+    entity = resolve(await gateway.snapshot(), tool, Filters())
+    if not needs_approval(entity, gateway.options.chat.confirm):
+        return
+    check_arguments(entity, arguments)
+    asked = Approval(entity=entity, arguments=arguments, call_id=call_id)
+    # A plain function may block, on a person too: it gets a thread.
+    here = inspect.iscoroutinefunction(approve)
+    said = approve(asked) if here else await asyncio.to_thread(lambda: approve(asked))
+    if not (said if isinstance(said, bool) else await said):
+        raise InvalidRequestError(
+            f"{tool!r} was not approved: do not repeat the call, say what you wanted to do"
+        )

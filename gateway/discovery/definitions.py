@@ -1,0 +1,95 @@
+"""Tool definitions of one catalog, written once and kept until the tool changes."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from gateway.config import DiscoveryOptions
+from gateway.discovery.forms import Form, written
+from gateway.discovery.metatools import digest
+from gateway.discovery.proxies import proxy
+from gateway.search.index import Snapshot
+from gateway.text import estimate_tokens
+from gateway.types import Entity, Filters
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Definition:
+    """One tool as it goes out."""
+
+    tool: Mapping[str, object]
+    tokens: int
+    """Estimated."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Catalog:
+    """What may be found in one snapshot."""
+
+    version: int
+    names: Mapping[str, Entity]
+    """By exposed name, in the catalog's order."""
+    digest: str
+
+    def found(self, shown: Collection[str], host: Collection[str]) -> list[Entity]:
+        """Give the entities of those names that there are and that the host has not taken."""
+        return [self.names[name] for name in shown if name in self.names and name not in host]
+
+
+class Definitions:
+    """Writes definitions and counts their tokens, each once. Any thread may use it."""
+
+    def __init__(self, options: DiscoveryOptions) -> None:
+        self._options = options
+        self._lock = threading.Lock()
+        self._catalog: Catalog | None = None
+        self._proxies: dict[tuple[str, str, Form], Definition] = {}
+        self._whole: tuple[int, int] = (-1, 0)
+
+    @property
+    def known(self) -> Catalog | None:
+        """The catalog that was read last."""
+        return self._catalog
+
+    def of(self, snapshot: Snapshot) -> Catalog:
+        """Read *snapshot*; what was written for tools that are gone is forgotten."""
+        with self._lock:
+            known = self._catalog
+            if known is not None and known.version == snapshot.version:
+                return known
+            mask = snapshot.mask(Filters())
+            entities = [entity for spot, entity in enumerate(snapshot.entities) if mask[spot]]
+            made = Catalog(
+                version=snapshot.version,
+                names={entity.exposed_name: entity for entity in entities},
+                digest=digest(entities, budget=self._options.digest_token_budget),
+            )
+            alive = {(entity.exposed_name, entity.digest) for entity in entities}
+            self._proxies = {key: value for key, value in self._proxies.items() if key[:2] in alive}
+            self._catalog = made
+            return made
+
+    def proxy(self, entity: Entity, form: Form) -> Definition:
+        """Write *entity* as a tool."""
+        key = (entity.exposed_name, entity.digest, form)
+        known = self._proxies.get(key)
+        if known is None:
+            (tool,) = written((proxy(entity, self._options),), form)
+            known = self._proxies[key] = Definition(tool=tool, tokens=tokens_of(tool))
+        return known
+
+    def catalog_tokens(self, catalog: Catalog) -> int:
+        """Estimate the tokens of every schema of *catalog*, counted once a version."""
+        version, tokens = self._whole
+        if version != catalog.version:
+            tokens = sum(self.proxy(each, "chat").tokens for each in catalog.names.values())
+            self._whole = (catalog.version, tokens)
+        return tokens
+
+
+def tokens_of(value: object) -> int:
+    """Estimate the tokens of *value* as JSON."""
+    return estimate_tokens(json.dumps(value, ensure_ascii=False, default=str))

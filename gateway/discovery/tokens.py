@@ -1,0 +1,54 @@
+"""Counting tokens: by the model's own vocabulary if it is on this machine, else by an estimate.
+
+Nothing is downloaded. tiktoken fetches its vocabularies over the network, so it is asked only for
+one whose file lies in its cache already.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from functools import lru_cache
+from importlib.util import find_spec
+from pathlib import Path
+
+from gateway.config import vocabulary_dir
+from gateway.text import estimate_tokens
+
+Count = Callable[[str], int]
+_HOME = "https://openaipublic.blob.core.windows.net/encodings/"
+_SHA256 = {
+    "o200k_base": "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d",
+    "cl100k_base": "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7",
+}
+"""Vocabularies that chat models use, by the hash of their files."""
+
+
+def counter(model: str) -> Count:
+    """Give the way to count what *model* reads."""
+    return _counter(model, vocabulary_dir())
+
+
+@lru_cache(maxsize=64)
+def _counter(model: str, folder: Path) -> Count:
+    if not folder.is_dir() or find_spec("tiktoken") is None:
+        return estimate_tokens
+    import tiktoken  # noqa: PLC0415  (the optional extra `tokens`)
+
+    try:
+        name = tiktoken.encoding_name_for_model(model)
+    except KeyError:
+        return estimate_tokens
+    if not cached(name, folder):
+        return estimate_tokens
+    encoding = tiktoken.get_encoding(name)
+    return lambda text: len(encoding.encode(text, disallowed_special=()))
+
+
+def cached(name: str, folder: Path) -> bool:
+    """Whether the vocabulary *name* lies in *folder*, whole: tiktoken fetches anything else."""
+    key = hashlib.sha1(f"{_HOME}{name}.tiktoken".encode(), usedforsecurity=False).hexdigest()
+    path = folder / key
+    if name not in _SHA256 or not path.is_file():
+        return False
+    return hashlib.sha256(path.read_bytes()).hexdigest() == _SHA256[name]
