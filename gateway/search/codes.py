@@ -11,24 +11,29 @@ After Charikar, *Similarity estimation techniques from rounding algorithms* (200
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gateway.search.eligible import Mask
 from gateway.vectors import Matrix, Vector
 
 Planes = NDArray[np.uint64]
 """Shape (words, n): 64 bits of every row after one another, so that a scan reads in order."""
+Positions = NDArray[np.intp]
 Distances = NDArray[np.uint16]
 """Shape (n,): how many bits differ."""
 _BLOCK = 64
 """Dimensions that are turned together: a power of two, and one word of a code."""
 _LEAST_BITS = 512
 """Short vectors are turned several ways: fewer bits than this tell too little apart."""
-_CHUNK = 16_384
+_CHUNK = 32_768
 """Rows at a time: what is between two steps stays in the processor's cache."""
 _SEED = 11
+_WIDE = 3000
+_LEAST_SEEN = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -71,14 +76,15 @@ class Coder:
         planes = np.empty((len(self.turns), len(rows)), dtype=np.uint64)
         for start in range(0, len(rows), _CHUNK):
             part = rows[start : start + _CHUNK]
-            planes[:, start : start + len(part)] = self._encode(part)
+            planes[:, start : start + len(part)] = self.turn(part - self.mean)
         return planes
 
-    def _encode(self, rows: Matrix) -> Planes:
+    def turn(self, rows: Matrix) -> Planes:
+        """Give the codes of *rows* from which the mean was not taken off, shape (words, n)."""
         # A dimension more, always 0, for the padding.
-        centred = np.zeros((len(rows), rows.shape[1] + 1), dtype=np.float32)
-        np.subtract(rows, self.mean, out=centred[:, :-1])
-        blocks = np.take(centred, self.order, axis=1).reshape(len(rows), -1, _BLOCK)
+        padded = np.zeros((len(rows), rows.shape[1] + 1), dtype=np.float32)
+        padded[:, :-1] = rows
+        blocks = np.take(padded, self.order, axis=1).reshape(len(rows), -1, _BLOCK)
         turned = np.matmul(blocks.transpose(1, 0, 2), self.turns)
         return np.packbits(turned > 0, axis=2).view(np.uint64)[:, :, 0]
 
@@ -91,17 +97,40 @@ class Codes:
     planes: tuple[Planes, ...]
     """One array a segment."""
 
-    def distances(self, queries: Matrix) -> list[Distances]:
-        """Count, for each of *queries*, in how many bits each row differs from it, shape (n,)."""
-        codes = self.coder.encode(queries).T
-        return [np.concatenate([_differing(part, code) for part in self.planes]) for code in codes]
+    def nearest(self, query: Vector, allowed: Mask, count: int) -> Positions:
+        """Choose about *count* rows that seem nearest to *query*, ascending; ties come along.
+
+        Args:
+            query: Shape (d,).
+            allowed: Who may be chosen, shape (n,): at least *count* of them.
+            count: How many.
+        """
+        (far,) = self._distances(query[None])
+        nobody = int(np.iinfo(far.dtype).max)
+        far[~allowed] = nobody
+        # Of a long list, a part tells well enough where the line is.
+        step = max(1, count // _LEAST_SEEN)
+        last = int(np.partition(far[::step], count // step - 1)[count // step - 1])
+        return np.flatnonzero(far <= min(last, nobody - 1))
 
     def likeness(self, queries: Matrix) -> Vector:
         """Estimate the best cosine of each row over *queries*, shape (n,)."""
-        best = np.minimum.reduce(self.distances(queries))
         bits = 64 * len(self.coder.turns)
         cosines = np.cos(np.pi / bits * np.arange(bits + 1)).astype(np.float32)
-        return np.asarray(cosines[best], dtype=np.float32)
+        return np.asarray(cosines[np.minimum.reduce(self._distances(queries))], dtype=np.float32)
+
+    def wide(self) -> int:
+        """Say how many rows must be scored exactly for the best ten to be among them.
+
+        The more rows there are, the more look near that are not; the more bits, the fewer.
+        """
+        size = sum(part.shape[1] for part in self.planes)
+        return round(_WIDE / (64 * len(self.coder.turns)) * math.sqrt(size))
+
+    def _distances(self, queries: Matrix) -> list[Distances]:
+        # The mean stays on the query: what it adds to a row's cosine, it adds to every row's.
+        codes = np.ascontiguousarray(self.coder.turn(queries).T)
+        return [np.concatenate([_differing(part, code) for part in self.planes]) for code in codes]
 
 
 def _differing(planes: Planes, code: NDArray[np.uint64]) -> Distances:

@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +30,7 @@ DENSE_NUMBERS = 2_500_000
 RESCORED = 4
 RESCORED_LEAST = 256
 """So many rows are scored exactly for each one that is wanted, and at least so many."""
-SAMPLE = 512
+SAMPLE = 256
 """Rows that stand for a large catalog where its mean and spread are asked for."""
 SAMPLE_LEAST = 128
 
@@ -123,6 +123,11 @@ class Large:
         codes = Codes(coder=coder, planes=(coder.encode(rows),))
         return cls(codes=codes, slots=slots, sample=rows[slots])
 
+    def longer(self, rows: Matrix) -> Large:
+        """Give the same with the codes of *rows* behind it; the sample stays."""
+        planes = (*self.codes.planes, self.codes.coder.encode(rows))
+        return replace(self, codes=replace(self.codes, planes=planes))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Layout:
@@ -145,7 +150,7 @@ class VectorIndex:
     """One row a position. Immutable."""
 
     segments: tuple[Matrix, ...]
-    """Unit rows, shape (m, d) each, that were added together; zeros for an entity without."""
+    """Unit rows, shape (m, d) each, that were added together; zeros for an entity without one."""
     layout: Layout | None = None
     """None if there is one segment, in the order of positions."""
     large: Large | None = None
@@ -163,6 +168,29 @@ class VectorIndex:
         """
         large = Large.of(matrix) if matrix.size > dense_numbers else None
         return cls(segments=(matrix,), large=large, dense_numbers=dense_numbers)
+
+    def changed(self, kept: Positions, added: Matrix, order: Positions) -> VectorIndex:
+        """Give the index without some rows and with others, without touching those that stay.
+
+        What is no longer there stays as a tombstone until the index is made anew; what is new is a
+        segment of its own, coded as the others are.
+
+        Args:
+            kept: The positions that stay, ascending.
+            added: The new rows, shape (m, d); may be empty.
+            order: Which of the kept rows, then of the added ones, stands at each position.
+        """
+        stored = sum(len(rows) for rows in self.segments)
+        old = kept if self.layout is None else self.layout.slots[kept]
+        slots = np.concatenate([old, np.arange(stored, stored + len(added))])[order]
+        positions = np.full(stored + len(added), -1, dtype=np.intp)
+        positions[slots] = np.arange(len(slots))
+        return replace(
+            self,
+            segments=(*self.segments, added),
+            layout=Layout(slots=slots, positions=positions),
+            large=self.large and self.large.longer(added),
+        )
 
     @property
     def size(self) -> int:
@@ -198,11 +226,11 @@ class VectorIndex:
         if self.large is None:
             return self._whole(question, mask, count)
         eligible = int(np.count_nonzero(mask))
-        wanted = max(RESCORED * count, RESCORED_LEAST)
+        wanted = max(RESCORED * count, RESCORED_LEAST, self.large.codes.wide())
         if eligible * self.dimensions <= self.dense_numbers or eligible <= wanted:
             return self._of(question, np.flatnonzero(mask), count, eligible)
         allowed = mask if self.layout is None else self.layout.allowed(mask)
-        near = np.flatnonzero(_nearest(self.large.codes, question, allowed, wanted))
+        near = _nearest(self.large.codes, question, allowed, wanted)
         spots = near if self.layout is None else np.sort(self.layout.positions[near])
         moments = self._sampled(self.large, question, allowed)
         return self._of(question, spots, count, eligible, moments)
@@ -266,14 +294,13 @@ class VectorIndex:
         return found
 
 
-def _nearest(codes: Codes, question: Question, allowed: Mask, count: int) -> Mask:
-    """Say of each row whether it is among the *count* eligible ones that seem nearest; ties are."""
+def _nearest(codes: Codes, question: Question, allowed: Mask, count: int) -> Positions:
+    """Choose *count* of the *allowed* rows that seem nearest, ascending; who ties comes along."""
     if len(question.texts) == 1 and not len(question.clauses):
-        (far,) = codes.distances(question.texts)
-        far[~allowed] = np.iinfo(far.dtype).max
-        return far <= int(np.partition(far, count - 1)[count - 1])
+        return codes.nearest(question.texts[0], allowed, count)
     near = codes.likeness(question.texts)
     if len(question.clauses):
         near += CLAUSE_WEIGHT * codes.likeness(question.clauses)
     near[~allowed] = -np.inf
-    return near >= float(np.partition(near, len(near) - count)[len(near) - count])
+    last = len(near) - count
+    return np.flatnonzero(near >= float(np.partition(near, last)[last]))

@@ -1,0 +1,171 @@
+"""What an index costs: to build, to change by one tool, to start from, and to scan at a million.
+
+* Process CPU of all threads, medians of several; both sides of a ratio in the same process.
+* Vectors are drawn around centres, as tools crowd around subjects; embedding is not counted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from statistics import median
+from typing import TypeVar
+
+import numpy as np
+
+from benchmarks.synthetic import servers
+from gateway import Gateway
+from gateway.embed.cached import MemoryVectorStore
+from gateway.search.scan import Question, VectorIndex
+from gateway.testing import HashingEmbedder
+from gateway.types import Strategy
+from gateway.vectors import Matrix, unit_rows
+
+T = TypeVar("T")
+STRATEGIES: tuple[Strategy, ...] = ("embeddings", "auto")
+_CHUNK = 20_000
+_NEIGHBOURS = 20
+_TOP = 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sizes:
+    """How large the synthetic data is, and how often a thing is measured."""
+
+    few: int = 1_000
+    many: int = 10_000
+    rows: int = 1_000_000
+    dimensions: int = 384
+    queries: int = 20
+    starts: int = 5
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure, and print the figures."""
+    parser = argparse.ArgumentParser(prog="benchmarks.indexing", description=__doc__)
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--few", type=int, default=Sizes.few)
+    parser.add_argument("--many", type=int, default=Sizes.many)
+    parser.add_argument("--rows", type=int, default=Sizes.rows)
+    parser.add_argument("--dimensions", type=int, default=Sizes.dimensions)
+    asked = vars(parser.parse_args(arguments))
+    as_json = asked.pop("json")
+    found = measure(Sizes(**asked))
+    if as_json:
+        print(json.dumps(found, indent=1))
+        return
+    for name, value in found.items():
+        print(f"{name:32} {value:12.3f}")
+
+
+def measure(sizes: Sizes) -> dict[str, float]:
+    """Give every figure by name; its unit is the name's end."""
+    found = {}
+    for count in (sizes.few, sizes.many):
+        for strategy in STRATEGIES:
+            build, add = asyncio.run(_builds(count, strategy))
+            found[f"build_{strategy}_{count}_ms_per_tool"] = 1000 * build / count
+            found[f"add_one_{strategy}_{count}_ms"] = 1000 * add
+    found |= vectors(sizes)
+    numpy = _start("import numpy", sizes.starts)
+    found["import_numpy_ms"] = 1000 * numpy
+    found["import_gateway_ratio"] = _start("import gateway.gateway", sizes.starts) / numpy
+    return found
+
+
+def vectors(sizes: Sizes) -> dict[str, float]:
+    """Measure the vector index alone, against the bare kernel over the same rows."""
+    rows = rows_of(sizes.rows, sizes.dimensions)
+    index, build = _timed(lambda: VectorIndex.of(rows))
+    mask = np.ones(len(rows), dtype=np.bool_)
+    rng = np.random.default_rng(5)
+    scores = np.empty(len(rows), dtype=np.float32)
+    bare, scanned, recall, scored = [], [], [], []
+    for row in rows[rng.integers(len(rows), size=sizes.queries)]:
+        query = unit_rows(row + 0.8 * rng.standard_normal(len(row)) / len(row) ** 0.5)
+        question = Question(texts=query, clauses=query[:0])
+
+        def kernel(asked: Matrix = query) -> set[int]:
+            np.dot(rows, asked[0], out=scores)
+            return set(np.argpartition(scores, -_TOP)[-_TOP:].tolist())
+
+        best, spent = _timed(kernel)
+        bare.append(spent)
+        found, spent = _timed(partial(index.search, question, mask=mask, count=20))
+        scanned.append(spent)
+        scored.append(found.scored)
+        recall.append(len(best & set(found.pool[:_TOP].tolist())) / _TOP)
+    name = f"vectors_{sizes.rows}x{sizes.dimensions}"
+    return {
+        f"{name}_build_s": build,
+        f"{name}_query_ms": 1000 * median(scanned),
+        f"{name}_numpy_ms": 1000 * median(bare),
+        f"{name}_ratio_to_numpy": median(scanned) / median(bare),
+        f"{name}_recall_at_10": float(np.mean(recall)),
+        f"{name}_rows_scored": median(scored),
+    }
+
+
+def rows_of(count: int, dimensions: int) -> Matrix:
+    """Draw unit rows around centres of about twenty each."""
+    rng = np.random.default_rng(3)
+    centres = rng.standard_normal((count // _NEIGHBOURS + 1, dimensions), dtype=np.float32)
+    rows = np.empty((count, dimensions), dtype=np.float32)
+    for start in range(0, count, _CHUNK):
+        part = rows[start : start + _CHUNK]
+        rng.standard_normal(dtype=np.float32, out=part)
+        part += centres[rng.integers(len(centres), size=len(part))]
+        part /= np.linalg.norm(part, axis=1, keepdims=True)
+    return rows
+
+
+async def _builds(count: int, strategy: Strategy) -> tuple[float, float]:
+    """Give the CPU seconds of a whole build, and of one after a tool was added."""
+    gateway = Gateway(
+        strategy=strategy, embedder=HashingEmbedder(), vector_store=MemoryVectorStore()
+    )
+    for source in servers(count):
+        gateway.add_source(source)
+    began = time.process_time()
+    await gateway.report()
+    built = time.process_time()
+
+    def water_plants() -> str:
+        """Water the plants of the garden."""
+        return ""
+
+    gateway.add_tool(water_plants)
+    await gateway.report()
+    added = time.process_time()
+    await gateway.aclose()
+    return built - began, added - built
+
+
+def _timed(work: Callable[[], T]) -> tuple[T, float]:
+    began = time.process_time()
+    answer = work()
+    return answer, time.process_time() - began
+
+
+def _start(statement: str, times: int) -> float:
+    """Give the CPU seconds of a process that runs *statement*."""
+
+    def once() -> float:
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run([sys.executable, "-c", statement], check=True)  # noqa: S603  (our own words)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+    return median(once() for _ in range(times))
+
+
+if __name__ == "__main__":
+    main()
