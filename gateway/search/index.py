@@ -73,7 +73,8 @@ class Snapshot:
         words count that look like identifiers, so that ``run`` in a sentence names nothing.
         """
         words = _IDENTIFIER.findall(query)
-        stated = [query, *(word.strip(".-/") for word in words if _NOT_PLAIN.search(word))]
+        bare = (word.strip(".-/") for word in words)
+        stated = [query, *(word for word in bare if _NOT_PLAIN.search(word))]
         spots = (spot for name in stated for spot in self.by_name.get(fold(name), ()))
         return [spot for spot in dict.fromkeys(spots) if mask[spot]]
 
