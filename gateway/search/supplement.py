@@ -178,6 +178,8 @@ def _inside(
     gathered: _Gathered,
 ) -> None:
     within = [graph.nodes[spot] for spot in inside if spot not in gathered.taken]
+    if not within:
+        return
     found = expand(
         graph.index,
         [graph.nodes[primary] for primary in primaries],

@@ -88,6 +88,11 @@ def test_where_nothing_is_needed_the_graph_is_asked_twice(count: int) -> None:
     assert 2 == supplemented(list(range(count))).expansions
 
 
+def test_where_the_window_holds_only_matches_the_graph_is_not_asked() -> None:
+    """Nobody else could be listed."""
+    assert 0 == supplemented(list(range(12))).expansions
+
+
 def test_a_match_that_needs_something_is_one_question_more() -> None:
     """Nobody else is asked about, and what is declared is not walked a second time."""
     added = supplemented([0, 1, 2], needing("do0", "do7"), needing("do7", "do9"))
