@@ -18,7 +18,8 @@ from gateway.config import GraphOptions
 from gateway.embed.cached import DocumentVectors, VectorStore, document_vectors
 from gateway.embed.protocol import Embedder
 from gateway.search.documents import GraphSource, load
-from gateway.search.index import Snapshot, compile_snapshot, embedding_texts
+from gateway.search.index import Snapshot, compile_snapshot
+from gateway.search.kept import Kept
 from gateway.telemetry import Telemetry
 from gateway.types import Diagnostic, IndexReport
 
@@ -72,6 +73,7 @@ class Indexer:
         self._retry_after_s = retry_after_s
         self._progress = progress or _silent
         self._built: Built | None = None
+        self._kept = Kept()
         self.builds = 0
         """How many builds there were."""
 
@@ -115,9 +117,14 @@ class Indexer:
             registrations, before.listed if before else {}, telemetry=self._telemetry
         )
         self._progress("servers", len(registrations), len(registrations))
-        entities, named = entities_of(registrations, listed, reserved=self._reserved)
+        entities, named = entities_of(
+            registrations,
+            listed,
+            reserved=self._reserved,
+            known=before.snapshot.entities if before else (),
+        )
         documents, unread = await load(self._graph)
-        texts = embedding_texts(entities)
+        texts = self._kept.embedding_texts(entities)
         vectors = await self._vectors(texts, before)
         notes = [*_listing_notes(listed), *named, *unread, *vectors.diagnostics]
         incomplete = self._embedder is not None and len(vectors.rows) < len(set(texts.values()))
@@ -132,6 +139,7 @@ class Indexer:
             documents=documents,
             diagnostics=notes,
             derive=self._derive,
+            kept=self._kept,
         )
         self.builds += 1
         again = incomplete or any(each.failed for each in listed.values())

@@ -13,8 +13,9 @@ from gateway.config import GraphOptions
 from gateway.embed.cached import text_key
 from gateway.search import toolgraph
 from gateway.search.eligible import Eligibility, Mask
+from gateway.search.kept import Kept
 from gateway.search.scan import VectorIndex
-from gateway.search.texts import embedding_text, lexical_fields
+from gateway.search.texts import embedding_text
 from gateway.search.toolgraph import ToolGraph
 from gateway.types import Diagnostic, Entity, Filters
 from gateway.vectors import Vector
@@ -81,6 +82,7 @@ def compile_snapshot(  # noqa: PLR0913  (keyword-only, one a part of the index)
     documents: Sequence[Document],
     diagnostics: Sequence[Diagnostic],
     derive: GraphOptions | None = None,
+    kept: Kept | None = None,
 ) -> Snapshot:
     """Compile *entities* to a snapshot.
 
@@ -92,7 +94,9 @@ def compile_snapshot(  # noqa: PLR0913  (keyword-only, one a part of the index)
         documents: The host's own graph documents.
         diagnostics: What went wrong so far.
         derive: Which edges are derived; None derives all.
+        kept: What the last build leaves to this one.
     """
+    kept = kept or Kept()
     ordered = tuple(sorted(entities, key=lambda each: (each.exposed_name.casefold(), each.id)))
     keys = [text_key(texts[entity.id]) if entity.id in texts else "" for entity in ordered]
     indexed = {name: weight for row in KINDS.values() for name, weight in row.indexed.items()}
@@ -103,10 +107,11 @@ def compile_snapshot(  # noqa: PLR0913  (keyword-only, one a part of the index)
         by_name=_by_name(ordered),
         eligibility=Eligibility.of(ordered),
         lexical=Postings.build(
-            [{str(name): text for name, text in lexical_fields(each).items()} for each in ordered],
+            kept.fields.of(ordered),
             weights={str(name): weight for name, weight in indexed.items()},
+            lexicon=kept.lexicon,
         ),
-        graph=toolgraph.build(ordered, documents, options=derive) if ordered else None,
+        graph=toolgraph.build(ordered, documents, options=derive, kept=kept) if ordered else None,
         vectors=_vectors(keys, rows),
         rows={key: rows[key] for key in keys if key in rows},
         diagnostics=tuple(diagnostics),

@@ -20,9 +20,10 @@ from gateway.catalog.kinds import KINDS
 from gateway.config import GraphOptions
 from gateway.search.derive import Relation, derive, nouns_of
 from gateway.search.eligible import Mask
+from gateway.search.kept import Kept, Memo
 from gateway.search.texts import humanized, lexical_fields
 from gateway.types import Entity, JsonObject, PathStep
-from graphs import Document, Fact, GraphIndex, Link, Section, Step, facts
+from graphs import Document, Fact, GraphIndex, Link, Section, Step
 from graphs.text import fold
 
 NODE_BASE = "urn:tool-gateway:tool:"
@@ -71,6 +72,7 @@ def build(
     documents: Iterable[Document] = (),
     *,
     options: GraphOptions | None = None,
+    kept: Kept | None = None,
 ) -> ToolGraph:
     """Compile the graph of *entities* and of the host's own *documents*.
 
@@ -78,20 +80,21 @@ def build(
         entities: The catalog.
         documents: What the host declares; it wins over what is derived.
         options: Which edges are derived; None derives all.
+        kept: What the last build leaves to this one; it must have had the same *options*.
     """
     chosen = options or GraphOptions()
+    kept = kept or Kept()
+    kept.documents = kept.documents or Memo(lambda entity: document_of(entity, chosen))
     nodes = tuple(node_of(entity.id) for entity in entities)
     told = [entity for entity in entities if KINDS[entity.kind].graph]
-    found = facts(
-        [*documents, *(document_of(each, chosen) for each in told), *_derived(told, chosen)],
-        names=names_of(entities),
+    index = kept.compiler.compile(
+        [*documents, *kept.documents.of(told), *_derived(told, chosen)], names=names_of(entities)
     )
-    index = GraphIndex.compile(found)
     positions = {node: position for position, node in enumerate(nodes)}
     owned = [positions.get(node, len(nodes)) for node in index.nodes[: index.document_count]]
     return ToolGraph(
         index=index,
-        facts=found,
+        facts=tuple(index.facts),
         nodes=nodes,
         positions=positions,
         owners=np.asarray(owned, dtype=np.intp),
