@@ -127,10 +127,8 @@ class Indexer:
         texts = self._kept.embedding_texts(entities)
         vectors = await self._vectors(texts, before)
         notes = [*_listing_notes(listed), *named, *unread, *vectors.diagnostics]
-        incomplete = self._embedder is not None and len(vectors.rows) < len(set(texts.values()))
-        if incomplete:
-            detail = f"{len(vectors.rows)} of {len(set(texts.values()))} texts have a vector"
-            notes.append(Diagnostic(stage="embed", code="vectors_incomplete", detail=detail))
+        incomplete = _incomplete(texts, vectors) if self._embedder is not None else []
+        notes += incomplete
         snapshot = compile_snapshot(
             entities,
             version=self.builds + 1,
@@ -142,7 +140,7 @@ class Indexer:
             kept=self._kept,
         )
         self.builds += 1
-        again = incomplete or any(each.failed for each in listed.values())
+        again = bool(incomplete) or any(each.failed for each in listed.values())
         return Built(
             generation=generation,
             snapshot=snapshot,
@@ -166,6 +164,14 @@ class Indexer:
 
 def _listing_notes(listed: Mapping[str, Listed]) -> list[Diagnostic]:
     return [note for each in listed.values() for note in each.listing.diagnostics]
+
+
+def _incomplete(texts: Mapping[str, str], vectors: DocumentVectors) -> list[Diagnostic]:
+    wanted = len(set(texts.values()))
+    if len(vectors.rows) >= wanted:
+        return []
+    detail = f"{len(vectors.rows)} of {wanted} texts have a vector"
+    return [Diagnostic(stage="embed", code="vectors_incomplete", detail=detail)]
 
 
 def _report(generation: int, snapshot: Snapshot, vectors: DocumentVectors) -> IndexReport:
