@@ -27,8 +27,7 @@ def built(entities: list[Entity], kept: Kept | None = None) -> Snapshot:
 def test_any_way_to_a_catalog_gives_the_same_index(steps: list[set[int]]) -> None:
     """Tools come and go in any order; the last index is the one of a fresh start."""
     kept = Kept()
-    for step in steps:
-        found = built([CATALOG[spot] for spot in sorted(step)], kept)
+    *_, found = [built([CATALOG[spot] for spot in sorted(step)], kept) for step in steps]
 
     fresh = built([CATALOG[spot] for spot in sorted(steps[-1])])
 
