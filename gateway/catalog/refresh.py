@@ -147,8 +147,17 @@ def entities_of(
     listed: Mapping[str, Listed],
     *,
     reserved: frozenset[str],
+    known: Iterable[Entity] = (),
 ) -> tuple[tuple[Entity, ...], tuple[Diagnostic, ...]]:
-    """Name what was listed, and say which names had to be qualified."""
+    """Name what was listed, and say which names had to be qualified.
+
+    Args:
+        registrations: The sources.
+        listed: What each of them listed.
+        reserved: Names that no tool may have.
+        known: The entities of before; one that is as it was stays the same object.
+    """
+    before = {entity.id: entity for entity in known}
     tools = [
         (registrations[server], definition)
         for server, each in listed.items()
@@ -158,15 +167,26 @@ def entities_of(
         ((registration.source.server, tool.name) for registration, tool in tools),
         reserved=reserved,
     )
-    entities = tuple(_entity(registration, tool, names) for registration, tool in tools)
+    entities = tuple(_entity(registration, tool, names, before) for registration, tool in tools)
     return entities, tuple(_qualified(entities))
 
 
 def _entity(
-    registration: Registration, definition: ToolDefinition, names: Mapping[str, str]
+    registration: Registration,
+    definition: ToolDefinition,
+    names: Mapping[str, str],
+    before: Mapping[str, Entity],
 ) -> Entity:
     server = registration.source.server
     key = canonical_id(server, definition.name)
+    known = before.get(key)
+    if (
+        known is not None
+        and known.definition is definition
+        and known.exposed_name == names[key]
+        and known.trusted == registration.source.trusted
+    ):
+        return known
     told = registration.hints.get(definition.name)
     if told is not None:
         definition = replace(definition, hints=merge(told, definition.hints))

@@ -19,7 +19,8 @@ from gateway.config import GraphOptions
 from gateway.embed.cached import DocumentVectors, VectorStore, document_vectors, text_key
 from gateway.embed.protocol import Embedder
 from gateway.search.documents import GraphSource, load
-from gateway.search.index import Snapshot, compile_snapshot, embedding_texts
+from gateway.search.index import Snapshot, compile_snapshot
+from gateway.search.kept import Kept
 from gateway.telemetry import Telemetry
 from gateway.types import Diagnostic, IndexReport
 
@@ -73,6 +74,7 @@ class Indexer:
         self._retry_after_s = retry_after_s
         self._progress = progress or _silent
         self._built: Built | None = None
+        self._kept = Kept()
         self.builds = 0
         """How many builds there were."""
 
@@ -116,16 +118,18 @@ class Indexer:
             registrations, before.listed if before else {}, telemetry=self._telemetry
         )
         self._progress("servers", len(registrations), len(registrations))
-        entities, named = entities_of(registrations, listed, reserved=self._reserved)
+        entities, named = entities_of(
+            registrations,
+            listed,
+            reserved=self._reserved,
+            known=before.snapshot.entities if before else (),
+        )
         documents, unread = await load(self._graph)
-        texts = embedding_texts(entities)
-        wanted = set(chain.from_iterable(texts.values()))
-        vectors = await self._vectors(wanted, before)
+        texts = self._kept.embedding_texts(entities)
+        vectors = await self._vectors(set(chain.from_iterable(texts.values())), before)
         notes = [*_listing_notes(listed), *named, *unread, *vectors.diagnostics]
-        incomplete = self._embedder is not None and len(vectors.rows) < len(wanted)
-        if incomplete:
-            detail = f"{len(vectors.rows)} of {len(wanted)} texts have a vector"
-            notes.append(Diagnostic(stage="embed", code="vectors_incomplete", detail=detail))
+        incomplete = _incomplete(texts, vectors) if self._embedder is not None else []
+        notes += incomplete
         snapshot = compile_snapshot(
             entities,
             version=self.builds + 1,
@@ -134,9 +138,10 @@ class Indexer:
             documents=documents,
             diagnostics=notes,
             derive=self._derive,
+            kept=self._kept,
         )
         self.builds += 1
-        again = incomplete or any(each.failed for each in listed.values())
+        again = bool(incomplete) or any(each.failed for each in listed.values())
         return Built(
             generation=generation,
             snapshot=snapshot,
@@ -160,6 +165,14 @@ class Indexer:
 
 def _listing_notes(listed: Mapping[str, Listed]) -> list[Diagnostic]:
     return [note for each in listed.values() for note in each.listing.diagnostics]
+
+
+def _incomplete(texts: Mapping[str, tuple[str, str]], vectors: DocumentVectors) -> list[Diagnostic]:
+    wanted = len(set(chain.from_iterable(texts.values())))
+    if len(vectors.rows) >= wanted:
+        return []
+    detail = f"{len(vectors.rows)} of {wanted} texts have a vector"
+    return [Diagnostic(stage="embed", code="vectors_incomplete", detail=detail)]
 
 
 def _report(

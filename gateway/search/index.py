@@ -13,9 +13,9 @@ from gateway.config import GraphOptions
 from gateway.embed.cached import text_key
 from gateway.search import toolgraph
 from gateway.search.eligible import Eligibility, Mask
+from gateway.search.kept import Kept
 from gateway.search.names import Names
 from gateway.search.scan import VectorIndex
-from gateway.search.texts import embedding_text, lexical_fields, name_text
 from gateway.search.toolgraph import ToolGraph
 from gateway.types import Diagnostic, Entity, Filters
 from gateway.vectors import Vector, unit_rows
@@ -88,6 +88,7 @@ def compile_snapshot(  # noqa: PLR0913  (keyword-only, one a part of the index)
     documents: Sequence[Document],
     diagnostics: Sequence[Diagnostic],
     derive: GraphOptions | None = None,
+    kept: Kept | None = None,
 ) -> Snapshot:
     """Compile *entities* to a snapshot.
 
@@ -99,14 +100,17 @@ def compile_snapshot(  # noqa: PLR0913  (keyword-only, one a part of the index)
         documents: The host's own graph documents.
         diagnostics: What went wrong so far.
         derive: Which edges are derived; None derives all.
+        kept: What the last build leaves to this one.
     """
+    kept = kept or Kept()
     ordered = tuple(sorted(entities, key=lambda each: (each.exposed_name.casefold(), each.id)))
     keys = [text_key(texts[entity.id][0]) if entity.id in texts else "" for entity in ordered]
     mixed = blended(texts.values(), rows)
     indexed = {name: weight for row in KINDS.values() for name, weight in row.indexed.items()}
     lexical = Postings.build(
-        [{str(name): text for name, text in lexical_fields(each).items()} for each in ordered],
+        kept.fields.of(ordered),
         weights={str(name): weight for name, weight in indexed.items()},
+        lexicon=kept.lexicon,
     )
     found = [mixed[key] for key in keys if key in mixed]
     return Snapshot(
@@ -117,17 +121,12 @@ def compile_snapshot(  # noqa: PLR0913  (keyword-only, one a part of the index)
         eligibility=Eligibility.of(ordered),
         lexical=lexical,
         names=Names.of(lexical),
-        graph=toolgraph.build(ordered, documents, options=derive) if ordered else None,
+        graph=toolgraph.build(ordered, documents, options=derive, kept=kept) if ordered else None,
         vectors=_vectors(keys, mixed),
         common=np.mean(found, axis=0, dtype=np.float32) if found else None,
         rows=rows,
         diagnostics=tuple(diagnostics),
     )
-
-
-def embedding_texts(entities: Sequence[Entity]) -> dict[str, tuple[str, str]]:
-    """Give the two texts that each entity's vector is made of, by id: the whole, and the name."""
-    return {entity.id: (embedding_text(entity), name_text(entity)) for entity in entities}
 
 
 def blended(texts: Iterable[tuple[str, str]], rows: Mapping[str, Vector]) -> dict[str, Vector]:

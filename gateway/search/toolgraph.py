@@ -20,9 +20,10 @@ from gateway.catalog.kinds import KINDS
 from gateway.config import GraphOptions
 from gateway.search.derive import Relation, derive, nouns_of
 from gateway.search.eligible import Mask
+from gateway.search.kept import Kept, Memo
 from gateway.search.texts import humanized, lexical_fields
 from gateway.types import Entity, JsonObject, PathStep
-from graphs import Document, Fact, GraphIndex, Link, Section, Step, facts
+from graphs import Document, Fact, GraphIndex, Link, Section, Step
 from graphs.index import EDGE_PREDICATES
 from graphs.text import fold
 
@@ -82,6 +83,7 @@ def build(
     *,
     options: GraphOptions | None = None,
     learned: Iterable[Fact] = (),
+    kept: Kept | None = None,
 ) -> ToolGraph:
     """Compile the graph of *entities* and of the host's own *documents*.
 
@@ -93,27 +95,29 @@ def build(
             by how sure it is. Whatever they say of themselves, they are derived, by the rule
             ``usage``: what the host wrote wins, what it forbids is dropped. Edges of tools that
             are gone are left out.
+        kept: What the last build leaves to this one; it must have had the same *options*.
     """
     chosen = options or GraphOptions()
+    kept = kept or Kept()
+    kept.documents = kept.documents or Memo(lambda entity: document_of(entity, chosen))
     nodes = tuple(node_of(entity.id) for entity in entities)
     told = [entity for entity in entities if KINDS[entity.kind].graph]
     positions = {node: position for position, node in enumerate(nodes)}
-    found = facts(
-        [*documents, *(document_of(each, chosen) for each in told)],
+    index = kept.compiler.compile(
+        [*documents, *kept.documents.of(told)],
         names=names_of(entities),
         derived=[*_derived(told, chosen), *_learned(learned, positions)],
     )
-    index = GraphIndex.compile(found)
     owned = [positions.get(node, len(nodes)) for node in index.nodes[: index.document_count]]
     return ToolGraph(
         index=index,
-        facts=found,
+        facts=tuple(index.facts),
         nodes=nodes,
         positions=positions,
         owners=np.asarray(owned, dtype=np.intp),
         conditioned=frozenset(
             fact.subject
-            for fact in found
+            for fact in index.facts
             if fact.declared and EDGE_PREDICATES.get(fact.predicate) in {"prerequisite", "consumes"}
         ),
     )

@@ -8,7 +8,8 @@ from itertools import chain
 
 from gateway.config import SearchOptions
 from gateway.embed.cached import text_key
-from gateway.search.index import Snapshot, compile_snapshot, embedding_texts
+from gateway.search.index import Snapshot, compile_snapshot
+from gateway.search.kept import Kept
 from gateway.search.pipeline import Search
 from gateway.search.request import prepare
 from gateway.testing import HashingEmbedder
@@ -24,7 +25,7 @@ def snapshot_of(
     documents: Sequence[Document] = (),
 ) -> Snapshot:
     """Compile a snapshot, with vectors if there is an embedder."""
-    texts = embedding_texts(entities)
+    texts = Kept().embedding_texts(entities)
     rows = {}
     if embedder is not None:
         wanted = sorted(set(chain.from_iterable(texts.values())))

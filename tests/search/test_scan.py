@@ -96,7 +96,6 @@ def test_rows_that_come_and_go_rank_as_if_they_had_always_been_so(
     fresh = VectorIndex.of(rows).search(query, mask=mask, count=150)
     assert len(rows) == index.size
     assert rows.tolist() == index.rows(np.arange(len(rows))).tolist()
-    assert index.near(3).tolist() == VectorIndex.of(rows).near(3).tolist()
     assert fresh.pool.tolist() == found.pool.tolist()
     assert fresh.strengths.tolist() == found.strengths.tolist()
 
