@@ -25,10 +25,9 @@ from rich.table import Table
 
 from benchmarks.data import Benchmark, Row, read, rows
 from benchmarks.metrics import gold_of
-from benchmarks.ranking import STRATEGIES, opened
+from benchmarks.ranking import STRATEGIES, Way, opened
 from benchmarks.retrieval import one_of
 from gateway import Embedder, Gateway
-from gateway.types import Strategy
 
 NO_MATCH = "nomatch"
 GOALS: Mapping[str, float] = {"auroc": 0.90, "emptied": 0.80, "lost": 0.03}
@@ -122,7 +121,7 @@ def _share(values: Iterable[bool]) -> float:
 async def measure(
     folders: Sequence[Path],
     *,
-    strategy: Strategy,
+    strategy: Way,
     limit: int = 0,
     related: Sequence[frozenset[str]] = (),
     embedder: Embedder | Literal["local"] = "local",
@@ -203,7 +202,7 @@ def main(
 ) -> None:
     """Tell answerable requests from unanswerable ones."""
     groups = [frozenset(each.split(",")) for each in related or []]
-    way: Strategy = one_of(strategy, STRATEGIES)
+    way: Way = one_of(strategy, STRATEGIES)
     found = asyncio.run(measure(data, strategy=way, limit=limit_queries, related=groups))
     if not found:
         raise typer.BadParameter("nothing is unanswerable: give a second folder")

@@ -16,12 +16,14 @@ from benchmarks.data import Benchmark, Row, edge_documents, sources
 from benchmarks.metrics import STEPS, next_gold
 from benchmarks.typos import noisy
 from gateway import Embedder, Gateway, GraphOptions, Match, Options
-from gateway.types import Strategy
+from gateway.types import RankingPolicy, Strategy
 from graphs import write
 
 View = Literal["matches", "shown"]
 Edges = Literal["given", "derived", "none"]
-STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)
+Way = Strategy | Literal["hybrid"]
+"""A strategy, or `auto` with reciprocal rank fusion for its ranking."""
+STRATEGIES: tuple[Way, ...] = (*get_args(Strategy), "hybrid")
 """The ways to search that the gateway knows."""
 RANKED = 10
 """How many tools a ranking holds for a query: the scorer looks no further."""
@@ -69,7 +71,7 @@ async def rank(
     benchmark: Benchmark,
     texts: Mapping[str, str],
     *,
-    strategy: Strategy,
+    strategy: Way,
     edges: Edges,
     embedder: Embedder | Literal["local"] = "local",
 ) -> list[Answered]:
@@ -84,6 +86,7 @@ async def rank(
         embedder: Whose vectors are compared, where the strategy takes any.
     """
     async with opened(benchmark, strategy=strategy, edges=edges, embedder=embedder) as gateway:
+        policy: RankingPolicy = "hybrid" if strategy == "hybrid" else "strategy"
         progress = track(
             benchmark.queries,
             description=f"{benchmark.name} {strategy} {edges}",
@@ -91,7 +94,7 @@ async def rank(
             transient=True,
         )
         return [
-            await _answered(gateway, benchmark, query, texts[str(query["id"])])
+            await _answered(gateway, benchmark, query, texts[str(query["id"])], policy)
             for query in progress
         ]
 
@@ -100,7 +103,7 @@ async def rank(
 async def opened(
     benchmark: Benchmark,
     *,
-    strategy: Strategy,
+    strategy: Way,
     edges: Edges = "given",
     embedder: Embedder | Literal["local"] = "local",
 ) -> AsyncIterator[Gateway]:
@@ -110,7 +113,7 @@ async def opened(
         if given:
             write(edge_documents(benchmark), Path(folder))
         async with Gateway(
-            strategy=strategy,
+            strategy="auto" if strategy == "hybrid" else strategy,
             embedder=None if strategy == "graph" else embedder,
             graph=Path(folder) if given else None,
             options=Options(graph=NO_EDGES) if edges == "none" else None,
@@ -121,8 +124,10 @@ async def opened(
             yield gateway
 
 
-async def _answered(gateway: Gateway, benchmark: Benchmark, query: Row, text: str) -> Answered:
-    result = await gateway.search(text, limit=RANKED)
+async def _answered(
+    gateway: Gateway, benchmark: Benchmark, query: Row, text: str, policy: RankingPolicy
+) -> Answered:
+    result = await gateway.search(text, limit=RANKED, ranking=policy)
 
     def own(found: tuple[Match, ...]) -> tuple[str, ...]:
         return tuple(benchmark.tool_ids[match.id] for match in found)

@@ -23,17 +23,16 @@ from benchmarks.data import Benchmark, read
 from benchmarks.kept import Lines, data_hash, files_hash, kept
 from benchmarks.metrics import Figures, summary
 from benchmarks.pages import page, placed
-from benchmarks.ranking import Answered, View, asked, rank
+from benchmarks.ranking import Answered, View, Way, asked, rank
 from benchmarks.systems import SetReport, System, against, given_of, system_of
 from gateway import ConfigError, Embedder
-from gateway.types import Strategy
 
 Given = Mapping[str, Mapping[str, Figures]]
 """Figures measured elsewhere: by set and system, shares of 1."""
 Say = Callable[[str], None]
 
 _BASELINES = "baselines"
-_NO_MODEL: frozenset[Strategy] = frozenset({"graph"})
+_NO_MODEL: frozenset[Way] = frozenset({"graph"})
 _BESIDE = ("cli", "chat", "discovery", "testing")
 """Parts of the gateway that no search reads."""
 
@@ -42,7 +41,7 @@ _BESIDE = ("cli", "chat", "discovery", "testing")
 class Plan:
     """What is measured, and how."""
 
-    strategies: tuple[Strategy, ...]
+    strategies: tuple[Way, ...]
     """The first one is the one that is held against the baselines."""
     cache: Path
     """Where runs are kept."""
@@ -56,7 +55,7 @@ class Plan:
     """Whether runs that are kept are measured again."""
 
 
-def feasible(wanted: Iterable[str], *, model: bool) -> tuple[tuple[Strategy, ...], list[str]]:
+def feasible(wanted: Iterable[str], *, model: bool) -> tuple[tuple[Way, ...], list[str]]:
     """Take those strategies that the gateway knows and can serve; name the others."""
     known = {name: name for name in ranking.STRATEGIES}
     names = list(wanted)
@@ -160,7 +159,7 @@ def _ours(
     benchmark: Benchmark,
     ways: Sequence[Mapping[str, str]],
     plan: Plan,
-    strategy: Strategy,
+    strategy: Way,
     key: Mapping[str, object],
     say: Say,
 ) -> list[System]:
@@ -182,19 +181,19 @@ def _ours(
 
 
 async def _rank(
-    benchmark: Benchmark, texts: Mapping[str, str], plan: Plan, strategy: Strategy
+    benchmark: Benchmark, texts: Mapping[str, str], plan: Plan, strategy: Way
 ) -> list[Answered]:
     return await rank(
         benchmark, texts, strategy=strategy, edges="given", embedder=plan.embedder or "local"
     )
 
 
-def views_of(strategy: Strategy) -> tuple[View, ...]:
+def views_of(strategy: Way) -> tuple[View, ...]:
     """Give the views that are told of a strategy: `auto` alone has supplements worth a row."""
     return ("matches", "shown") if strategy == "auto" else ("matches",)
 
 
-def _model(plan: Plan, strategy: Strategy | None = None) -> str:
+def _model(plan: Plan, strategy: Way | None = None) -> str:
     return plan.embedder.info.model_id if plan.embedder and strategy not in _NO_MODEL else ""
 
 

@@ -22,11 +22,10 @@ from rich.table import Table
 
 from benchmarks.data import read, rows
 from benchmarks.metrics import COLUMNS, Figures, Summary, summary, to_json
-from benchmarks.ranking import Edges, View, asked, rank
+from benchmarks.ranking import STRATEGIES, Edges, View, Way, asked, rank
 from benchmarks.report import Plan, feasible, read_given, write_report
 from gateway.config import environment
 from gateway.embed.local import embedder_of
-from gateway.types import Strategy
 
 _Word = TypeVar("_Word", bound=str)
 EVERY = "auto,graph,embeddings,hybrid"
@@ -46,7 +45,7 @@ def run(  # noqa: PLR0913  (the options of a command)
     *,
     data: Annotated[Path, typer.Option(help="A folder in the common format.")],
     out: Annotated[Path, typer.Option(help="Where the run goes, as JSON Lines.")],
-    strategy: Annotated[str, typer.Option(help="auto, graph or embeddings.")] = "auto",
+    strategy: Annotated[str, typer.Option(help="auto, graph, embeddings or hybrid.")] = "auto",
     view: Annotated[str, typer.Option(help="matches, or shown: all lists as one.")] = "matches",
     edges: Annotated[str, typer.Option(help="given, derived or none.")] = "given",
     noise: Annotated[float, typer.Option(help="Share of misspelt words, 0 to 1.")] = 0.0,
@@ -55,7 +54,7 @@ def run(  # noqa: PLR0913  (the options of a command)
     catalog: Annotated[list[Path] | None, typer.Option(help="More tools, as distractors.")] = None,
 ) -> None:
     """Rank the tools of a folder for each of its queries."""
-    way: Strategy = one_of(strategy, get_args(Strategy))
+    way: Way = one_of(strategy, STRATEGIES)
     seen: View = one_of(view, get_args(View))
     used: Edges = one_of(edges, get_args(Edges))
     benchmark = read(data, extra=catalog or [], limit=limit_queries)

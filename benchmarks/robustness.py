@@ -23,11 +23,10 @@ from rich.table import Table
 
 from benchmarks.data import Benchmark, read
 from benchmarks.metrics import gold_of, summary
-from benchmarks.ranking import STRATEGIES, Answered, asked, rank
+from benchmarks.ranking import STRATEGIES, Answered, Way, asked, rank
 from benchmarks.retrieval import one_of
 from benchmarks.stuffing import SERVER, stuffed
 from gateway import Embedder
-from gateway.types import Strategy
 
 MAX_LOST = 0.015
 """Recall@5 that distractors may cost."""
@@ -73,7 +72,7 @@ async def measure(
     folder: Path,
     *,
     distractors: Sequence[Path],
-    strategy: Strategy,
+    strategy: Way,
     limit: int = 0,
     embedder: Embedder | Literal["local"] = "local",
 ) -> Robust:
@@ -123,7 +122,7 @@ def main(
     as_json: Annotated[bool, typer.Option("--json", help="Print every digit.")] = False,
 ) -> None:
     """Add distractors, then a server that stuffs its descriptions, to each catalog."""
-    way: Strategy = one_of(strategy, STRATEGIES)
+    way: Way = one_of(strategy, STRATEGIES)
     found = [
         asyncio.run(measure(each, distractors=distractors or [], strategy=way, limit=limit_queries))
         for each in data

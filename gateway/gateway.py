@@ -43,6 +43,7 @@ from gateway.types import (
     InvokeResult,
     JsonObject,
     Match,
+    RankingPolicy,
     SearchResult,
     Strategy,
 )
@@ -185,7 +186,7 @@ class Gateway:
         """Forget a server and close its session; say whether it was there."""
         return await self._sources.remove_server(name)
 
-    async def search(
+    async def search(  # noqa: PLR0913  (keyword-only, all but the query)
         self,
         query: str | None = None,
         *,
@@ -194,6 +195,7 @@ class Gateway:
         context: Mapping[str, object] | None = None,
         context_summary: str = "",
         filters: Filters | None = None,
+        ranking: RankingPolicy = "strategy",
     ) -> SearchResult:
         """Find tools.
 
@@ -205,6 +207,8 @@ class Gateway:
             context: What else is known of the task, as JSON.
             context_summary: The same, in words.
             filters: Who may be found; None is enabled, active tools that need no scope.
+            ranking: ``hybrid`` fuses the ranks that vectors and words give independently
+                (reciprocal rank fusion, k = 60) instead of what the strategy does.
 
         Returns:
             A result in every case; what failed on the way is in its ``diagnostics``.
@@ -221,6 +225,7 @@ class Gateway:
             limit=limit,
             filters=filters or Filters(),
             options=self.options.search,
+            ranking=ranking,
         )
         return await self._search(await self.snapshot(), request, notes)
 

@@ -16,6 +16,7 @@ from gateway.types import (
     InvokeResult,
     JsonObject,
     Match,
+    RankingPolicy,
     SearchResult,
 )
 
@@ -32,7 +33,7 @@ class SyncGateway:
     def __init__(self, gateway: Gateway) -> None:
         self.gateway = gateway
 
-    def search(
+    def search(  # noqa: PLR0913  (those of `Gateway.search`)
         self,
         query: str | None = None,
         *,
@@ -41,6 +42,7 @@ class SyncGateway:
         context: Mapping[str, object] | None = None,
         context_summary: str = "",
         filters: Filters | None = None,
+        ranking: RankingPolicy = "strategy",
     ) -> SearchResult:
         """See `Gateway.search`."""
         return self.gateway.bridge.call(
@@ -51,6 +53,7 @@ class SyncGateway:
                 context=context,
                 context_summary=context_summary,
                 filters=filters,
+                ranking=ranking,
             )
         )
 

@@ -17,6 +17,9 @@ JsonObject: TypeAlias = Mapping[str, object]
 Kind = Literal["tool", "server", "virtual_server", "agent", "skill", "prompt", "resource"]
 Status = Literal["active", "draft", "deprecated"]
 Strategy = Literal["graph", "embeddings", "auto"]
+RankingPolicy = Literal["strategy", "hybrid"]
+"""How one search weighs its evidence: as the gateway's strategy says, or by *hybrid* fusion of the
+ranks that vectors and words give independently."""
 RankingMode = Literal["browse", "empty", "graph", "vector", "hybrid"]
 """What really ranked: *browse* no query, *empty* no catalog, *graph* words and graph only,
 *vector* vectors alone, *hybrid* vectors with other evidence."""
@@ -135,6 +138,7 @@ class SearchRequest:
     """Flattened context and its summary: read by the retrievers, never by confidence."""
     limit: int = 5
     filters: Filters = field(default_factory=Filters)
+    ranking: RankingPolicy = "strategy"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

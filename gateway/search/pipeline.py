@@ -188,12 +188,14 @@ class Search:
             mask=mask,
             limit=limit,
             options=self.options,
-            pool=None if self.strategy == "auto" else max(limit, self.options.window(limit)),
+            pool=self._pool(run),
         )
         run.spent("vector")
         words = read_words(snapshot.lexical, snapshot.names, asked)
         order = fusion.by_vector(found)
-        if self.strategy == "auto":
+        if run.request.ranking == "hybrid":
+            order = fusion.reciprocal(order, words.lexical.scores, mask=mask)
+        elif self.strategy == "auto":
             weight = self.options.lexical_weight
             order = fusion.fuse(found, words.lexical, mask=mask, weight=weight)
         named = snapshot.named(asked.query, mask)
@@ -210,6 +212,12 @@ class Search:
             agree=self.graph and snapshot.graph is not None,
             background=self.background,
         )
+
+    def _pool(self, run: _Run) -> int:
+        """How many candidates vectors are to give: what only vectors rank needs no more."""
+        limit = run.request.limit
+        alone = self.strategy != "auto" and run.request.ranking == "strategy"
+        return max(limit, self.options.window(limit)) if alone else self.options.pool(limit)
 
     def _by_graph(self, run: _Run, asked: Asked) -> Ranking:
         limit = run.request.limit

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from typing import get_args
 
 from gateway.config import SearchOptions
 from gateway.errors import InvalidRequestError
 from gateway.text import clean
-from gateway.types import Diagnostic, Filters, SearchRequest
+from gateway.types import Diagnostic, Filters, RankingPolicy, SearchRequest
 
 LONG_WORDS = 24
 """A request with more words than this is also ranked clause by clause."""
@@ -34,14 +35,15 @@ def prepare(  # noqa: PLR0913  (keyword-only, one a parameter of the public sear
     limit: int | None,
     filters: Filters,
     options: SearchOptions,
+    ranking: RankingPolicy = "strategy",
 ) -> tuple[SearchRequest, tuple[Diagnostic, ...]]:
     """Check and clean what a caller asks.
 
     Blank queries are dropped; with none left and no context the search browses.
 
     Raises:
-        InvalidRequestError: If *limit* is below 1, both *query* and *queries* are given, there
-            are too many queries, or one of them is not a text.
+        InvalidRequestError: If *limit* is below 1, *ranking* is unknown, both *query* and
+            *queries* are given, there are too many queries, or one of them is not a text.
     """
     notes: list[Diagnostic] = []
     if query is not None and queries:
@@ -49,6 +51,9 @@ def prepare(  # noqa: PLR0913  (keyword-only, one a parameter of the public sear
     if isinstance(queries, str):
         raise InvalidRequestError("queries is a list of texts; for one text use query")
     asked = tuple(queries) if queries else ((query,) if query is not None else ())
+    if ranking not in get_args(RankingPolicy):
+        known = ", ".join(get_args(RankingPolicy))
+        raise InvalidRequestError(f"ranking must be one of {known}, got {ranking!r}")
     if len(asked) > options.max_queries:
         raise InvalidRequestError(
             f"{len(asked)} queries; a search takes at most {options.max_queries}"
@@ -58,6 +63,7 @@ def prepare(  # noqa: PLR0913  (keyword-only, one a parameter of the public sear
         context=_context(context, context_summary, options.max_query_chars, notes),
         limit=_limit(limit, options, notes),
         filters=filters,
+        ranking=ranking,
     )
     return request, tuple(notes)
 

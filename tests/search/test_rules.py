@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from gateway.config import Options, SearchOptions
+from gateway.errors import InvalidRequestError
 from gateway.gateway import Gateway
 from gateway.search.index import NAME_WEIGHT
 from gateway.search.texts import embedding_text, name_text
@@ -334,3 +335,18 @@ def test_the_default_strategy_stands_in_the_signature() -> None:
     """Rule 1: whoever reads it knows it."""
     assert Gateway.__init__.__kwdefaults__ is not None
     assert "graph" == Gateway.__init__.__kwdefaults__["strategy"]
+
+
+async def test_a_search_may_ask_for_hybrid_ranking(
+    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
+) -> None:
+    """A policy over the same evidence, on request; another word is refused."""
+    gateway = open_gateway(catalog, strategy="embeddings", embedder=HashingEmbedder())
+
+    plain = await gateway.search("send an e-mail")
+    hybrid = await gateway.search("send an e-mail", ranking="hybrid")
+
+    assert {"send_email"} == {names(plain)[0], names(hybrid)[0]}
+    assert hybrid.matches[0].score == pytest.approx(2 / 61)
+    with pytest.raises(InvalidRequestError, match="strategy, hybrid"):
+        await gateway.search("send an e-mail", ranking="best")  # type: ignore[arg-type]
