@@ -85,7 +85,7 @@ class SearchOptions:
     window, only those inside the ``window``, or none (``off``)."""
     min_confidence: float = 0.35
     """Below this for the best match, the result says ``low_confidence_results``."""
-    no_match_confidence: float = 0.08
+    no_match_confidence: float = 0.03
     """Below this for the best match, the result is empty: it says ``no_match`` and what is
     nearest; 0 never empties."""
     spelling: bool = True
