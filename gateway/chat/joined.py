@@ -24,9 +24,10 @@ class JoinedTurn:
 
     def __init__(self, before: JoinedTurn | None = None) -> None:
         """Begin a turn that follows *before*; None at the start of the whole stream."""
-        self._state = ChatCompletionStreamState()
+        self._read: list[ChatCompletionChunk] = []
         self._waiting: list[ChatCompletionChunk] = []
         self._usage: ChatCompletionChunk | None = None
+        self._whole: ChatCompletion | None = None
         self._chosen = False
         self.opened: set[int] = set(before.opened) if before else set()
         """The choices that have begun, in this turn or before."""
@@ -53,9 +54,15 @@ class JoinedTurn:
         """Take one chunk and give what may be passed on."""
         if self.first is None:
             self.first = chunk
-        self._state.handle_chunk(chunk)
+        # Joined when the turn is over: nobody waits for that, while somebody waits for the chunk.
+        self._read.append(chunk)
         if not chunk.choices:
             self._usage = chunk
+            return
+        if self._plain(chunk):
+            self._chosen = True
+            self.opened.update(choice.index for choice in chunk.choices)
+            yield chunk
             return
         now = [_spoken(each, keep_role=each.index not in self.opened) for each in chunk.choices]
         later = [choice for choice in map(_held, chunk.choices) if choice is not None]
@@ -67,9 +74,26 @@ class JoinedTurn:
         if spoken:
             yield self._same(chunk, spoken)
 
+    def _plain(self, chunk: ChatCompletionChunk) -> bool:
+        """Whether *chunk* may go on as it is: text, and of the first turn."""
+        return (
+            self.first is not None
+            and self.first.id == chunk.id
+            and all(
+                choice.delta.content
+                and choice.delta.tool_calls is None
+                and choice.finish_reason is None
+                and (choice.delta.role is None or choice.index not in self.opened)
+                for choice in chunk.choices
+            )
+        )
+
     def reply(self) -> ChatCompletion:
         """Give the whole turn as if it had not been streamed."""
-        found = self._state.current_completion_snapshot.to_dict(warnings=False)
+        state = ChatCompletionStreamState()
+        for chunk in self._read:
+            state.handle_chunk(chunk)
+        found = state.current_completion_snapshot.to_dict(warnings=False)
         # Built as the SDK builds what it receives: a stream that never said its end is no error.
         whole = ChatCompletion.construct(None, **{**found, "object": "chat.completion"})
         for choice in whole.choices:
@@ -77,6 +101,7 @@ class JoinedTurn:
                 _forget(call, "index")
                 if call.type == "function":
                     _forget(call.function, "parsed_arguments")
+        self._whole = whole
         return whole
 
     def ending(self, final: ChatCompletion, *, usage: bool) -> Iterator[ChatCompletionChunk]:
@@ -86,10 +111,9 @@ class JoinedTurn:
             final: The turn as the loop let it through: calls of ours may be gone from it.
             usage: Whether the caller asked for a last chunk with the usage.
         """
-        whole = {choice.index: choice for choice in self.reply().choices}
-        changed = [
-            choice for choice in final.choices if _ids(choice) != _ids(whole.get(choice.index))
-        ]
+        whole = self._whole or final
+        kept = {choice.index: _ids(choice) for choice in whole.choices}
+        changed = [choice for choice in final.choices if _ids(choice) != kept.get(choice.index)]
         yield from self._told_again(changed)
         if usage and self._usage is not None:
             yield self._same(self._usage, [], usage=final.usage)
@@ -165,8 +189,8 @@ def _end(choice: Choice, reason: str | None = None) -> Choice | None:
     return _part(choice, {}, finish_reason=reason or choice.finish_reason)
 
 
-def _ids(choice: Answered | None) -> list[str]:
-    return [call.id for call in choice.message.tool_calls or ()] if choice else []
+def _ids(choice: Answered) -> list[str]:
+    return [call.id for call in choice.message.tool_calls or ()]
 
 
 def _part(choice: Choice, delta: Mapping[str, object], *, finish_reason: str | None) -> Choice:
