@@ -59,9 +59,7 @@ async def test_the_last_reply_is_parsed_async(
     assert Sum(total=3) == raw.parse().choices[0].message.parsed
 
 
-def test_a_raw_response_is_the_whole_call(
-    stage: Stage, openai: OpenAI, functions: Gateway
-) -> None:
+def test_a_raw_response_is_the_whole_call(stage: Stage, openai: OpenAI, functions: Gateway) -> None:
     """Its bytes are those of the reply that the caller would have got."""
     role = working(stage)
     chat = AutoDiscoveryClient(openai, functions).chat.completions
@@ -157,9 +155,7 @@ def test_other_choices_lose_our_calls_too(
     stage: Stage, openai: OpenAI, functions: Gateway, streams: bool
 ) -> None:
     """The first choice decides; none may hand the caller a call that is ours."""
-    role = stage.cast(
-        Turn("Both.", (look("add"), Call("mine", {"zone": "CET"}))), Turn("Done.")
-    )
+    role = stage.cast(Turn("Both.", (look("add"), Call("mine", {"zone": "CET"}))), Turn("Done."))
     chat = AutoDiscoveryClient(openai, functions).chat.completions
     options: Any = {"model": role.model, "messages": ASK, "n": 2, "tools": [MINE]}
 

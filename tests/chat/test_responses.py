@@ -262,7 +262,7 @@ async def test_native_mode_refuses_what_has_no_tool_search(
     client = AutoDiscoveryClient(openai, summing(open_gateway, "native"))
     role = stage.cast(Turn("Hi."))
 
-    with pytest.raises(InvalidRequestError, match="needs the Responses API.*mode 'auto'"):
+    with pytest.raises(InvalidRequestError, match=r"needs the Responses API.*mode 'auto'"):
         client.chat.completions.create(model=role.model, messages=[])
     with pytest.raises(InvalidRequestError, match="leave the host's out"):
         client.responses.create(model=role.model, input="x", tools=[{"type": "tool_search"}])
