@@ -7,16 +7,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
-from openai.lib.streaming.chat import ChatCompletionStreamState
 from openai.types import CompletionUsage
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 from openai.types.chat.chat_completion import Choice as Answered
 from openai.types.chat.chat_completion_chunk import Choice
-from pydantic import BaseModel
 
 from gateway.chat.wire import IsOurs
+
+_ONCE = frozenset({"id", "name", "role", "type"})
+"""Texts that are said once; a service that repeats them says the same."""
 
 
 class JoinedTurn:
@@ -59,10 +61,13 @@ class JoinedTurn:
         if not chunk.choices:
             self._usage = chunk
             return
-        if self._plain(chunk):
+        if self._same_stream(chunk) and (plain := self._plain(chunk)) is not None:
             self._chosen = True
             self.opened.update(choice.index for choice in chunk.choices)
-            yield chunk
+            if plain:
+                yield chunk
+            else:
+                self._waiting.append(chunk)
             return
         now = [_spoken(each, keep_role=each.index not in self.opened) for each in chunk.choices]
         later = [choice for choice in map(_held, chunk.choices) if choice is not None]
@@ -74,33 +79,19 @@ class JoinedTurn:
         if spoken:
             yield self._same(chunk, spoken)
 
-    def _plain(self, chunk: ChatCompletionChunk) -> bool:
-        """Whether *chunk* may go on as it is: text, and of the first turn."""
-        return (
-            self.first is not None
-            and self.first.id == chunk.id
-            and all(
-                choice.delta.content
-                and choice.delta.tool_calls is None
-                and choice.finish_reason is None
-                and (choice.delta.role is None or choice.index not in self.opened)
-                for choice in chunk.choices
-            )
-        )
+    def _same_stream(self, chunk: ChatCompletionChunk) -> bool:
+        """Whether *chunk* looks to the caller like the chunks before it."""
+        return self.first is not None and self.first.id == chunk.id
+
+    def _plain(self, chunk: ChatCompletionChunk) -> bool | None:
+        """Whether the whole of *chunk* may go on (True) or must wait (False); None: it is mixed."""
+        kinds = {_kind(choice, begun=choice.index in self.opened) for choice in chunk.choices}
+        return kinds.pop() if len(kinds) == 1 else None
 
     def reply(self) -> ChatCompletion:
         """Give the whole turn as if it had not been streamed."""
-        state = ChatCompletionStreamState()
-        for chunk in self._read:
-            state.handle_chunk(chunk)
-        found = state.current_completion_snapshot.to_dict(warnings=False)
         # Built as the SDK builds what it receives: a stream that never said its end is no error.
-        whole = ChatCompletion.construct(None, **{**found, "object": "chat.completion"})
-        for choice in whole.choices:
-            for call in choice.message.tool_calls or ():
-                _forget(call, "index")
-                if call.type == "function":
-                    _forget(call.function, "parsed_arguments")
+        whole = ChatCompletion.construct(None, **joined(self._read))
         self._whole = whole
         return whole
 
@@ -158,9 +149,65 @@ class JoinedTurn:
         return chunk.model_copy(update=update)
 
 
-def _forget(found: BaseModel, name: str) -> None:
-    """Take away what the SDK added while it read the stream; services refuse it in a message."""
-    (found.model_extra or {}).pop(name, None)
+def joined(chunks: Iterable[ChatCompletionChunk]) -> dict[str, Any]:
+    """Put chunks together as the whole completion, by the rules of the format: texts grow, calls
+    are told apart by their index, everything else is as it was said last.
+    """
+    whole: dict[str, Any] = {}
+    choices: dict[int, dict[str, Any]] = {}
+    for chunk in chunks:
+        said = chunk.to_dict(warnings=False)
+        for piece in _listed(said.pop("choices", None)):
+            choice = choices.setdefault(piece["index"], {"message": {}})
+            _grow(choice["message"], piece.pop("delta", None) or {})
+            _grow_logprobs(choice, piece.pop("logprobs", None))
+            choice.update({key: value for key, value in piece.items() if value is not None})
+        whole.update({key: value for key, value in said.items() if value is not None})
+    for choice in choices.values():
+        calls = choice["message"].get("tool_calls")
+        if calls is not None:
+            choice["message"]["tool_calls"] = [calls[index] for index in sorted(calls)]
+    listed = [choices[index] for index in sorted(choices)]
+    return {**whole, "object": "chat.completion", "choices": listed}
+
+
+def _grow(message: dict[str, Any], delta: Mapping[str, Any]) -> None:
+    for key, value in delta.items():
+        known = message.get(key)
+        if key == "tool_calls":
+            calls = message.setdefault(key, {})
+            for fragment in _listed(value):
+                index = fragment.pop("index", len(calls))
+                _grow(calls.setdefault(index, {}), fragment)
+        elif isinstance(value, dict) and isinstance(known, dict):
+            _grow(known, value)
+        elif (isinstance(value, list) and isinstance(known, list)) or (
+            isinstance(value, str) and isinstance(known, str) and key not in _ONCE
+        ):
+            message[key] = known + value
+        elif value is not None or key not in message:
+            message[key] = value
+
+
+def _grow_logprobs(choice: dict[str, Any], said: object) -> None:
+    if isinstance(said, dict):
+        _grow(choice.setdefault("logprobs", {}), said)
+
+
+def _listed(value: object) -> list[dict[str, Any]]:
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+
+
+def _kind(choice: Choice, *, begun: bool) -> bool | None:
+    """True for text alone, False for nothing but pieces of calls, None for anything else."""
+    delta = choice.delta
+    if choice.finish_reason is not None or (begun and delta.role is not None):
+        return None
+    if delta.content and delta.tool_calls is None:
+        return True
+    silent = delta.role is None and delta.content is None and delta.refusal is None
+    silent = silent and delta.function_call is None and not delta.model_extra
+    return False if silent and delta.tool_calls else None
 
 
 def _spoken(choice: Choice, *, keep_role: bool) -> Choice | None:
