@@ -14,7 +14,7 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -78,15 +78,22 @@ def _costs(benchmark: Benchmark, mode: Mode, url: str, calls: int) -> dict[str, 
         OpenAI(base_url=url, api_key="none", max_retries=0) as bare,
     ):
         wrapped = AutoDiscoveryClient(bare, gateway)
-        plain = _pair(lambda: _ask(bare), lambda: _ask(wrapped), calls)
-        searched = _pair(lambda: _ask(bare), lambda: _ask(wrapped, "please search"), calls)
-        first = _pair(lambda: _first(bare), lambda: _first(wrapped), calls)
+        plain, with_it, searched, first, first_with_it = _medians(
+            [
+                lambda: _ask(bare),
+                lambda: _ask(wrapped),
+                lambda: _ask(wrapped, "please search"),
+                lambda: _first(bare),
+                lambda: _first(wrapped),
+            ],
+            calls,
+        )
     return {
-        "overhead_cpu_ms": plain[1] - plain[0],
-        "overhead_share": plain[1] / plain[0] - 1,
-        "search_cpu_ms": searched[1] - 2 * plain[1],
-        "first_chunk_cpu_ms": first[1] - first[0],
-        "bare_cpu_ms": plain[0],
+        "overhead_cpu_ms": with_it - plain,
+        "overhead_share": with_it / plain - 1,
+        "search_cpu_ms": searched - 2 * with_it,
+        "first_chunk_cpu_ms": first_with_it - first,
+        "bare_cpu_ms": plain,
     }
 
 
@@ -101,16 +108,16 @@ def _first(client: OpenAI) -> None:
         next(iter(stream))
 
 
-def _pair(bare: Callable[[], None], wrapped: Callable[[], None], calls: int) -> tuple[float, float]:
-    """Give the median CPU of both, in milliseconds; they take turns."""
-    spent: tuple[list[float], list[float]] = ([], [])
+def _medians(works: Sequence[Callable[[], None]], calls: int) -> list[float]:
+    """Give the median CPU of each, in milliseconds; they take turns."""
+    spent: list[list[float]] = [[] for _ in works]
     for number in range(calls + _WARM):
-        for work, found in zip((bare, wrapped), spent, strict=True):
+        for work, found in zip(works, spent, strict=True):
             began = time.process_time()
             work()
             if number >= _WARM:
                 found.append(1000 * (time.process_time() - began))
-    return median(spent[0]), median(spent[1])
+    return [median(found) for found in spent]
 
 
 @contextmanager

@@ -90,9 +90,7 @@ class Talked:
         mean from the second request on. Tools come first, then what was said, as services read.
         """
         prompts = [prompt(each) for each in self.requests]
-        shares = [
-            _common(old, new) / len(new) for old, new in itertools.pairwise(prompts)
-        ]
+        shares = [_common(old, new) / len(new) for old, new in itertools.pairwise(prompts)]
         return mean(shares)
 
     @property

@@ -181,12 +181,14 @@ def _grow(message: dict[str, Any], delta: Mapping[str, Any]) -> None:
                 _grow(calls.setdefault(index, {}), fragment)
         elif isinstance(value, dict) and isinstance(known, dict):
             _grow(known, value)
-        elif (isinstance(value, list) and isinstance(known, list)) or (
-            isinstance(value, str) and isinstance(known, str) and key not in _ONCE
-        ):
-            message[key] = known + value
         elif value is not None or key not in message:
-            message[key] = value
+            message[key] = value if key in _ONCE else _after(known, value)
+
+
+def _after(known: Any, value: Any) -> Any:
+    """Texts and lists grow; of everything else the last word holds."""
+    grows = isinstance(value, str | list) and type(known) is type(value)
+    return known + value if grows else value
 
 
 def _grow_logprobs(choice: dict[str, Any], said: object) -> None:
