@@ -5,6 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 
 _HOMES = {
+    "Accounting": "gateway.chat.accounting",
+    "Approval": "gateway.discovery.approval",
     "AsyncAutoDiscoveryClient": "gateway.chat.client",
     "AutoDiscoveryClient": "gateway.chat.client",
     "CacheOptions": "gateway.config",
@@ -36,6 +38,7 @@ _HOMES = {
     "LoopError": "gateway.errors",
     "Match": "gateway.types",
     "MemoryVectorStore": "gateway.embed.cached",
+    "Middleware": "gateway.chat.middleware",
     "MissingExtraError": "gateway.errors",
     "ModelFileError": "gateway.errors",
     "Normalizer": "gateway.search.keyed",
@@ -59,6 +62,7 @@ _HOMES = {
     "UpstreamOptions": "gateway.config",
     "UpstreamTimeoutError": "gateway.errors",
     "VectorStore": "gateway.embed.cached",
+    "accounting_of": "gateway.chat.accounting",
 }
 """Where each public name lives. `__init__.pyi` says the same to type checkers; a test holds them
 equal."""

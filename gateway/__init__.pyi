@@ -109,3 +109,7 @@ __all__ = [
     "UpstreamTimeoutError",
     "VectorStore",
 ]
+from gateway.chat.accounting import Accounting as Accounting
+from gateway.chat.accounting import accounting_of as accounting_of
+from gateway.chat.middleware import Middleware as Middleware
+from gateway.discovery.approval import Approval as Approval

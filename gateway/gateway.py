@@ -93,6 +93,7 @@ class Gateway:
         self.strategy = check_strategy(strategy)
         self.embedder = embedder_of(embedder)
         self._bridge = Bridge()
+        self._known: Built | None = None
         self.telemetry = Telemetry(
             tracer_provider=tracer_provider,
             meter_provider=meter_provider,
@@ -312,7 +313,16 @@ class Gateway:
     async def snapshot(self) -> Snapshot:
         """Give the index as it is now: what searches and calls read."""
         self._bridge.check_open()
-        return (await self._index.current()).snapshot
+        self._known = await self._index.current()
+        return self._known.snapshot
+
+    @property
+    def known(self) -> Snapshot | None:
+        """The index, if nothing has to be waited for; None if `snapshot` must be awaited."""
+        self._bridge.check_open()
+        built = self._known
+        fresh = built is not None and built.generation == self._registry.generation
+        return built.snapshot if built is not None and fresh and built.retry_at is None else None
 
     async def export_graph(
         self, form: GraphFormat = "turtle", *, centre: str = "", hops: int = 1

@@ -97,7 +97,8 @@ class Driver:
                 return call.response(got, first if final is reply else whole(first, final))
 
     def _ask(self, call: Call, loop: Loop[Any]) -> Any:
-        body = self._run(loop.request)
+        # Most requests wait for nothing: a hop to the gateway's loop would cost more than they do.
+        body = loop.request_now() or self._run(loop.request)
         try:
             return self._openai.post(call.path, **call.turn(loop.turn, body))
         except BadRequestError as error:

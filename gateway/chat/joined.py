@@ -7,16 +7,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
-from openai.lib.streaming.chat import ChatCompletionStreamState
 from openai.types import CompletionUsage
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 from openai.types.chat.chat_completion import Choice as Answered
 from openai.types.chat.chat_completion_chunk import Choice
-from pydantic import BaseModel
 
 from gateway.chat.wire import IsOurs
+
+_ONCE = frozenset({"id", "name", "role", "type"})
+"""Texts that are said once; a service that repeats them says the same."""
 
 
 class JoinedTurn:
@@ -24,9 +26,10 @@ class JoinedTurn:
 
     def __init__(self, before: JoinedTurn | None = None) -> None:
         """Begin a turn that follows *before*; None at the start of the whole stream."""
-        self._state = ChatCompletionStreamState()
+        self._read: list[ChatCompletionChunk] = []
         self._waiting: list[ChatCompletionChunk] = []
         self._usage: ChatCompletionChunk | None = None
+        self._whole: ChatCompletion | None = None
         self._chosen = False
         self.opened: set[int] = set(before.opened) if before else set()
         """The choices that have begun, in this turn or before."""
@@ -53,9 +56,18 @@ class JoinedTurn:
         """Take one chunk and give what may be passed on."""
         if self.first is None:
             self.first = chunk
-        self._state.handle_chunk(chunk)
+        # Joined when the turn is over: nobody waits for that, while somebody waits for the chunk.
+        self._read.append(chunk)
         if not chunk.choices:
             self._usage = chunk
+            return
+        if self._same_stream(chunk) and (plain := self._plain(chunk)) is not None:
+            self._chosen = True
+            self.opened.update(choice.index for choice in chunk.choices)
+            if plain:
+                yield chunk
+            else:
+                self._waiting.append(chunk)
             return
         now = [_spoken(each, keep_role=each.index not in self.opened) for each in chunk.choices]
         later = [choice for choice in map(_held, chunk.choices) if choice is not None]
@@ -67,16 +79,20 @@ class JoinedTurn:
         if spoken:
             yield self._same(chunk, spoken)
 
+    def _same_stream(self, chunk: ChatCompletionChunk) -> bool:
+        """Whether *chunk* looks to the caller like the chunks before it."""
+        return self.first is not None and self.first.id == chunk.id
+
+    def _plain(self, chunk: ChatCompletionChunk) -> bool | None:
+        """Whether the whole of *chunk* may go on (True) or must wait (False); None: it is mixed."""
+        kinds = {_kind(choice, begun=choice.index in self.opened) for choice in chunk.choices}
+        return kinds.pop() if len(kinds) == 1 else None
+
     def reply(self) -> ChatCompletion:
         """Give the whole turn as if it had not been streamed."""
-        found = self._state.current_completion_snapshot.to_dict(warnings=False)
         # Built as the SDK builds what it receives: a stream that never said its end is no error.
-        whole = ChatCompletion.construct(None, **{**found, "object": "chat.completion"})
-        for choice in whole.choices:
-            for call in choice.message.tool_calls or ():
-                _forget(call, "index")
-                if call.type == "function":
-                    _forget(call.function, "parsed_arguments")
+        whole = ChatCompletion.construct(None, **joined(self._read))
+        self._whole = whole
         return whole
 
     def ending(self, final: ChatCompletion, *, usage: bool) -> Iterator[ChatCompletionChunk]:
@@ -86,10 +102,9 @@ class JoinedTurn:
             final: The turn as the loop let it through: calls of ours may be gone from it.
             usage: Whether the caller asked for a last chunk with the usage.
         """
-        whole = {choice.index: choice for choice in self.reply().choices}
-        changed = [
-            choice for choice in final.choices if _ids(choice) != _ids(whole.get(choice.index))
-        ]
+        whole = self._whole or final
+        kept = {choice.index: _ids(choice) for choice in whole.choices}
+        changed = [choice for choice in final.choices if _ids(choice) != kept.get(choice.index)]
         yield from self._told_again(changed)
         if usage and self._usage is not None:
             yield self._same(self._usage, [], usage=final.usage)
@@ -134,9 +149,67 @@ class JoinedTurn:
         return chunk.model_copy(update=update)
 
 
-def _forget(found: BaseModel, name: str) -> None:
-    """Take away what the SDK added while it read the stream; services refuse it in a message."""
-    (found.model_extra or {}).pop(name, None)
+def joined(chunks: Iterable[ChatCompletionChunk]) -> dict[str, Any]:
+    """Put chunks together as the whole completion, by the rules of the format: texts grow, calls
+    are told apart by their index, everything else is as it was said last.
+    """
+    whole: dict[str, Any] = {}
+    choices: dict[int, dict[str, Any]] = {}
+    for chunk in chunks:
+        said = chunk.to_dict(warnings=False)
+        for piece in _listed(said.pop("choices", None)):
+            choice = choices.setdefault(piece["index"], {"message": {}})
+            _grow(choice["message"], piece.pop("delta", None) or {})
+            _grow_logprobs(choice, piece.pop("logprobs", None))
+            choice.update({key: value for key, value in piece.items() if value is not None})
+        whole.update({key: value for key, value in said.items() if value is not None})
+    for choice in choices.values():
+        calls = choice["message"].get("tool_calls")
+        if calls is not None:
+            choice["message"]["tool_calls"] = [calls[index] for index in sorted(calls)]
+    listed = [choices[index] for index in sorted(choices)]
+    return {**whole, "object": "chat.completion", "choices": listed}
+
+
+def _grow(message: dict[str, Any], delta: Mapping[str, Any]) -> None:
+    for key, value in delta.items():
+        known = message.get(key)
+        if key == "tool_calls":
+            calls = message.setdefault(key, {})
+            for fragment in _listed(value):
+                index = fragment.pop("index", len(calls))
+                _grow(calls.setdefault(index, {}), fragment)
+        elif isinstance(value, dict) and isinstance(known, dict):
+            _grow(known, value)
+        elif value is not None or key not in message:
+            message[key] = value if key in _ONCE else _after(known, value)
+
+
+def _after(known: Any, value: Any) -> Any:
+    """Texts and lists grow; of everything else the last word holds."""
+    grows = isinstance(value, str | list) and type(known) is type(value)
+    return known + value if grows else value
+
+
+def _grow_logprobs(choice: dict[str, Any], said: object) -> None:
+    if isinstance(said, dict):
+        _grow(choice.setdefault("logprobs", {}), said)
+
+
+def _listed(value: object) -> list[dict[str, Any]]:
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+
+
+def _kind(choice: Choice, *, begun: bool) -> bool | None:
+    """True for text alone, False for nothing but pieces of calls, None for anything else."""
+    delta = choice.delta
+    if choice.finish_reason is not None or (begun and delta.role is not None):
+        return None
+    if delta.content and delta.tool_calls is None:
+        return True
+    silent = delta.role is None and delta.content is None and delta.refusal is None
+    silent = silent and delta.function_call is None and not delta.model_extra
+    return False if silent and delta.tool_calls else None
 
 
 def _spoken(choice: Choice, *, keep_role: bool) -> Choice | None:
@@ -165,8 +238,8 @@ def _end(choice: Choice, reason: str | None = None) -> Choice | None:
     return _part(choice, {}, finish_reason=reason or choice.finish_reason)
 
 
-def _ids(choice: Answered | None) -> list[str]:
-    return [call.id for call in choice.message.tool_calls or ()] if choice else []
+def _ids(choice: Answered) -> list[str]:
+    return [call.id for call in choice.message.tool_calls or ()]
 
 
 def _part(choice: Choice, delta: Mapping[str, object], *, finish_reason: str | None) -> Choice:

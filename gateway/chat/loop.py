@@ -20,7 +20,7 @@ from typing import Generic, Self
 from gateway.chat.accounting import Accounting, attach
 from gateway.chat.events import Called, Event, Observer, Replied, Requested, Searched
 from gateway.chat.meter import Meter
-from gateway.chat.wire import Plain, R, Talk
+from gateway.chat.wire import R, Talk
 from gateway.discovery.answers import Answer, Manner, ToolCall, answer
 from gateway.discovery.approval import Approve
 from gateway.discovery.definitions import tokens_of
@@ -126,18 +126,50 @@ class Loop(Generic[R]):
             InvalidRequestError: If the request cannot work with discovery.
         """
         self._check_limits()
+        asked = self._asked()
+        with self._gateway.telemetry.within(self._span):
+            self._offer = await self.discovery.offer(asked)
+        if self.talk.owed and not self.turn and not self._offer.empty:
+            self.talk.repay(await self._answers(self.talk.owed), self.discovery.loaded)
+            asked = self._asked()
+            self._offer = await self.discovery.offer(asked)
+        return self._requested(asked)
+
+    def request_now(self) -> dict[str, object] | None:
+        """Give the same body at once; None if something must be awaited.
+
+        Raises:
+            LoopError: As `request` does.
+            InvalidRequestError: Likewise.
+        """
+        self._check_limits()
+        asked = self._asked()
+        offer = None if self.talk.owed else self.discovery.offer_now(asked)
+        if offer is None:
+            return None
+        self._offer = offer
+        return self._requested(asked)
+
+    def _asked(self) -> Asked:
         talk = self.talk
-        offer, history = await self._offered()
-        if talk.owed and not self.turn and not offer.empty:
-            talk.repay(await self._answers(talk.owed), self.discovery.loaded)
-            offer, history = await self._offered()
+        return Asked(
+            messages=talk.history(),
+            host_tools=talk.host_tools,
+            form=talk.form,
+            model=talk.model,
+            demanded=talk.demanded,
+            recalled=talk.recalled,
+        )
+
+    def _requested(self, asked: Asked) -> dict[str, object]:
+        talk, offer = self.talk, self._offer
         if not offer.empty:
             talk.refuse()
-            self._catalog_tokens = await self.discovery.catalog_tokens()
+            self._catalog_tokens = self.discovery.catalog_tokens()
         if self._host_tokens is None:
             self._host_tokens = tokens_of(list(talk.host_tools)) if talk.host_tools else 0
         tokens = offer.own_tokens + self._host_tokens
-        self._meter.sent(offer.tools, history, tokens)
+        self._meter.sent(offer.tools, asked.messages, tokens)
         if self._observer is not None:
             self._observer(
                 Requested(
@@ -148,21 +180,6 @@ class Loop(Generic[R]):
                 )
             )
         return talk.body(self.turn, offer)
-
-    async def _offered(self) -> tuple[Offer, Sequence[Plain]]:
-        talk = self.talk
-        history = talk.history()
-        asked = Asked(
-            messages=history,
-            host_tools=talk.host_tools,
-            form=talk.form,
-            model=talk.model,
-            demanded=talk.demanded,
-            recalled=talk.recalled,
-        )
-        with self._gateway.telemetry.within(self._span):
-            self._offer = await self.discovery.offer(asked)
-        return self._offer, history
 
     def _check_limits(self) -> None:
         options, meter = self._gateway.options.chat, self._meter

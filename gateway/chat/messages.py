@@ -3,22 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from collections.abc import Set as AbstractSet
 
-from openai import NotGiven, Omit
-from openai.types.chat import ChatCompletion
 from pydantic import BaseModel
 
 from gateway.errors import InvalidRequestError
 
 Plain = Mapping[str, object]
-
-
-def given(arguments: Mapping[str, object]) -> dict[str, object]:
-    """Leave out what the caller left out, in either of the SDK's ways."""
-    return {
-        name: value for name, value in arguments.items() if not isinstance(value, NotGiven | Omit)
-    }
 
 
 def plain(items: object, what: str) -> list[Plain]:
@@ -50,12 +40,3 @@ def _read(value: object) -> object:
     if isinstance(value, Mapping):
         return {key: _read(inner) for key, inner in value.items()}
     return [_read(inner) for inner in value] if isinstance(value, list | tuple) else value
-
-
-def only(reply: ChatCompletion, call_ids: AbstractSet[str]) -> ChatCompletion:
-    """Give *reply* with those tool calls alone; the rest of it stays."""
-    first = reply.choices[0]
-    kept = [call for call in first.message.tool_calls or () if call.id in call_ids]
-    message = first.message.model_copy(update={"tool_calls": kept})
-    choice = first.model_copy(update={"message": message})
-    return reply.model_copy(update={"choices": [choice, *reply.choices[1:]]})

@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, TypeVar
 
 from pydantic import BaseModel
@@ -85,8 +85,3 @@ class Talk(Protocol[R]):
 
     def metered(self, reply: R) -> BaseModel | None:
         """Give the usage that *reply* reports."""
-
-
-def without(names: Collection[str], items: Mapping[str, object]) -> dict[str, object]:
-    """Copy *items* without some of them."""
-    return {key: value for key, value in items.items() if key not in names}

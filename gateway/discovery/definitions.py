@@ -5,15 +5,21 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Literal
 
 from gateway.config import DiscoveryOptions
 from gateway.discovery.forms import Form, written
-from gateway.discovery.metatools import digest
+from gateway.discovery.metatools import MetaNames, digest, meta_tools, native_tool
 from gateway.discovery.proxies import proxy
 from gateway.search.index import Snapshot
 from gateway.text import estimate_tokens
 from gateway.types import Entity, Filters
+
+Shown = Literal["proxy", "stable", "native", "whole"]
+"""How found tools reach the model in one request; see `offer`."""
+_WRITTEN = 64
+"""Spellings of the meta-tools that are kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +32,15 @@ class Definition:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Own:
+    """The meta-tools of a conversation as they go out."""
+
+    tools: tuple[Mapping[str, object], ...]
+    tokens: int
+    """Estimated."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Catalog:
     """What may be found in one snapshot."""
 
@@ -33,6 +48,8 @@ class Catalog:
     names: Mapping[str, Entity]
     """By exposed name, in the catalog's order."""
     digest: str
+    own: dict[tuple[MetaNames, Shown, Form], Own] = field(default_factory=dict)
+    """The meta-tools that were written over it, a few."""
 
     def found(self, shown: Collection[str], host: Collection[str]) -> list[Entity]:
         """Give the entities of those names that there are and that the host has not taken."""
@@ -71,6 +88,23 @@ class Definitions:
             self._proxies = {key: value for key, value in self._proxies.items() if key[:2] in alive}
             self._catalog = made
             return made
+
+    def own(self, names: MetaNames, mode: Shown, form: Form) -> Own:
+        """Write the meta-tools over the catalog that was read last."""
+        catalog = self._catalog
+        if catalog is None:
+            return Own(tools=(), tokens=0)
+        known = catalog.own.get((names, mode, form))
+        if known is None:
+            made = (
+                (native_tool(catalog.digest),)
+                if mode == "native"
+                else written(meta_tools(names, catalog.digest, stable=mode == "stable"), form)
+            )
+            known = Own(tools=tuple(made), tokens=tokens_of(made))
+            if len(catalog.own) < _WRITTEN:
+                catalog.own[names, mode, form] = known
+        return known
 
     def proxy(self, entity: Entity, form: Form) -> Definition:
         """Write *entity* as a tool."""

@@ -12,17 +12,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
-from gateway.discovery.definitions import Catalog, Definitions, tokens_of
-from gateway.discovery.forms import Form, names_of_tool, written
-from gateway.discovery.metatools import MetaNames, meta_names, meta_tools, native_tool
+from gateway.discovery.definitions import Catalog, Definitions, Own, Shown, tokens_of
+from gateway.discovery.forms import Form, names_of_tool
+from gateway.discovery.metatools import MetaNames, meta_names
 from gateway.discovery.window import Message, preselections, visible
 from gateway.errors import InvalidRequestError
 from gateway.gateway import Gateway
+from gateway.search.index import Snapshot
 from gateway.types import Entity
 
-Shown = Literal["proxy", "stable", "native", "whole"]
+_NONE = Own(tools=(), tokens=0)
 _PRESELECTED_MESSAGES = 4
 """The last user messages that are searched for before the model is asked."""
 
@@ -82,46 +82,53 @@ class Discovery:
         self._without_native: set[str] = set()
 
     async def offer(self, asked: Asked) -> Offer:
+        """Say what the model may see next, when the index is built and what can be known before
+        the model is asked is found; see `offered`.
+        """
+        found = await self._preselected(asked.messages)
+        return self.offered(asked, await self._gateway.snapshot(), found)
+
+    def offer_now(self, asked: Asked) -> Offer | None:
+        """Give the same at once; None if something must be awaited."""
+        snapshot = self._gateway.known
+        waits = snapshot is None or self._gateway.options.discovery.preselect
+        return None if waits or snapshot is None else self.offered(asked, snapshot, {})
+
+    def offered(
+        self, asked: Asked, snapshot: Snapshot, found: Mapping[int, tuple[str, ...]]
+    ) -> Offer:
         """Say what the model may see next. An empty catalog adds nothing to the host's tools.
+
+        Args:
+            asked: The request.
+            snapshot: The index.
+            found: What was found for a message already, by its place.
 
         Raises:
             InvalidRequestError: If the host's own tools leave no room for the meta-tools, or the
                 mode cannot work with this request.
         """
         options = self._gateway.options.discovery
-        catalog = self._definitions.of(await self._gateway.snapshot())
+        catalog = self._definitions.of(snapshot)
         host = frozenset(name for tool in asked.host_tools for name in names_of_tool(tool))
         names = meta_names(options, host, avoid=catalog.names)
         if not catalog.names:
             tools = tuple(asked.host_tools)
             return Offer(tools=tools, names=names, host=host, proxies=(), empty=True)
         if self._goes_whole(catalog, asked):
-            return self._made(asked, host, names, (), catalog.found(catalog.names, host), "whole")
+            every = catalog.found(catalog.names, host)
+            return self._made(asked, host, names, _NONE, every, "whole")
         mode = self._mode(asked)
-        digest = catalog.digest
-        own = (
-            (native_tool(digest),)
-            if mode == "native"
-            else meta_tools(names, digest, stable=mode == "stable")
-        )
-        room = options.max_tools - len(asked.host_tools) - len(own)
+        own = self._definitions.own(names, mode, asked.form)
+        room = options.max_tools - len(asked.host_tools) - len(own.tools)
         if room < 0:
             raise InvalidRequestError(
                 f"{len(asked.host_tools)} tools of the host leave no room for the meta-tools: a "
                 f"request carries at most {options.max_tools}. Register them with the gateway."
             )
-        shown = await self._shown(asked, names, mode, min(room, options.proxies_per_conversation))
+        cap = min(room, options.proxies_per_conversation)
+        shown = _shown(asked, names, mode, cap, {**found, -1: asked.recalled})
         return self._made(asked, host, names, own, catalog.found(shown, host), mode)
-
-    async def _shown(
-        self, asked: Asked, names: MetaNames, mode: Shown, cap: int
-    ) -> tuple[str, ...]:
-        wanted = [name for name in asked.demanded if name not in names][: max(cap, 0)]
-        if mode != "proxy":
-            return tuple(wanted)
-        before = await self._preselected(asked.messages) | {-1: asked.recalled}
-        listed = visible(asked.messages, names, cap=cap - len(wanted), found=before)
-        return (*listed, *(name for name in wanted if name not in listed))
 
     async def _preselected(self, messages: Sequence[Message]) -> dict[int, tuple[str, ...]]:
         """Find tools for the last user messages; the same text finds the same, from the cache."""
@@ -140,15 +147,14 @@ class Discovery:
         asked: Asked,
         host: frozenset[str],
         names: MetaNames,
-        own: tuple[Mapping[str, object], ...],
+        own: Own,
         found: Sequence[Entity],
         mode: Shown,
     ) -> Offer:
         proxies = [self._definitions.proxy(entity, asked.form) for entity in found]
-        mine = (*written(own, asked.form), *(each.tool for each in proxies))
-        tokens = (tokens_of(own) if own else 0) + sum(each.tokens for each in proxies)
+        tokens = own.tokens + sum(each.tokens for each in proxies)
         return Offer(
-            tools=(*asked.host_tools, *mine),
+            tools=(*asked.host_tools, *own.tools, *(each.tool for each in proxies)),
             names=names,
             host=host,
             proxies=tuple(entity.exposed_name for entity in found),
@@ -199,11 +205,24 @@ class Discovery:
             for entity in found
         )
 
-    async def catalog_tokens(self) -> int:
+    def catalog_tokens(self) -> int:
         """Estimate the tokens of all schemas of the catalog, as they would be sent."""
-        return self._definitions.catalog_tokens(
-            self._definitions.of(await self._gateway.snapshot())
-        )
+        catalog = self._definitions.known
+        return self._definitions.catalog_tokens(catalog) if catalog is not None else 0
+
+
+def _shown(
+    asked: Asked,
+    names: MetaNames,
+    mode: Shown,
+    cap: int,
+    found: Mapping[int, tuple[str, ...]],
+) -> tuple[str, ...]:
+    wanted = [name for name in asked.demanded if name not in names][: max(cap, 0)]
+    if mode != "proxy":
+        return tuple(wanted)
+    listed = visible(asked.messages, names, cap=cap - len(wanted), found=found)
+    return (*listed, *(name for name in wanted if name not in listed))
 
 
 def name_of(tool: Mapping[str, object]) -> str:

@@ -92,9 +92,11 @@ def _with_schemas(
         row["parameters"] = told
         row.pop("needs", None)
         left -= cost
-    while len(rows) > 1 and count(_dump(body)) > budget:
+    text = _dump(body)
+    while left < 0 and len(rows) > 1 and count(text) > budget:
         rows.pop()
-    return _dump(body)
+        text = _dump(body)
+    return text
 
 
 def direct_names(

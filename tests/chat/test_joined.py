@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
 from gateway.chat.joined import JoinedTurn
-from gateway.chat.messages import only
 from tests.testing.driving import rejoin
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=30)
@@ -92,6 +91,15 @@ def listed(reply: ChatCompletion) -> list[tuple[str, str, str]]:
 
 def expected(calls: Sequence[tuple[str, str]]) -> list[tuple[str, str, str]]:
     return [(f"c{place}", name, arguments) for place, (name, arguments) in enumerate(calls)]
+
+
+def only(reply: ChatCompletion, call_ids: set[str]) -> ChatCompletion:
+    """The reply with those calls of its first choice alone."""
+    first = reply.choices[0]
+    kept = [call for call in first.message.tool_calls or () if call.id in call_ids]
+    message = first.message.model_copy(update={"tool_calls": kept})
+    choice = first.model_copy(update={"message": message})
+    return reply.model_copy(update={"choices": [choice, *reply.choices[1:]]})
 
 
 @settings(max_examples=300, deadline=None)

@@ -6,18 +6,12 @@ from types import MappingProxyType
 from typing import Any
 
 import pytest
-from openai import NOT_GIVEN, omit
 from openai.types.chat import ChatCompletionMessage
 
-from gateway.chat.messages import given, plain
+from gateway.chat.messages import plain
 from gateway.errors import InvalidRequestError
 
 CALL = {"id": "c", "type": "function", "function": {"name": "x", "arguments": "{}"}}
-
-
-def test_what_was_left_out_in_either_way_is_left_out() -> None:
-    """The SDK has two ways of saying nothing; None says something."""
-    assert {"a": None, "b": 0} == given({"a": None, "b": 0, "c": NOT_GIVEN, "d": omit})
 
 
 @pytest.mark.parametrize("items", ["text", {"role": "user"}, 7, ["text"], [None], [[]]])

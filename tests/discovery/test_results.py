@@ -230,3 +230,36 @@ def test_any_other_text_names_texts_or_nothing(text: str) -> None:
 def test_a_text_that_is_no_result_is_not_read(content: str) -> None:
     """Depth and size are a stranger's to choose."""
     assert () == names_of(content)
+
+
+def schema(name: str) -> dict[str, object]:
+    """Parameters of some size, told by the name."""
+    return {"type": "object", "properties": {name: {"type": "string", "description": "x" * 200}}}
+
+
+def test_where_found_tools_do_not_become_tools_their_parameters_are_told() -> None:
+    """Those of the first ones: the rest keeps its required arguments."""
+    options = DiscoveryOptions(schema_token_budget=300)
+    found = SearchResult(
+        mode="graph", matches=tuple(match(f"tool_{number}") for number in range(5))
+    )
+
+    rows = json.loads(compact(found, options, schemas=schema))["tools"]
+
+    assert 5 == len(rows)
+    told = ["parameters" in row for row in rows]
+    assert sorted(told, reverse=True) == told
+    assert {True, False} == {*told}
+    assert not any("direct" in row for row in rows)
+
+
+def test_a_budget_without_room_for_rows_keeps_the_best() -> None:
+    """Whatever the budget, the first match is named."""
+    options = DiscoveryOptions(schema_token_budget=100)
+    found = SearchResult(
+        mode="graph", matches=tuple(match(f"a_tool_{number}" * 3) for number in range(30))
+    )
+
+    rows = json.loads(compact(found, options, schemas=schema))["tools"]
+
+    assert 1 <= len(rows) < 30

@@ -280,9 +280,9 @@ def test_what_is_not_served_is_not_found() -> None:
     """In the service's own form, so that the SDK raises its own error."""
     with (
         talking(script()) as (_, client),
-        pytest.raises(openai.NotFoundError, match="unknown request URL: POST /v1/responses"),
+        pytest.raises(openai.NotFoundError, match="unknown request URL: POST /v1/moderations"),
     ):
-        client.responses.create(model="m", input="Hi")
+        client.moderations.create(input="Hi")
 
 
 @pytest.mark.parametrize(("body", "match"), [(b"{", "could not parse"), (b"[]", "JSON object")])

@@ -11,6 +11,7 @@ from typing import TypeVar
 from openai import OpenAIError
 from openai.types.chat import ChatCompletionMessageParam
 
+from gateway.chat.accounting import Accounting
 from gateway.chat.client import AutoDiscoveryClient
 from gateway.chat.events import Called, Event, Replied, Requested, Searched
 from gateway.cli.demo.requests import Request, instructions
@@ -52,6 +53,10 @@ class Totals:
     prompt_tokens: int
     """As the model's server counted them, messages included."""
     completion_tokens: int
+    cached_tokens: int
+    """Of the prompts, as the server reported them."""
+    prefix_stability: float
+    """The share of the later requests' bytes that a prompt cache could know, 0 to 1."""
     seconds: dict[str, float]
     """By stage."""
     repeated_s: float
@@ -103,6 +108,9 @@ def _faults(request: Request, events: Sequence[Event], folder: Path) -> list[str
     return faults
 
 
+_NO_CALL = Accounting(calls=0)
+
+
 def totals(scene: Scene, outcomes: Sequence[Outcome]) -> Totals:
     """Add up what the conversations cost; their searches are asked again for the caches' part."""
     options = scene.gateway.options.discovery
@@ -119,6 +127,8 @@ def totals(scene: Scene, outcomes: Sequence[Outcome]) -> Totals:
         sent_schema_tokens=sum(event.definition_tokens for event in requests),
         prompt_tokens=sum(event.prompt_tokens for event in replies),
         completion_tokens=sum(event.completion_tokens for event in replies),
+        cached_tokens=sum(event.accounting.cached_tokens for event in replies),
+        prefix_stability=sum((event.accounting for event in replies), _NO_CALL).prefix_stability,
         seconds=measured.seconds,
         repeated_s=repeated_s,
         cache_hits=measured.hits,

@@ -130,8 +130,12 @@ def closing(totals: Totals) -> RenderableType:
     saved = 1 - totals.sent_schema_tokens / max(totals.all_schema_tokens, 1)
     sent = f"{totals.sent_schema_tokens:,} ({saved:.0%} less)"
     table.add_row("schema tokens really sent (estimate)", sent)
-    counted = f"{totals.prompt_tokens:,} in, {totals.completion_tokens:,} out"
+    counted = (
+        f"{totals.prompt_tokens:,} in ({totals.cached_tokens:,} cached), "
+        f"{totals.completion_tokens:,} out"
+    )
     table.add_row("tokens as the model's server counted them", counted)
+    table.add_row("prompt prefix that stayed the same", f"{totals.prefix_stability:.0%}")
     for stage, seconds in totals.seconds.items():
         table.add_row(f"time, {stage}", _time(seconds))
     table.add_row("time, the same searches again", _time(totals.repeated_s))

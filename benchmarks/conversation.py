@@ -1,0 +1,158 @@
+"""What the wrapper costs a conversation: tokens of definitions, the prompt cache, CPU.
+
+    python -m benchmarks.conversation --data DIR --json
+    python -m benchmarks.conversation --data DIR --soak 60
+
+Everything goes through the real client to a real server on this machine. CPU is that of the
+asking process, medians; the bare client and the wrapper take turns in one run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from statistics import median
+from typing import Annotated
+
+import typer
+from openai import OpenAI
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.data import Benchmark, read
+from benchmarks.soaking import soak
+from benchmarks.talking import MODES, Mode, Talked, gateway_of, talk
+from gateway import AutoDiscoveryClient
+
+_WARM = 20
+app = typer.Typer(add_completion=False)
+
+
+@app.command()
+def main(
+    *,
+    data: Annotated[Path, typer.Option(help="A folder in the common format.")],
+    catalog: Annotated[list[Path] | None, typer.Option(help="More tools.")] = None,
+    calls: Annotated[int, typer.Option(help="Calls a measurement of CPU takes.")] = 150,
+    soak_s: Annotated[float, typer.Option("--soak", help="Seconds of load; 0 leaves it out.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print every digit.")] = False,
+) -> None:
+    """Measure a conversation in each mode, and print one object or a table."""
+    benchmark = read(data, extra=catalog or [], limit=4)
+    with canned() as url:
+        told: dict[str, dict[str, float | int | bool]] = {
+            mode: _measured(benchmark, mode, url, calls) for mode in MODES
+        }
+    if soak_s:
+        told["soak"] = asdict(soak(soak_s))
+    print(json.dumps(told, indent=2)) if as_json else Console().print(_table(told))
+
+
+def _measured(
+    benchmark: Benchmark, mode: Mode, url: str, calls: int
+) -> dict[str, float | int | bool]:
+    talked: Talked = asyncio.run(talk(benchmark, mode))
+    costs = _costs(benchmark, "proxy" if mode == "native" else mode, url, calls)
+    return {
+        "definition_token_share": talked.definition_token_share,
+        "prefix_reuse": talked.prefix_reuse,
+        **costs,
+        "same_tools": talked.same_tools,
+        "first_definition_tokens": talked.first_definition_tokens,
+        "all_schema_tokens": talked.all_tokens,
+        "requests": len(talked.requests),
+    }
+
+
+def _costs(benchmark: Benchmark, mode: Mode, url: str, calls: int) -> dict[str, float]:
+    """CPU that the wrapper adds to a call: without a search, with one, to the first chunk."""
+    with (
+        closing(gateway_of(benchmark, mode)) as gateway,
+        OpenAI(base_url=url, api_key="none", max_retries=0) as bare,
+    ):
+        wrapped = AutoDiscoveryClient(bare, gateway)
+        plain, with_it, searched, first, first_with_it = _medians(
+            [
+                lambda: _ask(bare),
+                lambda: _ask(wrapped),
+                lambda: _ask(wrapped, "please search"),
+                lambda: _first(bare),
+                lambda: _first(wrapped),
+            ],
+            calls,
+        )
+    return {
+        "overhead_cpu_ms": with_it - plain,
+        "overhead_share": with_it / plain - 1,
+        "search_cpu_ms": searched - 2 * with_it,
+        "first_chunk_cpu_ms": first_with_it - first,
+        "bare_cpu_ms": plain,
+    }
+
+
+def _ask(client: OpenAI, text: str = "Hello.") -> None:
+    client.chat.completions.create(model="canned", messages=[{"role": "user", "content": text}])
+
+
+def _first(client: OpenAI) -> None:
+    with client.chat.completions.create(
+        model="canned", messages=[{"role": "user", "content": "Hello."}], stream=True
+    ) as stream:
+        next(iter(stream))
+
+
+def _medians(works: Sequence[Callable[[], None]], calls: int) -> list[float]:
+    """Give the median CPU of each, in milliseconds; they take turns."""
+    spent: list[list[float]] = [[] for _ in works]
+    for number in range(calls + _WARM):
+        for work, found in zip(works, spent, strict=True):
+            began = time.process_time()
+            work()
+            if number >= _WARM:
+                found.append(1000 * (time.process_time() - began))
+    return [median(found) for found in spent]
+
+
+@contextmanager
+def canned() -> Iterator[str]:
+    """Serve canned answers from a process of their own; give the base URL."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "benchmarks.canned"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as server:
+        port = server.stdout.readline().strip() if server.stdout else ""
+        try:
+            yield f"http://127.0.0.1:{port}/v1"
+        finally:
+            if server.stdin:
+                server.stdin.close()
+
+
+def _table(told: dict[str, dict[str, float | int | bool]]) -> Table:
+    table = Table(title="a conversation of ten requests")
+    table.add_column("figure")
+    for name in told:
+        table.add_column(name, justify="right")
+    figures = dict.fromkeys(figure for each in told.values() for figure in each)
+    for figure in figures:
+        table.add_row(figure, *(_cell(each.get(figure)) for each in told.values()))
+    return table
+
+
+def _cell(value: float | bool | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value:.4f}" if isinstance(value, float) else str(value)
+
+
+if __name__ == "__main__":
+    app()

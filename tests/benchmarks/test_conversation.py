@@ -1,0 +1,81 @@
+"""The conversation benchmark, in small: what is measured, and that its promises hold."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from benchmarks.conversation import app
+from benchmarks.data import Benchmark, read
+from benchmarks.soaking import soak
+from benchmarks.talking import MODES, TURNS, Mode, talk
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """Forty tools of four servers, and four queries."""
+    things = ("invoice", "letter", "song", "river", "house")
+    tools = [
+        {
+            "id": f"{server}::{verb}_{thing}",
+            "name": f"{verb}_{thing}",
+            "server": server,
+            "description": f"{verb.title()} a {thing} of the {server} by its number. " * 3,
+            "input_schema": {
+                "type": "object",
+                "properties": {"number": {"type": "integer"}, "note": {"type": "string"}},
+                "required": ["number"],
+            },
+        }
+        for server in ("office", "library", "garden", "harbour")
+        for verb in ("find", "burn")
+        for thing in things
+    ]
+    queries = [
+        {"id": f"q{place}", "query": f"find a {thing}", "relevant": []}
+        for place, thing in enumerate(things[:4])
+    ]
+    for name, listed in (("catalog", tools), ("queries", queries)):
+        lines = "".join(f"{json.dumps(each)}\n" for each in listed)
+        (tmp_path / f"{name}.jsonl").write_text(lines, encoding="utf-8")
+    return tmp_path
+
+
+@pytest.fixture
+def benchmark(data: Path) -> Benchmark:
+    return read(data)
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_a_conversation_keeps_its_prompt(benchmark: Benchmark, mode: Mode) -> None:
+    """Byte-identical tools where the mode says so; found tools reach the model in each."""
+    talked = await talk(benchmark, mode)
+
+    assert TURNS == len(talked.requests)
+    assert (mode != "proxy") is talked.same_tools
+    assert 0.5 < talked.prefix_reuse < 1
+    assert 0 < talked.definition_token_share < 0.5
+    answers = [str(each.get("content")) for each in talked.requests[-1].messages[2:]]
+    assert not any("error" in each for each in answers)
+
+
+def test_the_figures_are_printed_as_json(data: Path) -> None:
+    """For each mode the three that the targets are about, and more."""
+    told = CliRunner().invoke(app, ["--data", str(data), "--calls", "1", "--json"])
+
+    assert 0 == told.exit_code, told.output
+    figures = json.loads(told.stdout)
+    assert {*MODES} == {*figures}
+    for each in figures.values():
+        assert {"definition_token_share", "prefix_reuse", "overhead_cpu_ms"} <= {*each}
+
+
+def test_under_load_nobody_hears_of_anothers_conversation() -> None:
+    """Sixteen threads and two hundred tasks on one client; the long form is an option."""
+    soaked = soak(0.1)
+
+    assert soaked.conversations >= 216
+    assert (0, 0) == (soaked.errors, soaked.cross_talk)

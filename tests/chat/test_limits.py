@@ -1,0 +1,325 @@
+"""How far the loop goes on its own, who is asked first, and what is told of it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from openai import OpenAI
+
+from gateway import AsyncAutoDiscoveryClient, AutoDiscoveryClient, Gateway, Hints, LoopError
+from gateway.chat.accounting import Accounting, accounting_of
+from gateway.config import ChatOptions, DiscoveryOptions, Options
+from gateway.discovery.approval import Approval
+from gateway.testing import Call, ModelRequest, Turn
+from tests.chat.conftest import add, divide
+from tests.chat.stage import ASK, Speaker, Stage, find, look, text
+from tests.conftest import OpenGateway
+
+SUM = Turn(calls=(Call("add", {"a": 1, "b": 2}),))
+WRONG = Turn(calls=(Call("divide", {"a": 1, "b": 0}),))
+
+
+def limited(open_gateway: OpenGateway, **options: Any) -> Gateway:
+    gateway = open_gateway(options=Options(chat=ChatOptions(**options)))
+    gateway.add_tool(add)
+    gateway.add_tool(divide)
+    return gateway
+
+
+def for_ever(_asked: ModelRequest) -> Turn:
+    return SUM
+
+
+def failing(_asked: ModelRequest) -> Turn:
+    return WRONG
+
+
+@pytest.mark.parametrize(
+    ("options", "policy", "turns"),
+    [
+        ({"max_turns": 2}, for_ever, 2),
+        ({"max_tokens": 1}, for_ever, 1),
+        ({"max_seconds": 0.001}, for_ever, 1),
+        ({"max_consecutive_errors": 2}, failing, 2),
+    ],
+)
+def test_a_limit_ends_the_call_and_says_which(
+    stage: Stage,
+    openai: OpenAI,
+    open_gateway: OpenGateway,
+    options: dict[str, Any],
+    policy: Any,
+    turns: int,
+) -> None:
+    """Iterations, tokens, time, errors in a row."""
+    gateway = limited(open_gateway, **options)
+    gateway.bridge.call(gateway.snapshot)
+    role = stage.act(policy)
+    (name,) = options
+
+    with pytest.raises(LoopError, match=f"raise ChatOptions.{name}") as caught:
+        AutoDiscoveryClient(openai, gateway).chat.completions.create(model=role.model, messages=ASK)
+
+    assert name == caught.value.limit
+    assert caught.value.turns == len(role.requests) <= turns
+
+
+def test_an_error_now_and_then_ends_nothing(
+    stage: Stage, openai: OpenAI, open_gateway: OpenGateway
+) -> None:
+    """Only turns in a row in which nothing worked count."""
+    both = Turn(calls=(*WRONG.calls, *SUM.calls))
+    role = stage.cast(WRONG, both, WRONG, both, Turn("Done."))
+    client = AutoDiscoveryClient(openai, limited(open_gateway, max_consecutive_errors=2))
+
+    answer = client.chat.completions.create(model=role.model, messages=ASK)
+
+    assert "Done." == answer.choices[0].message.content
+    told = accounting_of(answer)
+    assert told is not None
+    assert (5, 6, 4) == (told.turns, told.tool_calls, told.errors)
+
+
+class Asked:
+    """A host that is asked, and says no or yes."""
+
+    def __init__(self, says: bool) -> None:
+        self.says = says
+        self.about: list[str] = []
+
+    def __call__(self, approval: Approval) -> bool:
+        self.about.append(approval.entity.name)
+        return self.says
+
+    async def later(self, approval: Approval) -> bool:
+        """The same, for hosts on a loop."""
+        await asyncio.sleep(0)
+        return self(approval)
+
+
+def dangerous(open_gateway: OpenGateway, ran: list[str], confirm: Any) -> Gateway:
+    gateway = open_gateway(options=Options(chat=ChatOptions(confirm=confirm)))
+
+    def wipe() -> str:
+        """Wipe the disk."""
+        ran.append("wipe")
+        return "wiped"
+
+    def look_up() -> str:
+        """Look something up."""
+        ran.append("look_up")
+        return "seen"
+
+    gateway.add_tool(wipe, hints=Hints(destructive=True))
+    gateway.add_tool(look_up, hints=Hints(read_only=True))
+    return gateway
+
+
+@pytest.mark.parametrize(
+    ("confirm", "about"),
+    [("destructive", ["wipe"]), ("not_read_only", ["wipe"]), ("all", ["look_up", "wipe"])],
+)
+@pytest.mark.parametrize("later", [True, False])
+@pytest.mark.parametrize("says", [True, False])
+async def test_the_host_is_asked_before_what_may_destroy(
+    stage: Stage,
+    speaker: Speaker,
+    open_gateway: OpenGateway,
+    confirm: str,
+    about: list[str],
+    later: bool,
+    says: bool,
+) -> None:
+    """On a thread of its own, so that it may wait for a person; or on the loop."""
+    ran: list[str] = []
+    host = Asked(says)
+    client = AsyncAutoDiscoveryClient(
+        speaker.asynchronous,
+        dangerous(open_gateway, ran, confirm),
+        approve=host.later if later else host,
+    )
+    role = stage.cast(Turn(calls=(Call("look_up"), Call("wipe"))), Turn("Done."))
+
+    await client.chat.completions.create(model=role.model, messages=ASK)
+
+    assert about == sorted(host.about)
+    refused = [] if says else about
+    assert sorted({"look_up", "wipe"} - set(refused)) == sorted(ran)
+    assert len(refused) == sum("was not approved" in each for each in role.results())
+
+
+def test_nobody_is_asked_about_a_call_that_cannot_go_out(
+    stage: Stage, openai: OpenAI, open_gateway: OpenGateway
+) -> None:
+    """Wrong arguments and unknown tools are answered as ever."""
+    host = Asked(says=True)
+    client = AutoDiscoveryClient(openai, limited(open_gateway, confirm="all"), approve=host)
+    role = stage.cast(Turn(calls=(Call("add", {"a": "x"}), Call("nothing"))), Turn("Done."))
+
+    client.chat.completions.create(model=role.model, messages=ASK)
+
+    assert [] == host.about
+    assert all("error" in each for each in role.results())
+
+
+def test_accountings_add_up_to_that_of_a_conversation(
+    stage: Stage, openai: OpenAI, functions: Gateway
+) -> None:
+    """Per call on the reply, per conversation by adding; nothing of it is ever sent."""
+    role = stage.cast(find("add two numbers"), SUM, Turn("3"))
+    client = AutoDiscoveryClient(openai, functions)
+    answer = client.chat.completions.create(model=role.model, messages=ASK)
+    told = accounting_of(answer)
+    assert told is not None
+    again = client.chat.completions.create(
+        model=role.model,
+        messages=[*ASK, *told.messages, answer.choices[0].message.to_dict(), *ASK],  # type: ignore[list-item]
+    )
+    other = accounting_of(again)
+    assert other is not None
+
+    both = told + other
+
+    assert (2, 6, 2, 2) == (both.calls, both.turns, both.searches, both.tool_calls)
+    assert told.messages + other.messages == both.messages
+    assert 0 < told.definition_share < 10
+    assert 0.3 < told.prefix_stability < 1
+    assert other.cached_tokens >= told.cached_tokens >= 0
+    assert "gateway" not in answer.model_dump()
+    assert "add" in role.tool_names[3]
+    assert 1.0 == Accounting().prefix_stability
+    assert 0.0 == Accounting().definition_share
+
+
+def test_a_reply_of_the_bare_client_has_no_accounting(stage: Stage, openai: OpenAI) -> None:
+    """Nor has anything else."""
+    role = stage.cast(Turn("Hi."))
+
+    assert accounting_of(openai.chat.completions.create(model=role.model, messages=ASK)) is None
+
+
+def test_the_stream_knows_what_the_call_was(
+    stage: Stage, openai: OpenAI, functions: Gateway
+) -> None:
+    """At its end."""
+    role = stage.cast(find("add two numbers"), Turn("Done."))
+    client = AutoDiscoveryClient(openai, functions)
+
+    stream: Any = client.chat.completions.create(model=role.model, messages=ASK, stream=True)
+    before = accounting_of(stream)
+    for _ in stream:
+        pass
+
+    assert before is None
+    told = accounting_of(stream)
+    assert told is not None
+    assert (2, 1) == (told.turns, told.searches)
+
+
+WHOLE: dict[str, dict[str, Any]] = {
+    "few tools": {"min_tools": 3},
+    "small share": {"context_share": 0.5, "context_tokens": 10_000},
+}
+
+
+@pytest.mark.parametrize("name", WHOLE)
+async def test_a_small_catalog_may_go_out_whole(
+    stage: Stage, speaker: Speaker, open_gateway: OpenGateway, name: str
+) -> None:
+    """Without meta-tools, and its calls are ours all the same."""
+    gateway = open_gateway(options=Options(discovery=DiscoveryOptions(**WHOLE[name])))
+    gateway.add_tool(add)
+    gateway.add_tool(divide)
+    role = stage.cast(SUM, lambda asked: Turn(str(asked.last_tool_results()[0]["content"])))
+
+    answer = await speaker.ask("whole", gateway, role)
+
+    assert "3" == text(answer)
+    assert [("add", "divide")] * 2 == role.tool_names
+
+
+async def test_a_preselection_saves_the_first_search(
+    stage: Stage, speaker: Speaker, open_gateway: OpenGateway
+) -> None:
+    """What the user's words find is there at once, and stays where it is."""
+    gateway = open_gateway(options=Options(discovery=DiscoveryOptions(preselect=1)))
+    gateway.add_tool(add)
+    gateway.add_tool(divide)
+    role = stage.cast(SUM, Turn("3"))
+    asked: Any = [{"role": "user", "content": "add two numbers"}]
+
+    await speaker.ask("whole", gateway, role, messages=asked)
+
+    assert [("search_tools", "call_tool", "add")] * 2 == role.tool_names
+
+
+async def test_two_more_meta_tools_on_demand(
+    stage: Stage, speaker: Speaker, open_gateway: OpenGateway
+) -> None:
+    """Servers before tools, and what the graph says comes next; neither is callable by name."""
+    names = DiscoveryOptions(route_name="route_tools", next_name="next_tools")
+    gateway = open_gateway(options=Options(discovery=names))
+    gateway.add_tool(add)
+    gateway.add_tool(divide)
+    role = stage.cast(
+        Turn(
+            calls=(
+                Call("route_tools", {"query": "add two numbers"}),
+                Call("next_tools", {"tools": ["add"]}),
+                Call("route_tools", {}),
+                Call("next_tools", {"tools": ["nothing"]}),
+                Call("next_tools", {}),
+                Call("call_tool", {"name": "route_tools"}),
+            )
+        ),
+        Turn("Done."),
+    )
+
+    await speaker.ask("whole", gateway, role)
+
+    assert ("search_tools", "call_tool", "route_tools", "next_tools") == role.tool_names[0]
+    routed, coming, no_query, unknown, no_tools, by_name = role.results()
+    assert '"server":"local"' in routed
+    assert coming.startswith('{"tools"')
+    assert "'query' is a text" in no_query
+    assert "nothing" in unknown
+    assert "'tools' is a list" in no_tools
+    assert "called directly" in by_name
+
+
+@pytest.mark.parametrize("streams", [True, False])
+async def test_a_call_that_is_cancelled_leaves_nothing_behind(
+    stage: Stage, speaker: Speaker, open_gateway: OpenGateway, streams: bool
+) -> None:
+    """Neither the tool's work nor a task that waits for it."""
+    started, ended = asyncio.Event(), asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    async def wait() -> str:
+        """Wait for ever."""
+        loop.call_soon_threadsafe(started.set)
+        try:
+            await asyncio.Event().wait()
+        finally:
+            loop.call_soon_threadsafe(ended.set)
+        return ""
+
+    gateway = open_gateway()
+    gateway.add_tool(wait)
+    role = stage.cast(Turn(calls=(Call("wait"), look("wait"))), Turn("Done."))
+    before = asyncio.all_tasks()
+
+    async def ask() -> None:
+        await speaker.ask("async stream" if streams else "async whole", gateway, role)
+
+    task = asyncio.create_task(ask())
+    await started.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await ended.wait()
+
+    assert before == asyncio.all_tasks()
+    assert 1 == len(role.requests)

@@ -1,0 +1,37 @@
+"""Whose tokens are counted, and that nothing is fetched for it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gateway.config import vocabulary_dir
+from gateway.discovery.tokens import cached, counter
+from gateway.text import estimate_tokens
+
+
+@pytest.mark.parametrize("model", ["gpt-4o", "a-model-that-nobody-knows", ""])
+def test_without_a_vocabulary_on_disk_tokens_are_estimated(model: str) -> None:
+    """tiktoken would fetch one over the network: it is not asked."""
+    text = "Some words, and more of them."
+
+    assert estimate_tokens(text) == counter(model)(text)
+
+
+def test_a_vocabulary_that_is_not_whole_is_none(tmp_path: Path) -> None:
+    """tiktoken throws it away and fetches it anew."""
+    (tmp_path / "fb374d419588a4632f3f557e76b4b70aebbca790").write_bytes(b"half")
+
+    assert not cached("o200k_base", tmp_path)
+    assert not cached("o200k_base", tmp_path / "nowhere")
+    assert not cached("another", tmp_path)
+
+
+def test_the_folder_is_the_one_that_tiktoken_reads() -> None:
+    """Its own variables, in its own order."""
+    named = {"TIKTOKEN_CACHE_DIR": "/a", "DATA_GYM_CACHE_DIR": "/b"}
+
+    assert Path("/a") == vocabulary_dir(named)
+    assert Path("/b") == vocabulary_dir({"DATA_GYM_CACHE_DIR": "/b"})
+    assert "data-gym-cache" == vocabulary_dir({}).name
