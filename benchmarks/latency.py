@@ -13,7 +13,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
-import re
 import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -38,7 +37,9 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.lifelike import NumberedEmbedder, near, question, servers, vectors
 from gateway import CacheOptions, Gateway, Options
-from gateway.types import Match, Strategy
+from gateway.search.mending import Mending
+from gateway.search.wordlists import installed
+from gateway.types import Strategy
 from gateway.vectors import Matrix, Vector
 
 GOALS: Mapping[Strategy, Mapping[int, float]] = {
@@ -127,10 +128,13 @@ async def searching(strategy: Strategy, about: Asked) -> Cost:
     theirs: list[int] = []
     shares: list[float] = []
     spent: defaultdict[str, list[float]] = defaultdict(list)
-    out = np.empty(len(about.rows), dtype=np.float32)
     async with _gateway(strategy, about) as gateway:
-        await gateway.report()
-        _remember(gateway, about)
+        snapshot = await gateway.snapshot()
+        if snapshot.vectors is None:
+            raise RuntimeError("the catalog was indexed without vectors")
+        rows = snapshot.vectors.rows(np.arange(len(snapshot.entities)))
+        out = np.empty(len(rows), dtype=np.float32)
+        await _remember(gateway, about)
         for text in about.texts[:_WARMING]:
             await gateway.search(text, limit=_TOP)
         for text, query in zip(about.texts, about.queries, strict=True):
@@ -138,10 +142,10 @@ async def searching(strategy: Strategy, about: Asked) -> Cost:
             result = await gateway.search(text, limit=_TOP)
             ours.append(time.process_time_ns() - began)
             began = time.process_time_ns()
-            nearest = kernel(about.rows, query, out)
+            nearest = kernel(rows, query, out)
             theirs.append(time.process_time_ns() - began)
-            exact = set(nearest.tolist())
-            shares.append(len(exact & set(map(_number, result.matches))) / len(exact))
+            exact = {snapshot.entities[spot].id for spot in nearest.tolist()}
+            shares.append(len(exact & {match.id for match in result.matches}) / len(exact))
             for stage, seconds in result.stages.items():
                 spent[stage].append(seconds * 1e6)
     return Cost(
@@ -164,7 +168,7 @@ async def repeating(about: Asked) -> Mapping[str, float]:
     spent: list[float] = []
     async with _gateway("auto", about, remember=True, spans=provider) as gateway:
         await gateway.report()
-        _remember(gateway, about)
+        await _remember(gateway, about)
         before = provider.tracer.started
         for text in about.texts:
             await gateway.search(text)
@@ -238,22 +242,21 @@ def _gateway(
     return gateway
 
 
-def _remember(gateway: Gateway, about: Asked) -> None:
-    """Put the vectors of the questions where they are after having been asked for once."""
+async def _remember(gateway: Gateway, about: Asked) -> None:
+    """Put the vectors of the questions where they are after having been asked for once.
+
+    A misspelt question is asked in its mended form too, and means the same.
+    """
+    snapshot, mend = await gateway.snapshot(), Mending(installed())
     for text, row in zip(about.texts, about.queries, strict=True):
-        gateway.caches.embeddings.put((NumberedEmbedder.MODEL_ID, text), row)
+        for form in (text, mend(snapshot.lexical, text).text):
+            gateway.caches.embeddings.put((NumberedEmbedder.MODEL_ID, form), row)
 
 
 def _searched(strategy: Strategy, about: Asked) -> Cost:
     cost = asyncio.run(searching(strategy, about))
     gc.collect()
     return cost
-
-
-def _number(match: Match) -> int:
-    """Read the number of the tool that *match* is."""
-    (number,) = re.findall(r"\d+", match.description)
-    return int(number)
 
 
 def _figures(costs: Mapping[Strategy, Cost]) -> Mapping[str, object]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from itertools import product
+from zlib import crc32
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from benchmarks.data import CatalogSource
 from benchmarks.synthetic import NOUNS
 from gateway.embed.protocol import Embedded, EmbedderInfo, Role
 from gateway.types import JsonObject, ToolDefinition
-from gateway.vectors import Matrix, unit_rows
+from gateway.vectors import Matrix, Vector, unit_rows
 
 PER_SERVER = 20
 _TRADES = {
@@ -98,7 +99,7 @@ def near(rows: Matrix, seed: int = 6) -> Matrix:
 
 
 class NumberedEmbedder:
-    """Looks the vector of a tool up by the number in its text."""
+    """Looks the vector of a tool up by the number in its text; a name alone gets one by chance."""
 
     MODEL_ID = "numbered"
 
@@ -107,10 +108,15 @@ class NumberedEmbedder:
         self.info = EmbedderInfo(model_id=self.MODEL_ID, provider="none", dimensions=rows.shape[1])
 
     async def embed(self, texts: Sequence[str], *, role: Role) -> Embedded:
-        """Give the rows of the texts' numbers."""
+        """Give the rows of the texts' numbers, and of names."""
         del role
-        numbers = [int(found[1]) for text in texts if (found := _NUMBERED.search(text))]
-        return Embedded(vectors=self._rows[numbers])
+        return Embedded(vectors=np.stack([self._row(text) for text in texts]))
+
+    def _row(self, text: str) -> Vector:
+        if found := _NUMBERED.search(text):
+            return np.asarray(self._rows[int(found[1])])
+        rng = np.random.default_rng(crc32(text.encode()))
+        return np.asarray(unit_rows(rng.standard_normal(self._rows.shape[1]))[0])
 
 
 def _place(number: int) -> tuple[str, str, tuple[str, str]]:

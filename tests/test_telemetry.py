@@ -126,12 +126,12 @@ async def test_the_first_search_shows_the_index_build_with_its_embedding(
     await gateway.search("a")
 
     build = watch.of("gateway.index.build")
-    assert {"gateway.index.entities": 12, "gateway.index.embedded": 12} == {
+    assert {"gateway.index.entities": 12, "gateway.index.embedded": 24} == {
         name: value
         for name, value in (build.attributes or {}).items()
         if name != "gateway.index.graph_edges"
     }
-    assert [12] == [
+    assert [24] == [
         (span.attributes or {}).get("gateway.embedding.texts")
         for span in watch.finished
         if build.context and span.parent and span.parent.span_id == build.context.span_id

@@ -49,9 +49,9 @@ class LocalEmbedder:
     """
 
     def __init__(self, models: Sequence[Model] | None = None) -> None:
-        self._models = tuple(models or (each for each in (USE, E5) if runs_here(each)))
+        self._models = tuple(models or ((USE, E5) if runs_here(E5) else (USE,)))
         self._folders = [each.found() for each in self._models]
-        if not self._models or None in self._folders:
+        if None in self._folders:
             raise MissingExtraError("the embedded model", "local")
         dimensions = sum(each.dimensions for each in self._models)
         centred = "c" if len(self._models) > 1 else ""

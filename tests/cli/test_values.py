@@ -62,7 +62,7 @@ def test_a_value_becomes_plain_json() -> None:
 
     told = json.loads(json.dumps(jsonable(given)))
 
-    assert told["note"]["meaning"].startswith("No word")
+    assert told["note"]["meaning"].startswith("Nothing in the catalog")
     assert told["filters"]["tags"] == ["a", "b"]
     assert told["result"]["degraded"] is False
     assert (None, "x") == (told["not a number"], told["path"])
