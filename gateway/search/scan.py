@@ -28,7 +28,7 @@ of the weights of the whole and its best clause together."""
 DENSE_NUMBERS = 2_500_000
 """A matrix of so many numbers is read whole sooner than codes are scanned and rows gathered."""
 RESCORED = 4
-RESCORED_LEAST = 256
+RESCORED_LEAST = 1024
 """So many rows are scored exactly for each one that is wanted, and at least so many."""
 SAMPLE = 256
 """Rows that stand for a large catalog where its mean and spread are asked for."""

@@ -29,9 +29,8 @@ def test_every_size_is_told_beside_the_kernel() -> None:
         assert {"embeddings", "auto", "numpy_cpu_us"} == set(sizes)
         assert {"cpu_us", "ratio_to_numpy", "stages_us"} == set(sizes["auto"])
         assert 1.0 == sizes["embeddings"]["recall_at_10"]
-        assert {"embed", "vector", "lexical", "graph", "confidence"} == set(
-            sizes["auto"]["stages_us"]
-        )
+        stages = {"normalize", "embed", "vector", "lexical", "graph", "confidence"}
+        assert stages == set(sizes["auto"]["stages_us"])
     assert found["cached_us"] > 0
     assert found["spans"] <= latency.SPANS_GOAL
 
