@@ -62,7 +62,7 @@ def test_codes_find_the_nearest_and_score_them_exactly(seed: int, clauses: int) 
     assert mask[found.pool].all()
     assert strengths[found.pool].tolist() == found.strengths.tolist()
     assert sorted(found.strengths.tolist(), reverse=True) == found.strengths.tolist()
-    assert 256 <= found.scored < 800
+    assert 256 <= found.scored < 1600
     assert len(set(found.pool[:10].tolist()) & set(exact.pool[:10].tolist())) >= 8
 
 
