@@ -178,9 +178,11 @@ async def test_a_call_that_never_left_connects_first(hostile: Hostile, record: P
     source = hostile("pid")
     await source.list_tools()
     child = int(lines(record)[0])
+    before = source._connection  # noqa: SLF001  (when it notices is nobody else's business)
+    assert before is not None
 
     os.kill(child, signal.SIGKILL)
-    await until(lambda: not lives(child))
+    await until(lambda: not lives(child) and not before.alive)
     answer = await source.call("good", {}, tool_id="bad/good")
 
     assert "pong" == answer.text
