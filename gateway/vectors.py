@@ -61,6 +61,17 @@ def best_cosine(matrix: Matrix, queries: Matrix) -> Vector:
     return found
 
 
+def deviations(values: Vector) -> Vector:
+    """Measure *values* from their mean, in their standard deviations, shape (n,).
+
+    Equal values give zeros.
+    """
+    spread = float(values.std())
+    if spread <= 0:
+        return np.zeros_like(values)
+    return np.asarray((values - values.mean()) / spread, dtype=np.float32)
+
+
 def top(scores: Vector, limit: int) -> NDArray[np.intp]:
     """Give the positions of the *limit* best scores, best first; ties by position.
 

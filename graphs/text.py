@@ -228,9 +228,9 @@ def _stem(word: str, language: str) -> str:
     wanted = _BY_LANGUAGE.get(language.partition("-")[0].lower(), script)
     algorithm = wanted if _KIN.get(wanted, "english") == script else script
     if algorithm == "english":
-        word = _bare(word)
+        word = bare(word)
     stem: str = _stemmer(algorithm).stemWord(word)
-    return _bare(stem) if script in {"english", "greek"} else stem
+    return bare(stem) if script in {"english", "greek"} else stem
 
 
 def _script(word: str) -> str:
@@ -238,7 +238,7 @@ def _script(word: str) -> str:
     return next((name for first, last, name in _BY_SCRIPT if first <= letter <= last), "")
 
 
-def _bare(word: str) -> str:
+def bare(word: str) -> str:
     """Take the accents off, so that ``resume`` meets ``résumé``."""
     if word.isascii():
         return word

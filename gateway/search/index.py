@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -18,13 +18,13 @@ from gateway.search.names import Names
 from gateway.search.scan import VectorIndex
 from gateway.search.toolgraph import ToolGraph
 from gateway.types import Diagnostic, Entity, Filters
-from gateway.vectors import Vector, unit_rows
+from gateway.vectors import Matrix, Vector, unit_rows
 from graphs import Document, Postings
 from graphs.text import fold
 
-_IDENTIFIER = re.compile(r"[^\s\"'`(),;:!?]+")
 NAME_WEIGHT = 0.4
 """What the vector of an entity's name counts beside that of its whole text."""
+_IDENTIFIER = re.compile(r"[^\s\"'`(),;:!?]+")
 _NOT_PLAIN = re.compile(r"[_\-./]|[a-z0-9][A-Z]")
 
 
@@ -104,15 +104,13 @@ def compile_snapshot(  # noqa: PLR0913  (keyword-only, one a part of the index)
     """
     kept = kept or Kept()
     ordered = tuple(sorted(entities, key=lambda each: (each.exposed_name.casefold(), each.id)))
-    keys = [text_key(texts[entity.id][0]) if entity.id in texts else "" for entity in ordered]
-    mixed = blended(texts.values(), rows)
+    matrix = blended([texts.get(entity.id, ("", "")) for entity in ordered], rows)
     indexed = {name: weight for row in KINDS.values() for name, weight in row.indexed.items()}
     lexical = Postings.build(
         kept.fields.of(ordered),
         weights={str(name): weight for name, weight in indexed.items()},
         lexicon=kept.lexicon,
     )
-    found = [mixed[key] for key in keys if key in mixed]
     return Snapshot(
         version=version,
         entities=ordered,
@@ -122,26 +120,31 @@ def compile_snapshot(  # noqa: PLR0913  (keyword-only, one a part of the index)
         lexical=lexical,
         names=Names.of(lexical),
         graph=toolgraph.build(ordered, documents, options=derive, kept=kept) if ordered else None,
-        vectors=_vectors(keys, mixed),
-        common=np.mean(found, axis=0, dtype=np.float32) if found else None,
+        vectors=None if matrix is None else VectorIndex.of(matrix),
+        common=None if matrix is None else matrix[matrix.any(axis=1)].mean(axis=0),
         rows=rows,
         diagnostics=tuple(diagnostics),
     )
 
 
-def blended(texts: Iterable[tuple[str, str]], rows: Mapping[str, Vector]) -> dict[str, Vector]:
-    """Make each entity's vector, by the key of its whole text: the whole's, leaning to the name's.
+def blended(texts: Sequence[tuple[str, str]], rows: Mapping[str, Vector]) -> Matrix | None:
+    """Make each entity's vector: the whole text's, leaning to the name's.
 
     A description drowns the name that says best what a tool is for. Without the name's vector the
-    whole's stands alone; without the whole's there is none.
+    whole's stands alone.
+
+    Returns:
+        Unit rows, one an entity; zeros without the whole's vector. None if nobody has one.
     """
-    found: dict[str, Vector] = {}
-    for whole, name in texts:
-        row, lean = rows.get(text_key(whole)), rows.get(text_key(name))
-        if row is not None:
-            mixed = row if lean is None else row + NAME_WEIGHT * lean
-            found[text_key(whole)] = unit_rows(mixed)[0]
-    return found
+    keys = [(text_key(whole), text_key(name)) for whole, name in texts]
+    known = next((rows[whole] for whole, _ in keys if whole in rows), None)
+    if known is None:
+        return None
+    zeros = np.zeros_like(known, dtype=np.float32)
+    wholes = np.stack([rows.get(whole, zeros) for whole, _ in keys])
+    names = np.stack([rows.get(name, zeros) for _, name in keys])
+    names[~wholes.any(axis=1)] = 0
+    return unit_rows(wholes + NAME_WEIGHT * names)
 
 
 def _by_name(entities: Sequence[Entity]) -> Mapping[str, tuple[int, ...]]:
@@ -150,11 +153,3 @@ def _by_name(entities: Sequence[Entity]) -> Mapping[str, tuple[int, ...]]:
         for name in (entity.exposed_name, entity.name, entity.id):
             spots.setdefault(fold(name), {})[position] = None
     return {name: tuple(found) for name, found in spots.items()}
-
-
-def _vectors(keys: Sequence[str], rows: Mapping[str, Vector]) -> VectorIndex | None:
-    found = [rows[key] for key in keys if key in rows]
-    if not found:
-        return None
-    zeros = np.zeros(found[0].shape[0], dtype=np.float32)
-    return VectorIndex.of(np.stack([rows.get(key, zeros) for key in keys]))

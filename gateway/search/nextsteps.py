@@ -14,7 +14,7 @@ import numpy as np
 from gateway.search.eligible import Mask
 from gateway.search.index import Snapshot
 from gateway.search.scan import Question, VectorIndex
-from gateway.vectors import Vector, top
+from gateway.vectors import Vector, deviations, top
 from graphs import Neighbour, expand
 
 EDGE_WEIGHT = 3.0
@@ -53,7 +53,7 @@ def next_steps(
     if task is not None:
         scores += TASK_WEIGHT * task
     if snapshot.vectors is not None:
-        scores += NEAR_WEIGHT * _deviations(_near(snapshot.vectors, snapshot.common, used[-1]))
+        scores += NEAR_WEIGHT * deviations(_near(snapshot.vectors, snapshot.common, used[-1]))
     for server in {snapshot.entities[spot].server for spot in used}:
         scores += SERVER_WEIGHT * snapshot.eligibility.has("server", server)
     edges = _edges(snapshot, used)
@@ -80,11 +80,6 @@ def _near(index: VectorIndex, common: Vector | None, position: int) -> Vector:
     shared = index.score(Question(texts=mean, clauses=row[:0]))[0]
     length = np.sqrt(np.maximum(1 - 2 * shared + float(mean[0] @ mean[0]), 1e-6))
     return np.asarray(along / length, dtype=np.float32)
-
-
-def _deviations(values: Vector) -> Vector:
-    spread = float(values.std())
-    return (values - values.mean()) / spread if spread > 0 else np.zeros_like(values)
 
 
 def _edges(snapshot: Snapshot, used: Sequence[int]) -> dict[int, Neighbour]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TypedDict
 
 from openai import AsyncOpenAI, OpenAI, OpenAIError
-from openai.types.chat import ChatCompletion, ChatCompletionMessageParam
+from openai.types.chat import ChatCompletionMessageParam
 
 from gateway.errors import ConfigError
 from gateway.search.keyed import Rewrite
@@ -36,14 +37,14 @@ PROPOSALS = (
 )
 
 
-class OpenAINormalizer:
-    """Rewrites by a chat model behind an OpenAI-compatible endpoint.
+class _Answer(TypedDict):
+    text: str
+    input_tokens: int | None
+    output_tokens: int | None
 
-    Args:
-        client: Sync or async. A sync client is called in a worker thread; an async one must be
-            for the gateway alone, since its connections belong to the gateway's loop.
-        model: The chat model's name.
-    """
+
+class _ChatModel:
+    """What both who ask have in common: whom, and how."""
 
     def __init__(self, client: OpenAI | AsyncOpenAI, *, model: str) -> None:
         self._client = client
@@ -54,6 +55,43 @@ class OpenAINormalizer:
     def model_id(self) -> str:
         """Endpoint and model."""
         return self._model_id
+
+    async def _ask(self, instructions: str, text: str, *, max_tokens: int) -> _Answer:
+        messages: list[ChatCompletionMessageParam] = [
+            {"role": "system", "content": instructions},
+            {"role": "user", "content": text},
+        ]
+        if isinstance(self._client, AsyncOpenAI):
+            answer = await self._client.chat.completions.create(
+                model=self._model,
+                messages=messages,
+                temperature=0,
+                max_completion_tokens=max_tokens,
+            )
+        else:
+            answer = await asyncio.to_thread(
+                self._client.chat.completions.create,
+                model=self._model,
+                messages=messages,
+                temperature=0,
+                max_completion_tokens=max_tokens,
+            )
+        usage = answer.usage
+        return _Answer(
+            text=(answer.choices[0].message.content or "") if answer.choices else "",
+            input_tokens=usage.prompt_tokens if usage else None,
+            output_tokens=usage.completion_tokens if usage else None,
+        )
+
+
+class OpenAINormalizer(_ChatModel):
+    """Rewrites by a chat model behind an OpenAI-compatible endpoint.
+
+    Args:
+        client: Sync or async. A sync client is called in a worker thread; an async one must be
+            for the gateway alone, since its connections belong to the gateway's loop.
+        model: The chat model's name.
+    """
 
     @property
     def provider(self) -> str:
@@ -66,18 +104,10 @@ class OpenAINormalizer:
         Raises:
             openai.OpenAIError: As the client raises it, after its own retries.
         """
-        answer = await _asked(
-            self._client, self._model, INSTRUCTIONS, query, max_tokens=MAX_OUTPUT_TOKENS
-        )
-        usage = answer.usage
-        return Rewrite(
-            text=_text(answer),
-            input_tokens=usage.prompt_tokens if usage else None,
-            output_tokens=usage.completion_tokens if usage else None,
-        )
+        return Rewrite(**await self._ask(INSTRUCTIONS, query, max_tokens=MAX_OUTPUT_TOKENS))
 
 
-class OpenAIProposer:
+class OpenAIProposer(_ChatModel):
     """Proposes edges by a chat model behind an OpenAI-compatible endpoint.
 
     Args:
@@ -85,31 +115,13 @@ class OpenAIProposer:
         model: The chat model's name.
     """
 
-    def __init__(self, client: OpenAI | AsyncOpenAI, *, model: str) -> None:
-        self._client = client
-        self._model = model
-        self._model_id = f"{client.base_url.netloc.decode()}/{model}"
-
-    @property
-    def model_id(self) -> str:
-        """Endpoint and model."""
-        return self._model_id
-
     async def propose(self, tools: str) -> Told:
         """Ask the model once, at temperature 0.
 
         Raises:
             openai.OpenAIError: As the client raises it, after its own retries.
         """
-        answer = await _asked(
-            self._client, self._model, PROPOSALS, tools, max_tokens=MAX_PROPOSED_TOKENS
-        )
-        usage = answer.usage
-        return Told(
-            text=_text(answer),
-            input_tokens=usage.prompt_tokens if usage else None,
-            output_tokens=usage.completion_tokens if usage else None,
-        )
+        return Told(**await self._ask(PROPOSALS, tools, max_tokens=MAX_PROPOSED_TOKENS))
 
 
 @contextmanager
@@ -125,27 +137,3 @@ def connected(*, model: str, base_url: str = "") -> Iterator[OpenAIProposer]:
         raise ConfigError("no key for the model: set OPENAI_API_KEY") from error
     with client:
         yield OpenAIProposer(client, model=model)
-
-
-def _text(answer: ChatCompletion) -> str:
-    return (answer.choices[0].message.content or "") if answer.choices else ""
-
-
-async def _asked(
-    client: OpenAI | AsyncOpenAI, model: str, instructions: str, text: str, *, max_tokens: int
-) -> ChatCompletion:
-    messages: list[ChatCompletionMessageParam] = [
-        {"role": "system", "content": instructions},
-        {"role": "user", "content": text},
-    ]
-    if isinstance(client, AsyncOpenAI):
-        return await client.chat.completions.create(
-            model=model, messages=messages, temperature=0, max_completion_tokens=max_tokens
-        )
-    return await asyncio.to_thread(
-        client.chat.completions.create,
-        model=model,
-        messages=messages,
-        temperature=0,
-        max_completion_tokens=max_tokens,
-    )

@@ -66,13 +66,7 @@ def emptied(
     found: SearchResult, snapshot: Snapshot, rankings: Sequence[Ranking], mask: Mask
 ) -> SearchResult:
     """Say that nothing serves the request, and what might help: the nearest, and what there is."""
-    asked = [set(ranking.words.hits.unmatched) for ranking in rankings]
-    unmatched = dict.fromkeys(
-        word
-        for ranking, words in zip(rankings, asked, strict=True)
-        for word in ranking.words.hits.words
-        if word in words
-    )
+    unmatched = dict.fromkeys(word for ranking in rankings for word in ranking.words.hits.unmatched)
     servers = {snapshot.entities[spot].server for spot in np.flatnonzero(mask).tolist()}
     return replace(
         found,

@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from types import MappingProxyType
 
-from gateway.search.wordlists import Costs, WordList, bare
+from gateway.search.wordlists import Costs, WordList
+from graphs.text import bare
 
 UNKNOWN = 450
 UNKNOWN_LETTER = 80

@@ -20,7 +20,7 @@ from gateway.search.results import plain
 from gateway.search.scan import Question
 from gateway.search.vector import candidates
 from gateway.types import Evidence, Filters, Match
-from gateway.vectors import Vector
+from gateway.vectors import Vector, deviations
 
 
 async def suggest(  # noqa: PLR0913  (keyword-only, the options of `Gateway.next_steps`)
@@ -61,9 +61,7 @@ async def _task(
     words = read_words(snapshot.lexical, snapshot.names, asked)
     question = await _question(snapshot, asked, embed)
     if question is None or snapshot.vectors is None:
-        scores = words.lexical.scores
-        spread = float(scores.std()) or 1.0
-        return np.asarray((scores - scores.mean()) / spread, dtype=np.float32)
+        return deviations(words.lexical.scores)
     found = candidates(snapshot.vectors, question, mask=mask, limit=1, options=options)
     return together(
         found,

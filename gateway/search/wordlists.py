@@ -18,13 +18,12 @@ from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
 from typing import TypeAlias
-from unicodedata import category, normalize
 
 import numpy as np
 
 from graphs import Postings
 from graphs.nearby import Nearby
-from graphs.text import stem
+from graphs.text import bare, stem
 
 LIST_WORDS = 60_000
 """How many words of a language are known."""
@@ -50,13 +49,6 @@ LANGUAGES: Mapping[str, tuple[str, ...]] = MappingProxyType(
 """The languages of each script that is mended, the likelier first."""
 _FORMAT = {"format": "cB", "version": 1}
 Costs: TypeAlias = Mapping[str, int]
-
-
-def bare(word: str) -> str:
-    """Take the accents off."""
-    if word.isascii():
-        return word
-    return "".join(mark for mark in normalize("NFD", word) if category(mark) != "Mn")
 
 
 @dataclass(frozen=True, kw_only=True)
