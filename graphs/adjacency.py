@@ -152,6 +152,13 @@ class Adjacency:
         mask = (1 << _NODE_BITS) - 1
         yield from zip((held >> _NODE_BITS).tolist(), (held & mask).tolist(), strict=True)
 
+    def declared(self, roles: Collection[str]) -> list[int]:
+        """Give the nodes of which the host states an edge in one of *roles*, ascending."""
+        keys = self.keys[self.edges["declared"]] >> (_NODE_BITS + _PREDICATE_BITS)
+        wanted = np.isin(keys >> _NODE_BITS, [NUMBERS[role, "out"] for role in roles])
+        found: list[int] = np.unique(keys[wanted] & ((1 << _NODE_BITS) - 1)).tolist()
+        return found
+
     def count(self, node: int, role: str, way: str = "out") -> int:
         """Say how many edges of *role* start at *node*, or end there."""
         start, end = self._span(node, role, way)

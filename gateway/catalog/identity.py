@@ -42,21 +42,90 @@ def exposed_names(
     Returns:
         Exposed name by canonical id. Empty for no tools.
     """
-    pairs = {canonical_id(server, name): (server, name) for server, name in tools}
-    step = dict.fromkeys(pairs, 0)
-    taken = Counter(name.casefold() for name in reserved)
-    while True:
-        names = {key: _candidate(key, *pairs[key], step[key]) for key in pairs}
-        wanted = Counter(name.casefold() for name in names.values())
-        clashes = [
-            key
-            for key, name in names.items()
-            if wanted[name.casefold()] > 1 or taken[name.casefold()]
-        ]
-        if not clashes:
-            return names
-        for key in clashes:
-            step[key] += 1
+    naming = Naming(reserved=reserved)
+    naming.change((), tools)
+    return naming.names
+
+
+class Naming:
+    """Exposed names of tools that come and go; see `exposed_names`. Not for two threads at once.
+
+    Only who ever wants the same name can move each other: a change names its own tools anew and
+    those that want what they want or wanted.
+    """
+
+    def __init__(self, *, reserved: frozenset[str] = frozenset()) -> None:
+        self._taken = frozenset(name.casefold() for name in reserved)
+        self._pairs: dict[str, tuple[str, str]] = {}
+        self._wants: dict[str, tuple[str, ...]] = {}
+        """The names that each tool tried, without case."""
+        self._wanted: dict[str, tuple[str, ...]] = {}
+        """Who tried each of those names."""
+        self.names: dict[str, str] = {}
+        """Exposed name by canonical id."""
+        self.named = 0
+        """How many tools the last change named."""
+
+    def change(self, gone: Iterable[str], new: Iterable[tuple[str, str]]) -> set[str]:
+        """Take ids out and put pairs in; give the ids of all whose name is another one now."""
+        group: dict[str, None] = {}
+        for key in gone:
+            wants = self._forget(key)
+            del self.names[key], self._pairs[key]
+            group |= dict.fromkeys(key for name in wants for key in self._wanted.get(name, ()))
+            group.pop(key, None)
+        for server, name in new:
+            key = canonical_id(server, name)
+            self._pairs[key] = server, name
+            group[key] = None
+        while True:
+            names, wants = self._settled(group)
+            tried = {name for key in group for name in (*wants[key], *self._wants.get(key, ()))}
+            met = {key for name in tried for key in self._wanted.get(name, ())}
+            if met <= group.keys():
+                break
+            group |= dict.fromkeys(sorted(met))
+        self.named = len(group)
+        for key in group:
+            self._forget(key)
+        for key in group:
+            self._wants[key] = wants[key]
+            for name in wants[key]:
+                self._wanted[name] = (*self._wanted.get(name, ()), key)
+        moved = {key for key in group if self.names.get(key) != names[key]}
+        self.names.update(names)
+        return moved
+
+    def _forget(self, key: str) -> tuple[str, ...]:
+        wants = self._wants.pop(key, ())
+        for name in wants:
+            left = tuple(other for other in self._wanted[name] if other != key)
+            if left:
+                self._wanted[name] = left
+            else:
+                del self._wanted[name]
+        return wants
+
+    def _settled(self, group: Iterable[str]) -> tuple[dict[str, str], dict[str, tuple[str, ...]]]:
+        """Name *group* as if there were nobody else; give the names, and all that was tried."""
+        step = dict.fromkeys(group, 0)
+        tried: dict[str, dict[str, None]] = {key: {} for key in step}
+        names: dict[str, str] = {}
+        changed = list(step)
+        while True:
+            for key in changed:
+                names[key] = _candidate(key, *self._pairs[key], step[key])
+                tried[key][names[key].casefold()] = None
+            wanted = Counter(name.casefold() for name in names.values())
+            changed = [
+                key
+                for key, name in names.items()
+                if wanted[name.casefold()] > 1 or name.casefold() in self._taken
+            ]
+            if not changed:
+                return names, {key: tuple(each) for key, each in tried.items()}
+            for key in changed:
+                step[key] += 1
 
 
 def _candidate(key: str, server: str, name: str, step: int) -> str:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from gateway.catalog.identity import canonical_id, definition_digest, exposed_names
+from gateway.catalog.identity import Naming, canonical_id, definition_digest
 from gateway.errors import ConfigError, Failed, attempt
 from gateway.telemetry import Telemetry
 from gateway.types import Diagnostic, Entity, Hints, ToolDefinition
@@ -147,57 +147,155 @@ def entities_of(
     listed: Mapping[str, Listed],
     *,
     reserved: frozenset[str],
-    known: Iterable[Entity] = (),
 ) -> tuple[tuple[Entity, ...], tuple[Diagnostic, ...]]:
-    """Name what was listed, and say which names had to be qualified.
+    """Name what was listed, and say which names had to be qualified; see `Catalog`."""
+    catalog = Catalog(reserved=reserved)
+    catalog.change(registrations, listed)
+    return tuple(catalog.entities.values()), catalog.notes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turnover:
+    """How a catalog changed."""
+
+    gone: tuple[Entity, ...]
+    """A tool that is another one now is gone and new."""
+    new: tuple[Entity, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Server:
+    """What was seen of one source."""
+
+    listing: Listing
+    hints: Mapping[str, Hints]
+    trusted: bool
+    tools: Mapping[str, ToolDefinition]
+    """What the source said, by canonical id."""
+
+    def as_before(self, before: _Server) -> set[str]:
+        """Give the ids of the tools that are what they were."""
+        if (before.trusted, before.hints) != (self.trusted, self.hints):
+            return set()
+        return {key for key, tool in self.tools.items() if before.tools.get(key) == tool}
+
+
+class Catalog:
+    """The entities of one gateway. Not for two threads at once.
+
+    A change costs the servers, and the tools of those that were listed again.
 
     Args:
-        registrations: The sources.
-        listed: What each of them listed.
         reserved: Names that no tool may have.
-        known: The entities of before; one that is as it was stays the same object.
     """
-    before = {entity.id: entity for entity in known}
-    tools = [
-        (registrations[server], definition)
-        for server, each in listed.items()
-        for definition in each.listing.tools
-    ]
-    names = exposed_names(
-        ((registration.source.server, tool.name) for registration, tool in tools),
-        reserved=reserved,
-    )
-    entities = tuple(_entity(registration, tool, names, before) for registration, tool in tools)
-    return entities, tuple(_qualified(entities))
 
+    def __init__(self, *, reserved: frozenset[str]) -> None:
+        self.entities: dict[str, Entity] = {}
+        self._naming = Naming(reserved=reserved)
+        self._servers: dict[str, _Server] = {}
+        self._own: dict[str, tuple[str, ...]] = {}
+        """Who has each name of a source's own."""
+        self._notes: dict[str, Diagnostic] = {}
 
-def _entity(
-    registration: Registration,
-    definition: ToolDefinition,
-    names: Mapping[str, str],
-    before: Mapping[str, Entity],
-) -> Entity:
-    server = registration.source.server
-    key = canonical_id(server, definition.name)
-    known = before.get(key)
-    if (
-        known is not None
-        and known.definition is definition
-        and known.exposed_name == names[key]
-        and known.trusted == registration.source.trusted
-    ):
-        return known
-    told = registration.hints.get(definition.name)
-    if told is not None:
-        definition = replace(definition, hints=merge(told, definition.hints))
-    return Entity(
-        id=key,
-        exposed_name=names[key],
-        server=server,
-        definition=definition,
-        trusted=registration.source.trusted,
-        digest=definition_digest(server, definition),
-    )
+    @property
+    def notes(self) -> tuple[Diagnostic, ...]:
+        """Say which names had to be qualified, by name."""
+        return tuple(self._notes[name] for name in sorted(self._notes))
+
+    def change(
+        self, registrations: Mapping[str, Registration], listed: Mapping[str, Listed]
+    ) -> Turnover:
+        """Take what was *listed* for the catalog instead of what was until now.
+
+        Args:
+            registrations: The sources.
+            listed: What each of them listed.
+        """
+        seen = {
+            server: self._seen(registrations[server], each.listing)
+            for server, each in listed.items()
+        }
+        old, new = self._tools(seen)
+        self._servers = seen
+        moved = self._naming.change(
+            [key for key in old if key not in new],
+            [(server, tool.name) for key, (server, tool) in new.items() if key not in old],
+        )
+        gone = [self.entities.pop(key) for key in old]
+        came = [self._entity(key, *told) for key, told in new.items()]
+        for key in sorted(moved - new.keys()):
+            known = self.entities[key]
+            gone.append(known)
+            came.append(replace(known, exposed_name=self._naming.names[key]))
+        self.entities.update((entity.id, entity) for entity in came)
+        self._qualify(gone, came)
+        return Turnover(gone=tuple(gone), new=tuple(came))
+
+    def _seen(self, registration: Registration, listing: Listing) -> _Server:
+        source = registration.source
+        known = self._servers.get(source.server)
+        if (
+            known is not None
+            and known.listing is listing
+            and known.hints is registration.hints
+            and known.trusted == source.trusted
+        ):
+            return known
+        return _Server(
+            listing=listing,
+            hints=registration.hints,
+            trusted=source.trusted,
+            tools={canonical_id(source.server, tool.name): tool for tool in listing.tools},
+        )
+
+    def _tools(
+        self, seen: dict[str, _Server]
+    ) -> tuple[dict[str, None], dict[str, tuple[str, ToolDefinition]]]:
+        """Give the ids that are gone or changed, and the new and changed tools by id."""
+        old: dict[str, None] = {}
+        new: dict[str, tuple[str, ToolDefinition]] = {}
+        for server in self._servers.keys() - seen.keys():
+            old.update(dict.fromkeys(self._servers[server].tools))
+        for server, now in seen.items():
+            before = self._servers.get(server)
+            if before is now:
+                continue
+            known = before.tools if before else {}
+            stay = now.as_before(before) if before else set()
+            old.update((key, None) for key in known if key not in stay)
+            new.update((key, (server, tool)) for key, tool in now.tools.items() if key not in stay)
+        return old, new
+
+    def _entity(self, key: str, server: str, definition: ToolDefinition) -> Entity:
+        told = self._servers[server].hints.get(definition.name)
+        if told is not None:
+            definition = replace(definition, hints=merge(told, definition.hints))
+        return Entity(
+            id=key,
+            exposed_name=self._naming.names[key],
+            server=server,
+            definition=definition,
+            trusted=self._servers[server].trusted,
+            digest=definition_digest(server, definition),
+        )
+
+    def _qualify(self, gone: Iterable[Entity], new: Iterable[Entity]) -> None:
+        changed: dict[str, None] = {}
+        for entity in gone:
+            changed[entity.name] = None
+            left = tuple(key for key in self._own[entity.name] if key != entity.id)
+            self._own[entity.name] = left
+        for entity in new:
+            changed[entity.name] = None
+            self._own[entity.name] = (*self._own.get(entity.name, ()), entity.id)
+        for name in changed:
+            holders = self._own[name] or self._own.pop(name)
+            self._notes.pop(name, None)
+            if len(holders) > 1:
+                exposed = ", ".join(sorted(self.entities[key].exposed_name for key in holders))
+                self._notes[name] = Diagnostic(
+                    stage="catalog", code="name_qualified", detail=f"{name!r} became {exposed}"
+                )
 
 
 def merge(first: Hints, second: Hints) -> Hints:
@@ -222,15 +320,3 @@ def merge(first: Hints, second: Hints) -> Hints:
         idempotent=known("idempotent"),
         enabled=first.enabled and second.enabled,
     )
-
-
-def _qualified(entities: Sequence[Entity]) -> Iterable[Diagnostic]:
-    own: dict[str, list[Entity]] = {}
-    for entity in entities:
-        own.setdefault(entity.name, []).append(entity)
-    for name, holders in own.items():
-        if len(holders) > 1:
-            exposed = ", ".join(sorted(entity.exposed_name for entity in holders))
-            yield Diagnostic(
-                stage="catalog", code="name_qualified", detail=f"{name!r} became {exposed}"
-            )

@@ -93,28 +93,26 @@ async def document_vectors(
     embedder: Embedder,
     store: VectorStore,
     telemetry: Telemetry,
-    known: Mapping[str, Vector],
+    dimensions: int | None = None,
     progress: Progress | None = None,
 ) -> DocumentVectors:
-    """Give the vector of each of *texts*, embedding only what neither *known* nor *store* has.
+    """Give the vector of each of *texts*, embedding only what *store* has not.
 
     Args:
         texts: Documents; equal ones are embedded once.
         embedder: Who embeds the missing ones.
         store: Where vectors persist.
         telemetry: Where the requests' spans and tokens go.
-        known: Vectors by text key from the index before.
+        dimensions: How long the vectors are that these stand beside; None if there are none.
         progress: Told after each request.
 
     Returns:
         In every case: what could not be embedded is absent and has a diagnostic.
     """
     wanted = {text_key(text): text for text in texts}
-    rows: dict[str, Vector] = {key: known[key] for key in wanted if key in known}
     notes: list[Diagnostic] = []
-    absent = [key for key in wanted if key not in rows]
-    rows.update(await _from_store(store, embedder.info.model_id, absent, notes))
-    dimensions = _common_length(rows, embedder.info.dimensions)
+    rows = dict(await _from_store(store, embedder.info.model_id, list(wanted), notes))
+    dimensions = dimensions or _common_length(rows, embedder.info.dimensions)
     rows = {key: row for key, row in rows.items() if _whole(row, dimensions)}
     missing = [key for key in wanted if key not in rows]
     embedded = tokens = 0

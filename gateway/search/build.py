@@ -9,18 +9,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from itertools import chain
 
 from gateway.cache import Clock, SingleFlight
-from gateway.catalog.refresh import Listed, Registry, entities_of, list_sources
+from gateway.catalog.refresh import Catalog, Listed, Registry, list_sources
 from gateway.config import GraphOptions
-from gateway.embed.cached import DocumentVectors, VectorStore, document_vectors, text_key
+from gateway.embed.cached import DocumentVectors, VectorStore, document_vectors
 from gateway.embed.protocol import Embedder
 from gateway.search.documents import GraphSource, load
-from gateway.search.index import Snapshot, compile_snapshot
-from gateway.search.kept import Kept
+from gateway.search.index import Snapshot, Snapshots
+from gateway.search.kept import Texts
 from gateway.telemetry import Telemetry
 from gateway.types import Diagnostic, IndexReport
 
@@ -74,7 +73,10 @@ class Indexer:
         self._retry_after_s = retry_after_s
         self._progress = progress or _silent
         self._built: Built | None = None
-        self._kept = Kept()
+        self._catalog = Catalog(reserved=reserved)
+        self._snapshots = Snapshots(derive)
+        self._whole = True
+        """Whether the last build came to its end."""
         self.builds = 0
         """How many builds there were."""
 
@@ -118,47 +120,44 @@ class Indexer:
             registrations, before.listed if before else {}, telemetry=self._telemetry
         )
         self._progress("servers", len(registrations), len(registrations))
-        entities, named = entities_of(
-            registrations,
-            listed,
-            reserved=self._reserved,
-            known=before.snapshot.entities if before else (),
-        )
         documents, unread = await load(self._graph)
-        texts = self._kept.embedding_texts(entities)
-        vectors = await self._vectors(set(chain.from_iterable(texts.values())), before)
-        notes = [*_listing_notes(listed), *named, *unread, *vectors.diagnostics]
-        incomplete = _incomplete(texts, vectors) if self._embedder is not None else []
+        if not self._whole:
+            # A build that ended early leaves half a change behind: begin with nothing.
+            self._catalog = Catalog(reserved=self._reserved)
+            self._snapshots = Snapshots(self._derive)
+        self._whole = False
+        turnover = self._catalog.change(registrations, listed)
+        texts = self._snapshots.texts
+        texts.change(turnover.gone, turnover.new)
+        vectors = await self._vectors(texts)
+        texts.embedded(vectors.rows)
+        notes = [*_listing_notes(listed), *self._catalog.notes, *unread, *vectors.diagnostics]
+        incomplete = _incomplete(texts) if self._embedder is not None else []
         notes += incomplete
-        snapshot = compile_snapshot(
-            entities,
-            version=self.builds + 1,
-            rows=vectors.rows,
-            texts=texts,
-            documents=documents,
-            diagnostics=notes,
-            derive=self._derive,
-            kept=self._kept,
+        snapshot = self._snapshots.change(
+            turnover, version=self.builds + 1, documents=documents, diagnostics=notes
         )
+        self._whole = True
         self.builds += 1
         again = bool(incomplete) or any(each.failed for each in listed.values())
         return Built(
             generation=generation,
             snapshot=snapshot,
             listed=listed,
-            report=_report(generation, snapshot, vectors, texts),
+            report=_report(generation, snapshot, vectors),
             retry_at=self._clock() + self._retry_after_s if again else None,
         )
 
-    async def _vectors(self, texts: Collection[str], before: Built | None) -> DocumentVectors:
-        if self._embedder is None:
+    async def _vectors(self, texts: Texts) -> DocumentVectors:
+        if self._embedder is None or not texts.wanted:
             return DocumentVectors(rows={})
+        known = self._built and self._built.snapshot.dimensions
         return await document_vectors(
-            sorted(texts),
+            sorted(texts.wanted.values()),
             embedder=self._embedder,
             store=self._store,
             telemetry=self._telemetry,
-            known=before.snapshot.rows if before else {},
+            dimensions=known,
             progress=lambda done, total: self._progress("embeddings", done, total),
         )
 
@@ -167,25 +166,19 @@ def _listing_notes(listed: Mapping[str, Listed]) -> list[Diagnostic]:
     return [note for each in listed.values() for note in each.listing.diagnostics]
 
 
-def _incomplete(texts: Mapping[str, tuple[str, str]], vectors: DocumentVectors) -> list[Diagnostic]:
-    wanted = len(set(chain.from_iterable(texts.values())))
-    if len(vectors.rows) >= wanted:
+def _incomplete(texts: Texts) -> list[Diagnostic]:
+    if not texts.wanted:
         return []
-    detail = f"{len(vectors.rows)} of {wanted} texts have a vector"
+    detail = f"{len(texts.rows)} of {texts.count} texts have a vector"
     return [Diagnostic(stage="embed", code="vectors_incomplete", detail=detail)]
 
 
-def _report(
-    generation: int,
-    snapshot: Snapshot,
-    vectors: DocumentVectors,
-    texts: Mapping[str, tuple[str, str]],
-) -> IndexReport:
+def _report(generation: int, snapshot: Snapshot, vectors: DocumentVectors) -> IndexReport:
     graph = snapshot.graph
     return IndexReport(
         generation=generation,
         entities=len(snapshot.entities),
-        vectors=sum(text_key(whole) in vectors.rows for whole, _ in texts.values()),
+        vectors=0 if snapshot.vectors is None else snapshot.vectors.mean.count,
         embedded_texts=vectors.embedded,
         tokens=vectors.tokens,
         graph_nodes=graph.index.node_count if graph else 0,

@@ -1,4 +1,4 @@
-"""Edges that nobody wrote, read out of a plain catalog. Pure; each rule can be switched off.
+"""Edges that nobody wrote, read out of a plain catalog; each rule can be switched off.
 
 * phases: what finds comes before what inspects, and that before what acts on the same thing.
 * data flow: a field of one tool's output is a required argument of another.
@@ -8,46 +8,33 @@
 * mentions: a description that names another tool says how the two belong together.
 
 All of these are guesses: they are *derived*, never declared, and a host's own document can
-override them. Every rule is linear in the catalog: it looks up words, it compares no pairs.
+override them. Rules look up words, they compare no pairs; where a tool comes or goes, only those
+are read again whose words lead to it.
 """
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from gateway.config import GraphOptions
+from gateway.search.toolwords import ACT, Relation, ToolWords
 from gateway.types import Entity
-from graphs.text import split_identifier
 
-Relation = Literal["requires", "next_steps", "related"]
-_Supply: TypeAlias = dict[tuple[str, ...], list[int]]
-"""Who gets what, by the words of its name."""
+Edges: TypeAlias = Mapping[tuple[Relation, str], str]
+"""The edges of one tool: the rule of each, by what it says and the id it leads to."""
+_Place: TypeAlias = tuple[str, Hashable]
+"""A rule's word of its own, and the words by which tools stand there or look there."""
 MAX_STEPS = 3
 MAX_SUPPLIERS = 2
 """An argument that more tools could feed is fed by none in particular."""
 MAX_GROUP = 64
 """A word that more tools of one server share than this relates nobody to anybody."""
-
-_DISCOVER = frozenset({"search", "find", "list", "query", "discover", "browse", "lookup", "scan"})
-_INSPECT = frozenset(
-    {"get", "read", "fetch", "show", "describe", "inspect", "view", "details", "info", "check"}
-)
-_SIGN_IN = frozenset({"login", "signin", "authenticate", "authorize"})
-_ACT = 2
-_SUPPLY = frozenset({"get", "fetch", "read", "retrieve", "detect", "determine", "generate"})
-_OWNERS = frozenset({"current", "system", "user", "my", "device", "the", "a", "an", "desired"})
-_IDENTIFIER = re.compile(
-    r"\b[A-Za-z][A-Za-z0-9]*(?:[_.-][A-Za-z0-9]+|(?<=[a-z0-9])[A-Z][a-z0-9]+)+"
-)
-_BEFORE = re.compile(
-    r"\b(?:after|first|requires?|required|from|returned by|obtained|must)\b", re.IGNORECASE
-)
-_AFTER = re.compile(r"\b(?:before|then|next|followed by|afterwards)\b", re.IGNORECASE)
-_CUE_CHARS = 48
+_MOST: Mapping[str, int] = {
+    "about": MAX_GROUP, "free": MAX_SUPPLIERS, "whole": MAX_SUPPLIERS, "door": 1,
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,168 +50,208 @@ class Derived:
 
 def derive(entities: Sequence[Entity], options: GraphOptions) -> tuple[Derived, ...]:
     """Read all edges that the switched-on rules find; an empty catalog has none."""
-    catalog = _Words.of(entities)
-    rules = [rule for name, rule in RULES.items() if getattr(options, name)]
-    return tuple(dict.fromkeys(edge for rule in rules for edge in rule(catalog)))
+    deriver = Deriver(options)
+    deriver.change((), entities)
+    places = {entity.id: at for at, entity in enumerate(entities)}
+    return tuple(
+        Derived(subject=places[subject], relation=relation, object=places[target], rule=rule)
+        for subject, edges in deriver.edges.items()
+        for (relation, target), rule in edges.items()
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Words:
-    """The words of a catalog's names, read once for all rules."""
+class Reread:
+    """The edges of the tools that were read again."""
 
-    entities: Sequence[Entity]
-    names: Sequence[tuple[str, ...]]
-    """Lower-case words of each name, plural s dropped."""
-
-    @classmethod
-    def of(cls, entities: Sequence[Entity]) -> _Words:
-        names = [_words(e.name) for e in entities]
-        return cls(entities=entities, names=names)
-
-    def nouns(self, position: int) -> tuple[str, ...]:
-        """The words but the first, which is the verb, and but single letters and other verbs."""
-        words = [word for word in self.names[position] if len(word) > 1]
-        verbs = _DISCOVER | _INSPECT
-        return tuple(dict.fromkeys(word for word in words[1:] or words if word not in verbs))
-
-    def phase(self, position: int) -> int:
-        """0 finds, 1 inspects, 2 acts."""
-        verbs = set(self.names[position])
-        return 0 if verbs & _DISCOVER else 1 if verbs & _INSPECT else _ACT
-
-    def speaks_to(self, supplier: int, server: str) -> bool:
-        """Whether what *supplier* gets means the same to *server*: a bare ``status`` does not."""
-        more_than_a_word = len(self.names[supplier]) > len(("verb", "word"))
-        return more_than_a_word or self.entities[supplier].server == server
+    before: Mapping[str, Edges]
+    after: Mapping[str, Edges]
 
 
-def nouns_of(entity: Entity) -> tuple[str, ...]:
-    """Give what an entity's name is about."""
-    return _Words.of([entity]).nouns(0)
+@dataclass(slots=True)
+class _Table:
+    """Tools by the places where they stand, and by the places where they look."""
+
+    held: dict[_Place, dict[str, None]] = field(default_factory=dict)
+    lookers: defaultdict[_Place, dict[str, None]] = field(
+        default_factory=lambda: defaultdict(dict)
+    )
+
+    def known(self, place: _Place) -> tuple[str, ...] | None:
+        """Give who stands at *place*; nobody if it is a crowd, None if there is nobody."""
+        found = self.held.get(place)
+        if not found:
+            return None
+        return tuple(sorted(found)) if len(found) <= _MOST.get(place[0], len(found)) else ()
 
 
-def _phases(catalog: _Words) -> Iterator[Derived]:
-    about: dict[tuple[str, str], list[int]] = defaultdict(list)
-    for position, entity in enumerate(catalog.entities):
-        for noun in catalog.nouns(position):
-            about[entity.server, noun].append(position)
-    phases = [catalog.phase(position) for position in range(len(catalog.entities))]
-    for position, entity in enumerate(catalog.entities):
-        shared: Counter[int] = Counter()
-        for noun in catalog.nouns(position) if phases[position] < _ACT else ():
-            group = about[entity.server, noun]
-            if len(group) <= MAX_GROUP:
-                shared.update(other for other in group if phases[other] > phases[position])
-        ranked = sorted(shared, key=lambda other: (-shared[other], phases[other], other))
-        for step in ranked[:MAX_STEPS]:
-            yield Derived(subject=position, relation="next_steps", object=step, rule="phases")
+class Deriver:
+    """The derived edges of a catalog that changes. Not for two threads at once."""
+
+    def __init__(self, options: GraphOptions) -> None:
+        self._rules = [name for name in RULES if getattr(options, name)]
+        self._tools: dict[str, ToolWords] = {}
+        self._table = _Table()
+        self.edges: dict[str, Edges] = {}
+        """By the id of the tool where they start; tools without edges are left out."""
+
+    def change(self, gone: Iterable[Entity], new: Iterable[Entity]) -> Reread:
+        """Take entities out and put others in, and say whose edges are other ones."""
+        old = [self._tools.pop(entity.id) for entity in gone]
+        fresh = [ToolWords.of(entity) for entity in new]
+        table = self._table
+        places = {place for tool in (*old, *fresh) for place in _stands(tool, self._rules)}
+        known = {place: table.known(place) for place in places}
+        for tool in old:
+            _leave(table.held, _stands(tool, self._rules), tool.id)
+            _leave(table.lookers, _looks(tool, self._rules), tool.id)
+        for tool in fresh:
+            self._tools[tool.id] = tool
+            for place in _stands(tool, self._rules):
+                table.held.setdefault(place, {})[tool.id] = None
+            for place in _looks(tool, self._rules):
+                table.lookers[place][tool.id] = None
+        turned = {tool.id: None for tool in (*old, *fresh)}
+        renamed = turned.keys()
+        for place, before in known.items():
+            now = table.known(place)
+            if before != now or (now and not renamed.isdisjoint(now)):
+                turned |= table.lookers.get(place, {})
+        return self._reread(turned)
+
+    def _reread(self, keys: Iterable[str]) -> Reread:
+        before: dict[str, Edges] = {}
+        after: dict[str, Edges] = {}
+        for key in keys:
+            known = self.edges.pop(key, {})
+            tool = self._tools.get(key)
+            found = self._read(tool) if tool else {}
+            if found:
+                self.edges[key] = found
+            if known != found:
+                before[key], after[key] = known, found
+        return Reread(before=before, after=after)
+
+    def _read(self, tool: ToolWords) -> Edges:
+        found: dict[tuple[Relation, str], str] = {}
+        for rule in self._rules:
+            for relation, target in RULES[rule].edges(tool, self._tools, self._table):
+                if target != tool.id:
+                    found.setdefault((relation, target), rule)
+        return found
 
 
-def _suppliers(catalog: _Words) -> Iterator[Derived]:
-    free, whole = _supply(catalog)
-    for position, entity in enumerate(catalog.entities):
-        for argument in _arguments(entity):
-            words = _words(argument)
-            for supplier in _feeding(words, free) or _few(whole.get(words, ())):
-                if supplier != position and catalog.speaks_to(supplier, entity.server):
-                    yield Derived(
-                        subject=position, relation="requires", object=supplier, rule="suppliers"
-                    )
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Rule:
+    """How a rule reads."""
+
+    stands: Callable[[ToolWords], Iterable[_Place]]
+    """Where a tool stands, for others to find it."""
+    looks: Callable[[ToolWords], Iterable[_Place]]
+    """Where a tool looks for others."""
+    edges: Callable[
+        [ToolWords, Mapping[str, ToolWords], _Table], Iterator[tuple[Relation, str]]
+    ]
 
 
-def _supply(catalog: _Words) -> tuple[_Supply, _Supply]:
-    """Give who gets what: those that need nothing, and those that do but name it in full."""
-    free: _Supply = defaultdict(list)
-    whole: _Supply = defaultdict(list)
-    for position, entity in enumerate(catalog.entities):
-        verb, *rest = catalog.names[position] or ("",)
-        what = tuple(word for word in rest if word not in _OWNERS)
-        if verb not in _SUPPLY or not what:
-            continue
-        if not entity.required:
-            free[what].append(position)
-        elif len(what) > 1 and what not in map(_words, _arguments(entity)):
-            whole[what].append(position)
-    return free, whole
+def _stands(tool: ToolWords, rules: Iterable[str]) -> Iterator[_Place]:
+    for rule in rules:
+        yield from RULES[rule].stands(tool)
 
 
-def _feeding(words: tuple[str, ...], supply: _Supply) -> Sequence[int]:
+def _looks(tool: ToolWords, rules: Iterable[str]) -> Iterator[_Place]:
+    for rule in rules:
+        yield from RULES[rule].looks(tool)
+
+
+def _leave(held: dict[_Place, dict[str, None]], places: Iterable[_Place], key: str) -> None:
+    for place in dict.fromkeys(places):
+        held[place].pop(key, None)
+        if not held[place]:
+            del held[place]
+
+
+def _about(tool: ToolWords) -> Iterator[_Place]:
+    return (("about", (tool.server, noun)) for noun in tool.nouns)
+
+
+def _phases(
+    tool: ToolWords, tools: Mapping[str, ToolWords], table: _Table
+) -> Iterator[tuple[Relation, str]]:
+    shared: Counter[str] = Counter()
+    for place in _about(tool) if tool.phase < ACT else ():
+        shared.update(key for key in table.known(place) or () if tools[key].phase > tool.phase)
+    ranked = sorted(
+        shared, key=lambda key: (-shared[key], tools[key].phase, tools[key].order)
+    )
+    return (("next_steps", key) for key in ranked[:MAX_STEPS])
+
+
+def _supplied(tool: ToolWords) -> Iterator[_Place]:
+    if tool.supplies:
+        yield "free" if tool.free else "whole", tool.supplies
+
+
+def _asked(tool: ToolWords) -> Iterator[_Place]:
+    for words in tool.arguments:
+        yield from (("free", words[start:]) for start in range(len(words)))
+        yield "whole", words
+
+
+def _suppliers(
+    tool: ToolWords, tools: Mapping[str, ToolWords], table: _Table
+) -> Iterator[tuple[Relation, str]]:
+    for words in tool.arguments:
+        for key in _feeding(words, table) or table.known(("whole", words)) or ():
+            if tools[key].speaks_to(tool.server):
+                yield "requires", key
+
+
+def _feeding(words: tuple[str, ...], table: _Table) -> Sequence[str]:
     """``start_date`` is fed by what gets a start date, else by what gets a date."""
     for start in range(len(words)):
-        found = supply.get(words[start:], ())
-        if found:
-            return _few(found)
+        found = table.known(("free", words[start:]))
+        if found is not None:
+            return found
     return ()
 
 
-def _few(suppliers: Sequence[int]) -> Sequence[int]:
-    return suppliers if len(suppliers) <= MAX_SUPPLIERS else ()
+def _opened(tool: ToolWords) -> Iterator[_Place]:
+    if tool.opens:
+        yield "door", tool.opens
 
 
-def _sign_ins(catalog: _Words) -> Iterator[Derived]:
-    doors: dict[str, list[int]] = defaultdict(list)
-    for position, words in enumerate(catalog.names):
-        if set(words) & _SIGN_IN or {"log", "in"} <= set(words) or {"sign", "in"} <= set(words):
-            rest = set(words) - _SIGN_IN - _OWNERS - {"log", "sign", "in", "to", "account"}
-            if rest:
-                doors[min(rest, key=words.index)].append(position)
-    for position, words in enumerate(catalog.names):
-        for word in words:
-            for door in doors.get(word, ()):
-                if door != position and len(doors[word]) == 1:
-                    yield Derived(
-                        subject=position, relation="requires", object=door, rule="sign_in"
-                    )
+def _closed(tool: ToolWords) -> Iterator[_Place]:
+    return (("door", word) for word in tool.words)
 
 
-def _mentions(catalog: _Words) -> Iterator[Derived]:
-    by_name: dict[tuple[str, str], int] = {}
-    for position, entity in enumerate(catalog.entities):
-        by_name[entity.server, entity.name.casefold()] = position
-    for position, entity in enumerate(catalog.entities):
-        text = _described(entity)
-        for found in _IDENTIFIER.finditer(text):
-            other = by_name.get((entity.server, found.group().casefold()))
-            if other is not None and other != position:
-                cue = text[max(0, found.start() - _CUE_CHARS) : found.start()]
-                yield Derived(
-                    subject=position, relation=_relation(cue), object=other, rule="mentions"
-                )
+def _sign_ins(
+    tool: ToolWords, _tools: Mapping[str, ToolWords], table: _Table
+) -> Iterator[tuple[Relation, str]]:
+    for place in _closed(tool):
+        yield from (("requires", key) for key in table.known(place) or ())
 
 
-def _relation(cue: str) -> Relation:
-    """What the words before a name say of it; the last one counts."""
-    before = [match.end() for match in _BEFORE.finditer(cue)]
-    after = [match.end() for match in _AFTER.finditer(cue)]
-    if not before and not after:
-        return "related"
-    return "requires" if max(before, default=-1) > max(after, default=-1) else "next_steps"
+def _named(tool: ToolWords) -> Iterator[_Place]:
+    yield "name", (tool.server, tool.name)
 
 
-def _described(entity: Entity) -> str:
-    properties = entity.definition.input_schema.get("properties")
-    told = properties.values() if isinstance(properties, Mapping) else ()
-    texts = [each.get("description") for each in told if isinstance(each, Mapping)]
-    return "\n".join([entity.description, *(text for text in texts if isinstance(text, str))])
+def _spoken(tool: ToolWords) -> Iterator[_Place]:
+    return (("name", (tool.server, name)) for name, _ in tool.mentions)
 
 
-def _arguments(entity: Entity) -> Iterable[str]:
-    properties = entity.definition.input_schema.get("properties")
-    return map(str, properties) if isinstance(properties, Mapping) else ()
+def _mentions(
+    tool: ToolWords, tools: Mapping[str, ToolWords], table: _Table
+) -> Iterator[tuple[Relation, str]]:
+    for name, relation in tool.mentions:
+        if found := table.known(("name", (tool.server, name))):
+            yield relation, max(found, key=lambda key: tools[key].order)
 
 
-def _words(name: str) -> tuple[str, ...]:
-    return tuple(_singular(word.casefold()) for word in split_identifier(name))
-
-
-def _singular(word: str) -> str:
-    return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
-
-
-RULES: Mapping[str, Callable[[_Words], Iterator[Derived]]] = {
-    "phases": _phases,
-    "suppliers": _suppliers,
-    "sign_in": _sign_ins,
-    "mentions": _mentions,
+RULES: Mapping[str, _Rule] = {
+    "phases": _Rule(stands=_about, looks=_about, edges=_phases),
+    "suppliers": _Rule(stands=_supplied, looks=_asked, edges=_suppliers),
+    "sign_in": _Rule(stands=_opened, looks=_closed, edges=_sign_ins),
+    "mentions": _Rule(stands=_named, looks=_spoken, edges=_mentions),
 }
 """By the name of their switch in `GraphOptions`; data flow and groups are links of the document."""

@@ -73,7 +73,7 @@ def node_named(snapshot: Snapshot, graph: ToolGraph, tool: str) -> str:
     Raises:
         InvalidRequestError: If no tool, or more than one, has this name.
     """
-    return graph.nodes[snapshot.by_id[resolve(snapshot, tool, Filters()).id]]
+    return graph.nodes[snapshot.position(resolve(snapshot, tool, Filters()).id)]
 
 
 async def load(source: GraphSource | None) -> tuple[tuple[Document, ...], tuple[Diagnostic, ...]]:

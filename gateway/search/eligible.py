@@ -8,14 +8,18 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gateway.search.order import Places, Step
 from gateway.types import Entity, Filters
 
 Mask = NDArray[np.bool_]
 """Shape (n,): True where an entity may be found."""
+Trait: TypeAlias = tuple[str, Hashable]
+_NOBODY = np.zeros(0, dtype=np.intp)
 _REMEMBERED = 64
 """How many combinations of filters are remembered: scopes differ from caller to caller."""
 
@@ -26,15 +30,17 @@ class Eligibility:
 
     size: int
     enabled: Mask
-    by_trait: Mapping[tuple[str, Hashable], NDArray[np.intp]]
-    """Positions, ascending."""
+    by_trait: Mapping[Trait, NDArray[np.intp]]
+    """Who has it, by number."""
+    positions: NDArray[np.intp]
+    """Where who has a number stands; see `gateway.search.order.Places`."""
     masks: dict[Filters, Mask] = field(default_factory=dict)
     """What was asked for so far, not too much of it."""
 
     @classmethod
     def of(cls, entities: Sequence[Entity]) -> Eligibility:
         """Read the traits of *entities*, in their order."""
-        by_trait: defaultdict[tuple[str, Hashable], list[int]] = defaultdict(list)
+        by_trait: defaultdict[Trait, list[int]] = defaultdict(list)
         for position, entity in enumerate(entities):
             for trait in _traits(entity):
                 by_trait[trait].append(position)
@@ -43,6 +49,33 @@ class Eligibility:
             size=len(entities),
             enabled=np.fromiter(enabled, np.bool_, len(entities)),
             by_trait={trait: np.asarray(spots, np.intp) for trait, spots in by_trait.items()},
+            positions=np.arange(len(entities), dtype=np.intp),
+        )
+
+    def changed(self, step: Step, before: Places) -> Eligibility:
+        """Give the same after *step*, which followed on *before*."""
+        if step.places.fresh:
+            return self.of(step.entities)
+        by_trait = dict(self.by_trait)
+        enabled = step.moves.rows(self.enabled)
+        for entity in step.gone.values():
+            number = before.numbers[entity.id]
+            for trait in _traits(entity):
+                left = by_trait[trait][by_trait[trait] != number]
+                if left.size:
+                    by_trait[trait] = left
+                else:
+                    del by_trait[trait]
+        for position, entity in step.new.items():
+            enabled[position] = entity.hints.enabled
+            for trait in _traits(entity):
+                known = by_trait.get(trait, _NOBODY)
+                by_trait[trait] = np.append(known, step.places.numbers[entity.id])
+        return Eligibility(
+            size=len(step.entities),
+            enabled=enabled,
+            by_trait=by_trait,
+            positions=step.places.positions,
         )
 
     def mask(self, filters: Filters) -> Mask:
@@ -78,14 +111,14 @@ class Eligibility:
         mask = np.zeros(self.size, dtype=np.bool_)
         for value in values:
             if (spots := self.by_trait.get((trait, value))) is not None:
-                mask[spots] = True
+                mask[self.positions[spots]] = True
         return mask
 
 
-def _traits(entity: Entity) -> Iterable[tuple[str, Hashable]]:
+def _traits(entity: Entity) -> Iterable[Trait]:
     yield ("kind", entity.kind)
     yield ("status", entity.status)
     yield ("server", entity.server)
     yield ("scopes", entity.scopes)
-    for tag in entity.hints.tags:
-        yield ("tag", tag.casefold())
+    for tag in dict.fromkeys(tag.casefold() for tag in entity.hints.tags):
+        yield ("tag", tag)

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from gateway.catalog.kinds import KINDS
+from gateway.catalog.refresh import Turnover
 from gateway.config import GraphOptions
-from gateway.embed.cached import text_key
-from gateway.search import toolgraph
 from gateway.search.eligible import Eligibility, Mask
-from gateway.search.kept import Kept
+from gateway.search.kept import Texts
 from gateway.search.names import Names
+from gateway.search.order import Order, Places, Step
 from gateway.search.scan import VectorIndex
-from gateway.search.toolgraph import ToolGraph
+from gateway.search.texts import lexical_fields
+from gateway.search.toolgraph import ToolGraph, ToolGraphs
 from gateway.types import Diagnostic, Entity, Filters
 from gateway.vectors import Matrix, Vector, unit_rows
 from graphs import Document, Postings
@@ -36,9 +37,8 @@ class Snapshot:
     """Counts index builds: the key of everything that is remembered about searches."""
     entities: tuple[Entity, ...]
     """In the order of their exposed names, so that ties by position are ties by name."""
-    by_id: Mapping[str, int]
-    by_name: Mapping[str, tuple[int, ...]]
-    """Positions by folded exposed name and folded own name."""
+    by_name: Named
+    """Positions by folded exposed name, folded own name and folded id."""
     eligibility: Eligibility
     lexical: Postings
     names: Names
@@ -47,10 +47,16 @@ class Snapshot:
     """Zeros where an entity has no vector. None without any vector."""
     common: Vector | None
     """Their mean row; None without any."""
-    rows: Mapping[str, Vector] = field(default_factory=dict)
-    """The vectors by text key: what the next build need not embed."""
     diagnostics: tuple[Diagnostic, ...] = ()
     """What went wrong while building; a search repeats the degrading ones."""
+
+    def position(self, key: str) -> int:
+        """Give the position of the entity with this id.
+
+        Raises:
+            KeyError: There is none.
+        """
+        return self.by_name.places.position(key)
 
     @property
     def dimensions(self) -> int | None:
@@ -82,74 +88,203 @@ class Snapshot:
 def compile_snapshot(  # noqa: PLR0913  (keyword-only, one a part of the index)
     entities: Sequence[Entity],
     *,
-    version: int,
+    version: int = 1,
     rows: Mapping[str, Vector],
-    texts: Mapping[str, tuple[str, str]],
-    documents: Sequence[Document],
-    diagnostics: Sequence[Diagnostic],
+    documents: Sequence[Document] = (),
+    diagnostics: Sequence[Diagnostic] = (),
     derive: GraphOptions | None = None,
-    kept: Kept | None = None,
 ) -> Snapshot:
-    """Compile *entities* to a snapshot.
+    """Compile *entities* to a snapshot; see `Snapshots`.
 
     Args:
         entities: In any order.
         version: The number of this build.
         rows: Vectors by text key; missing ones become rows of zeros.
-        texts: Each entity's embedding texts, by id.
         documents: The host's own graph documents.
         diagnostics: What went wrong so far.
         derive: Which edges are derived; None derives all.
-        kept: What the last build leaves to this one.
     """
-    kept = kept or Kept()
-    ordered = tuple(sorted(entities, key=lambda each: (each.exposed_name.casefold(), each.id)))
-    matrix = blended([texts.get(entity.id, ("", "")) for entity in ordered], rows)
-    indexed = {name: weight for row in KINDS.values() for name, weight in row.indexed.items()}
-    lexical = Postings.build(
-        kept.fields.of(ordered),
-        weights={str(name): weight for name, weight in indexed.items()},
-        lexicon=kept.lexicon,
+    snapshots = Snapshots(derive or GraphOptions())
+    snapshots.texts.change((), entities)
+    snapshots.texts.embedded(rows)
+    turnover = Turnover(gone=(), new=tuple(entities))
+    return snapshots.change(
+        turnover, version=version, documents=documents, diagnostics=diagnostics
     )
+
+
+class Snapshots:
+    """The index of a catalog that changes: each snapshot is made from the last one.
+
+    What differs costs Python; what stays costs a pass over arrays. Whatever way a catalog came to
+    be, its snapshot is that of a fresh build. Not for two builds at once.
+
+    Args:
+        derive: Which edges are derived.
+    """
+
+    def __init__(self, derive: GraphOptions) -> None:
+        self.texts = Texts()
+        self.graphs = ToolGraphs(derive)
+        self._order = Order()
+        self._last: Snapshot | None = None
+
+    def change(
+        self,
+        turnover: Turnover,
+        *,
+        version: int,
+        documents: Sequence[Document],
+        diagnostics: Sequence[Diagnostic],
+    ) -> Snapshot:
+        """Make the snapshot after *turnover*, whose texts `texts` knows already.
+
+        Args:
+            turnover: How the catalog changed.
+            version: The number of this build.
+            documents: The host's own graph documents.
+            diagnostics: What went wrong so far.
+        """
+        last = self._last or _nothing()
+        step = self._order.change(turnover.gone, turnover.new)
+        lexical = _lexical(last.lexical, step)
+        vectors = self._vectors(last.vectors, step)
+        graph = self.graphs.change(step, documents)
+        self._last = Snapshot(
+            version=version,
+            entities=step.entities,
+            by_name=last.by_name.changed(step),
+            eligibility=last.eligibility.changed(step, last.by_name.places),
+            lexical=lexical,
+            names=Names.of(lexical),
+            graph=graph if step.entities else None,
+            vectors=vectors,
+            common=None if vectors is None else vectors.mean.row,
+            diagnostics=tuple(diagnostics),
+        )
+        return self._last
+
+    def _vectors(self, last: VectorIndex | None, step: Step) -> VectorIndex | None:
+        late = self.texts.late()
+        if last is None or len(late) + len(step.new) > len(step.entities) / 2:
+            matrix = blended(self.texts.of(step.entities))
+            return None if matrix is None else VectorIndex.of(matrix)
+        entities = step.entities
+        places = step.moves.table()
+        numbers = dict.fromkeys(step.new)
+        numbers |= dict.fromkeys(map(step.places.position, late))
+        spots = np.asarray(sorted(numbers), dtype=np.intp)
+        stays = places >= 0
+        stays[stays] = ~np.isin(places[stays], spots)
+        kept = np.flatnonzero(stays)
+        order = np.empty(len(entities), dtype=np.intp)
+        order[places[kept]] = np.arange(len(kept))
+        order[spots] = len(kept) + np.arange(len(spots))
+        rows = blended(self.texts.of([entities[at] for at in spots.tolist()]))
+        if rows is None:
+            rows = np.zeros((len(spots), last.dimensions), dtype=np.float32)
+        found = last.changed(kept, rows, order)
+        return found if found.mean.count else None
+
+
+def _nothing() -> Snapshot:
+    weights = {str(name): each for row in KINDS.values() for name, each in row.indexed.items()}
+    lexical = Postings.build([], weights=weights)
     return Snapshot(
-        version=version,
-        entities=ordered,
-        by_id={entity.id: position for position, entity in enumerate(ordered)},
-        by_name=_by_name(ordered),
-        eligibility=Eligibility.of(ordered),
+        version=0,
+        entities=(),
+        by_name=Named.of(Step.first(())),
+        eligibility=Eligibility.of(()),
         lexical=lexical,
         names=Names.of(lexical),
-        graph=toolgraph.build(ordered, documents, options=derive, kept=kept) if ordered else None,
-        vectors=None if matrix is None else VectorIndex.of(matrix),
-        common=None if matrix is None else matrix[matrix.any(axis=1)].mean(axis=0),
-        rows=rows,
-        diagnostics=tuple(diagnostics),
+        graph=None,
+        vectors=None,
+        common=None,
     )
 
 
-def blended(texts: Sequence[tuple[str, str]], rows: Mapping[str, Vector]) -> Matrix | None:
+def _lexical(last: Postings, step: Step) -> Postings:
+    if len(step.new) > len(step.entities) / 2:
+        scale = last.inverted.scale
+        weights = dict(zip(scale.fields, scale.weights, strict=True))
+        return Postings.build(list(map(_fields, step.entities)), weights=weights)
+    return last.changed(
+        {at: _fields(entity) for at, entity in step.gone.items()},
+        {at: _fields(entity) for at, entity in step.new.items()},
+    )
+
+
+def _fields(entity: Entity) -> Mapping[str, str]:
+    return {str(name): text for name, text in lexical_fields(entity).items()}
+
+
+def blended(pairs: Sequence[tuple[Vector | None, Vector | None]]) -> Matrix | None:
     """Make each entity's vector: the whole text's, leaning to the name's.
 
     A description drowns the name that says best what a tool is for. Without the name's vector the
     whole's stands alone.
 
+    Args:
+        pairs: The vectors of the whole text and of the name, where there are any.
+
     Returns:
         Unit rows, one an entity; zeros without the whole's vector. None if nobody has one.
     """
-    keys = [(text_key(whole), text_key(name)) for whole, name in texts]
-    known = next((rows[whole] for whole, _ in keys if whole in rows), None)
+    known = next((whole for whole, _ in pairs if whole is not None), None)
     if known is None:
         return None
     zeros = np.zeros_like(known, dtype=np.float32)
-    wholes = np.stack([rows.get(whole, zeros) for whole, _ in keys])
-    names = np.stack([rows.get(name, zeros) for _, name in keys])
+    wholes = np.stack([zeros if whole is None else whole for whole, _ in pairs])
+    names = np.stack([zeros if name is None else name for _, name in pairs])
     names[~wholes.any(axis=1)] = 0
     return unit_rows(wholes + NAME_WEIGHT * names)
 
 
-def _by_name(entities: Sequence[Entity]) -> Mapping[str, tuple[int, ...]]:
-    spots: dict[str, dict[int, None]] = {}
-    for position, entity in enumerate(entities):
-        for name in (entity.exposed_name, entity.name, entity.id):
-            spots.setdefault(fold(name), {})[position] = None
-    return {name: tuple(found) for name, found in spots.items()}
+class Named(Mapping[str, tuple[int, ...]]):
+    """Positions by folded exposed name, folded own name and folded id."""
+
+    def __init__(self, numbers: Mapping[str, tuple[int, ...]], places: Places) -> None:
+        self._numbers = numbers
+        self.places = places
+
+    @classmethod
+    def of(cls, step: Step) -> Named:
+        """Gather the names of all entities."""
+        numbers: dict[str, tuple[int, ...]] = {}
+        for position, entity in enumerate(step.entities):
+            for name in _names(entity):
+                numbers[name] = (*numbers.get(name, ()), position)
+        return cls(numbers, step.places)
+
+    def changed(self, step: Step) -> Named:
+        """Give the same after *step*."""
+        if step.places.fresh:
+            return self.of(step)
+        numbers = dict(self._numbers)
+        for entity in step.gone.values():
+            gone = self.places.numbers[entity.id]
+            for name in _names(entity):
+                if left := tuple(number for number in numbers[name] if number != gone):
+                    numbers[name] = left
+                else:
+                    del numbers[name]
+        for entity in step.new.values():
+            for name in _names(entity):
+                numbers[name] = (*numbers.get(name, ()), step.places.numbers[entity.id])
+        return Named(numbers, step.places)
+
+    def __getitem__(self, name: str) -> tuple[int, ...]:
+        """Give who has a folded name, in the order of the catalog."""
+        return tuple(sorted(self.places.positions[list(self._numbers[name])].tolist()))
+
+    def __iter__(self) -> Iterator[str]:
+        """Give the folded names."""
+        return iter(self._numbers)
+
+    def __len__(self) -> int:
+        """Count the folded names."""
+        return len(self._numbers)
+
+
+def _names(entity: Entity) -> Iterable[str]:
+    return dict.fromkeys(map(fold, (entity.exposed_name, entity.name, entity.id)))

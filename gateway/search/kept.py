@@ -1,63 +1,71 @@
-"""What one index build leaves to the next: work on what did not change."""
+"""What one index build leaves to the next, so that a change costs what changed."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
 
-from gateway.search.texts import embedding_text, lexical_fields, name_text
+from gateway.embed.cached import text_key
+from gateway.search.texts import embedding_text, name_text
 from gateway.types import Entity
-from graphs import Compiler, Document
-from graphs.lexicon import Lexicon
-
-T = TypeVar("T")
+from gateway.vectors import Vector
 
 
 @dataclass(slots=True)
-class Memo(Generic[T]):
-    """What was made of each entity, for as long as the entity is the same object."""
+class Texts:
+    """The texts that vectors are made of, and the vectors. Not for two threads at once."""
 
-    make: Callable[[Entity], T]
+    keys: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """The keys of the whole text and of the name, by entity id."""
+    rows: dict[str, Vector] = field(default_factory=dict)
+    """The vectors by key; what has none is absent."""
+    wanted: dict[str, str] = field(default_factory=dict)
+    """The texts by key that have no vector yet."""
     made: int = 0
-    """How often something was really made."""
-    _known: dict[int, tuple[Entity, T]] = field(default_factory=dict)
+    """How often texts of an entity were made."""
+    _overdue: set[str] = field(default_factory=set)
+    _uses: Counter[str] = field(default_factory=Counter)
 
-    def of(self, entities: Iterable[Entity]) -> list[T]:
-        """Give what is made of each of *entities*, and forget what was made of others."""
-        pairs = [self._one(entity) for entity in entities]
-        self._known = {id(pair[0]): pair for pair in pairs}
-        return [made for _, made in pairs]
+    @property
+    def count(self) -> int:
+        """How many different texts there are."""
+        return len(self._uses)
 
-    def _one(self, entity: Entity) -> tuple[Entity, T]:
-        # The entity is held, so that no other object can have its number.
-        known = self._known.get(id(entity))
-        if known is not None:
-            return known
-        self.made += 1
-        return entity, self.make(entity)
+    def change(self, gone: Iterable[Entity], new: Iterable[Entity]) -> None:
+        """Forget the texts of some entities, and make those of others."""
+        for entity in gone:
+            for key in self.keys.pop(entity.id):
+                self._uses[key] -= 1
+                if not self._uses[key]:
+                    del self._uses[key]
+                    self.rows.pop(key, None)
+                    self.wanted.pop(key, None)
+        for entity in new:
+            self.made += 1
+            texts = embedding_text(entity), name_text(entity)
+            keys = text_key(texts[0]), text_key(texts[1])
+            self.keys[entity.id] = keys
+            for key, text in zip(keys, texts, strict=True):
+                self._uses[key] += 1
+                if key not in self.rows:
+                    self.wanted[key] = text
 
+    def late(self) -> list[str]:
+        """Give the ids of the entities that waited for a vector longer than since the last time."""
+        came = self._overdue - self.wanted.keys()
+        self._overdue = set(self.wanted)
+        if not came:
+            return []
+        return [key for key, texts in self.keys.items() if not came.isdisjoint(texts)]
 
-def _texts(entity: Entity) -> tuple[str, str]:
-    return embedding_text(entity), name_text(entity)
+    def embedded(self, rows: Mapping[str, Vector]) -> None:
+        """Take *rows* for the vectors of wanted texts, by key."""
+        for key, row in rows.items():
+            if self.wanted.pop(key, None) is not None:
+                self.rows[key] = row
 
-
-def _fields(entity: Entity) -> Mapping[str, str]:
-    return {str(name): text for name, text in lexical_fields(entity).items()}
-
-
-@dataclass(slots=True)
-class Kept:
-    """The memory of an `Indexer`. Not for two builds at once."""
-
-    texts: Memo[tuple[str, str]] = field(default_factory=lambda: Memo(_texts))
-    fields: Memo[Mapping[str, str]] = field(default_factory=lambda: Memo(_fields))
-    documents: Memo[Document] | None = None
-    """The graph's documents; the graph says how they are made."""
-    lexicon: Lexicon = field(default_factory=Lexicon)
-    compiler: Compiler = field(default_factory=Compiler)
-
-    def embedding_texts(self, entities: Sequence[Entity]) -> dict[str, tuple[str, str]]:
-        """Give the two texts that each entity's vector is made of, by id: the whole, the name."""
-        ids = [entity.id for entity in entities]
-        return dict(zip(ids, self.texts.of(entities), strict=True))
+    def of(self, entities: Sequence[Entity]) -> list[tuple[Vector | None, Vector | None]]:
+        """Give the vectors of the whole text and of the name of each of *entities*."""
+        pairs = (self.keys[entity.id] for entity in entities)
+        return [(self.rows.get(whole), self.rows.get(name)) for whole, name in pairs]

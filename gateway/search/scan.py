@@ -10,7 +10,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +35,14 @@ RESCORED_LEAST = 1024
 SAMPLE = 256
 """Rows that stand for a large catalog where its mean and spread are asked for."""
 SAMPLE_LEAST = 128
+_LOT_NUMBERS = 16
+"""So many of a row's numbers tell it apart where lots are drawn."""
+_MOST_STORED = 1.5
+"""So many rows are stored for each one that is there, tombstones among them."""
+_CHUNK = 4096
+_UNIT = float(1 << 40)
+"""Rows are summed in multiples of one part of this."""
+T = TypeVar("T", bound=np.generic)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -109,8 +119,10 @@ class Large:
     """What a large catalog has besides its rows."""
 
     codes: Codes
+    lots: NDArray[np.uint64]
+    """What each row draws by its numbers: who draws least stands for all, whenever it came."""
     slots: Positions
-    """Where the rows of the sample stand, ascending."""
+    """Where the rows of the sample stand."""
     sample: Matrix
     """Rows that stand for all, side by side in memory."""
 
@@ -118,15 +130,29 @@ class Large:
     def of(cls, rows: Matrix) -> Large:
         """Make the codes of *rows*, and draw the sample."""
         coder = Coder.of(rows)
-        drawn = np.random.default_rng(0).choice(len(rows), min(SAMPLE, len(rows)), replace=False)
-        slots = np.sort(drawn).astype(np.intp)
+        lots = _lots(rows)
+        slots = _drawn(lots, np.arange(len(rows), dtype=np.intp))
         codes = Codes(coder=coder, planes=(coder.encode(rows),))
-        return cls(codes=codes, slots=slots, sample=rows[slots])
+        return cls(codes=codes, lots=lots, slots=slots, sample=rows[slots])
 
-    def longer(self, rows: Matrix) -> Large:
-        """Give the same with the codes of *rows* behind it; the sample stays."""
-        planes = (*self.codes.planes, self.codes.coder.encode(rows))
-        return replace(self, codes=replace(self.codes, planes=planes))
+    def changed(self, added: Matrix, sizes: Sequence[int], index: VectorIndex) -> Large:
+        """Give the same with the codes of *added* behind it.
+
+        Args:
+            added: The new rows.
+            sizes: How many rows each segment has then.
+            index: The rows as they are then.
+        """
+        planes = _joined((*self.codes.planes, self.codes.coder.encode(added)), sizes, axis=1)
+        lots = np.concatenate([self.lots, _lots(added)])
+        slots = _drawn(lots, index.slots)
+        return replace(
+            self,
+            codes=replace(self.codes, planes=planes),
+            lots=lots,
+            slots=slots,
+            sample=index.stored(slots),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -146,11 +172,44 @@ class Layout:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Mean:
+    """The sum of the rows in whole numbers: what is added can be taken off again to the last bit."""
+
+    sums: NDArray[np.int64]
+    """Shape (d,)."""
+    count: int
+    """How many rows are no zeros."""
+
+    @classmethod
+    def of(cls, rows: Matrix) -> Mean:
+        """Sum *rows*, shape (n, d)."""
+        sums = np.zeros(rows.shape[1], dtype=np.int64)
+        for start in range(0, len(rows), _CHUNK):
+            part = rows[start : start + _CHUNK].astype(np.float64) * _UNIT
+            sums += np.rint(part).astype(np.int64).sum(axis=0)
+        return cls(sums=sums, count=int(np.count_nonzero(rows.any(axis=1))))
+
+    def changed(self, gone: Matrix, new: Matrix) -> Mean:
+        """Give the same without some rows and with others."""
+        less, more = Mean.of(gone), Mean.of(new)
+        return Mean(
+            sums=self.sums - less.sums + more.sums, count=self.count - less.count + more.count
+        )
+
+    @property
+    def row(self) -> Vector:
+        """The mean row, shape (d,); zeros for no rows."""
+        return np.asarray(self.sums / (_UNIT * max(self.count, 1)), dtype=np.float32)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class VectorIndex:
     """One row a position. Immutable."""
 
     segments: tuple[Matrix, ...]
     """Unit rows, shape (m, d) each, that were added together; zeros for an entity without one."""
+    mean: Mean
+    """Of the rows that are no zeros."""
     layout: Layout | None = None
     """None if there is one segment, in the order of positions."""
     large: Large | None = None
@@ -167,7 +226,9 @@ class VectorIndex:
             dense_numbers: A matrix of more numbers than this gets codes.
         """
         large = Large.of(matrix) if matrix.size > dense_numbers else None
-        return cls(segments=(matrix,), large=large, dense_numbers=dense_numbers)
+        return cls(
+            segments=(matrix,), mean=Mean.of(matrix), large=large, dense_numbers=dense_numbers
+        )
 
     def changed(self, kept: Positions, added: Matrix, order: Positions) -> VectorIndex:
         """Give the index without some rows and with others, without touching those that stay.
@@ -180,17 +241,28 @@ class VectorIndex:
             added: The new rows, shape (m, d); may be empty.
             order: Which of the kept rows, then of the added ones, stands at each position.
         """
+        gone = np.ones(self.size, dtype=np.bool_)
+        gone[kept] = False
+        mean = self.mean.changed(self.rows(np.flatnonzero(gone)), added)
         stored = sum(len(rows) for rows in self.segments)
+        if stored + len(added) > _MOST_STORED * len(order):
+            rows = np.concatenate([self.rows(kept), added])[order]
+            return VectorIndex.of(rows, dense_numbers=self.dense_numbers)
         old = kept if self.layout is None else self.layout.slots[kept]
         slots = np.concatenate([old, np.arange(stored, stored + len(added))])[order]
         positions = np.full(stored + len(added), -1, dtype=np.intp)
         positions[slots] = np.arange(len(slots))
-        return replace(
+        sizes = _merged([*map(len, self.segments), len(added)])
+        found = replace(
             self,
-            segments=(*self.segments, added),
+            segments=_joined((*self.segments, added), sizes, axis=0),
+            mean=mean,
             layout=Layout(slots=slots, positions=positions),
-            large=self.large and self.large.longer(added),
         )
+        if self.large is not None:
+            return replace(found, large=self.large.changed(added, sizes, found))
+        grown = len(order) * self.dimensions > self.dense_numbers
+        return VectorIndex.of(found.rows(np.arange(len(order)))) if grown else found
 
     @property
     def size(self) -> int:
@@ -202,9 +274,14 @@ class VectorIndex:
         """How long the rows are."""
         return int(self.segments[0].shape[1])
 
+    @property
+    def slots(self) -> Positions:
+        """Where the row of each position is stored."""
+        return np.arange(self.size) if self.layout is None else self.layout.slots
+
     def rows(self, spots: Positions) -> Matrix:
         """Give the rows at *spots*, shape (len(spots), d)."""
-        return self._stored(spots if self.layout is None else self.layout.slots[spots])
+        return self.stored(spots if self.layout is None else self.layout.slots[spots])
 
     def score(self, question: Question) -> tuple[Vector, Vector]:
         """Give every position's exact cosine and strength, shape (n,) each."""
@@ -278,11 +355,11 @@ class VectorIndex:
         inside = allowed[large.slots]
         rows = large.sample[inside] if not inside.all() else large.sample
         if len(rows) < SAMPLE_LEAST:
-            slots = np.flatnonzero(allowed)
-            rows = self._stored(slots[:: max(1, len(slots) // SAMPLE)])
+            rows = self.stored(_drawn(large.lots, np.flatnonzero(allowed)))
         return Moments.of(*question.score(rows))
 
-    def _stored(self, slots: Positions) -> Matrix:
+    def stored(self, slots: Positions) -> Matrix:
+        """Give the rows that are stored in *slots*, shape (len(slots), d)."""
         if len(self.segments) == 1:
             return self.segments[0][slots]
         found = np.empty((len(slots), self.dimensions), dtype=np.float32)
@@ -292,6 +369,43 @@ class VectorIndex:
             found[inside] = rows[slots[inside] - start]
             start += len(rows)
         return found
+
+
+def _lots(rows: Matrix) -> NDArray[np.uint64]:
+    bits = np.ascontiguousarray(rows[:, :_LOT_NUMBERS]).view(np.uint32).astype(np.uint64)
+    factors = np.random.default_rng(0).integers(1 << 63, size=bits.shape[1], dtype=np.uint64)
+    found = (bits * (2 * factors + np.uint64(1))).sum(axis=1, dtype=np.uint64)
+    return np.asarray(found ^ (found >> np.uint64(29)), dtype=np.uint64)
+
+
+def _drawn(lots: NDArray[np.uint64], slots: Positions) -> Positions:
+    """Give the `SAMPLE` of *slots* that drew least, by what they drew."""
+    drawn = lots[slots]
+    if len(slots) > SAMPLE:
+        least = np.argpartition(drawn, SAMPLE)[:SAMPLE]
+        slots, drawn = slots[least], drawn[least]
+    return slots[np.argsort(drawn, kind="stable")]
+
+
+def _merged(sizes: list[int]) -> list[int]:
+    """Say how large segments are when small ones behind each other are joined."""
+    while len(sizes) > 1 and sizes[-2] <= 2 * sizes[-1]:
+        sizes[-2:] = [sizes[-2] + sizes[-1]]
+    return [size for size in sizes if size]
+
+
+def _joined(
+    parts: tuple[NDArray[T], ...], sizes: Sequence[int], *, axis: int
+) -> tuple[NDArray[T], ...]:
+    """Join neighbouring *parts* to parts of these *sizes*; what is whole is not copied."""
+    found: list[NDArray[T]] = []
+    left = list(parts)
+    for size in sizes:
+        taken = [left.pop(0)]
+        while sum(part.shape[axis] for part in taken) < size:
+            taken.append(left.pop(0))
+        found.append(taken[0] if len(taken) == 1 else np.concatenate(taken, axis=axis))
+    return tuple(found)
 
 
 def _nearest(codes: Codes, question: Question, allowed: Mask, count: int) -> Positions:

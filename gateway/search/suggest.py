@@ -34,7 +34,7 @@ async def suggest(  # noqa: PLR0913  (keyword-only, the options of `Gateway.next
     options: SearchOptions,
 ) -> tuple[Match, ...]:
     """Say what may come after *tools*; see `Gateway.next_steps`."""
-    used = [snapshot.by_id[resolve(snapshot, tool, filters).id] for tool in tools]
+    used = [snapshot.position(resolve(snapshot, tool, filters).id) for tool in tools]
     if limit < 1:
         raise InvalidRequestError(f"limit must be at least 1, got {limit}")
     if not used:

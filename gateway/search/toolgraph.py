@@ -8,9 +8,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import repeat
 from urllib.parse import quote, unquote
 
 import numpy as np
@@ -18,13 +18,16 @@ from numpy.typing import NDArray
 
 from gateway.catalog.kinds import KINDS
 from gateway.config import GraphOptions
-from gateway.search.derive import Relation, derive, nouns_of
+from gateway.search.derive import Deriver, Edges
 from gateway.search.eligible import Mask
-from gateway.search.kept import Kept, Memo
+from gateway.search.order import Step
 from gateway.search.texts import humanized, lexical_fields
+from gateway.search.toolwords import Relation, nouns_of
 from gateway.types import Entity, JsonObject, PathStep
-from graphs import Document, Fact, GraphIndex, Link, Section, Step
-from graphs.index import EDGE_PREDICATES
+from graphs import Compiler, Document, Fact, GraphIndex, Link, Section
+from graphs import Step as GraphStep
+from graphs.build import content
+from graphs.ledger import Content
 from graphs.text import fold
 
 NODE_BASE = "urn:tool-gateway:tool:"
@@ -44,7 +47,6 @@ class ToolGraph:
     """The compiled graph, and the way between its nodes and the catalog."""
 
     index: GraphIndex
-    facts: tuple[Fact, ...]
     nodes: tuple[str, ...]
     """The node of each entity, by position."""
     positions: Mapping[str, int]
@@ -54,7 +56,12 @@ class ToolGraph:
     conditioned: frozenset[str]
     """The nodes of which the host declares what must come before them, or what they consume."""
 
-    def steps(self, path: Iterable[Step]) -> tuple[PathStep, ...]:
+    @property
+    def facts(self) -> Sequence[Fact]:
+        """Every statement; put together when it is asked for."""
+        return self.index.facts
+
+    def steps(self, path: Iterable[GraphStep]) -> tuple[PathStep, ...]:
         """Say the graph's evidence in the gateway's words: entities by their ids."""
         return tuple(
             PathStep(
@@ -83,68 +90,105 @@ def build(
     *,
     options: GraphOptions | None = None,
     learned: Iterable[Fact] = (),
-    kept: Kept | None = None,
 ) -> ToolGraph:
-    """Compile the graph of *entities* and of the host's own *documents*.
+    """Compile the graph of *entities* and of the host's own *documents*; see `ToolGraphs`."""
+    return ToolGraphs(options or GraphOptions()).change(
+        Step.first(entities), documents, learned=learned
+    )
+
+
+class ToolGraphs:
+    """The graph of a catalog that changes. Not for two threads at once.
 
     Args:
-        entities: The catalog.
-        documents: What the host declares; it wins over what is derived.
-        options: Which edges are derived; None derives all.
-        learned: Edges that use has shown, between nodes of *entities* (`node_of`), each weighed
-            by how sure it is. Whatever they say of themselves, they are derived, by the rule
-            ``usage``: what the host wrote wins, what it forbids is dropped. Edges of tools that
-            are gone are left out.
-        kept: What the last build leaves to this one; it must have had the same *options*.
+        options: Which edges are derived.
     """
-    chosen = options or GraphOptions()
-    kept = kept or Kept()
-    kept.documents = kept.documents or Memo(lambda entity: document_of(entity, chosen))
-    nodes = tuple(node_of(entity.id) for entity in entities)
-    told = [entity for entity in entities if KINDS[entity.kind].graph]
-    positions = {node: position for position, node in enumerate(nodes)}
-    index = kept.compiler.compile(
-        [*documents, *kept.documents.of(told)],
-        names=names_of(entities),
-        derived=[*_derived(told, chosen), *_learned(learned, positions)],
-    )
-    owned = [positions.get(node, len(nodes)) for node in index.nodes[: index.document_count]]
-    return ToolGraph(
-        index=index,
-        facts=tuple(index.facts),
-        nodes=nodes,
-        positions=positions,
-        owners=np.asarray(owned, dtype=np.intp),
-        conditioned=frozenset(
-            fact.subject
-            for fact in index.facts
-            if fact.declared and EDGE_PREDICATES.get(fact.predicate) in {"prerequisite", "consumes"}
-        ),
-    )
 
+    def __init__(self, options: GraphOptions) -> None:
+        self._options = options
+        self.compiler = Compiler()
+        self.deriver = Deriver(options)
+        self._names = _Names()
+        self._nodes: list[str] = []
+        self._documents: dict[Content, None] = {}
+        self._learned: frozenset[Fact] = frozenset()
 
-def _derived(entities: Sequence[Entity], options: GraphOptions) -> Iterator[Fact]:
-    """Give what the rules derive; each edge says which rule it comes from."""
-    nodes = [node_of(entity.id) for entity in entities]
-    for edge in derive(entities, options):
-        yield Fact(
-            subject=nodes[edge.subject],
-            predicate=_PREDICATES[edge.relation],
-            object=nodes[edge.object],
-            literal=False,
-            origin=edge.rule,
-            declared=False,
+    def change(
+        self, step: Step, documents: Iterable[Document], *, learned: Iterable[Fact] = ()
+    ) -> ToolGraph:
+        """Compile the graph after *step*.
+
+        Args:
+            step: How the catalog changed.
+            documents: What the host declares; it wins over what is derived.
+            learned: Edges that use has shown, between nodes of entities (`node_of`), each weighed
+                by how sure it is. Whatever they say of themselves, they are derived, by the rule
+                ``usage``: what the host wrote wins, what it forbids is dropped. Edges of tools
+                that are gone are left out.
+        """
+        nodes = self._nodes
+        for at in reversed(step.moves.gone):
+            del nodes[at]
+        for at in step.moves.new:
+            nodes.insert(at, node_of(step.entities[at].id))
+        positions = dict(zip(nodes, range(len(nodes)), strict=True))
+        gone, new = _told(step.gone), _told(step.new)
+        given = dict.fromkeys(map(content, documents))
+        shown = frozenset(_shown(learned, positions))
+        reread = self.deriver.change(gone, new)
+        index = self.compiler.change(
+            gone=[
+                *(document for document, _ in self._documents if content(document) not in given),
+                *(document_of(entity, self._options) for entity in gone),
+            ],
+            new=[
+                *(document for document, _ in given if content(document) not in self._documents),
+                *(document_of(entity, self._options) for entity in new),
+            ],
+            names=self._names.change(step.gone.values(), step.new.values()),
+            unsaid=[*_facts(reread.before), *(self._learned - shown)],
+            said=[*_facts(reread.after), *(shown - self._learned)],
+        )
+        self._documents, self._learned = given, shown
+        conditions = index.adjacency.declared(("prerequisite", "consumes"))
+        held = index.nodes[: index.document_count]
+        return ToolGraph(
+            index=index,
+            nodes=tuple(nodes),
+            positions=positions,
+            owners=np.fromiter(
+                map(positions.get, held, repeat(len(nodes))), dtype=np.intp, count=len(held)
+            ),
+            conditioned=frozenset(index.nodes[at] for at in conditions),
         )
 
 
-def _learned(edges: Iterable[Fact], positions: Mapping[str, int]) -> Iterator[Fact]:
+def _told(entities: Mapping[int, Entity]) -> list[Entity]:
+    return [entity for entity in entities.values() if KINDS[entity.kind].graph]
+
+
+def _facts(edges: Mapping[str, Edges]) -> Iterator[Fact]:
+    """Give what rules derive as facts; each says which rule it comes from."""
+    for subject, found in edges.items():
+        for (relation, target), rule in found.items():
+            yield Fact(
+                subject=node_of(subject),
+                predicate=_PREDICATES[relation],
+                object=node_of(target),
+                literal=False,
+                origin=rule,
+                declared=False,
+            )
+
+
+def _shown(edges: Iterable[Fact], positions: Mapping[str, int]) -> Iterator[Fact]:
     for edge in edges:
         known = edge.subject in positions and edge.object in positions
         if known and not edge.literal and edge.predicate in _PREDICATES.values():
             yield replace(edge, origin=USAGE, path="", line=0, declared=False)
 
 
-def _source(step: Step) -> str:
+def _source(step: GraphStep) -> str:
     if step.origin:
         return DERIVED + step.origin
     return f"{step.path}:{step.line}" if step.line else step.path
@@ -200,17 +244,46 @@ def _sections(**texts: str) -> tuple[Section, ...]:
     )
 
 
-def names_of(entities: Sequence[Entity]) -> dict[str, str]:
+def names_of(entities: Iterable[Entity]) -> Mapping[str, str]:
     """Give the node of each name that a host may use in its documents."""
-    own = Counter(entity.name for entity in entities)
-    names: dict[str, str] = {}
-    for entity in entities:
-        node = node_of(entity.id)
-        if own[entity.name] == 1:
-            names[entity.name] = node
-        names[entity.exposed_name] = node
-        names[entity.id] = node
-    return names
+    return _Names().change((), entities)
+
+
+class _Names:
+    """The names that a host may use: ids, exposed names, own names that only one tool has."""
+
+    def __init__(self) -> None:
+        self._ids: dict[str, str] = {}
+        self._exposed: dict[str, str] = {}
+        self._own: dict[str, tuple[str, ...]] = {}
+
+    def change(self, gone: Iterable[Entity], new: Iterable[Entity]) -> dict[str, str]:
+        """Take the names of some entities out and put others in.
+
+        Returns:
+            The names that mean another node now; nothing for a name that means none.
+        """
+        old, fresh = tuple(gone), tuple(new)
+        names = {name for each in (*old, *fresh) for name in (each.id, each.exposed_name, each.name)}
+        before = {name: self._meaning(name) for name in sorted(names)}
+        for entity in old:
+            del self._ids[entity.id], self._exposed[entity.exposed_name]
+            own = self._own.pop(entity.name)
+            if len(own) > 1:
+                self._own[entity.name] = tuple(key for key in own if key != entity.id)
+        for entity in fresh:
+            self._ids[entity.id] = self._exposed[entity.exposed_name] = entity.id
+            self._own[entity.name] = (*self._own.get(entity.name, ()), entity.id)
+        return {
+            name: now for name, known in before.items() if (now := self._meaning(name)) != known
+        }
+
+    def _meaning(self, name: str) -> str:
+        found = self._ids.get(name) or self._exposed.get(name)
+        own = self._own.get(name, ())
+        if not found and len(own) == 1:
+            (found,) = own
+        return node_of(found) if found else ""
 
 
 def _groups(entity: Entity) -> list[str]:

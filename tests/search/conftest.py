@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from itertools import chain
 
 from gateway.config import SearchOptions
 from gateway.embed.cached import text_key
 from gateway.search.index import Snapshot, compile_snapshot
-from gateway.search.kept import Kept
+from gateway.search.kept import Texts
 from gateway.search.pipeline import Search
 from gateway.search.request import prepare
 from gateway.testing import HashingEmbedder
@@ -25,15 +24,14 @@ def snapshot_of(
     documents: Sequence[Document] = (),
 ) -> Snapshot:
     """Compile a snapshot, with vectors if there is an embedder."""
-    texts = Kept().embedding_texts(entities)
     rows = {}
     if embedder is not None:
-        wanted = sorted(set(chain.from_iterable(texts.values())))
+        texts = Texts()
+        texts.change((), entities)
+        wanted = sorted(texts.wanted.values())
         vectors = embedder.vectors(wanted)
         rows = {text_key(text): row for text, row in zip(wanted, vectors, strict=True)}
-    return compile_snapshot(
-        entities, version=1, rows=rows, texts=texts, documents=documents, diagnostics=()
-    )
+    return compile_snapshot(entities, rows=rows, documents=documents)
 
 
 def auto(embedder: HashingEmbedder, *, graph: bool = True, **options: float) -> Search:

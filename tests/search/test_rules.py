@@ -180,7 +180,7 @@ async def test_the_better_of_both_texts_counts(
     found = await gateway.search("надіслати лист")
 
     snapshot = await gateway.snapshot()
-    entity = snapshot.entities[snapshot.by_id[found.matches[0].id]]
+    entity = snapshot.entities[snapshot.position(found.matches[0].id)]
     texts = ("надіслати лист", embedding_text(entity), name_text(entity))
     original, whole, name = embedder.vectors(texts)
     best = unit_rows(whole + NAME_WEIGHT * name)[0]
