@@ -15,17 +15,17 @@ from typing import Generic, Literal, TypeAlias, TypeVar
 
 import numpy as np
 
-from graphs.arrays import without
+from graphs.arrays import inserted, without
 from graphs.fact import Fact
 from graphs.vocabulary import PREDICATES
 
 CROWD = 64
 """More nodes than this around one concept, and the concept says nothing."""
-EDGE = np.dtype([("end", "<i4"), ("row", "<i4"), ("weight", "<f8"), ("declared", "?")])
-"""One edge seen from one of its ends: the other end, the fact, the weight of its kind times its
-own, and whether the host stands for it."""
+EDGE = np.dtype([("row", "<i4"), ("weight", "<f8"), ("declared", "?")])
+"""One edge: the fact, the weight of its kind times its own, and whether the host stands for it."""
 Role = Literal["related", "next_step", "prerequisite"]
 Edge: TypeAlias = tuple[int, int, float, bool]
+"""One edge seen from one of its ends: the other end, and what is known of the edge."""
 Move: TypeAlias = tuple[int, float, tuple[int, ...]]
 """Where it leads, how near that is, and the facts of the way, all by number."""
 
@@ -38,6 +38,7 @@ NUMBERS: Mapping[tuple[str, str], int] = {
 _PREDICATE_NUMBERS: Mapping[str, int] = {
     name: number for number, name in enumerate(sorted(row.name for row in PREDICATES.values()))
 }
+_FEW = 1024
 _NODE_BITS = 26
 _PREDICATE_BITS = 7
 _BACK: Mapping[str, str] = {"member": "member", "consumes": "produces", "produces": "consumes"}
@@ -108,15 +109,22 @@ class Adjacency:
             new: Edges that have a role in search, with their rows.
             positions: The position of each node now.
         """
-        kept = without(self.keys, lost) if (lost := self._lost(gone)) else self.keys
-        keys = _moved(kept, places)
-        edges = without(self.edges, lost) if lost else self.edges.copy()
-        edges["end"] = places[edges["end"]]
+        lost = self._lost(gone)
+        keys = _moved(without(self.keys, lost), places)
+        edges = without(self.edges, lost)
         fresh, told = _written(new, positions)
-        keys, edges = np.concatenate([keys, fresh]), np.concatenate([edges, told])
-        # Nearly in order, which this sort is quick with.
-        order = np.argsort(keys, kind="stable")
-        return Adjacency(keys=keys[order], edges=edges[order], concepts=concepts)
+        if len(fresh) > _FEW or (keys[1:] < keys[:-1]).any():
+            keys, edges = np.concatenate([keys, fresh]), np.concatenate([edges, told])
+            order = np.argsort(keys, kind="stable")
+            return Adjacency(keys=keys[order], edges=edges[order], concepts=concepts)
+        order = np.argsort(fresh, kind="stable")
+        fresh, told = fresh[order], told[order]
+        spots = keys.searchsorted(fresh, side="right").tolist()
+        return Adjacency(
+            keys=inserted(keys, spots, fresh),
+            edges=inserted(edges, spots, told),
+            concepts=concepts,
+        )
 
     def renumbered(self, rows: np.ndarray) -> Adjacency:
         """Give the same with other row numbers, *rows* by the old ones."""
@@ -139,12 +147,15 @@ class Adjacency:
 
     def rows(self, node: int, role: str, way: str = "out") -> list[int]:
         """Give the facts of all edges of *role* that start at *node*, or end there."""
-        found: list[int] = self._edges(node, role, way)["row"].tolist()
+        start, end = self._span(node, role, way)
+        found: list[int] = self.edges["row"][start:end].tolist()
         return found
 
     def ends(self, node: int, role: str, way: str = "out") -> np.ndarray:
-        """Give the other ends of those edges, int32, ascending."""
-        return self._edges(node, role, way)["end"]
+        """Give the other ends of those edges, int64, ascending."""
+        start, end = self._span(node, role, way)
+        found: np.ndarray = self.keys[start:end] >> _PREDICATE_BITS & ((1 << _NODE_BITS) - 1)
+        return found
 
     def starts(self) -> Iterator[tuple[int, int]]:
         """Give each kind, by its number, and node that has edges, ascending."""
@@ -166,18 +177,21 @@ class Adjacency:
 
     def _worthwhile(self, node: int, role: str, way: str) -> list[Edge]:
         if role not in _BACK:
-            found = self._edges(node, role, way)
-            return list(found[~self.concepts[found["end"]]].tolist())
+            concepts = self.concepts
+            return [each for each in self._edges(node, role, way) if not concepts[each[0]]]
         if way == "in":
             few = self.count(node, role, "in") <= CROWD
-            return list(self._edges(node, role, way).tolist()) if few else []
-        edges: list[Edge] = self._edges(node, role, way).tolist()
+            return self._edges(node, role, way) if few else []
+        edges = self._edges(node, role, way)
         back = _BACK[role]
         return [each for each in edges if 0 < self.count(each[0], back, "in") <= CROWD]
 
-    def _edges(self, node: int, role: str, way: str) -> np.ndarray:
+    def _edges(self, node: int, role: str, way: str) -> list[Edge]:
         start, end = self._span(node, role, way)
-        return self.edges[start:end]
+        ends = self.ends(node, role, way).tolist()
+        return [
+            (end, *told) for end, told in zip(ends, self.edges[start:end].tolist(), strict=True)
+        ]
 
     def _span(self, node: int, role: str, way: str) -> tuple[int, int]:
         first = (NUMBERS[role, way] << _NODE_BITS | node) << (_NODE_BITS + _PREDICATE_BITS)
@@ -210,7 +224,7 @@ def _written(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Write statements down from either end: keys and edges."""
     keys: list[int] = []
-    edges: list[Edge] = []
+    edges: list[tuple[int, float, bool]] = []
     for row, fact in new:
         told = PREDICATES[fact.predicate]
         predicate = _PREDICATE_NUMBERS[fact.predicate]
@@ -218,7 +232,7 @@ def _written(
         for (here, there), way in ((ends, "out"), (ends[::-1], "in")):
             key = NUMBERS[told.role, way] << _NODE_BITS | here
             keys.append((key << _NODE_BITS | there) << _PREDICATE_BITS | predicate)
-            edges.append((there, row, told.weight * fact.weight, fact.declared))
+            edges.append((row, told.weight * fact.weight, fact.declared))
     return np.asarray(keys, dtype=np.int64), np.array(edges, dtype=EDGE)
 
 

@@ -40,10 +40,10 @@ class Builder:
         Returns:
             Gives it, in an order that does not tell how it came to be.
         """
-        kept, derived = list(self._ledger.kept.items()), list(self._ledger.derived)
+        kept, derived = self._ledger.kept.copy(), self._ledger.derived.copy()
 
         def ordered() -> tuple[list[Kept], list[Fact]]:
-            held = sorted(kept, key=lambda pair: _order(pair[0][0]))
+            held = sorted(kept.items(), key=lambda pair: _order(pair[0][0]))
             return [each for _, each in held], sorted(derived, key=key_of)
 
         return ordered

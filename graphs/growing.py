@@ -58,6 +58,8 @@ class Grown:
     adjacency: Adjacency
     evidence: Sequence[Fact]
     edge_count: int
+    moves: Moves
+    """How the nodes moved since the time before."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -96,6 +98,7 @@ class Growing:
             adjacency=Adjacency.empty(),
             evidence=(),
             edge_count=0,
+            moves=Moves(size=0, gone=(), new=()),
         )
 
     def change(self, gone: Iterable[Fact], new: Iterable[Fact]) -> Grown:
@@ -106,7 +109,7 @@ class Growing:
                 self._count(fact, count, touched)
         before = self._made
         left, came = self._sorted_in(touched)
-        nodes = tuple(node for part in self._parts for node in part)
+        nodes = (*self._parts[_DOCUMENT], *self._parts[_GROUP], *self._parts[_OTHER])
         positions = dict(zip(nodes, range(len(nodes)), strict=True))
         moves = Moves(
             size=len(before.nodes),
@@ -128,6 +131,7 @@ class Growing:
             adjacency=adjacency,
             evidence=self._evidence,
             edge_count=len(adjacency.keys) // 2,
+            moves=moves,
         )
         return self._made
 

@@ -13,6 +13,7 @@ from types import MappingProxyType
 import numpy as np
 
 from graphs.adjacency import NUMBERS, Adjacency
+from graphs.arrays import Moves
 from graphs.fact import Fact
 from graphs.growing import EDGE_PREDICATES, EDGE_ROLES, EdgeRole, Growing, Grown
 from graphs.lexicon import Lexicon
@@ -64,6 +65,8 @@ class GraphIndex:
     """The facts of the edges, by their numbers; others may be among them."""
     stated: Stated
     """What the index was compiled from."""
+    moves: Moves | None = None
+    """How the nodes moved since the index before, if there was one."""
     remembered: Remembered = field(default_factory=Remembered, init=False)
     """What expansions have worked out; it changes no answer."""
 
@@ -100,6 +103,7 @@ class GraphIndex:
             adjacency=grown.adjacency,
             evidence=grown.evidence,
             stated=stated,
+            moves=grown.moves,
         )
 
     @property

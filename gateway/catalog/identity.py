@@ -70,9 +70,10 @@ class Naming:
         """Take ids out and put pairs in; give the ids of all whose name is another one now."""
         group: dict[str, None] = {}
         for key in gone:
-            wants = self._forget(key)
+            former = self._forget(key)
             del self.names[key], self._pairs[key]
-            group |= dict.fromkeys(key for name in wants for key in self._wanted.get(name, ()))
+            met = (self._wanted.get(name, ()) for name in former)
+            group |= dict.fromkeys(other for each in met for other in each)
             group.pop(key, None)
         for server, name in new:
             key = canonical_id(server, name)
@@ -81,10 +82,10 @@ class Naming:
         while True:
             names, wants = self._settled(group)
             tried = {name for key in group for name in (*wants[key], *self._wants.get(key, ()))}
-            met = {key for name in tried for key in self._wanted.get(name, ())}
-            if met <= group.keys():
+            rivals = {key for name in tried for key in self._wanted.get(name, ())}
+            if rivals <= group.keys():
                 break
-            group |= dict.fromkeys(sorted(met))
+            group |= dict.fromkeys(sorted(rivals))
         self.named = len(group)
         for key in group:
             self._forget(key)

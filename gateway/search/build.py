@@ -151,13 +151,13 @@ class Indexer:
     async def _vectors(self, texts: Texts) -> DocumentVectors:
         if self._embedder is None or not texts.wanted:
             return DocumentVectors(rows={})
-        known = self._built and self._built.snapshot.dimensions
+        before = self._built
         return await document_vectors(
             sorted(texts.wanted.values()),
             embedder=self._embedder,
             store=self._store,
             telemetry=self._telemetry,
-            dimensions=known,
+            dimensions=before.snapshot.dimensions if before else None,
             progress=lambda done, total: self._progress("embeddings", done, total),
         )
 

@@ -73,9 +73,7 @@ class _Table:
     """Tools by the places where they stand, and by the places where they look."""
 
     held: dict[_Place, dict[str, None]] = field(default_factory=dict)
-    lookers: defaultdict[_Place, dict[str, None]] = field(
-        default_factory=lambda: defaultdict(dict)
-    )
+    lookers: defaultdict[_Place, dict[str, None]] = field(default_factory=lambda: defaultdict(dict))
 
     def known(self, place: _Place) -> tuple[str, ...] | None:
         """Give who stands at *place*; nobody if it is a crowd, None if there is nobody."""
@@ -149,9 +147,7 @@ class _Rule:
     """Where a tool stands, for others to find it."""
     looks: Callable[[ToolWords], Iterable[_Place]]
     """Where a tool looks for others."""
-    edges: Callable[
-        [ToolWords, Mapping[str, ToolWords], _Table], Iterator[tuple[Relation, str]]
-    ]
+    edges: Callable[[ToolWords, Mapping[str, ToolWords], _Table], Iterator[tuple[Relation, str]]]
 
 
 def _stands(tool: ToolWords, rules: Iterable[str]) -> Iterator[_Place]:
@@ -181,9 +177,7 @@ def _phases(
     shared: Counter[str] = Counter()
     for place in _about(tool) if tool.phase < ACT else ():
         shared.update(key for key in table.known(place) or () if tools[key].phase > tool.phase)
-    ranked = sorted(
-        shared, key=lambda key: (-shared[key], tools[key].phase, tools[key].order)
-    )
+    ranked = sorted(shared, key=lambda key: (-shared[key], tools[key].phase, tools[key].order))
     return (("next_steps", key) for key in ranked[:MAX_STEPS])
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gateway.search.eligible import Mask
-from gateway.search.scan import Positions
+from gateway.search.segments import Positions
 from gateway.search.vector import Candidates
 from gateway.vectors import Vector, top
 

@@ -85,7 +85,7 @@ class Snapshot:
         return [spot for spot in dict.fromkeys(spots) if mask[spot]]
 
 
-def compile_snapshot(  # noqa: PLR0913  (keyword-only, one a part of the index)
+def compile_snapshot(
     entities: Sequence[Entity],
     *,
     version: int = 1,
@@ -108,9 +108,7 @@ def compile_snapshot(  # noqa: PLR0913  (keyword-only, one a part of the index)
     snapshots.texts.change((), entities)
     snapshots.texts.embedded(rows)
     turnover = Turnover(gone=(), new=tuple(entities))
-    return snapshots.change(
-        turnover, version=version, documents=documents, diagnostics=diagnostics
-    )
+    return snapshots.change(turnover, version=version, documents=documents, diagnostics=diagnostics)
 
 
 class Snapshots:

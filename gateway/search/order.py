@@ -103,9 +103,7 @@ class Order:
             self._keys.insert(at, key_of(entity))
         return spots
 
-    def _placed(
-        self, moves: Moves, gone: Iterable[Entity], new: Mapping[int, Entity]
-    ) -> Places:
+    def _placed(self, moves: Moves, gone: Iterable[Entity], new: Mapping[int, Entity]) -> Places:
         size = len(self._places.positions) + len(new)
         if not moves.size or size > 2 * moves.after + _SLACK:
             numbers = {entity.id: at for at, entity in enumerate(self.entities)}

@@ -12,16 +12,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gateway.search.codes import Coder, Codes
 from gateway.search.eligible import Mask
+from gateway.search.segments import Mean, Positions, drawn, joined, lots, merged
 from gateway.vectors import Matrix, Vector, best_cosine, top
 
-Positions = NDArray[np.intp]
 CLAUSE_WEIGHT = 0.7
 """How much the best clause of a long request adds to the whole request's cosine."""
 COMMON_WEIGHT = 0.85
@@ -32,17 +31,9 @@ DENSE_NUMBERS = 2_500_000
 RESCORED = 4
 RESCORED_LEAST = 1024
 """So many rows are scored exactly for each one that is wanted, and at least so many."""
-SAMPLE = 256
-"""Rows that stand for a large catalog where its mean and spread are asked for."""
 SAMPLE_LEAST = 128
-_LOT_NUMBERS = 16
-"""So many of a row's numbers tell it apart where lots are drawn."""
 _MOST_STORED = 1.5
 """So many rows are stored for each one that is there, tombstones among them."""
-_CHUNK = 4096
-_UNIT = float(1 << 40)
-"""Rows are summed in multiples of one part of this."""
-T = TypeVar("T", bound=np.generic)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -130,10 +121,10 @@ class Large:
     def of(cls, rows: Matrix) -> Large:
         """Make the codes of *rows*, and draw the sample."""
         coder = Coder.of(rows)
-        lots = _lots(rows)
-        slots = _drawn(lots, np.arange(len(rows), dtype=np.intp))
+        tickets = lots(rows)
+        slots = drawn(tickets, np.arange(len(rows), dtype=np.intp))
         codes = Codes(coder=coder, planes=(coder.encode(rows),))
-        return cls(codes=codes, lots=lots, slots=slots, sample=rows[slots])
+        return cls(codes=codes, lots=tickets, slots=slots, sample=rows[slots])
 
     def changed(self, added: Matrix, sizes: Sequence[int], index: VectorIndex) -> Large:
         """Give the same with the codes of *added* behind it.
@@ -143,13 +134,13 @@ class Large:
             sizes: How many rows each segment has then.
             index: The rows as they are then.
         """
-        planes = _joined((*self.codes.planes, self.codes.coder.encode(added)), sizes, axis=1)
-        lots = np.concatenate([self.lots, _lots(added)])
-        slots = _drawn(lots, index.slots)
+        planes = joined((*self.codes.planes, self.codes.coder.encode(added)), sizes, axis=1)
+        tickets = np.concatenate([self.lots, lots(added)])
+        slots = drawn(tickets, index.slots)
         return replace(
             self,
             codes=replace(self.codes, planes=planes),
-            lots=lots,
+            lots=tickets,
             slots=slots,
             sample=index.stored(slots),
         )
@@ -169,37 +160,6 @@ class Layout:
         found = np.zeros(len(self.positions), dtype=np.bool_)
         found[self.slots] = mask
         return found
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Mean:
-    """The sum of the rows in whole numbers: what is added can be taken off again to the last bit."""
-
-    sums: NDArray[np.int64]
-    """Shape (d,)."""
-    count: int
-    """How many rows are no zeros."""
-
-    @classmethod
-    def of(cls, rows: Matrix) -> Mean:
-        """Sum *rows*, shape (n, d)."""
-        sums = np.zeros(rows.shape[1], dtype=np.int64)
-        for start in range(0, len(rows), _CHUNK):
-            part = rows[start : start + _CHUNK].astype(np.float64) * _UNIT
-            sums += np.rint(part).astype(np.int64).sum(axis=0)
-        return cls(sums=sums, count=int(np.count_nonzero(rows.any(axis=1))))
-
-    def changed(self, gone: Matrix, new: Matrix) -> Mean:
-        """Give the same without some rows and with others."""
-        less, more = Mean.of(gone), Mean.of(new)
-        return Mean(
-            sums=self.sums - less.sums + more.sums, count=self.count - less.count + more.count
-        )
-
-    @property
-    def row(self) -> Vector:
-        """The mean row, shape (d,); zeros for no rows."""
-        return np.asarray(self.sums / (_UNIT * max(self.count, 1)), dtype=np.float32)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -252,10 +212,10 @@ class VectorIndex:
         slots = np.concatenate([old, np.arange(stored, stored + len(added))])[order]
         positions = np.full(stored + len(added), -1, dtype=np.intp)
         positions[slots] = np.arange(len(slots))
-        sizes = _merged([*map(len, self.segments), len(added)])
+        sizes = merged([*map(len, self.segments), len(added)])
         found = replace(
             self,
-            segments=_joined((*self.segments, added), sizes, axis=0),
+            segments=joined((*self.segments, added), sizes, axis=0),
             mean=mean,
             layout=Layout(slots=slots, positions=positions),
         )
@@ -355,7 +315,7 @@ class VectorIndex:
         inside = allowed[large.slots]
         rows = large.sample[inside] if not inside.all() else large.sample
         if len(rows) < SAMPLE_LEAST:
-            rows = self.stored(_drawn(large.lots, np.flatnonzero(allowed)))
+            rows = self.stored(drawn(large.lots, np.flatnonzero(allowed)))
         return Moments.of(*question.score(rows))
 
     def stored(self, slots: Positions) -> Matrix:
@@ -369,43 +329,6 @@ class VectorIndex:
             found[inside] = rows[slots[inside] - start]
             start += len(rows)
         return found
-
-
-def _lots(rows: Matrix) -> NDArray[np.uint64]:
-    bits = np.ascontiguousarray(rows[:, :_LOT_NUMBERS]).view(np.uint32).astype(np.uint64)
-    factors = np.random.default_rng(0).integers(1 << 63, size=bits.shape[1], dtype=np.uint64)
-    found = (bits * (2 * factors + np.uint64(1))).sum(axis=1, dtype=np.uint64)
-    return np.asarray(found ^ (found >> np.uint64(29)), dtype=np.uint64)
-
-
-def _drawn(lots: NDArray[np.uint64], slots: Positions) -> Positions:
-    """Give the `SAMPLE` of *slots* that drew least, by what they drew."""
-    drawn = lots[slots]
-    if len(slots) > SAMPLE:
-        least = np.argpartition(drawn, SAMPLE)[:SAMPLE]
-        slots, drawn = slots[least], drawn[least]
-    return slots[np.argsort(drawn, kind="stable")]
-
-
-def _merged(sizes: list[int]) -> list[int]:
-    """Say how large segments are when small ones behind each other are joined."""
-    while len(sizes) > 1 and sizes[-2] <= 2 * sizes[-1]:
-        sizes[-2:] = [sizes[-2] + sizes[-1]]
-    return [size for size in sizes if size]
-
-
-def _joined(
-    parts: tuple[NDArray[T], ...], sizes: Sequence[int], *, axis: int
-) -> tuple[NDArray[T], ...]:
-    """Join neighbouring *parts* to parts of these *sizes*; what is whole is not copied."""
-    found: list[NDArray[T]] = []
-    left = list(parts)
-    for size in sizes:
-        taken = [left.pop(0)]
-        while sum(part.shape[axis] for part in taken) < size:
-            taken.append(left.pop(0))
-        found.append(taken[0] if len(taken) == 1 else np.concatenate(taken, axis=axis))
-    return tuple(found)
 
 
 def _nearest(codes: Codes, question: Question, allowed: Mask, count: int) -> Positions:

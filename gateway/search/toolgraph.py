@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import repeat
 from urllib.parse import quote, unquote
 
 import numpy as np
@@ -26,6 +25,7 @@ from gateway.search.toolwords import Relation, nouns_of
 from gateway.types import Entity, JsonObject, PathStep
 from graphs import Compiler, Document, Fact, GraphIndex, Link, Section
 from graphs import Step as GraphStep
+from graphs.arrays import Moves
 from graphs.build import content
 from graphs.ledger import Content
 from graphs.text import fold
@@ -52,7 +52,7 @@ class ToolGraph:
     positions: Mapping[str, int]
     """The entity of each node that is one."""
     owners: NDArray[np.intp]
-    """The entity of each of the graph's documents, by its place; the last + 1 if it has none."""
+    """The entity of each of the graph's documents, by its place; -1 if it has none."""
     conditioned: frozenset[str]
     """The nodes of which the host declares what must come before them, or what they consume."""
 
@@ -80,7 +80,7 @@ class ToolGraph:
 
     def allowed(self, mask: Mask) -> Mask:
         """Say of each document of the graph whether its entity passes *mask*."""
-        # The last place stands for documents of no entity, which nobody may find.
+        # The last place, -1, stands for documents of no entity, which nobody may find.
         return np.append(mask, np.False_)[self.owners]
 
 
@@ -112,6 +112,7 @@ class ToolGraphs:
         self._nodes: list[str] = []
         self._documents: dict[Content, None] = {}
         self._learned: frozenset[Fact] = frozenset()
+        self._owners: NDArray[np.intp] = np.zeros(0, dtype=np.intp)
 
     def change(
         self, step: Step, documents: Iterable[Document], *, learned: Iterable[Fact] = ()
@@ -150,17 +151,29 @@ class ToolGraphs:
             said=[*_facts(reread.after), *(shown - self._learned)],
         )
         self._documents, self._learned = given, shown
+        self._owners = self._owned(step, index, positions)
         conditions = index.adjacency.declared(("prerequisite", "consumes"))
-        held = index.nodes[: index.document_count]
         return ToolGraph(
             index=index,
             nodes=tuple(nodes),
             positions=positions,
-            owners=np.fromiter(
-                map(positions.get, held, repeat(len(nodes))), dtype=np.intp, count=len(held)
-            ),
+            owners=self._owners[: index.document_count],
             conditioned=frozenset(index.nodes[at] for at in conditions),
         )
+
+    def _owned(
+        self, step: Step, index: GraphIndex, positions: Mapping[str, int]
+    ) -> NDArray[np.intp]:
+        """Give the entity of each node; -1 for a node that is none."""
+        moves = index.moves or Moves(size=0, gone=(), new=range(len(index.nodes)))
+        owners = np.append(step.moves.table(), -1)[moves.rows(self._owners)]
+        for at in moves.new:
+            owners[at] = positions.get(index.nodes[at], -1)
+        for position in step.new:
+            place = index.position(self._nodes[position])
+            if place is not None:
+                owners[place] = position
+        return np.asarray(owners, dtype=np.intp)
 
 
 def _told(entities: Mapping[int, Entity]) -> list[Entity]:
@@ -264,7 +277,9 @@ class _Names:
             The names that mean another node now; nothing for a name that means none.
         """
         old, fresh = tuple(gone), tuple(new)
-        names = {name for each in (*old, *fresh) for name in (each.id, each.exposed_name, each.name)}
+        names = {
+            name for each in (*old, *fresh) for name in (each.id, each.exposed_name, each.name)
+        }
         before = {name: self._meaning(name) for name in sorted(names)}
         for entity in old:
             del self._ids[entity.id], self._exposed[entity.exposed_name]

@@ -29,8 +29,6 @@ _AFTER = re.compile(r"\b(?:before|then|next|followed by|afterwards)\b", re.IGNOR
 _CUE_CHARS = 48
 
 
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolWords:
     """The words of one tool."""

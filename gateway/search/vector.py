@@ -8,7 +8,8 @@ import numpy as np
 
 from gateway.config import SearchOptions
 from gateway.search.eligible import Mask
-from gateway.search.scan import Positions, Question, Scanned, VectorIndex
+from gateway.search.scan import Question, Scanned, VectorIndex
+from gateway.search.segments import Positions
 from gateway.vectors import Vector
 
 
