@@ -103,7 +103,7 @@ def _calls(choice: Choice) -> list[ToolCall]:
     return [
         ToolCall(id=call.id, name=call.function.name, arguments=call.function.arguments)
         if call.type == "function"
-        else ToolCall(id=call.id, name="", arguments="")
+        else ToolCall(id=call.id, name="", arguments="", foreign=True)
         for call in choice.message.tool_calls or ()
     ]
 

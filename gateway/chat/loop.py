@@ -208,7 +208,9 @@ class Loop(Generic[R]):
 
     def ours(self, calls: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
         """Give those of *calls* that we answer."""
-        return tuple(call for call in calls if call.native or self._is_ours(call.name))
+        mine = self._offer.is_ours
+        functions = [call for call in calls if not call.foreign]
+        return tuple(call for call in functions if call.native or mine(call.name))
 
     async def run(self, reply: R, calls: Sequence[ToolCall]) -> None:
         """Run *calls* of *reply*, and add it with the answers to the conversation."""
@@ -237,9 +239,6 @@ class Loop(Generic[R]):
         if final is not None:
             self.keep(final)
         return final
-
-    def _is_ours(self, name: str) -> bool:
-        return bool(name) and self._offer.is_ours(name)
 
     async def _answers(self, calls: Sequence[ToolCall]) -> list[Answer]:
         options = self._gateway.options.chat
@@ -274,7 +273,7 @@ class Loop(Generic[R]):
     def _final(self, reply: R) -> R:
         meter = self._meter
         # Another choice than the first may hold calls of ours.
-        reply = self.talk.trimmed(reply, self._is_ours) if not self._offer.empty else reply
+        reply = self.talk.trimmed(reply, self._offer.is_ours) if not self._offer.empty else reply
         gained = self.talk.gained()
         self.accounting = told = meter.accounting(
             catalog_tokens=self._catalog_tokens,

@@ -106,7 +106,8 @@ class Meter:
 
 
 def _size(value: object) -> int:
-    return len(json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str).encode())
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
+    return len(text.encode("utf-8", "surrogatepass"))
 
 
 def _alike(first: Sequence[object], second: Sequence[object]) -> int:

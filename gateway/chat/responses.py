@@ -184,7 +184,8 @@ def _call(item: ResponseOutputItem) -> ToolCall | None:
         arguments = json.dumps(item.arguments or {}, default=str)
         return ToolCall(id=item.call_id or "", name="", arguments=arguments, native=True)
     if item.type in _HOSTS:
-        return ToolCall(id=str(getattr(item, "call_id", "")), name="", arguments="")
+        call_id = str(getattr(item, "call_id", ""))
+        return ToolCall(id=call_id, name="", arguments="", foreign=True)
     return None
 
 
