@@ -196,8 +196,15 @@ class Loop(Generic[R]):
             raise LoopError(meter.turns, limit="max_seconds")
 
     def settle(self, reply: R) -> R | None:
-        """Take the model's reply: give what goes to the caller, or None if calls wait."""
-        self._meter.replied(self.talk.metered(reply))
+        """Take the model's reply: give what goes to the caller, or None if calls wait. What is no
+        reply goes to the caller as it is, without accounting.
+        """
+        if not self.talk.readable(reply):
+            return reply
+        usage = self.talk.metered(reply)
+        self._meter.replied(usage)
+        if usage is None and self._gateway.options.chat.max_tokens is not None:
+            self._meter.estimated += self._estimated(reply)
         calls = self.talk.calls(reply)
         ours = self.ours(calls)
         if len(ours) == len(calls) > 0:
@@ -205,6 +212,11 @@ class Loop(Generic[R]):
             return None
         self._owed = ours
         return self._final(reply)
+
+    def _estimated(self, reply: R) -> int:
+        """Estimate what the service does not report, as in most streams."""
+        said = reply.model_dump(mode="json", exclude_unset=True)
+        return tokens_of([list(self._offer.tools), list(self.talk.history()), said])
 
     def ours(self, calls: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
         """Give those of *calls* that we answer."""
@@ -229,7 +241,7 @@ class Loop(Generic[R]):
 
     def keep(self, final: R, *, opened: str = "") -> None:
         """Remember where the conversation stands after *final*; see `Talk.keep`."""
-        if not self._offer.empty:
+        if not self._offer.empty and self.accounting is not None:
             self.talk.keep(final, self._owed, opened=opened)
 
     async def take(self, reply: R) -> R | None:

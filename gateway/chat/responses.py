@@ -95,6 +95,10 @@ class ResponsesTalk:
             body["tools"] = list(offer.tools)
         return body
 
+    def readable(self, reply: object) -> bool:
+        """Say whether it has items."""
+        return isinstance(reply, Response) and isinstance(reply.output, list)
+
     def calls(self, reply: Response) -> tuple[ToolCall, ...]:
         """Give the calls that wait for an answer; none of a reply that was broken off."""
         if reply.status not in {None, "completed"}:
