@@ -75,7 +75,7 @@ def imported(text: str) -> set[str]:
 
 HOMES = {
     "openai": ("gateway/embed/openai.py", "gateway/search/normalize.py", "gateway/chat/"),
-    "mcp": ("gateway/upstream/",),
+    "mcp": ("gateway/upstream/", "gateway/serve/"),
     "mcp_types": ("gateway/upstream/",),
     "sqlite3": ("gateway/catalog/sqlite.py",),
     "jsonschema": ("gateway/catalog/arguments.py",),
@@ -89,8 +89,8 @@ HOMES = {
     "msgpack": ("gateway/search/wordlists.py",),
     "typer": ("gateway/cli/",),
     "rich": ("gateway/cli/",),
-    "starlette": ("gateway/testing/",),
-    "uvicorn": ("gateway/testing/",),
+    "starlette": ("gateway/testing/", "gateway/serve/http.py"),
+    "uvicorn": ("gateway/testing/", "gateway/serve/http.py"),
 }
 
 
