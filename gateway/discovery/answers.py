@@ -72,6 +72,8 @@ class Manner:
 
     schemas: bool = False
     """True if a search's answer carries the schemas, since found tools do not become tools."""
+    shown: Collection[str] = ()
+    """Found tools that the model has as tools of its own already."""
     count: Count = estimate_tokens
     approve: Approve | None = None
 
@@ -176,7 +178,9 @@ async def _search(
     options = gateway.options.discovery
     loaded = direct_names(found, options, hidden=hidden) if call.native else ()
     schemas = partial(_parameters, await gateway.snapshot()) if manner.schemas else None
-    text = compact(found, options, hidden=hidden, count=manner.count, schemas=schemas)
+    text = compact(
+        found, options, hidden=hidden, shown=manner.shown, count=manner.count, schemas=schemas
+    )
     return Answer(
         call=call, text=text, queries=asked or (query or "",), search=found, loaded=loaded
     )
