@@ -91,6 +91,10 @@ HOMES = {
     "rich": ("gateway/cli/",),
     "starlette": ("gateway/testing/",),
     "uvicorn": ("gateway/testing/",),
+    "langchain": ("gateway/adapters/langchain.py",),
+    "langchain_core": ("gateway/adapters/langchain.py",),
+    "pydantic_ai": ("gateway/adapters/pydantic_ai.py",),
+    "pydantic_core": ("gateway/adapters/pydantic_ai.py",),
 }
 
 
