@@ -66,8 +66,8 @@ class Conformance(ABC):
 
         first, second, third = model.requests
         assert told == "Not paid."
-        assert first.tool_names == ("tell_time", "search_tools", "call_tool")
-        assert second.tool_names[:4] == (*first.tool_names, "find_invoice")
+        assert {"tell_time", "search_tools", "call_tool"} == set(first.tool_names)
+        assert {*first.tool_names, "find_invoice"} <= set(second.tool_names)
         shown = second.functions["find_invoice"]
         assert shown["parameters"] == schema_of("find_invoice", await gateway.list_tools())
         assert shown["description"] == "Look up one invoice of a customer."

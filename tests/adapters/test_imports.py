@@ -18,6 +18,7 @@ ROOT = Path(__file__).parents[2]
 FRAMEWORKS = {
     "langchain": "langchain",
     "pydantic_ai": "pydantic_ai",
+    "openai_agents": "agents",
 }
 """The adapters that have an extra, and what they import."""
 
