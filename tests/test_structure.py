@@ -75,7 +75,7 @@ def imported(text: str) -> set[str]:
 
 HOMES = {
     "openai": ("gateway/embed/openai.py", "gateway/search/normalize.py", "gateway/chat/"),
-    "mcp": ("gateway/upstream/", "gateway/serve/"),
+    "mcp": ("gateway/upstream/", "gateway/serve/", "gateway/adapters/openai_agents.py"),
     "mcp_types": ("gateway/upstream/",),
     "sqlite3": ("gateway/catalog/sqlite.py",),
     "jsonschema": ("gateway/catalog/arguments.py",),
@@ -91,6 +91,11 @@ HOMES = {
     "rich": ("gateway/cli/",),
     "starlette": ("gateway/testing/", "gateway/serve/http.py"),
     "uvicorn": ("gateway/testing/", "gateway/serve/http.py"),
+    "langchain": ("gateway/adapters/langchain.py",),
+    "langchain_core": ("gateway/adapters/langchain.py",),
+    "agents": ("gateway/adapters/openai_agents.py",),
+    "pydantic_ai": ("gateway/adapters/pydantic_ai.py",),
+    "pydantic_core": ("gateway/adapters/pydantic_ai.py",),
 }
 
 
