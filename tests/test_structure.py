@@ -77,6 +77,8 @@ HOMES = {
     "openai": ("gateway/embed/openai.py", "gateway/search/normalize.py", "gateway/chat/"),
     "mcp": ("gateway/upstream/", "gateway/serve/", "gateway/adapters/openai_agents.py"),
     "mcp_types": ("gateway/upstream/",),
+    "anyio": ("gateway/upstream/",),
+    "tenacity": ("gateway/upstream/backoff.py",),
     "sqlite3": ("gateway/catalog/sqlite.py",),
     "jsonschema": ("gateway/catalog/arguments.py",),
     "opentelemetry": ("gateway/telemetry.py", "gateway/cli/"),
