@@ -112,7 +112,7 @@ async def answer(
     """
     try:
         given = _arguments(call.arguments)
-        if call.native or call.name == names.search:
+        if call.native or (call.name and call.name == names.search):
             return await _search(gateway, call, given, hidden, manner)
         if call.name in names and call.name != names.call:
             return await _advice(gateway, names, call, given)

@@ -129,9 +129,10 @@ def _entries(
     shown: Collection[str] = (),
 ) -> list[_Entry]:
     entries = [_Entry("match", match, direct=True) for match in result.matches]
+    proxies = options.prerequisite_proxies
     matched = {match.id for match in result.matches}
     entries += [
-        _Entry("prerequisite", match, match.direct or options.prerequisite_proxies)
+        _Entry("prerequisite", match, match.direct or (proxies and _declared(match)))
         for match in result.prerequisites
         if match.id not in matched
     ]
@@ -146,6 +147,10 @@ def _entries(
             entries[place] = _Entry(entry.kind, entry.match, direct=True, shown=True)
         left -= entries[place].direct
     return entries
+
+
+def _declared(match: Match) -> bool:
+    return all(step.declared for step in match.evidence.path)
 
 
 def _nothing(result: SearchResult) -> str:
