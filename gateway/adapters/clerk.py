@@ -43,19 +43,24 @@ class Clerk:
         self._approve = approve
         self._discovery = Discovery(gateway)
 
-    async def offer(self, messages: Sequence[Message], host: Iterable[str]) -> Offer:
+    async def offer(
+        self, messages: Sequence[Message], host: Iterable[str], *, recalled: Sequence[str] = ()
+    ) -> Offer:
         """Say what the model may see next.
 
         Args:
             messages: The conversation so far, as chat messages.
             host: Names of the tools that are not ours; they win.
+            recalled: Tools that were found before the messages begin, the last found last.
 
         Raises:
             InvalidRequestError: If there are too many of those, or `DiscoveryOptions.mode` is
                 ``native``, which is no framework's business.
         """
         theirs = tuple({"type": "function", "function": {"name": name}} for name in host)
-        return await self._discovery.offer(Asked(messages=messages, host_tools=theirs))
+        most = self.gateway.options.discovery.proxies_per_conversation
+        asked = Asked(messages=messages, host_tools=theirs, recalled=tuple(recalled)[-most:])
+        return await self._discovery.offer(asked)
 
     async def answer(
         self, offer: Offer, name: str, arguments: Mapping[str, object] | str, *, call_id: str = ""

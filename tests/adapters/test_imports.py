@@ -19,6 +19,7 @@ FRAMEWORKS = {
     "langchain": "langchain",
     "pydantic_ai": "pydantic_ai",
     "openai_agents": "agents",
+    "agent_framework": "agent_framework",
 }
 """The adapters that have an extra, and what they import."""
 
