@@ -68,7 +68,9 @@ def focused(
     found = best(index, text, limit=limit, allowed=allowed)
     nobody: tuple[str, ...] = ()
     words = (
-        index.postings.words(found.hits, found.places) if explain else [nobody] * len(found.places)
+        index.postings.held(found.hits, found.places).words
+        if explain
+        else [nobody] * len(found.places)
     )
     return tuple(
         Ranked(node=index.nodes[at], score=score, coverage=coverage, words=met)
