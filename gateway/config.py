@@ -21,7 +21,7 @@ from gateway.errors import ConfigError
 from gateway.types import Strategy
 
 VERSION = version("tool-gateway")
-Prerequisites = Literal["declared", "window", "off"]
+Prerequisites = Literal["derived", "declared", "window", "off"]
 Mode = Literal["proxy", "stable", "native", "auto"]
 Confirm = Literal["destructive", "not_read_only", "all"]
 MODEL_TOOL_LIMIT = 128
@@ -80,9 +80,10 @@ class SearchOptions:
     max_next_steps: int = 6
     max_prerequisites: int = 9
     """The three supplement lists, each with a budget of its own."""
-    prerequisites: Prerequisites = "declared"
+    prerequisites: Prerequisites = "derived"
     """Which prerequisites are listed: ``declared`` ones from anywhere and derived ones inside the
-    window, only those inside the ``window``, or none (``off``)."""
+    window; beside them those that sure rules derive for the first match, from anywhere
+    (``derived``); only those inside the ``window``; or none (``off``)."""
     min_confidence: float = 0.35
     """Below this for the best match, the result says ``low_confidence_results``."""
     no_match_confidence: float = 0.03
@@ -131,8 +132,14 @@ class GraphOptions:
     """A field of one tool's output is a required argument of another."""
     suppliers: bool = True
     """A tool that needs nothing and gets X feeds an argument called X."""
+    calendar: bool = True
+    """What tells the current date or time feeds required arguments written as one."""
+    checks: bool = True
+    """What validates X comes before what takes an X."""
     sign_in: bool = True
     """What signs in to something comes before what uses it."""
+    connection: bool = True
+    """What tells whether the machine is online comes before signing in."""
     mentions: bool = True
     """A description that names another tool of its server."""
 

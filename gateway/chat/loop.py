@@ -20,7 +20,7 @@ from typing import Generic, Self
 from gateway.chat.accounting import Accounting, attach
 from gateway.chat.events import Called, Event, Observer, Replied, Requested, Searched
 from gateway.chat.meter import Meter
-from gateway.chat.wire import R, Talk
+from gateway.chat.wire import Plain, R, Talk
 from gateway.discovery.answers import Answer, Manner, ToolCall, answer
 from gateway.discovery.approval import Approve
 from gateway.discovery.definitions import tokens_of
@@ -59,6 +59,7 @@ class Loop(Generic[R]):
         self._reply: R | None = None
         self._meter = Meter()
         self._host_tokens: int | None = None
+        self._loaded_tokens = 0
         self._catalog_tokens = 0
         self._span = gateway.telemetry.begin("invoke_agent")
         self._began = time.monotonic()
@@ -130,7 +131,7 @@ class Loop(Generic[R]):
         with self._gateway.telemetry.within(self._span):
             self._offer = await self.discovery.offer(asked)
         if self.talk.owed and not self.turn and not self._offer.empty:
-            self.talk.repay(await self._answers(self.talk.owed), self.discovery.loaded)
+            self.talk.repay(await self._answers(self.talk.owed), self._loaded)
             asked = self._asked()
             self._offer = await self.discovery.offer(asked)
         return self._requested(asked)
@@ -168,7 +169,7 @@ class Loop(Generic[R]):
             self._catalog_tokens = self.discovery.catalog_tokens()
         if self._host_tokens is None:
             self._host_tokens = tokens_of(list(talk.host_tools)) if talk.host_tools else 0
-        tokens = offer.own_tokens + self._host_tokens
+        tokens = offer.own_tokens + self._host_tokens + self._loaded_tokens
         self._meter.sent(offer.tools, asked.messages, tokens)
         if self._observer is not None:
             self._observer(
@@ -212,7 +213,11 @@ class Loop(Generic[R]):
     async def run(self, reply: R, calls: Sequence[ToolCall]) -> None:
         """Run *calls* of *reply*, and add it with the answers to the conversation."""
         answers = await self._answers(calls) if calls else []
-        self.talk.grow(reply, answers, self.discovery.loaded)
+        self.talk.grow(reply, answers, self._loaded)
+
+    def _loaded(self, names: Sequence[str]) -> Sequence[Plain]:
+        self._loaded_tokens += self.discovery.loaded_tokens(names)
+        return self.discovery.loaded(names)
 
     async def answer(self) -> None:
         """Run the calls that wait, and add them with their answers to the conversation."""
@@ -241,6 +246,7 @@ class Loop(Generic[R]):
         gate = asyncio.Semaphore(options.max_parallel_calls)
         manner = Manner(
             schemas=self._offer.mode == "stable",
+            shown=frozenset(self._offer.proxies),
             count=counter(self.talk.model),
             approve=self._approve,
         )

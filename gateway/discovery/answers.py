@@ -72,6 +72,8 @@ class Manner:
 
     schemas: bool = False
     """True if a search's answer carries the schemas, since found tools do not become tools."""
+    shown: Collection[str] = ()
+    """Found tools that the model has as tools of its own already."""
     count: Count = estimate_tokens
     approve: Approve | None = None
 
@@ -101,7 +103,7 @@ async def answer(
     """
     try:
         given = _arguments(call.arguments)
-        if call.native or call.name == names.search:
+        if call.native or (call.name and call.name == names.search):
             return await _search(gateway, call, given, hidden, manner)
         if call.name in names and call.name != names.call:
             return await _advice(gateway, names, call, given)
@@ -176,7 +178,9 @@ async def _search(
     options = gateway.options.discovery
     loaded = direct_names(found, options, hidden=hidden) if call.native else ()
     schemas = partial(_parameters, await gateway.snapshot()) if manner.schemas else None
-    text = compact(found, options, hidden=hidden, count=manner.count, schemas=schemas)
+    text = compact(
+        found, options, hidden=hidden, shown=manner.shown, count=manner.count, schemas=schemas
+    )
     return Answer(
         call=call, text=text, queries=asked or (query or "",), search=found, loaded=loaded
     )

@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 
 from gateway.catalog.kinds import KINDS
 from gateway.config import GraphOptions
-from gateway.search.derive import Relation, derive, nouns_of
+from gateway.search.derive import derive, nouns_of
 from gateway.search.eligible import Mask
 from gateway.search.kept import Kept, Memo
+from gateway.search.namewords import Relation
 from gateway.search.texts import humanized, lexical_fields
 from gateway.types import Entity, JsonObject, PathStep
 from graphs import Document, Fact, GraphIndex, Link, Section, Step
