@@ -15,6 +15,7 @@ from typing import TypeAlias
 import numpy as np
 
 from graphs.bm25 import Table
+from graphs.hits import Asked, Held, Hits, Reading, WayOf, WordMatch
 from graphs.lexicon import Fields, Lexicon, Read, phrases
 from graphs.spelling import Spelling
 from graphs.text import Token, stem, tokens
@@ -29,76 +30,8 @@ _REMEMBERED = 8192
 """How many words are remembered, resolved; real questions use the same ones again and again."""
 Question: TypeAlias = str | Sequence[str | Token]
 """A text, or what `graphs.text` has made of one: terms, or tokens, which need no second reading."""
-_WayOf: TypeAlias = tuple[tuple[int, ...], float]
 _Met: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]
 """Documents, each once; what a word adds to the score and to the coverage of each."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WordMatch:
-    """One word of a question and what it met in a document."""
-
-    word: str
-    """The word as it was asked."""
-    term: str
-    """The term of the index that it met; another one where the word was misspelt."""
-    field: str
-    """The field that weighs most among those that hold the term."""
-    weight: float
-    """What the match adds to the document's score, > 0."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """One asked word, resolved against an index."""
-
-    word: str
-    """The word as it was asked."""
-    ways: tuple[_WayOf, ...]
-    """Ways to match it, the best of which counts: rows of terms, and the share they earn."""
-    weight: float
-    """The rarity of the word, > 0."""
-    guessed: bool = False
-    """Whether nothing knows the word as it was asked; the ways are near spellings, if any."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Reading:
-    """A question, resolved against an index; no document has been looked at yet."""
-
-    words: tuple[str, ...]
-    """The words of the question that count, as they were asked."""
-    unmatched: tuple[str, ...]
-    """Those of them that no document holds, not even in a near spelling."""
-    asked: tuple[Asked, ...]
-    """How each word was resolved; `Postings.explain` works from it."""
-
-    @property
-    def weight(self) -> float:
-        """The rarity of all its words together, > 0."""
-        return sum(word.weight for word in self.asked) or 1.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Hits(Reading):
-    """All that one pass over the index tells about a question."""
-
-    scores: np.ndarray
-    """BM25F score of each document, float32, 0 where nothing matches."""
-    coverage: np.ndarray
-    """Share of the question's words that each document matches, by rarity, float32 in [0, 1]."""
-    touched: int
-    """How many times a document was looked at: once for each of the words that it holds."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Held:
-    """What a few documents hold of a question, one entry a document."""
-
-    coverage: list[float]
-    """Share of the question's words, by rarity, in [0, 1]: what `Hits.coverage` says of them."""
-    words: list[tuple[str, ...]]
-    """The words of the question, as they were asked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -331,10 +264,10 @@ class Postings:
         weight = max(self._rarity(ids) for ids, _ in ways)
         return Asked(word=token.surface, ways=tuple(ways), weight=weight)
 
-    def _ways(self, token: Token) -> list[_WayOf]:
+    def _ways(self, token: Token) -> list[WayOf]:
         """Give the ways to meet *token* as it is written; empty if nothing knows it."""
         whole_share = 1.0 if len(token.parts) > 1 else _WHOLE_OF_NUMBERED
-        ways: list[_WayOf] = [((whole,), whole_share) for whole in self._wholes(token)]
+        ways: list[WayOf] = [((whole,), whole_share) for whole in self._wholes(token)]
         forms = dict.fromkeys([token.parts, *self._abroad(token.spelt)])
         known = (form for form in forms if all(part in self.terms for part in form))
         ways += ((tuple(self.terms[part] for part in form), 1.0) for form in known)

@@ -8,8 +8,9 @@ from itertools import islice
 
 import numpy as np
 
+from graphs.hits import Hits
 from graphs.index import GraphIndex
-from graphs.postings import Hits, Question
+from graphs.postings import Question
 
 _CONCEPT_SHARE = 0.15
 _CONCEPTS = 16

@@ -18,7 +18,7 @@ from gateway.search.vector import Candidates
 from gateway.types import Evidence, PathStep
 from gateway.vectors import Vector
 from graphs import Postings
-from graphs.postings import Held, Hits, Reading
+from graphs.hits import Held, Hits, Reading
 from graphs.rank import best
 from graphs.text import Token, tokens
 
