@@ -8,8 +8,9 @@ from itertools import islice
 
 import numpy as np
 
+from graphs.hits import Hits
 from graphs.index import GraphIndex
-from graphs.postings import Hits, Question
+from graphs.postings import Question
 
 _CONCEPT_SHARE = 0.15
 _CONCEPTS = 16
@@ -68,7 +69,9 @@ def focused(
     found = best(index, text, limit=limit, allowed=allowed)
     nobody: tuple[str, ...] = ()
     words = (
-        index.postings.words(found.hits, found.places) if explain else [nobody] * len(found.places)
+        index.postings.held(found.hits, found.places).words
+        if explain
+        else [nobody] * len(found.places)
     )
     return tuple(
         Ranked(node=index.nodes[at], score=score, coverage=coverage, words=met)
