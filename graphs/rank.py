@@ -14,7 +14,6 @@ from graphs.postings import Question
 
 _CONCEPT_SHARE = 0.15
 _CONCEPTS = 16
-_NOBODY = np.zeros(0, dtype=np.int64)
 Allowed = np.ndarray | Callable[[str], bool] | None
 
 
@@ -106,7 +105,7 @@ def _with_groups(index: GraphIndex, hits: Hits) -> tuple[np.ndarray, np.ndarray]
     count = index.document_count
     scores, coverage = hits.scores[:count], hits.coverage[:count]
     groups = _strongest(hits.scores[count:]) + count
-    members = [index.members.get(index.nodes[at], _NOBODY) for at in groups.tolist()]
+    members = [index.members(at) for at in groups.tolist()]
     if not members:
         return scores, coverage
     sizes = [len(each) for each in members]
