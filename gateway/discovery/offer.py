@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from gateway.discovery.definitions import Catalog, Definitions, Own, Shown, tokens_of
+from gateway.discovery.definitions import Catalog, Definition, Definitions, Own, Shown, tokens_of
 from gateway.discovery.forms import Form, names_of_tool
 from gateway.discovery.metatools import MetaNames, meta_names
 from gateway.discovery.window import Message, preselections, visible
@@ -200,13 +200,19 @@ class Discovery:
         return True
 
     def loaded(self, names: Sequence[str]) -> tuple[Mapping[str, object], ...]:
-        """Write tools as the Responses API loads them, by their exposed names."""
+        """Write tools as the Responses API loads them, by their exposed names: as briefly as the
+        results of the other modes tell them.
+        """
+        return tuple({**each.tool, "defer_loading": True} for each in self._brief(names))
+
+    def loaded_tokens(self, names: Sequence[str]) -> int:
+        """Estimate what they are in every request from now on."""
+        return sum(each.tokens for each in self._brief(names))
+
+    def _brief(self, names: Sequence[str]) -> list[Definition]:
         catalog = self._definitions.known
         found = catalog.found(names, ()) if catalog is not None else []
-        return tuple(
-            {**self._definitions.proxy(entity, "responses").tool, "defer_loading": True}
-            for entity in found
-        )
+        return [self._definitions.proxy(entity, "responses", brief=True) for entity in found]
 
     def catalog_tokens(self) -> int:
         """Estimate the tokens of all schemas of the catalog, as they would be sent."""

@@ -13,6 +13,7 @@ from gateway import AutoDiscoveryClient, Gateway, InvalidRequestError
 from gateway.chat.accounting import accounting_of
 from gateway.chat.chains import CONVERSATIONS, Chains, Link
 from gateway.config import DiscoveryOptions, Options
+from gateway.discovery.offer import definition_tokens
 from gateway.errors import InvalidRequestError as Refused
 from gateway.testing import Call, ModelRequest, Turn
 from tests.chat.answering import Answering
@@ -253,6 +254,40 @@ async def test_in_native_mode_the_service_loads_what_we_find(
         for item in role.requests[1].body["input"]  # type: ignore[attr-defined]  # plain JSON
         if item.get("type") == "tool_search_output"
     ]
+
+
+def outputs(request: ModelRequest) -> list[list[str]]:
+    """The names that each search of a request has loaded."""
+    items: Any = request.body["input"]
+    return [
+        [tool["name"] for tool in item["tools"]]
+        for item in items
+        if item.get("type") == "tool_search_output"
+    ]
+
+
+@pytest.mark.parametrize("truncation", ["disabled", "auto"])
+async def test_in_native_mode_a_tool_is_loaded_once(
+    stage: Stage, speaker: Speaker, open_gateway: OpenGateway, truncation: str
+) -> None:
+    """What stands in the request is not written again, unless it is all that was found, or the
+    service may have cut it off.
+    """
+    asked = ("add", "add divide", "add")
+    searches = [Turn(calls=(Call("tool_search", {"query": each}),)) for each in asked]
+    role = stage.cast(*searches, Turn("Done."))
+    gateway = summing(open_gateway, "native")
+    alone = [match.name for match in (await gateway.search("add")).matches]
+
+    answer = await Answering(speaker, gateway).ask("whole", role, truncation=truncation)
+
+    first, second, third = outputs(role.requests[-1])
+    assert ["add"] == alone == first == third
+    assert ({"divide"} if truncation == "disabled" else {"add", "divide"}) == {*second}
+    told = accounting_of(answer)
+    assert told is not None
+    tokens = [definition_tokens(request.tools) for request in role.requests]
+    assert told.definition_tokens > sum(tokens)
 
 
 async def test_native_mode_refuses_what_has_no_tool_search(
