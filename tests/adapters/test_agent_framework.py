@@ -13,7 +13,7 @@ from gateway.testing import Turn
 from tests.adapters.conformance import (
     PAID,
     Cast,
-    Conformance,
+    Finding,
     Host,
     answer,
     client_of,
@@ -33,7 +33,7 @@ from gateway.adapters.agent_framework import GatewayMiddleware
 Clients = type[OpenAIChatClient | OpenAIChatCompletionClient]
 
 
-class TestAgentFramework(Conformance):
+class TestAgentFramework(Finding):
     """The suite, over the Responses API: the service keeps the conversation."""
 
     client: Clients = OpenAIChatClient
