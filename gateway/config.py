@@ -212,7 +212,8 @@ class ChatOptions:
     max_seconds: float | None = None
     """No request goes out this long after the call began; None sets no limit."""
     max_tokens: int | None = None
-    """No request goes out once the turns used so many tokens, as the service reports them."""
+    """No request goes out once the turns used so many tokens, as the service reports them;
+    estimated where it does not, as in most streams."""
     max_consecutive_errors: int = 3
     """Turns in a row in which every call failed; 0 sets no limit."""
     max_parallel_calls: int = 8
