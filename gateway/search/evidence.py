@@ -164,6 +164,15 @@ class Ranking:
     background: tuple[float, float] | None = None
     """Mean and deviation of the model's cosines between unrelated texts, if known."""
 
+    def nearness(self, spots: Sequence[int]) -> Vector:
+        """Say how near the entities at *spots* are to the query, by vectors if there are any.
+
+        Returns:
+            Strengths, or shares of the query's words; comparable within one search.
+        """
+        at = np.asarray(spots, dtype=np.intp)
+        return self.words.coverage[at] if self.found is None else self.found.strengths_at(at)
+
     def confidences(self, spots: Sequence[int]) -> list[float]:
         """Judge the entities at *spots*."""
         covered, cosines = self._covered(spots), self._cosines(spots)
