@@ -177,6 +177,16 @@ class Ranking:
     background: tuple[float, float] | None = None
     """Mean and deviation of the model's cosines between unrelated texts, if known."""
 
+    def nearness(self, spots: Sequence[int], index: Postings) -> Vector:
+        """Say how near the entities at *spots* are to the query, by vectors if there are any.
+
+        Returns:
+            Strengths, or shares of the query's words; comparable within one search.
+        """
+        if self.found is None:
+            return np.asarray(index.held(self.words.best, spots).coverage, dtype=np.float32)
+        return self.found.strengths_at(np.asarray(spots, dtype=np.intp))
+
     def told(self, spots: Sequence[int], index: Postings) -> Told:
         """Judge the entities at *spots*, once for all that is said of them."""
         held = index.held(self.words.best, spots)

@@ -308,6 +308,9 @@ class Search:
             window=window,
             mask=run.mask,
             options=self.options,
+            nearness=lambda spots: np.max(
+                [each.nearness(spots, run.snapshot.lexical) for each in rankings], axis=0
+            ),
         )
         run.spent("graph")
         return added
