@@ -151,4 +151,4 @@ def last_place(scores: np.ndarray, limit: int) -> float:
         # As many columns reach their last place, so that nobody below it is among the best.
         columns = scores[: len(scores) // _WIDTH * _WIDTH].reshape(_WIDTH, -1).max(axis=0)
         scores = scores[scores >= last_place(columns, limit)]
-    return float(np.partition(scores, -limit)[-limit]) if len(scores) > limit else 0.0
+    return float(np.partition(scores, -limit)[-limit]) if len(scores) >= limit else 0.0
