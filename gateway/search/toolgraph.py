@@ -19,9 +19,9 @@ from gateway.catalog.kinds import KINDS
 from gateway.config import GraphOptions
 from gateway.search.derive import Deriver, Edges
 from gateway.search.eligible import Mask
+from gateway.search.namewords import Relation, nouns_of
 from gateway.search.order import Step
 from gateway.search.texts import humanized, lexical_fields
-from gateway.search.toolwords import Relation, nouns_of
 from gateway.types import Entity, JsonObject, PathStep
 from graphs import Compiler, Document, Fact, GraphIndex, Link, Section
 from graphs import Step as GraphStep
@@ -55,6 +55,8 @@ class ToolGraph:
     """The entity of each of the graph's documents, by its place; -1 if it has none."""
     conditioned: frozenset[str]
     """The nodes of which the host declares what must come before them, or what they consume."""
+    owned: bool
+    """Whether every document is some entity's."""
 
     @property
     def facts(self) -> Sequence[Fact]:
@@ -78,8 +80,10 @@ class ToolGraph:
         """Give the id of the entity that *node* is; another node stays what it is."""
         return unquote(node.removeprefix(NODE_BASE)) if node in self.positions else node
 
-    def allowed(self, mask: Mask) -> Mask:
-        """Say of each document of the graph whether its entity passes *mask*."""
+    def allowed(self, mask: Mask) -> Mask | None:
+        """Say of each document of the graph whether its entity passes *mask*; None if all do."""
+        if self.owned and mask.all():
+            return None
         # The last place, -1, stands for documents of no entity, which nobody may find.
         return np.append(mask, np.False_)[self.owners]
 
@@ -152,12 +156,14 @@ class ToolGraphs:
         )
         self._documents, self._learned = given, shown
         self._owners = self._owned(step, index, positions)
+        owners = self._owners[: index.document_count]
         conditions = index.adjacency.declared(("prerequisite", "consumes"))
         return ToolGraph(
             index=index,
             nodes=tuple(nodes),
             positions=positions,
-            owners=self._owners[: index.document_count],
+            owners=owners,
+            owned=bool((owners >= 0).all()),
             conditioned=frozenset(index.nodes[at] for at in conditions),
         )
 
