@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import fields
 
 import pytest
 
 from gateway.config import GraphOptions, Options, SearchOptions
-from gateway.search.derive import MAX_GROUP, MAX_STEPS, RULES, derive
+from gateway.search.derive import MAX_GROUP, MAX_STEPS, RULES, Deriver, derive
 from gateway.search.toolgraph import build
 from gateway.testing import HashingEmbedder
 from gateway.types import Entity, ToolDefinition
@@ -366,3 +367,41 @@ def test_a_bare_word_means_something_only_to_its_own_server() -> None:
     }
 
     assert {("check", "get_status"), ("plan", "get_current_date")} == found
+
+
+PARTS = (
+    ("get", "list", "pay", "login_to", "validate", "get_current", "check"),
+    ("invoice", "start_date", "date", "acme", "city_code", "email", "wifi_status"),
+)
+ARGUMENTS = ("date", "start_date", "city_code", "email_address", "year")
+TEXTS = ("Does.", "Use after get_date.", "See list_invoice then pay_invoice.", "Needs wifi access.")
+
+
+@pytest.mark.parametrize("number", range(40))
+def test_edges_of_a_catalog_that_changes_are_those_of_a_fresh_one(number: int) -> None:
+    """Whoever comes or goes, only those are read again who look where it stands."""
+    draw = random.Random(number)  # noqa: S311  (the same catalogs at every run; no secret)
+    deriver = Deriver(ALL)
+    known: dict[str, Entity] = {}
+    for _ in range(6):
+        gone = draw.sample(sorted(known), k=min(len(known), 2))
+        left = [known.pop(key) for key in gone]
+        held = {*known}
+        for _ in range(draw.randrange(8)):
+            name = "_".join(draw.choice(part) for part in PARTS)
+            taken = draw.sample(ARGUMENTS, k=draw.randrange(3))
+            made = taking(name, *taken, description=draw.choice(TEXTS))
+            tool = entity(made, draw.choice("ab"))
+            known.setdefault(tool.id, tool)
+        deriver.change(left, [each for key, each in known.items() if key not in held])
+
+        entities = list(known.values())
+        fresh = {
+            (entities[edge.subject].id, edge.relation, entities[edge.object].id, edge.rule)
+            for edge in derive(entities, ALL)
+        }
+        assert fresh == {
+            (subject, relation, target, rule)
+            for subject, found in deriver.edges.items()
+            for (relation, target), rule in found.items()
+        }
