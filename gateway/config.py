@@ -109,11 +109,11 @@ class GraphOptions:
     data_flow: bool = True
     """A field of one tool's output is a required argument of another."""
     suppliers: bool = True
-    """A tool that needs nothing and gets X feeds an argument called X."""
+    """A tool that needs nothing and gets X feeds a required argument called X."""
     calendar: bool = True
     """What tells the current date or time feeds required arguments written as one."""
     checks: bool = True
-    """What validates X comes before what takes an X."""
+    """What validates X comes before what needs an X."""
     sign_in: bool = True
     """What signs in to something comes before what uses it."""
     connection: bool = True
