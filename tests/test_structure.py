@@ -96,6 +96,8 @@ HOMES = {
     "langchain": ("gateway/adapters/langchain.py",),
     "langchain_core": ("gateway/adapters/langchain.py",),
     "agents": ("gateway/adapters/openai_agents.py",),
+    "agent_framework": ("gateway/adapters/agent_framework.py",),
+    "llama_index": ("gateway/adapters/llama_index.py",),
     "pydantic_ai": ("gateway/adapters/pydantic_ai.py",),
     "pydantic_core": ("gateway/adapters/pydantic_ai.py",),
 }
