@@ -50,6 +50,8 @@ from gateway.types import (
 from gateway.upstream.schema import Function
 from gateway.upstream.source import Source
 
+_ANYBODY = Filters()
+
 
 class Gateway:
     """A searchable, callable catalog of tools.
@@ -224,7 +226,7 @@ class Gateway:
             context=context,
             context_summary=context_summary,
             limit=limit,
-            filters=filters or Filters(),
+            filters=filters or _ANYBODY,
             options=self.options.search,
             ranking=ranking,
         )
@@ -254,7 +256,7 @@ class Gateway:
             tools,
             query=query,
             embed=self._search.search.embed,
-            filters=filters or Filters(),
+            filters=filters or _ANYBODY,
             limit=limit,
             options=self.options.search,
         )
@@ -262,7 +264,7 @@ class Gateway:
     async def list_tools(self, filters: Filters | None = None) -> tuple[Entity, ...]:
         """Give every tool that may be found, by exposed name."""
         snapshot = await self.snapshot()
-        mask = snapshot.mask(filters or Filters())
+        mask = snapshot.mask(filters or _ANYBODY)
         return tuple(entity for position, entity in enumerate(snapshot.entities) if mask[position])
 
     async def invoke(
