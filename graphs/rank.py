@@ -8,12 +8,12 @@ from itertools import islice
 
 import numpy as np
 
+from graphs.hits import Hits
 from graphs.index import GraphIndex
-from graphs.postings import Hits, Question
+from graphs.postings import Question
 
 _CONCEPT_SHARE = 0.15
 _CONCEPTS = 16
-_NOBODY = np.zeros(0, dtype=np.int64)
 Allowed = np.ndarray | Callable[[str], bool] | None
 
 
@@ -68,7 +68,9 @@ def focused(
     found = best(index, text, limit=limit, allowed=allowed)
     nobody: tuple[str, ...] = ()
     words = (
-        index.postings.words(found.hits, found.places) if explain else [nobody] * len(found.places)
+        index.postings.held(found.hits, found.places).words
+        if explain
+        else [nobody] * len(found.places)
     )
     return tuple(
         Ranked(node=index.nodes[at], score=score, coverage=coverage, words=met)
@@ -103,7 +105,7 @@ def _with_groups(index: GraphIndex, hits: Hits) -> tuple[np.ndarray, np.ndarray]
     count = index.document_count
     scores, coverage = hits.scores[:count], hits.coverage[:count]
     groups = _strongest(hits.scores[count:]) + count
-    members = [index.members.get(index.nodes[at], _NOBODY) for at in groups.tolist()]
+    members = [index.members(at) for at in groups.tolist()]
     if not members:
         return scores, coverage
     sizes = [len(each) for each in members]
