@@ -26,6 +26,8 @@ class Mates:
     """The number of each entity's server, shape (n,)."""
     weights: Vector
     """How rare that server is, shape (n,): 1 for a tool alone, 0 if it is the whole catalog."""
+    servers: int
+    """How many servers there are, >= 2."""
 
     @classmethod
     def of(cls, servers: Sequence[str]) -> Self | None:
@@ -35,7 +37,7 @@ class Mates:
             return None
         numbers = np.asarray([known[server] for server in servers], dtype=np.intp)
         rarity = np.log(len(servers) / np.bincount(numbers)) / math.log(len(servers))
-        return cls(numbers=numbers, weights=rarity.astype(np.float32)[numbers])
+        return cls(numbers=numbers, weights=rarity.astype(np.float32)[numbers], servers=len(known))
 
     def support(self, spots: Positions, scores: Vector) -> Vector:
         """Say how well the best other tool of each one's server fits, shape (len(spots),).
@@ -47,15 +49,13 @@ class Mates:
         Returns:
             At least 0: without a mate that is better than the average, nothing is lost.
         """
-        if not len(spots):
-            return scores
         numbers = self.numbers[spots]
-        order = np.lexsort((-scores, numbers))
-        first = np.flatnonzero(np.diff(numbers[order], prepend=-1))
-        group = np.repeat(first, np.diff(first, append=len(order)))
-        ranked = np.maximum(scores[order], 0)
-        second = np.zeros(len(order), dtype=np.float32)
-        second[:-1] = np.where(np.diff(numbers[order]) == 0, ranked[1:], 0)
-        best = np.empty(len(order), dtype=np.float32)
-        best[order] = np.where(np.arange(len(order)) == group, second, ranked[group])
-        return np.asarray(self.weights[spots] * best, dtype=np.float32)
+        best = np.zeros(self.servers, dtype=np.float32)
+        np.maximum.at(best, numbers, scores)
+        heads = best[numbers]
+        leads = scores >= heads
+        rest = np.zeros(self.servers, dtype=np.float32)
+        np.maximum.at(rest, numbers[~leads], scores[~leads])
+        alone = np.bincount(numbers[leads], minlength=self.servers)[numbers] == 1
+        mate = np.where(leads & alone, rest[numbers], heads)
+        return np.asarray(self.weights[spots] * mate, dtype=np.float32)
