@@ -252,6 +252,8 @@ class Options:
     """Put queries, results and arguments on spans. Off: they are content, not telemetry."""
     vector_store_path: Path | None = None
     """Where vectors persist; None is ``vectors.sqlite3`` in the user's cache folder."""
+    catalog_store_path: Path | None = None
+    """Where tool lists and approvals persist; None is ``catalog.sqlite3`` in the same folder."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -294,6 +296,11 @@ def resolved(options: Options) -> Options:
 def vector_store_path(options: Options) -> Path:
     """Say where vectors persist."""
     return options.vector_store_path or environment().cache_dir / "vectors.sqlite3"
+
+
+def catalog_store_path(options: Options) -> Path:
+    """Say where tool lists and approvals persist."""
+    return options.catalog_store_path or environment().cache_dir / "catalog.sqlite3"
 
 
 def check_strategy(strategy: Strategy) -> Strategy:

@@ -136,8 +136,9 @@ class Postings:
         read = query if isinstance(query, Reading) else self.read(query)
         total = read.weight
         met = [self._met(word, word.weight / total) for word in read.asked if word.ways]
-        columns = zip(_NOTHING, *met, strict=True)
-        positions, scores, shares = (np.concatenate(column) for column in columns)
+        columns = zip(zip(_NOTHING, *met, strict=True), _SUMMED, strict=True)
+        # As counting takes them, so that it copies nothing.
+        positions, scores, shares = (np.concatenate(each, dtype=kind) for each, kind in columns)
         coverage = self._summed(positions, shares)
         return Hits(
             scores=self._summed(positions, scores),
@@ -350,6 +351,7 @@ def _doubted(word: Asked, share: float) -> Asked:
     return replace(word, ways=tuple((ids, like * share) for ids, like in word.ways))
 
 
+_SUMMED = (np.intp, np.float64, np.float64)
 _NOTHING: _Met = (np.zeros(0, np.int32), np.zeros(0, np.float32), np.zeros(0))
 
 

@@ -44,9 +44,9 @@ _FIRST = 384
 """Of a catalog of up to so many rows as `_SAMPLED`, every row is looked at by this many of its
 bits; of a longer one, by fewer."""
 _AGAIN = 4
-_AGAIN_ROOT = 20
+_AGAIN_ROOT = 10
 """So many rows are looked at again for each that is wanted, and for each root of a row."""
-_WIDE = 1000
+_WIDE = 600
 _LEAST_SEEN = 64
 
 

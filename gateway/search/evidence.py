@@ -86,16 +86,21 @@ class Asked:
 class Words:
     """How one query reads in the catalog's words, over all its forms."""
 
+    index: Postings
     best: Reading
     """The form that met best: what judges a match, and what an explanation quotes."""
+
+    def held(self, spots: Sequence[int]) -> Held:
+        """Say what the entities at *spots* hold of it."""
+        return self.index.held(self.best, spots)
 
 
 def read_words(index: Postings, asked: Asked) -> Words:
     """Read *asked* in the catalog's words, looking at documents only where forms differ."""
     if len(asked.judged) == 1:
-        return Words(best=index.read(asked.tokens(asked.judged[0])))
+        return Words(index=index, best=index.read(asked.tokens(asked.judged[0])))
     forms = [index.match(asked.tokens(text)) for text in asked.judged]
-    return Words(best=max(forms, key=_met))
+    return Words(index=index, best=max(forms, key=_met))
 
 
 def look_up(index: Postings, names: Names, asked: Asked) -> tuple[Lexical, Words]:
@@ -110,7 +115,7 @@ def look_up(index: Postings, names: Names, asked: Asked) -> tuple[Lexical, Words
         names=names.stated(met),
         clauses=_highest(parts) if parts else None,
     )
-    return lexical, Words(best=met)
+    return lexical, Words(index=index, best=met)
 
 
 def _met(hits: Hits) -> float:
@@ -177,19 +182,19 @@ class Ranking:
     background: tuple[float, float] | None = None
     """Mean and deviation of the model's cosines between unrelated texts, if known."""
 
-    def nearness(self, spots: Sequence[int], index: Postings) -> Vector:
+    def nearness(self, spots: Sequence[int]) -> Vector:
         """Say how near the entities at *spots* are to the query, by vectors if there are any.
 
         Returns:
             Strengths, or shares of the query's words; comparable within one search.
         """
         if self.found is None:
-            return np.asarray(index.held(self.words.best, spots).coverage, dtype=np.float32)
+            return np.asarray(self.words.held(spots).coverage, dtype=np.float32)
         return self.found.strengths_at(np.asarray(spots, dtype=np.intp))
 
-    def told(self, spots: Sequence[int], index: Postings) -> Told:
+    def told(self, spots: Sequence[int]) -> Told:
         """Judge the entities at *spots*, once for all that is said of them."""
-        held = index.held(self.words.best, spots)
+        held = self.words.held(spots)
         cosines = self._cosines(spots)
         confidences = [
             1.0 if spot in self.named else self._confidence(spot, coverage, cosine)

@@ -12,6 +12,7 @@ from gateway.errors import InvalidRequestError
 from gateway.text import clean
 from gateway.types import Diagnostic, Filters, RankingPolicy, SearchRequest
 
+_POLICIES = get_args(RankingPolicy)
 LONG_WORDS = 24
 """A request with more words than this is also ranked clause by clause."""
 MIN_CLAUSE_WORDS = 3
@@ -56,8 +57,8 @@ def prepare(  # noqa: PLR0913  (keyword-only, one a parameter of the public sear
     if isinstance(queries, str):
         raise InvalidRequestError("queries is a list of texts; for one text use query")
     asked = tuple(queries) if queries else ((query,) if query is not None else ())
-    if ranking not in get_args(RankingPolicy):
-        known = ", ".join(get_args(RankingPolicy))
+    if ranking not in _POLICIES:
+        known = ", ".join(_POLICIES)
         raise InvalidRequestError(f"ranking must be one of {known}, got {ranking!r}")
     if len(asked) > options.max_queries:
         raise InvalidRequestError(

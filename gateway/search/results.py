@@ -94,7 +94,7 @@ def _told(
 ) -> Iterable[Match]:
     """Tell of *every* entity; who found the first ones is known."""
     spots = [each.position for each in every]
-    told = [ranking.told(spots, snapshot.lexical) for ranking in rankings]
+    told = [ranking.told(spots) for ranking in rankings]
     rest = list(zip(*(each.confidences for each in told), strict=True))[len(finders) :]
     owners = [*finders, *(each.index(max(each)) for each in rest)]
     for place, (each, owner) in enumerate(zip(every, owners, strict=True)):

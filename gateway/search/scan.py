@@ -237,18 +237,18 @@ class VectorIndex:
 
     def _whole(self, question: Question, mask: Mask, count: int) -> Scanned:
         cosines, strengths = self.score(question)
-        spots = np.flatnonzero(mask)
-        seen, told = cosines, strengths
-        if len(spots) < len(mask):
+        seen, told, spots = cosines, strengths, None
+        if not mask.all():
+            spots = np.flatnonzero(mask)
             seen = cosines[spots]
             told = seen if strengths is cosines else strengths[spots]
         best = top(told, count)
         return Scanned(
-            pool=spots[best],
+            pool=best if spots is None else spots[best],
             cosines=seen[best],
             strengths=told[best],
             moments=Moments.of(seen, told),
-            eligible=len(spots),
+            eligible=len(seen),
             scored=len(cosines),
             dense=(cosines, strengths),
         )
