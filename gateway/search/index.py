@@ -14,6 +14,7 @@ from gateway.embed.cached import text_key
 from gateway.search import toolgraph
 from gateway.search.eligible import Eligibility, Mask
 from gateway.search.kept import Kept
+from gateway.search.mates import Mates
 from gateway.search.names import Names
 from gateway.search.scan import VectorIndex
 from gateway.search.toolgraph import ToolGraph
@@ -47,6 +48,8 @@ class Snapshot:
     """Zeros where an entity has no vector. None without any vector."""
     common: Vector | None
     """Their mean row; None without any."""
+    mates: Mates | None = None
+    """Who serves with whom; None if all are of one server."""
     rows: Mapping[str, Vector] = field(default_factory=dict)
     """The vectors by text key: what the next build need not embed."""
     diagnostics: tuple[Diagnostic, ...] = ()
@@ -122,6 +125,7 @@ def compile_snapshot(  # noqa: PLR0913  (keyword-only, one a part of the index)
         graph=toolgraph.build(ordered, documents, options=derive, kept=kept) if ordered else None,
         vectors=None if matrix is None else VectorIndex.of(matrix),
         common=None if matrix is None else matrix[matrix.any(axis=1)].mean(axis=0),
+        mates=Mates.of([entity.server for entity in ordered]),
         rows=rows,
         diagnostics=tuple(diagnostics),
     )

@@ -201,7 +201,7 @@ class Search:
             order = (
                 fusion.reciprocal(order, lexical.scores, mask=mask)
                 if hybrid
-                else fusion.fuse(found, lexical, mask=mask, weight=weight)
+                else fusion.fuse(found, lexical, mask=mask, weight=weight, mates=snapshot.mates)
             )
         named = snapshot.named(asked.query, mask)
         run.spent("lexical")
