@@ -16,6 +16,7 @@ from itertools import chain
 from gateway.cache import Clock, SingleFlight
 from gateway.catalog.refresh import Listed, Registry, entities_of, list_sources
 from gateway.config import GraphOptions
+from gateway.embed import yardstick
 from gateway.embed.cached import DocumentVectors, VectorStore, document_vectors, text_key
 from gateway.embed.protocol import Embedder
 from gateway.search.documents import GraphSource, load
@@ -126,7 +127,8 @@ class Indexer:
         )
         documents, unread = await load(self._graph)
         texts = self._kept.embedding_texts(entities)
-        vectors = await self._vectors(set(chain.from_iterable(texts.values())), before)
+        wanted = set(chain.from_iterable(texts.values()))
+        vectors = await self._vectors(wanted | self._yardstick_texts(wanted), before)
         notes = [*_listing_notes(listed), *named, *unread, *vectors.diagnostics]
         incomplete = _incomplete(texts, vectors) if self._embedder is not None else []
         notes += incomplete
@@ -139,6 +141,7 @@ class Indexer:
             diagnostics=notes,
             derive=self._derive,
             kept=self._kept,
+            yardstick=yardstick.of(self._embedder, vectors.rows),
         )
         self.builds += 1
         again = bool(incomplete) or any(each.failed for each in listed.values())
@@ -149,6 +152,10 @@ class Indexer:
             report=_report(generation, snapshot, vectors, texts),
             retry_at=self._clock() + self._retry_after_s if again else None,
         )
+
+    def _yardstick_texts(self, wanted: Collection[str]) -> set[str]:
+        worth_it = self._embedder is not None and len(wanted) >= yardstick.WORTH
+        return set(yardstick.texts(self._embedder.info)) if self._embedder and worth_it else set()
 
     async def _vectors(self, texts: Collection[str], before: Built | None) -> DocumentVectors:
         if self._embedder is None:
@@ -168,10 +175,11 @@ def _listing_notes(listed: Mapping[str, Listed]) -> list[Diagnostic]:
 
 
 def _incomplete(texts: Mapping[str, tuple[str, str]], vectors: DocumentVectors) -> list[Diagnostic]:
-    wanted = len(set(chain.from_iterable(texts.values())))
-    if len(vectors.rows) >= wanted:
+    wanted = {text_key(text) for text in chain.from_iterable(texts.values())}
+    known = len(wanted & vectors.rows.keys())
+    if known == len(wanted):
         return []
-    detail = f"{len(vectors.rows)} of {wanted} texts have a vector"
+    detail = f"{known} of {len(wanted)} texts have a vector"
     return [Diagnostic(stage="embed", code="vectors_incomplete", detail=detail)]
 
 
