@@ -127,8 +127,7 @@ class Indexer:
         )
         documents, unread = await load(self._graph)
         texts = self._kept.embedding_texts(entities)
-        wanted = set(chain.from_iterable(texts.values()))
-        vectors = await self._vectors(wanted | self._yardstick_texts(wanted), before)
+        vectors = await self._vectors(set(chain.from_iterable(texts.values())), before)
         notes = [*_listing_notes(listed), *named, *unread, *vectors.diagnostics]
         incomplete = _incomplete(texts, vectors) if self._embedder is not None else []
         notes += incomplete
@@ -153,15 +152,12 @@ class Indexer:
             retry_at=self._clock() + self._retry_after_s if again else None,
         )
 
-    def _yardstick_texts(self, wanted: Collection[str]) -> set[str]:
-        worth_it = self._embedder is not None and len(wanted) >= yardstick.WORTH
-        return set(yardstick.texts(self._embedder.info)) if self._embedder and worth_it else set()
-
     async def _vectors(self, texts: Collection[str], before: Built | None) -> DocumentVectors:
         if self._embedder is None:
             return DocumentVectors(rows={})
+        measure = yardstick.texts(self._embedder.info) if len(texts) >= yardstick.WORTH else ()
         return await document_vectors(
-            sorted(texts),
+            sorted({*texts, *measure}),
             embedder=self._embedder,
             store=self._store,
             telemetry=self._telemetry,

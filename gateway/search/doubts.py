@@ -20,12 +20,14 @@ from graphs import Postings
 
 MAX_DOUBT = 3.0
 """The most that an entity loses: as much as a tool of the subject is ahead of a stranger."""
-_BOASTING = 1.25
-_BOAST_WEIGHT = 3.0
+_BOASTING = 1.3
+_BOAST_WEIGHT = 9.0
 """A vector so near to a boast, on the model's scale, is one; what each step above that costs."""
-_FOREIGN = 3.0
+_FOREIGN = 3.3
+_USUAL = 6.0
 _FOREIGN_WEIGHT = 2.0
-"""So many words of the rarest kind are nothing; what each doubling of that costs."""
+"""So many words of the rarest kind, or so many times what is usual here, are nothing; what each
+doubling of that costs."""
 _NAME = "name"
 
 
@@ -65,6 +67,6 @@ def _foreign(index: Postings, servers: Sequence[str]) -> NDArray[np.float64]:
     spoken = np.isin(terms, named // count) & ~np.isin(owners, named)
     weights = index.rarity[terms[spoken]]
     said = np.bincount(index.positions[spoken], weights, minlength=index.size)
-    much = _FOREIGN * np.log1p(index.size)
+    much = max(_FOREIGN * np.log1p(index.size), _USUAL * float(np.median(said)))
     lost: NDArray[np.float64] = _FOREIGN_WEIGHT * np.log2(np.maximum(said, 1e-9) / much)
     return np.maximum(lost, 0.0)

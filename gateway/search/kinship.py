@@ -25,10 +25,16 @@ def narrowness(rows: Matrix | None, yardstick: Yardstick | None) -> float:
 
     Args:
         rows: The tools' unit vectors, zeros where there is none; None without any.
-        yardstick: What the model's cosines mean; without it nothing is known, which gives 1.
+        yardstick: What the model's cosines mean.
+
+    Returns:
+        1 without vectors, since words do not lie near by chance; `LEAST` with vectors that nobody
+        knows the meaning of.
     """
-    if rows is None or yardstick is None or len(rows) > _MOST:
+    if rows is None or len(rows) > _MOST:
         return 1.0
+    if yardstick is None:
+        return LEAST
     known = rows[rows.any(axis=1)]
     if len(known) < 2:
         return LEAST
