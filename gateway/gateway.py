@@ -50,6 +50,8 @@ from gateway.types import (
 from gateway.upstream.schema import Function
 from gateway.upstream.source import Source
 
+_ANYBODY = Filters()
+
 
 class Gateway:
     """A searchable, callable catalog of tools.
@@ -104,7 +106,7 @@ class Gateway:
         )
         self._store = _store(vector_store, self.options)
         self._registry = Registry()
-        self._sources = Sources(self._registry, bridge=self._bridge, options=self.options.upstream)
+        self._sources = Sources(self._registry, self._bridge, self.options, clock=clock)
         discovery = self.options.discovery
         self._index = Indexer(
             self._registry,
@@ -224,7 +226,7 @@ class Gateway:
             context=context,
             context_summary=context_summary,
             limit=limit,
-            filters=filters or Filters(),
+            filters=filters or _ANYBODY,
             options=self.options.search,
             ranking=ranking,
         )
@@ -254,7 +256,7 @@ class Gateway:
             tools,
             query=query,
             embed=self._search.search.embed,
-            filters=filters or Filters(),
+            filters=filters or _ANYBODY,
             limit=limit,
             options=self.options.search,
         )
@@ -262,7 +264,7 @@ class Gateway:
     async def list_tools(self, filters: Filters | None = None) -> tuple[Entity, ...]:
         """Give every tool that may be found, by exposed name."""
         snapshot = await self.snapshot()
-        mask = snapshot.mask(filters or Filters())
+        mask = snapshot.mask(filters or _ANYBODY)
         return tuple(entity for position, entity in enumerate(snapshot.entities) if mask[position])
 
     async def invoke(
@@ -303,6 +305,7 @@ class Gateway:
     async def refresh(self) -> IndexReport:
         """List every server again, rebuild the index, and say what that was."""
         self._bridge.check_open()
+        self._sources.expire()
         return (await self._index.refresh()).report
 
     async def report(self) -> IndexReport:
@@ -313,6 +316,7 @@ class Gateway:
     async def snapshot(self) -> Snapshot:
         """Give the index as it is now: what searches and calls read."""
         self._bridge.check_open()
+        self._sources.tend()
         self._known = await self._index.current()
         return self._known.snapshot
 

@@ -7,16 +7,20 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Sequence
 
-from gateway.config import UpstreamOptions
+from gateway.limits import UpstreamOptions
 from gateway.text import clean
 from gateway.types import Diagnostic, Hints, JsonObject, ToolDefinition
 from gateway.upstream.source import Listing
+from gateway.upstream.suspect import suspicions
 from gateway.upstream.walk import mapped
 
 MAX_NAME_CHARS = 128
 MAX_TITLE_CHARS = 200
+_PINNED = ("name", "title", "description", "inputSchema", "outputSchema", "annotations")
 
 
 class Sieve:
@@ -27,7 +31,10 @@ class Sieve:
         self._options = options
         self._tools: dict[str, ToolDefinition] = {}
         self._notes: list[Diagnostic] = []
+        self._digests: dict[str, str] = {}
+        self._suspicions: dict[str, tuple[str, ...]] = {}
         self._cut = False
+        self._bytes = 0
 
     @property
     def full(self) -> bool:
@@ -37,14 +44,19 @@ class Sieve:
     def take(self, raw: Sequence[object], *, passed: frozenset[str] | None = None) -> None:
         """Sift one page; *passed* are the names that the protocol's own rules let through."""
         for tool in raw:
-            reason = fault(tool) or self._misfit(_name(tool), passed)
+            size = _schema_bytes(_object(tool))
+            reason = fault(tool) or self._misfit(_name(tool), passed) or self._outsized(size)
             if reason:
                 self._quarantine(tool, reason)
-            elif len(self._tools) == self._options.max_tools:
+                continue
+            self._bytes += size + len(_text(_object(tool).get("description")))
+            if len(self._tools) == self._options.max_tools:
                 self.cut(f"more than {self._options.max_tools} tools")
+            elif self._bytes > self._options.max_listing_bytes:
+                self.cut(f"tools of more than {self._options.max_listing_bytes} bytes")
+            if self._cut:
                 return
-            else:
-                self._tools[_name(tool)] = self._definition(_object(tool))
+            self._take(_name(tool), _object(tool))
 
     def cut(self, why: str) -> None:
         """Note that the server offers more than what is taken."""
@@ -53,12 +65,28 @@ class Sieve:
 
     def listing(self) -> Listing:
         """Give what was gathered."""
-        return Listing(tools=tuple(self._tools.values()), diagnostics=tuple(self._notes))
+        return Listing(
+            tools=tuple(self._tools.values()),
+            diagnostics=tuple(self._notes),
+            digests=self._digests,
+            suspicions=self._suspicions,
+        )
+
+    def _take(self, name: str, tool: JsonObject) -> None:
+        self._tools[name] = self._definition(tool)
+        self._digests[name] = digest(tool)
+        reasons = suspicions(tool)
+        if reasons:
+            self._suspicions[name] = reasons
 
     def _misfit(self, name: str, passed: frozenset[str] | None) -> str:
         if passed is not None and name not in passed:
             return "its x-mcp-header marks are invalid"
         return "the server offers this name twice" if name in self._tools else ""
+
+    def _outsized(self, size: int) -> str:
+        limit = self._options.max_schema_bytes
+        return f"its schemas are larger than {limit} bytes" if size > limit else ""
 
     def _quarantine(self, tool: object, reason: str) -> None:
         shown = clean(_name(tool), limit=MAX_NAME_CHARS)
@@ -96,6 +124,12 @@ def fault(tool: object) -> str:
     return _name_fault(tool.get("name")) or _schema_fault(tool.get("inputSchema"))
 
 
+def digest(tool: JsonObject) -> str:
+    """Give the SHA-256 (hex) of a definition as it came; the order of keys does not matter."""
+    whole = {key: tool.get(key) for key in _PINNED}
+    return hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()
+
+
 def cleaned(schema: JsonObject, *, limit: int) -> JsonObject:
     """Give *schema* with every title and description cleaned and clipped."""
 
@@ -109,6 +143,12 @@ def cleaned(schema: JsonObject, *, limit: int) -> JsonObject:
         }
 
     return mapped(schema, change)
+
+
+def _schema_bytes(tool: JsonObject) -> int:
+    return sum(
+        len(json.dumps(tool[key])) for key in ("inputSchema", "outputSchema") if tool.get(key)
+    )
 
 
 def _name_fault(name: object) -> str:
