@@ -125,7 +125,8 @@ def _boast(rows: Mapping[str, Vector]) -> Vector | None:
     if boasts is None or plain is None:
         return None
     loud, quiet = unit_rows(np.stack([boasts.mean(axis=0), plain.mean(axis=0)]))
-    return unit_rows(loud - _PLAIN_SHARE * quiet)[0]
+    boast: Vector = unit_rows(loud - _PLAIN_SHARE * quiet)[0]
+    return boast
 
 
 def _scale(rows: Mapping[str, Vector]) -> tuple[float, float] | None:
