@@ -16,6 +16,7 @@ from itertools import chain
 from gateway.cache import Clock, SingleFlight
 from gateway.catalog.refresh import Listed, Registry, entities_of, list_sources
 from gateway.config import GraphOptions
+from gateway.embed import yardstick
 from gateway.embed.cached import DocumentVectors, VectorStore, document_vectors, text_key
 from gateway.embed.protocol import Embedder
 from gateway.search.documents import GraphSource, load
@@ -139,6 +140,7 @@ class Indexer:
             diagnostics=notes,
             derive=self._derive,
             kept=self._kept,
+            yardstick=yardstick.of(self._embedder, vectors.rows),
         )
         self.builds += 1
         again = bool(incomplete) or any(each.failed for each in listed.values())
@@ -153,8 +155,9 @@ class Indexer:
     async def _vectors(self, texts: Collection[str], before: Built | None) -> DocumentVectors:
         if self._embedder is None:
             return DocumentVectors(rows={})
+        measure = yardstick.texts(self._embedder.info) if len(texts) >= yardstick.WORTH else ()
         return await document_vectors(
-            sorted(texts),
+            sorted({*texts, *measure}),
             embedder=self._embedder,
             store=self._store,
             telemetry=self._telemetry,
@@ -168,10 +171,11 @@ def _listing_notes(listed: Mapping[str, Listed]) -> list[Diagnostic]:
 
 
 def _incomplete(texts: Mapping[str, tuple[str, str]], vectors: DocumentVectors) -> list[Diagnostic]:
-    wanted = len(set(chain.from_iterable(texts.values())))
-    if len(vectors.rows) >= wanted:
+    wanted = {text_key(text) for text in chain.from_iterable(texts.values())}
+    known = len(wanted & vectors.rows.keys())
+    if known == len(wanted):
         return []
-    detail = f"{len(vectors.rows)} of {wanted} texts have a vector"
+    detail = f"{known} of {len(wanted)} texts have a vector"
     return [Diagnostic(stage="embed", code="vectors_incomplete", detail=detail)]
 
 

@@ -103,6 +103,13 @@ def together(
     return np.asarray(vector + trust * words + shares, dtype=np.float32)
 
 
+def doubted(order: Order, doubts: Vector | None) -> Order:
+    """Take off what each entity loses for wanting to be found for everything; see `Snapshot`."""
+    if doubts is None or not doubts[order.positions].any():
+        return order
+    return _sorted(order.positions, order.scores - doubts[order.positions])
+
+
 def reciprocal(order: Order, lexical: Vector, *, mask: Mask, k: int = 60) -> Order:
     """Fuse the ranking by vectors with one by words alone, by their ranks: the sum of 1/(k + rank).
 

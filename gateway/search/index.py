@@ -11,9 +11,12 @@ import numpy as np
 from gateway.catalog.kinds import KINDS
 from gateway.config import GraphOptions
 from gateway.embed.cached import text_key
+from gateway.embed.yardstick import Yardstick
 from gateway.search import toolgraph
+from gateway.search.doubts import doubts
 from gateway.search.eligible import Eligibility, Mask
 from gateway.search.kept import Kept
+from gateway.search.kinship import narrowness
 from gateway.search.mates import Mates
 from gateway.search.names import Names
 from gateway.search.scan import VectorIndex
@@ -54,6 +57,12 @@ class Snapshot:
     """The vectors by text key: what the next build need not embed."""
     diagnostics: tuple[Diagnostic, ...] = ()
     """What went wrong while building; a search repeats the degrading ones."""
+    yardstick: Yardstick | None = None
+    """What the model's cosines mean; None if nobody measured it."""
+    doubts: Vector | None = None
+    """What each entity loses in `auto`, in deviations, shape (n,); None if nobody loses."""
+    narrowness: float = 1.0
+    """How much the tools have in common, 0.25 to 1; see `gateway.search.kinship`."""
 
     @property
     def dimensions(self) -> int | None:
@@ -92,6 +101,7 @@ def compile_snapshot(  # noqa: PLR0913  (keyword-only, one a part of the index)
     diagnostics: Sequence[Diagnostic],
     derive: GraphOptions | None = None,
     kept: Kept | None = None,
+    yardstick: Yardstick | None = None,
 ) -> Snapshot:
     """Compile *entities* to a snapshot.
 
@@ -104,6 +114,7 @@ def compile_snapshot(  # noqa: PLR0913  (keyword-only, one a part of the index)
         diagnostics: What went wrong so far.
         derive: Which edges are derived; None derives all.
         kept: What the last build leaves to this one.
+        yardstick: What the model's cosines mean.
     """
     kept = kept or Kept()
     ordered = tuple(sorted(entities, key=lambda each: (each.exposed_name.casefold(), each.id)))
@@ -128,6 +139,9 @@ def compile_snapshot(  # noqa: PLR0913  (keyword-only, one a part of the index)
         mates=Mates.of([entity.server for entity in ordered]),
         rows=rows,
         diagnostics=tuple(diagnostics),
+        yardstick=yardstick,
+        doubts=doubts(lexical, [each.server for each in ordered], matrix, yardstick),
+        narrowness=narrowness(matrix, yardstick),
     )
 
 
