@@ -59,8 +59,9 @@ _HOMES = {
     "ToolDefinition": "gateway.types",
     "UnknownToolError": "gateway.errors",
     "UpstreamError": "gateway.errors",
-    "UpstreamOptions": "gateway.config",
+    "UpstreamOptions": "gateway.limits",
     "UpstreamTimeoutError": "gateway.errors",
+    "UpstreamUnavailableError": "gateway.errors",
     "VectorStore": "gateway.embed.cached",
     "accounting_of": "gateway.chat.accounting",
 }

@@ -7,7 +7,6 @@ from gateway.config import DiscoveryOptions as DiscoveryOptions
 from gateway.config import GraphOptions as GraphOptions
 from gateway.config import Options as Options
 from gateway.config import SearchOptions as SearchOptions
-from gateway.config import UpstreamOptions as UpstreamOptions
 from gateway.embed.cached import MemoryVectorStore as MemoryVectorStore
 from gateway.embed.cached import VectorStore as VectorStore
 from gateway.embed.local import LocalEmbedder as LocalEmbedder
@@ -29,7 +28,9 @@ from gateway.errors import StoreError as StoreError
 from gateway.errors import UnknownToolError as UnknownToolError
 from gateway.errors import UpstreamError as UpstreamError
 from gateway.errors import UpstreamTimeoutError as UpstreamTimeoutError
+from gateway.errors import UpstreamUnavailableError as UpstreamUnavailableError
 from gateway.gateway import Gateway as Gateway
+from gateway.limits import UpstreamOptions as UpstreamOptions
 from gateway.search.keyed import Normalizer as Normalizer
 from gateway.search.keyed import Rewrite as Rewrite
 from gateway.search.normalize import OpenAINormalizer as OpenAINormalizer
@@ -107,6 +108,7 @@ __all__ = [
     "UpstreamError",
     "UpstreamOptions",
     "UpstreamTimeoutError",
+    "UpstreamUnavailableError",
     "VectorStore",
 ]
 from gateway.chat.accounting import Accounting as Accounting

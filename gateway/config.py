@@ -18,6 +18,7 @@ from typing import Literal, get_args
 import platformdirs
 
 from gateway.errors import ConfigError
+from gateway.limits import UpstreamOptions, at_least, check, one_of, share
 from gateway.types import Strategy
 
 VERSION = version("tool-gateway")
@@ -26,29 +27,6 @@ Mode = Literal["proxy", "stable", "native", "auto"]
 Confirm = Literal["destructive", "not_read_only", "all"]
 MODEL_TOOL_LIMIT = 128
 """More tools than this no Chat Completions request may carry."""
-
-
-def _check(owner: object, *faults: str) -> None:
-    told = [fault for fault in faults if fault]
-    if told:
-        raise ConfigError(f"{type(owner).__name__}: {'; '.join(told)}")
-
-
-def _at_least(name: str, value: float, least: float) -> str:
-    return "" if value >= least else f"{name} must be at least {least}, got {value}"
-
-
-def _share(name: str, value: float) -> str:
-    return "" if 0 <= value <= 1 else f"{name} must be between 0 and 1, got {value}"
-
-
-def _one_of(name: str, value: str, choices: object) -> str:
-    *known, last = get_args(choices)
-    return (
-        ""
-        if value in {*known, last}
-        else f"{name} must be {', '.join(known)} or {last}, got {value!r}"
-    )
 
 
 def _different(*names: str) -> str:
@@ -96,19 +74,19 @@ class SearchOptions:
 
     def __post_init__(self) -> None:
         """Check the ranges."""
-        _check(
+        check(
             self,
-            _at_least("limit", self.limit, 1),
-            _at_least("max_limit", self.max_limit, self.limit),
-            _at_least("max_query_chars", self.max_query_chars, 16),
-            _at_least("max_queries", self.max_queries, 1),
-            _at_least("pool_min", self.pool_min, 1),
-            _at_least("window_min", self.window_min, 1),
-            _share("window_margin", self.window_margin),
-            _one_of("prerequisites", self.prerequisites, Prerequisites),
-            _share("min_confidence", self.min_confidence),
-            _share("no_match_confidence", self.no_match_confidence),
-            _at_least("lexical_weight", self.lexical_weight, 0),
+            at_least("limit", self.limit, 1),
+            at_least("max_limit", self.max_limit, self.limit),
+            at_least("max_query_chars", self.max_query_chars, 16),
+            at_least("max_queries", self.max_queries, 1),
+            at_least("pool_min", self.pool_min, 1),
+            at_least("window_min", self.window_min, 1),
+            share("window_margin", self.window_margin),
+            one_of("prerequisites", self.prerequisites, Prerequisites),
+            share("min_confidence", self.min_confidence),
+            share("no_match_confidence", self.no_match_confidence),
+            at_least("lexical_weight", self.lexical_weight, 0),
         )
 
     def pool(self, limit: int) -> int:
@@ -131,45 +109,17 @@ class GraphOptions:
     data_flow: bool = True
     """A field of one tool's output is a required argument of another."""
     suppliers: bool = True
-    """A tool that needs nothing and gets X feeds an argument called X."""
+    """A tool that needs nothing and gets X feeds a required argument called X."""
     calendar: bool = True
     """What tells the current date or time feeds required arguments written as one."""
     checks: bool = True
-    """What validates X comes before what takes an X."""
+    """What validates X comes before what needs an X."""
     sign_in: bool = True
     """What signs in to something comes before what uses it."""
     connection: bool = True
     """What tells whether the machine is online comes before signing in."""
     mentions: bool = True
     """A description that names another tool of its server."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UpstreamOptions:
-    """What a server may take of our time and memory."""
-
-    connect_timeout_s: float = 30.0
-    list_timeout_s: float = 20.0
-    call_timeout_s: float = 60.0
-    retry_after_s: float = 30.0
-    """A source that could not be listed is tried again after this long, at the next search."""
-    max_pages: int = 100
-    max_tools: int = 5000
-    max_description_chars: int = 8000
-    """What is kept of a tool's description; the rest is never read."""
-
-    def __post_init__(self) -> None:
-        """Check the ranges."""
-        _check(
-            self,
-            _at_least("connect_timeout_s", self.connect_timeout_s, 0.001),
-            _at_least("list_timeout_s", self.list_timeout_s, 0.001),
-            _at_least("call_timeout_s", self.call_timeout_s, 0.001),
-            _at_least("retry_after_s", self.retry_after_s, 0),
-            _at_least("max_pages", self.max_pages, 1),
-            _at_least("max_tools", self.max_tools, 1),
-            _at_least("max_description_chars", self.max_description_chars, 64),
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,9 +135,9 @@ class CacheOptions:
 
     def __post_init__(self) -> None:
         """Check the ranges."""
-        _check(
+        check(
             self,
-            *(_at_least(name, getattr(self, name), 0) for name in self.__slots__),
+            *(at_least(name, getattr(self, name), 0) for name in self.__slots__),
         )
 
 
@@ -234,22 +184,22 @@ class DiscoveryOptions:
 
     def __post_init__(self) -> None:
         """Check the ranges."""
-        _check(
+        check(
             self,
-            _one_of("mode", self.mode, Mode),
+            one_of("mode", self.mode, Mode),
             _different(self.search_name, self.call_name, self.route_name, self.next_name),
-            _at_least("min_tools", self.min_tools, 0),
-            _share("context_share", self.context_share),
-            _at_least("context_tokens", self.context_tokens, 1),
-            _at_least("preselect", self.preselect, 0),
-            _at_least("proxies_per_search", self.proxies_per_search, 1),
-            _at_least("proxies_per_conversation", self.proxies_per_conversation, 1),
-            _at_least("max_tools", self.max_tools, 3),
-            _at_least("result_token_budget", self.result_token_budget, 100),
-            _at_least("schema_token_budget", self.schema_token_budget, 100),
-            _at_least("digest_token_budget", self.digest_token_budget, 0),
-            _at_least("description_chars", self.description_chars, 32),
-            _at_least("next_steps", self.next_steps, 0),
+            at_least("min_tools", self.min_tools, 0),
+            share("context_share", self.context_share),
+            at_least("context_tokens", self.context_tokens, 1),
+            at_least("preselect", self.preselect, 0),
+            at_least("proxies_per_search", self.proxies_per_search, 1),
+            at_least("proxies_per_conversation", self.proxies_per_conversation, 1),
+            at_least("max_tools", self.max_tools, 3),
+            at_least("result_token_budget", self.result_token_budget, 100),
+            at_least("schema_token_budget", self.schema_token_budget, 100),
+            at_least("digest_token_budget", self.digest_token_budget, 0),
+            at_least("description_chars", self.description_chars, 32),
+            at_least("next_steps", self.next_steps, 0),
         )
 
 
@@ -275,15 +225,15 @@ class ChatOptions:
 
     def __post_init__(self) -> None:
         """Check the ranges."""
-        _check(
+        check(
             self,
-            _at_least("max_turns", self.max_turns, 1),
-            _at_least("max_seconds", 1 if self.max_seconds is None else self.max_seconds, 0.001),
-            _at_least("max_tokens", 1 if self.max_tokens is None else self.max_tokens, 1),
-            _at_least("max_consecutive_errors", self.max_consecutive_errors, 0),
-            _at_least("max_parallel_calls", self.max_parallel_calls, 1),
-            _at_least("max_result_chars", self.max_result_chars, 1000),
-            _one_of("confirm", self.confirm, Confirm),
+            at_least("max_turns", self.max_turns, 1),
+            at_least("max_seconds", 1 if self.max_seconds is None else self.max_seconds, 0.001),
+            at_least("max_tokens", 1 if self.max_tokens is None else self.max_tokens, 1),
+            at_least("max_consecutive_errors", self.max_consecutive_errors, 0),
+            at_least("max_parallel_calls", self.max_parallel_calls, 1),
+            at_least("max_result_chars", self.max_result_chars, 1000),
+            one_of("confirm", self.confirm, Confirm),
         )
 
 

@@ -8,6 +8,7 @@
       + InvalidArgumentsError the arguments do not fit the tool's schema; carries the schema
     + UpstreamError           a server or a function could not be listed or called
       + UpstreamTimeoutError  it did not answer within its limit
+      + UpstreamUnavailableError  it failed too often and is left alone for a while
     + StoreError              a vector store could not read or write
     + EmbeddingError          an embedder failed or gave unusable vectors
     + ModelFileError          the embedded model's files are not the ones we know
@@ -22,9 +23,15 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 T = TypeVar("T")
+UpstreamFault = Literal[
+    "config", "connect", "authorization", "lost", "late", "refused", "unavailable"
+]
+"""Why a source failed: its configuration cannot work; it could not be reached; it wants other
+credentials; the connection ended under way; it stayed silent; it answered with an error or with
+nonsense; it failed so often that it is left alone."""
 
 
 class GatewayError(Exception):
@@ -72,13 +79,32 @@ class InvalidArgumentsError(InvalidRequestError):
 class UpstreamError(GatewayError):
     """A source of tools failed."""
 
-    def __init__(self, server: str, detail: str) -> None:
+    def __init__(
+        self, server: str, detail: str, *, kind: UpstreamFault = "refused", sent: bool = True
+    ) -> None:
         self.server = server
+        self.detail = detail
+        """The message without the server's name."""
+        self.kind: UpstreamFault = kind
+        self.sent = sent
+        """False if it is certain that no request left us: nothing can have run."""
         super().__init__(f"{server!r}: {detail}")
 
 
 class UpstreamTimeoutError(UpstreamError):
     """A source of tools did not answer within its limit."""
+
+    def __init__(self, server: str, detail: str, *, sent: bool = True) -> None:
+        super().__init__(server, detail, kind="late", sent=sent)
+
+
+class UpstreamUnavailableError(UpstreamError):
+    """A server failed too often in a row and is left alone for a while; nothing was sent."""
+
+    def __init__(self, server: str, detail: str, *, retry_after_s: float) -> None:
+        self.retry_after_s = retry_after_s
+        """When it may be used again."""
+        super().__init__(server, detail, kind="unavailable", sent=False)
 
 
 class StoreError(GatewayError):

@@ -14,9 +14,10 @@ from typing import TypeAlias
 
 import numpy as np
 
-from graphs.bm25 import Table
+from graphs.bm25 import Scale
 from graphs.hits import Asked, Held, Hits, Reading, WayOf, WordMatch
-from graphs.lexicon import Fields, Lexicon, Read, phrases
+from graphs.inverted import Inverted
+from graphs.lexicon import Fields, Lexicon
 from graphs.spelling import Spelling
 from graphs.text import Token, stem, tokens
 
@@ -38,6 +39,8 @@ _Met: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]
 class Postings:
     """The index: for each term, the documents that hold it and what it is worth there."""
 
+    inverted: Inverted
+    """What stands where, as the next change needs it."""
     size: int
     """How many documents are indexed."""
     fields: tuple[str, ...]
@@ -47,7 +50,7 @@ class Postings:
     terms: Mapping[str, int]
     """Row of each term."""
     names: tuple[str, ...]
-    """The term of each row."""
+    """The term of each row; also of rows that hold nobody any more."""
     rarity: np.ndarray
     """Inverse document frequency of each term, float32, > 0."""
     offsets: np.ndarray
@@ -87,36 +90,38 @@ class Postings:
         """
         lexicon = lexicon or Lexicon()
         lexicon.turn()
-        fields = tuple(weights)
-        read: list[Read] = []
-        lengths = np.zeros((len(documents), len(fields)), dtype=np.int64)
-        languages: dict[str, None] = {"": None}
-        for position, document in enumerate(documents):
-            for number, field in enumerate(fields):
-                for phrase in phrases(document.get(field, "")):
-                    languages[phrase[1]] = None
-                    text = lexicon.read(phrase)
-                    read.append(text)
-                    lengths[position, number] += len(text.terms)
-        names, rows, spelt = _packed(lexicon, read)
-        table = Table(rows=rows, lengths=lengths, k1=k1, b=b)
-        row, position_of, impact, source = table.weigh(np.asarray(list(weights.values())))
-        df = np.bincount(row, minlength=len(names))
-        rarity = np.log1p((len(documents) - df + 0.5) / (df + 0.5)).astype(np.float32)
+        scale = Scale(fields=tuple(weights), weights=tuple(weights.values()), k1=k1, b=b)
+        return cls.of(Inverted.build(documents, scale, lexicon))
+
+    @classmethod
+    def of(cls, inverted: Inverted) -> Postings:
+        """Weigh *inverted*: what a word adds depends on how rare it is among all documents."""
+        df = inverted.df
+        rarity = np.log1p((inverted.size - df + 0.5) / (df + 0.5)).astype(np.float32)
         return cls(
-            size=len(documents),
-            fields=fields,
-            languages=tuple(languages),
-            terms={name: at for at, name in enumerate(names)},
+            inverted=inverted,
+            size=inverted.size,
+            fields=inverted.scale.fields,
+            languages=tuple(sorted(inverted.languages)),
+            terms=inverted.terms,
+            names=inverted.names,
             rarity=rarity,
-            offsets=np.concatenate([[0], np.cumsum(df)]),
-            positions=position_of.astype(np.int32),
-            impacts=(impact * rarity[row]).astype(np.float32),
-            sources=source.astype(np.uint8),
-            names=names,
-            meanings=np.fromiter((term for _, term in spelt), dtype=np.int32, count=len(spelt)),
-            spelling=Spelling.build([word for word, _ in spelt]),
+            offsets=inverted.offsets,
+            positions=inverted.positions,
+            impacts=inverted.saturated * np.repeat(rarity, df),
+            sources=inverted.sources,
+            spelling=inverted.spelling,
+            meanings=inverted.meanings,
         )
+
+    def changed(self, gone: Mapping[int, Fields], new: Mapping[int, Fields]) -> Postings:
+        """Give the index without some documents and with others.
+
+        Args:
+            gone: What left, by its position until now, with the texts that it had.
+            new: What came, by its position from now on. The others keep their order.
+        """
+        return self.of(self.inverted.changed(gone, new)) if gone or new else self
 
     def match(self, query: Question | Reading) -> Hits:
         """Score every document for *query* in one pass.
@@ -344,22 +349,6 @@ def _token(said: str | Token) -> Token:
 
 def _doubted(word: Asked, share: float) -> Asked:
     return replace(word, ways=tuple((ids, like * share) for ids, like in word.ways))
-
-
-def _packed(
-    lexicon: Lexicon, read: Sequence[Read]
-) -> tuple[tuple[str, ...], np.ndarray, list[tuple[str, int]]]:
-    """Give the terms in use, the words as rows of them, and each spelling with its term."""
-    nothing = np.zeros(0, dtype=np.int32)
-    words = np.concatenate([nothing, *(text.terms for text in read)])
-    known = list(lexicon.terms)
-    used = np.unique(words)
-    rows = np.zeros(len(known), dtype=np.int64)
-    rows[used] = np.arange(len(used))
-    spellings = list(lexicon.spelt)
-    in_use = np.unique(np.concatenate([nothing, *(text.spelt for text in read)]))
-    spelt = ((spellings[at][0], int(rows[spellings[at][1]])) for at in in_use.tolist())
-    return tuple(known[at] for at in used.tolist()), rows[words], list(spelt)
 
 
 _SUMMED = (np.intp, np.float64, np.float64)

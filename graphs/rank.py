@@ -17,7 +17,6 @@ _CONCEPTS = 16
 _LONG = 8192
 _WIDTH = 16
 """More scores than `_LONG` are first looked at as columns of so many."""
-_NOBODY = np.zeros(0, dtype=np.int64)
 Allowed = np.ndarray | Callable[[str], bool] | None
 
 
@@ -109,7 +108,7 @@ def _with_groups(index: GraphIndex, hits: Hits) -> tuple[np.ndarray, np.ndarray]
     count = index.document_count
     scores, coverage = hits.scores[:count], hits.coverage[:count]
     groups = _strongest(hits.scores[count:]) + count
-    members = [index.members.get(index.nodes[at], _NOBODY) for at in groups.tolist()]
+    members = [index.members(at) for at in groups.tolist()]
     if not members:
         return scores, coverage
     sizes = [len(each) for each in members]

@@ -15,11 +15,11 @@ from gateway.config import (
     DiscoveryOptions,
     Options,
     SearchOptions,
-    UpstreamOptions,
     environment,
     variables,
 )
 from gateway.errors import ConfigError
+from gateway.limits import UpstreamOptions
 
 OBJECTS = [SearchOptions, UpstreamOptions, CacheOptions, DiscoveryOptions, ChatOptions, Options]
 

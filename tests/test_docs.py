@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from gateway import config, errors, telemetry, types
+from gateway import config, errors, limits, telemetry, types
 from gateway.testing import Call, ModelRequest, ScriptedModel, Turn, script
 
 ROOT = Path(__file__).parents[1]
 OPTION_CLASSES = (
     config.SearchOptions,
     config.GraphOptions,
-    config.UpstreamOptions,
+    limits.UpstreamOptions,
     config.CacheOptions,
     config.DiscoveryOptions,
     config.ChatOptions,

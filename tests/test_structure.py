@@ -77,6 +77,8 @@ HOMES = {
     "openai": ("gateway/embed/openai.py", "gateway/search/normalize.py", "gateway/chat/"),
     "mcp": ("gateway/upstream/", "gateway/serve/", "gateway/adapters/openai_agents.py"),
     "mcp_types": ("gateway/upstream/",),
+    "anyio": ("gateway/upstream/",),
+    "tenacity": ("gateway/upstream/backoff.py",),
     "sqlite3": ("gateway/catalog/sqlite.py",),
     "jsonschema": ("gateway/catalog/arguments.py",),
     "opentelemetry": ("gateway/telemetry.py", "gateway/cli/"),
@@ -94,6 +96,8 @@ HOMES = {
     "langchain": ("gateway/adapters/langchain.py",),
     "langchain_core": ("gateway/adapters/langchain.py",),
     "agents": ("gateway/adapters/openai_agents.py",),
+    "agent_framework": ("gateway/adapters/agent_framework.py",),
+    "llama_index": ("gateway/adapters/llama_index.py",),
     "pydantic_ai": ("gateway/adapters/pydantic_ai.py",),
     "pydantic_core": ("gateway/adapters/pydantic_ai.py",),
 }

@@ -13,9 +13,10 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import StatusCode, get_tracer_provider
 
-from gateway.config import Options, UpstreamOptions
+from gateway.config import Options
 from gateway.errors import UpstreamTimeoutError
 from gateway.gateway import Gateway
+from gateway.limits import UpstreamOptions
 from gateway.telemetry import CONTENT_ATTRIBUTES, METRICS, SPANS, Telemetry
 from gateway.testing import HashingEmbedder
 from gateway.types import ToolDefinition

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from gateway.discovery.answers import Answer, Manner, ToolCall, answer
 from gateway.discovery.approval import Approve
 from gateway.discovery.offer import Asked, Discovery, Offer
+from gateway.discovery.results import direct_names
 from gateway.discovery.window import Message
 from gateway.gateway import Gateway
 
@@ -43,19 +44,48 @@ class Clerk:
         self._approve = approve
         self._discovery = Discovery(gateway)
 
-    async def offer(self, messages: Sequence[Message], host: Iterable[str]) -> Offer:
+    async def offer(
+        self, messages: Sequence[Message], host: Iterable[str], *, recalled: Sequence[str] = ()
+    ) -> Offer:
         """Say what the model may see next.
 
         Args:
             messages: The conversation so far, as chat messages.
             host: Names of the tools that are not ours; they win.
+            recalled: Tools that were found before the messages begin, the last found last.
 
         Raises:
             InvalidRequestError: If there are too many of those, or `DiscoveryOptions.mode` is
                 ``native``, which is no framework's business.
         """
         theirs = tuple({"type": "function", "function": {"name": name}} for name in host)
-        return await self._discovery.offer(Asked(messages=messages, host_tools=theirs))
+        most = self.gateway.options.discovery.proxies_per_conversation
+        asked = Asked(messages=messages, host_tools=theirs, recalled=tuple(recalled)[-most:])
+        return await self._discovery.offer(asked)
+
+    async def retrieved(self, query: str, host: Iterable[str]) -> Offer:
+        """Give what serves *query* as tools at once, for frameworks that search on their own.
+
+        Such a framework knows of no later finds: those come with their schemas in the result, and
+        are called by the call tool.
+
+        Args:
+            query: What is wanted, or the name of a tool; empty finds nothing.
+            host: Names of the tools that are not ours.
+        """
+        theirs = tuple({"type": "function", "function": {"name": name}} for name in host)
+        wanted = await self._wanted(query)
+        return await self._discovery.offer(
+            Asked(messages=(), host_tools=theirs, demanded=wanted, mode="stable")
+        )
+
+    async def _wanted(self, query: str) -> tuple[str, ...]:
+        if not query.strip():
+            return ()
+        if (await self.gateway.snapshot()).exposed(query):
+            return (query,)
+        found = await self.gateway.search(query)
+        return direct_names(found, self.gateway.options.discovery)
 
     async def answer(
         self, offer: Offer, name: str, arguments: Mapping[str, object] | str, *, call_id: str = ""

@@ -12,8 +12,8 @@ from pathlib import Path
 from gateway.bridge import Bridge
 from gateway.catalog.manifests import Manifest, read_manifest
 from gateway.catalog.refresh import Registry
-from gateway.config import UpstreamOptions
 from gateway.errors import ConfigError, attempt
+from gateway.limits import UpstreamOptions
 from gateway.types import Diagnostic, Hints
 from gateway.upstream.local import LocalSource
 from gateway.upstream.mcp import McpSource

@@ -28,8 +28,8 @@ T = TypeVar("T")
 W = TypeVar("W", bound=OpenAI | AsyncOpenAI)
 _OURS = frozenset(
     {
-        "__class__",
         "__dict__",
+        "__reduce_ex__",
         "_desk",
         "beta",
         "chat",
@@ -76,6 +76,8 @@ class AutoDiscoveryClient(OpenAI):
 
     def __getattribute__(self, name: str) -> Any:
         """Give what is the wrapper's own; everything else is the bare client's."""
+        if name == "__class__":
+            return _class_of(self)
         if name not in _OURS:
             return getattr(self.openai, name)
         found = object.__getattribute__(self, name)
@@ -116,6 +118,14 @@ class AutoDiscoveryClient(OpenAI):
 
     copy = with_options
 
+    def __copy__(self) -> Self:
+        """Give another wrapper of the same client."""
+        return _wrapped(type(self), self.openai, self._desk)
+
+    def __reduce_ex__(self, _protocol: object) -> NoReturn:
+        """Refuse to be pickled, as the bare client does."""
+        raise _unpicklable(self)
+
 
 class AsyncAutoDiscoveryClient(AsyncOpenAI):
     """An `openai.AsyncOpenAI` whose models search and call the gateway's tools.
@@ -144,6 +154,8 @@ class AsyncAutoDiscoveryClient(AsyncOpenAI):
 
     def __getattribute__(self, name: str) -> Any:
         """Give what is the wrapper's own; everything else is the bare client's."""
+        if name == "__class__":
+            return _class_of(self)
         if name not in _OURS:
             return getattr(self.openai, name)
         found = object.__getattribute__(self, name)
@@ -182,6 +194,29 @@ class AsyncAutoDiscoveryClient(AsyncOpenAI):
         return _wrapped(type(self), self.openai.with_options(**options), self._desk)
 
     copy = with_options
+
+    def __copy__(self) -> Self:
+        """Give another wrapper of the same client."""
+        return _wrapped(type(self), self.openai, self._desk)
+
+    def __reduce_ex__(self, _protocol: object) -> NoReturn:
+        """Refuse to be pickled, as the bare client does."""
+        raise _unpicklable(self)
+
+
+def _class_of(wrapper: OpenAI | AsyncOpenAI) -> type:
+    """Be of the bare client's class too, where that is another (Azure's): `isinstance` then says
+    yes to both.
+    """
+    own, bare = type(wrapper), type(object.__getattribute__(wrapper, "openai"))
+    return own if issubclass(own, bare) else bare
+
+
+def _unpicklable(wrapper: OpenAI | AsyncOpenAI) -> TypeError:
+    return TypeError(
+        f"{type(wrapper).__name__} holds connections and a catalog, and can be neither pickled nor "
+        "copied in depth: make one where it is needed, or use with_options()"
+    )
 
 
 def _wrap(wrapper: OpenAI | AsyncOpenAI, openai: OpenAI | AsyncOpenAI, desk: Desk) -> None:

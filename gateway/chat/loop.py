@@ -196,8 +196,15 @@ class Loop(Generic[R]):
             raise LoopError(meter.turns, limit="max_seconds")
 
     def settle(self, reply: R) -> R | None:
-        """Take the model's reply: give what goes to the caller, or None if calls wait."""
-        self._meter.replied(self.talk.metered(reply))
+        """Take the model's reply: give what goes to the caller, or None if calls wait. What is no
+        reply goes to the caller as it is, without accounting.
+        """
+        if not self.talk.readable(reply):
+            return reply
+        usage = self.talk.metered(reply)
+        self._meter.replied(usage)
+        if usage is None and self._gateway.options.chat.max_tokens is not None:
+            self._meter.estimated += self._estimated(reply)
         calls = self.talk.calls(reply)
         ours = self.ours(calls)
         if len(ours) == len(calls) > 0:
@@ -206,9 +213,16 @@ class Loop(Generic[R]):
         self._owed = ours
         return self._final(reply)
 
+    def _estimated(self, reply: R) -> int:
+        """Estimate what the service does not report, as in most streams."""
+        said = reply.model_dump(mode="json", exclude_unset=True)
+        return tokens_of([list(self._offer.tools), list(self.talk.history()), said])
+
     def ours(self, calls: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
         """Give those of *calls* that we answer."""
-        return tuple(call for call in calls if call.native or self._is_ours(call.name))
+        mine = self._offer.is_ours
+        functions = [call for call in calls if not call.foreign]
+        return tuple(call for call in functions if call.native or mine(call.name))
 
     async def run(self, reply: R, calls: Sequence[ToolCall]) -> None:
         """Run *calls* of *reply*, and add it with the answers to the conversation."""
@@ -227,7 +241,7 @@ class Loop(Generic[R]):
 
     def keep(self, final: R, *, opened: str = "") -> None:
         """Remember where the conversation stands after *final*; see `Talk.keep`."""
-        if not self._offer.empty:
+        if not self._offer.empty and self.accounting is not None:
             self.talk.keep(final, self._owed, opened=opened)
 
     async def take(self, reply: R) -> R | None:
@@ -237,9 +251,6 @@ class Loop(Generic[R]):
         if final is not None:
             self.keep(final)
         return final
-
-    def _is_ours(self, name: str) -> bool:
-        return bool(name) and self._offer.is_ours(name)
 
     async def _answers(self, calls: Sequence[ToolCall]) -> list[Answer]:
         options = self._gateway.options.chat
@@ -274,7 +285,7 @@ class Loop(Generic[R]):
     def _final(self, reply: R) -> R:
         meter = self._meter
         # Another choice than the first may hold calls of ours.
-        reply = self.talk.trimmed(reply, self._is_ours) if not self._offer.empty else reply
+        reply = self.talk.trimmed(reply, self._offer.is_ours) if not self._offer.empty else reply
         gained = self.talk.gained()
         self.accounting = told = meter.accounting(
             catalog_tokens=self._catalog_tokens,

@@ -95,6 +95,10 @@ class ResponsesTalk:
             body["tools"] = list(offer.tools)
         return body
 
+    def readable(self, reply: object) -> bool:
+        """Say whether it has items."""
+        return isinstance(reply, Response) and isinstance(reply.output, list)
+
     def calls(self, reply: Response) -> tuple[ToolCall, ...]:
         """Give the calls that wait for an answer; none of a reply that was broken off."""
         if reply.status not in {None, "completed"}:
@@ -184,7 +188,8 @@ def _call(item: ResponseOutputItem) -> ToolCall | None:
         arguments = json.dumps(item.arguments or {}, default=str)
         return ToolCall(id=item.call_id or "", name="", arguments=arguments, native=True)
     if item.type in _HOSTS:
-        return ToolCall(id=str(getattr(item, "call_id", "")), name="", arguments="")
+        call_id = str(getattr(item, "call_id", ""))
+        return ToolCall(id=call_id, name="", arguments="", foreign=True)
     return None
 
 

@@ -40,6 +40,8 @@ class ToolCall:
     """JSON, or what the model took for it."""
     native: bool = False
     """True if the service asked for tools to load: not a function, though a search."""
+    foreign: bool = False
+    """True if it is of a kind that only the caller can answer: not a function either."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +50,7 @@ class Answer:
 
     call: ToolCall
     text: str
+    """Always one that can be encoded."""
     queries: tuple[str, ...] = ()
     """Not empty for a search."""
     search: SearchResult | None = None
@@ -59,6 +62,12 @@ class Answer:
     error: str = ""
     loaded: tuple[str, ...] = ()
     """The tools that a native search loads, by their exposed names."""
+
+    def __post_init__(self) -> None:
+        """Replace lone surrogates: a model may write them, and no request could carry them."""
+        if not self.text.isascii():
+            told = self.text.encode("utf-8", "replace").decode()
+            object.__setattr__(self, "text", told)
 
     @property
     def failed(self) -> bool:

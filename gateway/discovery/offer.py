@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from gateway.discovery.definitions import Catalog, Definition, Definitions, Own, Shown, tokens_of
 from gateway.discovery.forms import Form, names_of_tool
@@ -71,6 +72,8 @@ class Asked:
     """Names that must be among the tools, if the catalog has them."""
     recalled: tuple[str, ...] = ()
     """Tools that were found before the messages begin."""
+    mode: Literal["proxy", "stable"] | None = None
+    """How found tools reach the model, where the host cannot leave that to the options."""
 
 
 class Discovery:
@@ -172,7 +175,7 @@ class Discovery:
         return most > 0 and self._definitions.catalog_tokens(catalog) <= most
 
     def _mode(self, asked: Asked) -> Shown:
-        mode = self._gateway.options.discovery.mode
+        mode = asked.mode or self._gateway.options.discovery.mode
         if mode in {"proxy", "stable"}:
             return "stable" if mode == "stable" else "proxy"
         searches = any(tool.get("type") == "tool_search" for tool in asked.host_tools)

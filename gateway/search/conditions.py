@@ -1,9 +1,9 @@
 """What must come before what, read out of names and arguments. Pure.
 
-* suppliers: a tool that gets X and needs nothing feeds an argument called X; one that needs
+* suppliers: a tool that gets X and needs nothing feeds a required argument called X; one that needs
   something itself feeds it where X is more than one word (``get_city_code`` feeds ``city_code``).
 * calendar: what tells the current date or time feeds arguments written as a date or a time.
-* checks: what validates X comes before what takes an X.
+* checks: what validates X comes before what needs an X.
 * sign-in: what signs in to something comes before what uses it.
 * connection: what tells whether the machine is online comes before what needs to be.
 
@@ -43,7 +43,7 @@ def suppliers(catalog: NameWords) -> Iterator[Derived]:
     """What an argument is called after its supplier tells."""
     free, whole = _supply(catalog)
     for position, entity in enumerate(catalog.entities):
-        for argument, _ in arguments(entity):
+        for argument in entity.required:
             name = words(argument)
             for supplier in _feeding(name, free) or _few(whole.get(name, ())):
                 if supplier != position and catalog.speaks_to(supplier, entity.server):
@@ -111,7 +111,7 @@ def checks(catalog: NameWords) -> Iterator[Derived]:
         if catalog.verb(position) in _CHECK:
             validators[catalog.thing(position)].append(position)
     for position, entity in enumerate(catalog.entities):
-        for argument, _ in arguments(entity):
+        for argument in entity.required:
             name = words(argument)
             short = name[:-1] if len(name) > 1 and name[-1] in _QUALIFIERS else name
             check = _only(validators[name] if name in validators else validators.get(short, ()))

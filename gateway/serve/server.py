@@ -25,6 +25,7 @@ from gateway.discovery.metatools import MetaNames, digest, meta_names, meta_tool
 from gateway.gateway import Gateway
 from gateway.serve.answered import answered
 from gateway.serve.shown import Page, meta, page
+from gateway.types import JsonObject
 
 Expose = Literal["meta", "all"]
 """What a client is shown: the two meta-tools, or the whole catalog."""
@@ -50,7 +51,7 @@ def mcp_server(gateway: Gateway, *, expose: Expose = "meta", name: str = "gatewa
         version=VERSION,
         instructions=served.instructions,
         cache_hints={"tools/list": hint, "server/discover": hint},
-        get_tool_input_schema=None,
+        get_tool_input_schema=served.schema,
         on_list_tools=served.list_tools,
         on_call_tool=served.call_tool,
     )
@@ -73,6 +74,12 @@ class _Served:
             f"Many tools stand behind two: {options.search_name} finds them and tells their "
             f"parameters, {options.call_name} calls them."
         )
+
+    def schema(self, name: str) -> JsonObject | None:
+        """Give a tool's schema, if nothing has to be waited for: headers are held against it."""
+        snapshot = self._gateway.known if self._expose == "all" else None
+        spots = snapshot.exposed(name) if snapshot is not None else ()
+        return snapshot.entities[spots[0]].definition.input_schema if snapshot and spots else None
 
     async def list_tools(
         self, _context: _Context, params: types.PaginatedRequestParams | None

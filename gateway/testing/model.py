@@ -57,6 +57,8 @@ class ModelRequest:
     """The body, byte for byte."""
     headers: Mapping[str, str] = field(default_factory=dict, compare=False)
     """By name, in lower case."""
+    query: Mapping[str, str] = field(default_factory=dict, compare=False)
+    """What stands in the address behind the path."""
     kept: tuple[object, ...] | None = field(default=None, compare=False)
     """Of a Responses request: its items behind those that the service kept."""
 

@@ -2,35 +2,54 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass
 from typing import Any
 
 import httpx2
-from mcp import Client, StdioServerParameters, stdio_client
+from mcp import Client
+from mcp.client.session import MessageHandlerFnT
 from mcp.client.streamable_http import streamable_http_client
 from mcp.server import MCPServer, Server
 
 from gateway.errors import ConfigError
+from gateway.limits import UpstreamOptions
+from gateway.upstream.faults import FAULTS
 from gateway.upstream.quiet import stderr_log
 from gateway.upstream.servers import HttpServer, StdioServer
+from gateway.upstream.stdio import stdio
 from gateway.upstream.transport import SetAside
 
 _IDLE_TIMEOUT_S = 30.0
 _READ_TIMEOUT_S = 600.0
+_STREAMED_SINCE = "2026-07-28"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ears:
+    """Who is told what happens on a connection."""
+
+    ended: Callable[[], None]
+    """The connection is known to be over."""
+    status: Callable[[int], None]
+    """The status of each HTTP answer."""
+    message: MessageHandlerFnT
+    """What the server says unasked."""
 
 
 @asynccontextmanager
 async def connected(
-    server: str, target: object, *, ended: Callable[[], None], heard: Callable[[int], None]
+    server: str, target: object, options: UpstreamOptions, ears: Ears
 ) -> AsyncIterator[Client]:
     """Open a client for *target*, hold it, close it: all in one task (anyio's rule).
 
     Args:
         server: For the log.
         target: `StdioServer`, `HttpServer`, a server object or a transport of the SDK.
-        ended: Called when the connection is known to be over.
-        heard: Called with the status of each HTTP answer.
+        options: Limits of size.
+        ears: Who is told what happens.
 
     Raises:
         ConfigError: *target* is none of these.
@@ -38,14 +57,45 @@ async def connected(
     place: SetAside | Server[Any] | MCPServer
     async with AsyncExitStack() as stack:
         if isinstance(target, HttpServer):
-            client = await stack.enter_async_context(_http_client(target, heard))
-            place = SetAside(streamable_http_client(target.url, http_client=client), ended=ended)
+            client = await stack.enter_async_context(_http_client(target, ears.status))
+            http = streamable_http_client(
+                target.url, http_client=client, max_sse_event_size=options.max_message_bytes
+            )
+            place = SetAside(http, ended=ears.ended)
         elif isinstance(target, StdioServer):
             stderr = stack.enter_context(stderr_log(server))
-            place = SetAside(stdio_client(_parameters(target), stderr), ended=ended)
+            pipes = stdio(server, target, stderr, max_bytes=options.max_message_bytes)
+            place = SetAside(pipes, ended=ears.ended)
         else:
-            place = _object(server, target, ended)
-        yield await stack.enter_async_context(Client(place, cache=None))
+            place = _object(server, target, ears.ended)
+        client_of = Client(place, cache=None, message_handler=ears.message)
+        yield await stack.enter_async_context(client_of)
+
+
+@asynccontextmanager
+async def following(client: Client, changed: Callable[[], None]) -> AsyncIterator[None]:
+    """Call *changed* whenever the server says that its tools changed, if it says so in a stream.
+
+    Since 2026-07-28 a client has to ask for that; before, servers just say it.
+    """
+    tools = client.server_capabilities.tools
+    if client.protocol_version < _STREAMED_SINCE or tools is None or not tools.list_changed:
+        yield
+        return
+
+    async def follow() -> None:
+        # What ends the stream ends the following: the listing still has its lifetime.
+        with suppress(*FAULTS):
+            async with client.listen(tools_list_changed=True) as events:
+                async for _ in events:
+                    changed()
+
+    task = asyncio.create_task(follow(), name="tools/list_changed")
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.wait({task})
 
 
 def _object(
@@ -58,12 +108,6 @@ def _object(
     raise ConfigError(
         f"{server!r}: {type(target).__name__!r} is no kind of server: "
         "pass a StdioServer, an HttpServer, or a server object of the mcp package"
-    )
-
-
-def _parameters(target: StdioServer) -> StdioServerParameters:
-    return StdioServerParameters(
-        command=target.command, args=list(target.args), env=dict(target.env), cwd=target.cwd
     )
 
 

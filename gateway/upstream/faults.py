@@ -10,7 +10,7 @@ from mcp import MCPError
 from mcp.types import CONNECTION_CLOSED
 from pydantic import ValidationError
 
-from gateway.errors import UpstreamError, UpstreamTimeoutError
+from gateway.errors import UpstreamError, UpstreamFault, UpstreamTimeoutError
 from gateway.upstream.servers import HttpServer, StdioServer
 
 _HTTP_MENDS = {
@@ -20,15 +20,24 @@ _HTTP_MENDS = {
     405: "correct the path of the url",
 }
 
+_UNAUTHORIZED = frozenset({401, 403})
+_UNSTARTED = (FileNotFoundError, NotADirectoryError, PermissionError)
+
+OVERSIZED = -32098
+"""The JSON-RPC error code that our transports give a request whose answer was too long."""
+
 FAULTS = (ExceptionGroup, MCPError, OSError, RuntimeError, ValueError, httpx2.HTTPError)
 """What opening or using a connection may raise. `TimeoutError` is an `OSError`."""
 
 
-def late(server: str, what: str, limit_s: float, option: str) -> UpstreamTimeoutError:
+def late(
+    server: str, what: str, limit_s: float, option: str, *, sent: bool = True
+) -> UpstreamTimeoutError:
     """Say that *what* took longer than *limit_s*, which *option* sets."""
     return UpstreamTimeoutError(
         server,
         f"did not {what} within {limit_s} s: look at its log, or raise UpstreamOptions.{option}",
+        sent=sent,
     )
 
 
@@ -36,23 +45,46 @@ def not_opened(server: str, target: object, error: BaseException, *, status: int
     """Say why *target* could not be opened; *status* is its last HTTP answer, or 0."""
     cause = _leaf(error)
     if isinstance(target, StdioServer):
-        return UpstreamError(server, _no_child(target, cause))
+        kind: UpstreamFault = "config" if isinstance(cause, _UNSTARTED) else "connect"
+        return UpstreamError(server, _no_child(target, cause), kind=kind, sent=False)
     if isinstance(target, HttpServer):
-        return UpstreamError(server, _no_host(target, cause, status))
-    return UpstreamError(server, f"the server object could not be opened ({_kind(cause)})")
+        kind = "authorization" if status in _UNAUTHORIZED else "connect"
+        return UpstreamError(server, _no_host(target, cause, status), kind=kind, sent=False)
+    told = f"the server object could not be opened ({_kind(cause)})"
+    return UpstreamError(server, told, kind="config", sent=False)
 
 
-def failed(server: str, what: str, error: BaseException) -> UpstreamError:
-    """Say that *what* failed on an open connection."""
+def failed(
+    server: str, what: str, error: BaseException, *, sent: bool, status: int
+) -> UpstreamError:
+    """Say that *what* failed on an open connection.
+
+    Args:
+        server: Whose.
+        what: The request.
+        error: What the SDK raised.
+        sent: False if it is certain that the request never left.
+        status: The last HTTP answer's, or 0.
+    """
     cause = _leaf(error)
     if isinstance(cause, MCPError) and cause.code == CONNECTION_CLOSED:
+        told = "which may or may not have been done" if sent else "which never left"
         return UpstreamError(
             server,
-            f"the connection ended during {what}, which may or may not have been done; "
-            "the next use connects anew",
+            f"the connection ended during {what}, {told}; the next use connects anew",
+            kind="lost",
+            sent=sent,
+        )
+    if isinstance(cause, MCPError) and cause.code == OVERSIZED:
+        return UpstreamError(
+            server, f"its answer to {what} is longer than UpstreamOptions.max_message_bytes"
         )
     if isinstance(cause, ValidationError):
         return UpstreamError(server, f"answered {what} in a form that MCP does not know")
+    if status in _UNAUTHORIZED:
+        mend = _HTTP_MENDS[status]
+        told = f"refused {what} with HTTP {status}: {mend}"
+        return UpstreamError(server, told, kind="authorization")
     return UpstreamError(server, f"refused {what} ({_kind(cause)}); its own log says more")
 
 

@@ -15,8 +15,8 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from gateway.config import UpstreamOptions
 from gateway.errors import ClosedError, ConfigError, Failed, UpstreamTimeoutError, attempt
+from gateway.limits import UpstreamOptions
 from gateway.types import Content, Hints, InvokeResult, JsonObject, ToolDefinition
 from gateway.upstream.schema import Callee, Function, callee
 from gateway.upstream.source import Listing, check_server_name

@@ -2,47 +2,46 @@
 
 * Nothing is opened, and the SDK not even imported, before the first listing or call.
 * The connection lives on the bridge's loop; callers may come from any loop.
-* A connection that died is replaced at the next use. A call that was under way is never repeated.
+* A call is sent once, unless it provably never left or may run twice.
 """
 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Protocol
 
 from gateway.bridge import Bridge
-from gateway.config import UpstreamOptions
+from gateway.cache import Clock
 from gateway.errors import ClosedError
+from gateway.limits import UpstreamOptions
 from gateway.types import InvokeResult, JsonObject
+from gateway.upstream.backoff import at_most_once
+from gateway.upstream.breaker import BreakerState
 from gateway.upstream.source import Listing, check_server_name
+from gateway.upstream.supervisor import Connection, State, Supervisor
 
 
-class _Connection(Protocol):
-    @property
-    def alive(self) -> bool: ...
-
-    async def list_tools(self) -> Listing: ...
-
-    async def call(self, tool: str, arguments: JsonObject, *, tool_id: str) -> InvokeResult: ...
-
-    async def close(self) -> None: ...
-
-
-_Open = Callable[[str, object, UpstreamOptions], _Connection]
-
-
-def _sdk() -> _Open:
-    from gateway.upstream.session import Session  # noqa: PLC0415  (mcp is heavy: a warm start must not pay for it)
-
-    return Session
+def _nobody() -> None:
+    return
 
 
 class McpSource:
-    """The tools of one MCP server."""
+    """The tools of one MCP server.
 
-    def __init__(
+    Args:
+        server: The host's name for it.
+        target: `StdioServer`, `HttpServer`, a server object of the mcp package, or a
+            transport of it (which can be opened only once).
+        bridge: Owns the loop on which the connection lives.
+        options: Limits of time and size.
+        trusted: Whether the host stands in for what the server says of its tools.
+        clock: Seconds that only grow; the circuit breaker reads it.
+        changed: Called, on the bridge's loop, when the server says that its tools changed.
+    """
+
+    def __init__(  # noqa: PLR0913  (keyword-only, wired in one place)
         self,
         server: str,
         target: object,
@@ -50,25 +49,17 @@ class McpSource:
         bridge: Bridge,
         options: UpstreamOptions,
         trusted: bool = False,
+        clock: Clock = time.monotonic,
+        changed: Callable[[], None] = _nobody,
     ) -> None:
-        """Say where the tools are; connect later.
-
-        Args:
-            server: The host's name for it.
-            target: `StdioServer`, `HttpServer`, a server object of the mcp package, or a
-                transport of it (which can be opened only once).
-            bridge: Owns the loop on which the connection lives.
-            options: Limits of time and size.
-            trusted: Whether the host wrote the definitions.
-        """
         self._server = check_server_name(server)
         self._target = target
         self._bridge = bridge
         self._options = options
         self._trusted = trusted
-        self._closed = False
-        self._opening = asyncio.Lock()
-        self._connection: _Connection | None = None
+        self._changed = changed
+        self._supervisor = Supervisor(server, self._connect, options, clock=clock)
+        self._repeatable: frozenset[str] = frozenset()
 
     @property
     def server(self) -> str:
@@ -77,12 +68,36 @@ class McpSource:
 
     @property
     def trusted(self) -> bool:
-        """Whether the host wrote the definitions."""
+        """Whether the host stands in for what the server says of its tools."""
         return self._trusted
+
+    @property
+    def state(self) -> State:
+        """How the connection is."""
+        return self._supervisor.state
+
+    @property
+    def breaker(self) -> BreakerState:
+        """How the circuit breaker stands."""
+        return self._supervisor.breaker
+
+    @property
+    def supervisor(self) -> Supervisor:
+        """Who keeps the connection; to be used on the bridge's loop alone."""
+        return self._supervisor
+
+    def learn(self, listing: Listing) -> None:
+        """Take from *listing* which tools may run twice, if the server is trusted."""
+        if self._trusted:
+            self._repeatable = frozenset(
+                tool.name for tool in listing.tools if tool.hints.read_only or tool.hints.idempotent
+            )
 
     async def list_tools(self) -> Listing:
         """Read the tools anew; see `Source.list_tools`."""
-        return await self._bridge.run(self._list_tools)
+        listing = await self._bridge.run(self._list_tools)
+        self.learn(listing)
+        return listing
 
     async def call(self, tool: str, arguments: JsonObject, *, tool_id: str) -> InvokeResult:
         """Call a tool; see `Source.call`."""
@@ -90,33 +105,32 @@ class McpSource:
 
     async def close(self) -> None:
         """End the connection and its process. Twice is harmless, and so is a closed bridge."""
-        self._closed = True
-        if self._connection is not None or self._opening.locked():
+        if self._supervisor.refuse():
             with suppress(ClosedError):
-                await self._bridge.run(self._close)
+                await self._bridge.run(self._supervisor.close)
 
     async def _list_tools(self) -> Listing:
-        return await (await self._connected()).list_tools()
+        return await at_most_once(
+            lambda: self._supervisor.use(lambda connection: connection.list_tools()),
+            repeatable=True,
+        )
 
     async def _call(self, tool: str, arguments: JsonObject, tool_id: str) -> InvokeResult:
-        return await (await self._connected()).call(tool, arguments, tool_id=tool_id)
+        return await at_most_once(
+            lambda: self._supervisor.use(
+                lambda connection: connection.call(tool, arguments, tool_id=tool_id)
+            ),
+            repeatable=tool in self._repeatable,
+        )
 
-    async def _connected(self) -> _Connection:
-        async with self._opening:
-            if self._closed:
-                raise ClosedError(f"source {self._server!r} is closed; make a new one")
-            connection = self._connection
-            if connection is not None and connection.alive:
-                return connection
-            if connection is not None:
-                # Never two children of one server: they may hold the same files.
-                await connection.close()
-            opened = (await asyncio.to_thread(_sdk))(self._server, self._target, self._options)
-            self._connection = opened
-            return opened
+    async def _connect(self) -> Connection:
+        session = await asyncio.to_thread(_sdk)
+        return session(self._server, self._target, self._options, self._changed)
 
-    async def _close(self) -> None:
-        async with self._opening:
-            connection, self._connection = self._connection, None
-        if connection is not None:
-            await connection.close()
+
+def _sdk() -> Callable[[str, object, UpstreamOptions, Callable[[], None]], Connection]:
+    from gateway.upstream.session import Session  # noqa: PLC0415  (mcp is heavy: a warm start must not pay for it)
+
+    return lambda server, target, options, changed: Session(
+        server, target, options, changed=changed
+    )

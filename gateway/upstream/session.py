@@ -8,27 +8,43 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from mcp import Client, MCPError, types
 from pydantic import TypeAdapter
 
-from gateway.config import UpstreamOptions
 from gateway.errors import ConfigError, GatewayError, UpstreamError
-from gateway.types import Content, InvokeResult, JsonObject
-from gateway.upstream.connect import connected
+from gateway.limits import UpstreamOptions
+from gateway.types import InvokeResult, JsonObject
+from gateway.upstream.answers import refusal, result_of
+from gateway.upstream.connect import Ears, connected, following
 from gateway.upstream.faults import FAULTS, failed, late, not_opened
 from gateway.upstream.quiet import quietly
 from gateway.upstream.sieve import Sieve
 from gateway.upstream.source import Listing
-from gateway.upstream.transport import RAW
+from gateway.upstream.transport import RAW, SENDING, Sending
 
 _ANSWER: TypeAdapter[types.CallToolResult | types.InputRequiredResult] = TypeAdapter(
     types.CallToolResult | types.InputRequiredResult
 )
+_REFUSAL_CHARS = 4000
+
+
+def _nobody() -> None:
+    return
 
 
 class Session:
-    """A connection that opens at once; must be made on the loop that uses it."""
+    """A connection that opens at once; must be made on the loop that uses it.
+
+    Args:
+        server: The host's name for the server.
+        target: What `connected` takes.
+        options: Limits of time and size.
+        changed: Called when the server says that its tools changed.
+        close_timeout_s: How long `close` waits for the connection to end by itself.
+    """
 
     def __init__(
         self,
@@ -36,12 +52,14 @@ class Session:
         target: object,
         options: UpstreamOptions,
         *,
+        changed: Callable[[], None] = _nobody,
         close_timeout_s: float = 8.0,
     ) -> None:
-        # The SDK itself needs up to 6.5 s to end a child that ignores every signal but SIGKILL.
+        # A child that ignores every signal but SIGKILL needs 4 s, and the SDK some time besides.
         self._server = server
         self._target = target
         self._options = options
+        self._changed = changed
         self._close_timeout_s = close_timeout_s
         self._opened = asyncio.Event()
         self._ending = asyncio.Event()
@@ -55,18 +73,28 @@ class Session:
         """Whether it may still be used, as far as is known."""
         return not self._ending.is_set()
 
+    async def ready(self) -> None:
+        """Wait until it is open.
+
+        Raises:
+            UpstreamError: It could not be opened.
+            ConfigError: The target is no kind of server.
+        """
+        await self._ready()
+
     async def list_tools(self) -> Listing:
         """Read every page, within the limits of the options."""
         client = await self._ready()
         limit_s = self._options.list_timeout_s
+        sending = Sending()
         try:
-            with quietly(self._server):
+            with quietly(self._server), _told(sending):
                 async with asyncio.timeout(limit_s):
                     return await self._walk(client)
         except TimeoutError as error:
             raise late(self._server, "list its tools", limit_s, "list_timeout_s") from error
         except FAULTS as error:
-            raise self._broken("tools/list", error) from error
+            raise self._broken("tools/list", error, sending) from error
 
     async def call(self, tool: str, arguments: JsonObject, *, tool_id: str) -> InvokeResult:
         """Call a tool, once; see `Source.call`."""
@@ -75,24 +103,26 @@ class Session:
             params=types.CallToolRequestParams(name=tool, arguments=dict(arguments))
         )
         limit_s = self._options.call_timeout_s
+        sending = Sending()
         try:
-            async with asyncio.timeout(limit_s):
-                # Not `Client.call_tool`: that lists the tools after the call to check the answer
-                # by their schemas, and loses the answer if the listing or the check fails.
-                answer = await client.session.send_request(request, _ANSWER)
+            with _told(sending):
+                async with asyncio.timeout(limit_s):
+                    # Not `Client.call_tool`: that lists the tools after the call to check the
+                    # answer by their schemas, and loses it if the listing or the check fails.
+                    answer = await client.session.send_request(request, _ANSWER)
         except TimeoutError as error:
             raise late(self._server, "answer a call", limit_s, "call_timeout_s") from error
         except MCPError as error:
             if error.code == types.INVALID_PARAMS:
-                return _refusal(tool_id, error.message)
-            raise self._broken("tools/call", error) from error
+                return refusal(tool_id, error.message[:_REFUSAL_CHARS])
+            raise self._broken("tools/call", error, sending) from error
         except FAULTS as error:
-            raise self._broken("tools/call", error) from error
+            raise self._broken("tools/call", error, sending) from error
         if isinstance(answer, types.InputRequiredResult):
             raise UpstreamError(
                 self._server, f"tool {tool!r} asks a person for input, which is not supported"
             )
-        return _result(tool_id, answer)
+        return result_of(tool_id, answer, max_bytes=self._options.max_result_bytes)
 
     async def close(self) -> None:
         """End the connection and wait until the child is gone."""
@@ -108,25 +138,26 @@ class Session:
         if self._failure is not None:
             raise self._failure
         if self._client is None:
-            raise UpstreamError(self._server, "the connection was closed while it opened")
+            told = "the connection was closed while it opened"
+            raise UpstreamError(self._server, told, kind="connect", sent=False)
         return self._client
 
     async def _hold(self) -> None:
         limit_s = self._options.connect_timeout_s
+        ears = Ears(ended=self._ending.set, status=self._hear, message=self._listen)
         try:
             with quietly(self._server):
                 async with (
                     asyncio.timeout(limit_s) as limit,
-                    connected(
-                        self._server, self._target, ended=self._ending.set, heard=self._hear
-                    ) as client,
+                    connected(self._server, self._target, self._options, ears) as client,
+                    following(client, self._changed),
                 ):
                     limit.reschedule(None)
                     self._client = client
                     self._opened.set()
                     await self._ending.wait()
         except TimeoutError:
-            self._failure = late(self._server, "connect", limit_s, "connect_timeout_s")
+            self._failure = late(self._server, "connect", limit_s, "connect_timeout_s", sent=False)
         except ConfigError as error:
             self._failure = error
         except FAULTS as error:
@@ -137,6 +168,10 @@ class Session:
 
     def _hear(self, status: int) -> None:
         self._status = status
+
+    async def _listen(self, message: types.ServerNotification | Exception) -> None:
+        if isinstance(message, types.ToolListChangedNotification):
+            self._changed()
 
     async def _walk(self, client: Client) -> Listing:
         sieve = Sieve(self._server, self._options)
@@ -155,15 +190,24 @@ class Session:
         sieve.cut(f"more than {self._options.max_pages} pages")
         return sieve.listing()
 
-    def _broken(self, what: str, error: BaseException) -> UpstreamError:
+    def _broken(self, what: str, error: BaseException, sending: Sending) -> UpstreamError:
         if isinstance(error, MCPError) and error.code in _FATAL:
             self._ending.set()
-        return failed(self._server, what, error)
+        return failed(self._server, what, error, sent=sending.left, status=self._status)
 
 
 _FATAL = frozenset({types.CONNECTION_CLOSED, types.INVALID_REQUEST})
 """Codes after which a connection is of no more use. The second is how the SDK says that an HTTP
 server has forgotten the session."""
+
+
+@contextmanager
+def _told(sending: Sending) -> Iterator[None]:
+    token = SENDING.set(sending)
+    try:
+        yield
+    finally:
+        SENDING.reset(token)
 
 
 def _take(sieve: Sieve, page: types.ListToolsResult) -> None:
@@ -175,28 +219,3 @@ def _take(sieve: Sieve, page: types.ListToolsResult) -> None:
         sieve.take(tools)
         return
     sieve.take(raw["tools"], passed=frozenset(tool.name for tool in page.tools))
-
-
-def _result(tool_id: str, answer: types.CallToolResult) -> InvokeResult:
-    raw = (answer.meta or {}).get(RAW) or answer.model_dump(
-        by_alias=True, mode="json", exclude_unset=True
-    )
-    return InvokeResult(
-        tool_id=tool_id,
-        content=tuple(_content(block) for block in raw["content"]),
-        structured=raw.get("structuredContent"),
-        is_error=answer.is_error,
-    )
-
-
-def _content(block: JsonObject) -> Content:
-    holder = block.get("resource")
-    text = (holder if isinstance(holder, dict) else block).get("text")
-    return Content(
-        type=str(block.get("type", "")), text=text if isinstance(text, str) else "", data=block
-    )
-
-
-def _refusal(tool_id: str, text: str) -> InvokeResult:
-    block = Content(type="text", text=text, data={"type": "text", "text": text})
-    return InvokeResult(tool_id=tool_id, content=(block,), is_error=True)

@@ -7,9 +7,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 
-from gateway.config import UpstreamOptions
+from gateway.limits import UpstreamOptions
 from gateway.text import clean
 from gateway.types import Diagnostic, Hints, JsonObject, ToolDefinition
 from gateway.upstream.source import Listing
@@ -28,6 +29,7 @@ class Sieve:
         self._tools: dict[str, ToolDefinition] = {}
         self._notes: list[Diagnostic] = []
         self._cut = False
+        self._bytes = 0
 
     @property
     def full(self) -> bool:
@@ -37,14 +39,19 @@ class Sieve:
     def take(self, raw: Sequence[object], *, passed: frozenset[str] | None = None) -> None:
         """Sift one page; *passed* are the names that the protocol's own rules let through."""
         for tool in raw:
-            reason = fault(tool) or self._misfit(_name(tool), passed)
+            size = _schema_bytes(_object(tool))
+            reason = fault(tool) or self._misfit(_name(tool), passed) or self._outsized(size)
             if reason:
                 self._quarantine(tool, reason)
-            elif len(self._tools) == self._options.max_tools:
+                continue
+            self._bytes += size + len(_text(_object(tool).get("description")))
+            if len(self._tools) == self._options.max_tools:
                 self.cut(f"more than {self._options.max_tools} tools")
+            elif self._bytes > self._options.max_listing_bytes:
+                self.cut(f"tools of more than {self._options.max_listing_bytes} bytes")
+            if self._cut:
                 return
-            else:
-                self._tools[_name(tool)] = self._definition(_object(tool))
+            self._tools[_name(tool)] = self._definition(_object(tool))
 
     def cut(self, why: str) -> None:
         """Note that the server offers more than what is taken."""
@@ -59,6 +66,10 @@ class Sieve:
         if passed is not None and name not in passed:
             return "its x-mcp-header marks are invalid"
         return "the server offers this name twice" if name in self._tools else ""
+
+    def _outsized(self, size: int) -> str:
+        limit = self._options.max_schema_bytes
+        return f"its schemas are larger than {limit} bytes" if size > limit else ""
 
     def _quarantine(self, tool: object, reason: str) -> None:
         shown = clean(_name(tool), limit=MAX_NAME_CHARS)
@@ -109,6 +120,12 @@ def cleaned(schema: JsonObject, *, limit: int) -> JsonObject:
         }
 
     return mapped(schema, change)
+
+
+def _schema_bytes(tool: JsonObject) -> int:
+    return sum(
+        len(json.dumps(tool[key])) for key in ("inputSchema", "outputSchema") if tool.get(key)
+    )
 
 
 def _name_fault(name: object) -> str:

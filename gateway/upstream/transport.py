@@ -8,19 +8,35 @@ under `RAW` in their ``_meta``, and the SDK is given the part of them that it su
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextvars import Context
+from contextlib import AbstractAsyncContextManager
+from contextvars import Context, ContextVar
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Protocol, Self
 
-from mcp.client import Transport
+import anyio
 from mcp.shared.message import SessionMessage
-from mcp.types import JSONRPCRequest, JSONRPCResponse
+from mcp.types import JSONRPCMessage, JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
 
 from gateway.types import JsonObject
 from gateway.upstream.sieve import fault
 
 RAW = "tool-gateway/raw"
 """The key in ``_meta``. Whatever a server itself puts there is overwritten."""
+
+
+@dataclass(slots=True)
+class Sending:
+    """What is known of one request on its way."""
+
+    left: bool = False
+    """True unless it is certain that the transport took nothing of it."""
+
+
+SENDING: ContextVar[Sending | None] = ContextVar("gateway_upstream_sending", default=None)
+"""Set by who sends a request and wants to know."""
+
+_CANCELLED = "notifications/cancelled"
 
 _Asked = dict[str, Callable[[JsonObject], JsonObject]]
 """How to treat the answer to a request that is under way, by the request's id."""
@@ -50,10 +66,13 @@ class _Outgoing(_Stream, Protocol):
     async def send(self, item: SessionMessage, /) -> None: ...
 
 
+_Transport = AbstractAsyncContextManager[tuple[_Incoming, _Outgoing]]
+
+
 class SetAside:
     """Wraps *inner*; tells through *ended* when nothing more can come from the server."""
 
-    def __init__(self, inner: Transport, *, ended: Callable[[], None]) -> None:
+    def __init__(self, inner: _Transport, *, ended: Callable[[], None]) -> None:
         self._inner = inner
         self._ended = ended
 
@@ -105,7 +124,18 @@ class _Writer(_Around):
         message = item.message
         if isinstance(message, JSONRPCRequest) and message.method in _ASIDE:
             self._asked[str(message.id)] = _ASIDE[message.method]
-        await self._inner.send(item)
+        self._asked.pop(str(withdrawn(message)), None)
+        sending = SENDING.get()
+        if sending is None or not isinstance(message, JSONRPCRequest):
+            await self._inner.send(item)
+            return
+        # Before, not after: a send that is cancelled half-way may have left.
+        sending.left = True
+        try:
+            await self._inner.send(item)
+        except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+            sending.left = False
+            raise
 
 
 class _Reader(_Around):
@@ -141,6 +171,13 @@ class _Reader(_Around):
             return item
         result = treat(item.message.result)
         return SessionMessage(item.message.model_copy(update={"result": result}), item.metadata)
+
+
+def withdrawn(message: JSONRPCMessage) -> object:
+    """Give the id of the request that *message* cancels; None if it cancels none."""
+    if not isinstance(message, JSONRPCNotification) or message.method != _CANCELLED:
+        return None
+    return (message.params or {}).get("requestId")
 
 
 def _tools_aside(result: JsonObject) -> JsonObject:

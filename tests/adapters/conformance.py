@@ -54,41 +54,6 @@ class Conformance(ABC):
     ) -> str:
         """Ask an agent with *host* functions 'Please help me.' and give its last words."""
 
-    async def test_a_found_tool_is_called_like_any_other(
-        self, gateway: Gateway, cast: Cast
-    ) -> None:
-        """Search, then the proxy with its real schema, then the answer."""
-        model = cast(
-            find("look up an invoice"), use("find_invoice", number="INV-7"), Turn("Not paid.")
-        )
-
-        told = await self.converse(gateway, model.base_url, [tell_time])
-
-        first, second, third = model.requests
-        assert told == "Not paid."
-        assert {"tell_time", "search_tools", "call_tool"} == set(first.tool_names)
-        assert {*first.tool_names, "find_invoice"} <= set(second.tool_names)
-        shown = second.functions["find_invoice"]
-        assert shown["parameters"] == schema_of("find_invoice", await gateway.list_tools())
-        assert shown["description"] == "Look up one invoice of a customer."
-        assert '"paid": false' in answer(third)
-
-    async def test_the_tool_list_only_grows(self, gateway: Gateway, cast: Cast) -> None:
-        """The prompt's beginning stays the same, so that the service's cache serves it."""
-        model = cast(
-            find("look up an invoice"),
-            find("play a song"),
-            use("play_music", song="Yesterday"),
-            Turn("Done."),
-        )
-
-        await self.converse(gateway, model.base_url, [])
-
-        names = [request.tool_names for request in model.requests]
-        assert "play_music" in names[2]
-        for earlier, later in pairwise(names):
-            assert later[: len(earlier)] == earlier
-
     async def test_the_host_answers_its_own_tools(self, gateway: Gateway, cast: Cast) -> None:
         """What the host brought runs as if there were no gateway."""
         model = cast(use("tell_time"), Turn("Late."))
@@ -191,6 +156,45 @@ class Conformance(ABC):
 
         assert "Hello." == await self.converse(open_gateway(), model.base_url, [tell_time])
         assert model.requests[0].tool_names == ("tell_time",)
+
+
+class Finding(Conformance):
+    """What holds besides where the framework asks for the tools of each turn anew."""
+
+    async def test_a_found_tool_is_called_like_any_other(
+        self, gateway: Gateway, cast: Cast
+    ) -> None:
+        """Search, then the proxy with its real schema, then the answer."""
+        model = cast(
+            find("look up an invoice"), use("find_invoice", number="INV-7"), Turn("Not paid.")
+        )
+
+        told = await self.converse(gateway, model.base_url, [tell_time])
+
+        first, second, third = model.requests
+        assert told == "Not paid."
+        assert {"tell_time", "search_tools", "call_tool"} == set(first.tool_names)
+        assert {*first.tool_names, "find_invoice"} <= set(second.tool_names)
+        shown = second.functions["find_invoice"]
+        assert shown["parameters"] == schema_of("find_invoice", await gateway.list_tools())
+        assert shown["description"] == "Look up one invoice of a customer."
+        assert '"paid": false' in answer(third)
+
+    async def test_the_tool_list_only_grows(self, gateway: Gateway, cast: Cast) -> None:
+        """The prompt's beginning stays the same, so that the service's cache serves it."""
+        model = cast(
+            find("look up an invoice"),
+            find("play a song"),
+            use("play_music", song="Yesterday"),
+            Turn("Done."),
+        )
+
+        await self.converse(gateway, model.base_url, [])
+
+        names = [request.tool_names for request in model.requests]
+        assert "play_music" in names[2]
+        for earlier, later in pairwise(names):
+            assert later[: len(earlier)] == earlier
 
     async def test_a_large_catalog_stays_small_for_the_model(
         self,

@@ -19,6 +19,8 @@ FRAMEWORKS = {
     "langchain": "langchain",
     "pydantic_ai": "pydantic_ai",
     "openai_agents": "agents",
+    "agent_framework": "agent_framework",
+    "llama_index": "llama_index",
 }
 """The adapters that have an extra, and what they import."""
 

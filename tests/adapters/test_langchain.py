@@ -11,7 +11,7 @@ from gateway.testing import Turn
 from tests.adapters.conformance import (
     PAID,
     Cast,
-    Conformance,
+    Finding,
     Host,
     find,
     last_line,
@@ -38,7 +38,7 @@ def agent_of(gateway: Gateway, url: str, host: Host = (), approve: Approve | Non
     )
 
 
-class TestLangchain(Conformance):
+class TestLangchain(Finding):
     """The suite, asked asynchronously."""
 
     async def converse(

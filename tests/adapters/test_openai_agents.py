@@ -10,7 +10,7 @@ from gateway.testing import Turn
 from tests.adapters.conformance import (
     PAID,
     Cast,
-    Conformance,
+    Finding,
     Host,
     answer,
     client_of,
@@ -38,7 +38,7 @@ Models = type[OpenAIChatCompletionsModel | OpenAIResponsesModel]
 set_tracing_disabled(disabled=True)
 
 
-class TestOpenAIAgents(Conformance):
+class TestOpenAIAgents(Finding):
     """The suite, over the Responses API."""
 
     model: Models = OpenAIResponsesModel

@@ -10,7 +10,7 @@ from gateway.testing import Turn
 from tests.adapters.conformance import (
     PAID,
     Cast,
-    Conformance,
+    Finding,
     Host,
     answer,
     client_of,
@@ -34,7 +34,7 @@ from gateway.adapters.pydantic_ai import GatewayCapability
 Models = type[OpenAIChatModel | OpenAIResponsesModel]
 
 
-class TestPydanticAi(Conformance):
+class TestPydanticAi(Finding):
     """The suite, over Chat Completions."""
 
     model: Models = OpenAIChatModel

@@ -155,6 +155,7 @@ def test_a_context_that_would_be_fetched_is_refused_before_parsing(text: str) ->
         ('{"a": ' * 70 + "1" + "}" * 70, "nested deeper than 64"),
         ("[" * 70 + "]" * 70, "nested deeper than 64"),
         ('{"@context": {"a": {"@id": 5}}, "a": 1}', "no json-ld"),
+        ('{"@context": 5, "a": 1}', "5 is no context"),
     ],
 )
 def test_a_broken_or_hostile_json_is_an_error(text: str, detail: str) -> None:

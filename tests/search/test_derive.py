@@ -175,16 +175,17 @@ def test_two_clocks_are_none_and_an_optional_date_needs_none() -> None:
     """Who is meant is unknown; and what may be left out need not be found out."""
     book = taking("book", "year")
     free = ToolDefinition(
-        name="see", description="See.", input_schema={"properties": {"year": {"type": "integer"}}}
+        name="see", description="See.", input_schema={"properties": {"year": {}, "date": {}}}
     )
 
     assert set() == conditions(("a", DATE), ("b", DATE), ("c", book), rule="calendar")
-    assert set() == conditions(("a", DATE), ("c", free), rule="calendar")
+    for rule in ("calendar", "suppliers"):
+        assert set() == conditions(("a", DATE), ("c", free), rule=rule)
     assert set() == conditions(("a", taking("get_current_date", "year")), rule="calendar")
 
 
 @pytest.mark.parametrize("argument", ["email", "email_address", "emails"])
-def test_what_validates_a_thing_comes_before_what_takes_it(argument: str) -> None:
+def test_what_validates_a_thing_comes_before_what_needs_it(argument: str) -> None:
     """Within a server, or where the server speaks for the machine."""
     check, send = taking("validate_email", "email"), taking("send", argument)
 

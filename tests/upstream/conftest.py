@@ -14,7 +14,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from gateway.bridge import Bridge
-from gateway.config import UpstreamOptions
+from gateway.limits import UpstreamOptions
 from gateway.upstream.mcp import McpSource
 from gateway.upstream.servers import StdioServer
 

@@ -14,8 +14,8 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import BaseModel, Field
 
-from gateway.config import UpstreamOptions
 from gateway.errors import ConfigError, UpstreamTimeoutError
+from gateway.limits import UpstreamOptions
 from gateway.types import Hints
 from gateway.upstream.local import LocalSource
 

@@ -21,8 +21,8 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from gateway.bridge import Bridge
-from gateway.config import UpstreamOptions
 from gateway.errors import ClosedError, ConfigError, UpstreamError
+from gateway.limits import UpstreamOptions
 from gateway.upstream.mcp import McpSource
 from gateway.upstream.servers import HttpServer, StdioServer
 from gateway.upstream.session import Session
@@ -289,7 +289,7 @@ def test_the_sdk_is_not_imported_before_a_connection_is_opened() -> None:
     """It costs more than a second; a warm start lists nothing."""
     code = (
         "import sys, gateway.upstream.mcp as m, gateway.upstream.servers as s\n"
-        "from gateway.bridge import Bridge\nfrom gateway.config import UpstreamOptions\n"
+        "from gateway.bridge import Bridge\nfrom gateway.limits import UpstreamOptions\n"
         "m.McpSource('a', s.StdioServer('x'), bridge=Bridge(), options=UpstreamOptions())\n"
         "print('mcp' in sys.modules, 'httpx2' in sys.modules)"
     )

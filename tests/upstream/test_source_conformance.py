@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from gateway.bridge import Bridge
-from gateway.config import UpstreamOptions
 from gateway.errors import ClosedError, UpstreamTimeoutError
+from gateway.limits import UpstreamOptions
 from gateway.types import Hints
 from gateway.upstream.local import LocalSource
 from gateway.upstream.mcp import McpSource

@@ -1,0 +1,109 @@
+"""What a server may take of our time and memory, how its session is kept, and what is trusted.
+
+Beside it stand the checks that all option objects share.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from gateway.errors import ConfigError
+
+Lifecycle = Literal["keep_alive", "idle", "ephemeral"]
+Policy = Literal["warn", "block"]
+
+_MIB = 1024 * 1024
+
+
+def check(owner: object, *faults: str) -> None:
+    """Raise a `ConfigError` of *owner* that tells all *faults* which are not empty."""
+    told = [fault for fault in faults if fault]
+    if told:
+        raise ConfigError(f"{type(owner).__name__}: {'; '.join(told)}")
+
+
+def at_least(name: str, value: float, least: float) -> str:
+    """Say what is wrong with *value*, if it is below *least*."""
+    return "" if value >= least else f"{name} must be at least {least}, got {value}"
+
+
+def share(name: str, value: float) -> str:
+    """Say what is wrong with *value*, if it is no share of one."""
+    return "" if 0 <= value <= 1 else f"{name} must be between 0 and 1, got {value}"
+
+
+def one_of(name: str, value: str, choices: object) -> str:
+    """Say what is wrong with *value*, if the literal type *choices* does not hold it."""
+    *known, last = get_args(choices)
+    return (
+        ""
+        if value in {*known, last}
+        else f"{name} must be {', '.join(known)} or {last}, got {value!r}"
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpstreamOptions:
+    """What a server may take of our time and memory, and how its session is kept."""
+
+    connect_timeout_s: float = 30.0
+    list_timeout_s: float = 20.0
+    call_timeout_s: float = 60.0
+    retry_after_s: float = 30.0
+    """A source that could not be listed is tried again after this long, at the next search."""
+    connect_attempts: int = 3
+    """How often a server is tried before its connecting has failed."""
+    backoff_s: float = 0.2
+    backoff_max_s: float = 5.0
+    """Between the attempts: doubling from the first to the last of these, with jitter."""
+    breaker_failures: int = 5
+    """After so many failures in a row a server is left alone …"""
+    breaker_s: float = 2.0
+    breaker_max_s: float = 60.0
+    """… for the first of these, doubling to the second, with jitter; then one use probes it."""
+    lifecycle: Lifecycle = "keep_alive"
+    """When a session ends by itself: never (``keep_alive``), when it was not used for a while
+    (``idle``), or after each use (``ephemeral``)."""
+    idle_timeout_s: float = 300.0
+    """How long that while is."""
+    max_in_flight: int = 64
+    """Requests to one server at the same time; more wait for their turn."""
+    max_pages: int = 100
+    max_tools: int = 5000
+    max_description_chars: int = 8000
+    """What is kept of a tool's description; the rest is never read."""
+    max_schema_bytes: int = 256 * 1024
+    """A tool whose schemas are larger is left out."""
+    max_listing_bytes: int = 32 * _MIB
+    """Where the tools of one server are larger together, the rest is left out."""
+    max_message_bytes: int = 8 * _MIB
+    """A longer message of a server is never held in memory."""
+    max_result_bytes: int = 4 * _MIB
+    """A larger answer of a tool is an error that says so."""
+
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        check(
+            self,
+            at_least("connect_timeout_s", self.connect_timeout_s, 0.001),
+            at_least("list_timeout_s", self.list_timeout_s, 0.001),
+            at_least("call_timeout_s", self.call_timeout_s, 0.001),
+            at_least("retry_after_s", self.retry_after_s, 0),
+            at_least("connect_attempts", self.connect_attempts, 1),
+            at_least("backoff_s", self.backoff_s, 0),
+            at_least("backoff_max_s", self.backoff_max_s, self.backoff_s),
+            at_least("breaker_failures", self.breaker_failures, 1),
+            at_least("breaker_s", self.breaker_s, 0),
+            at_least("breaker_max_s", self.breaker_max_s, self.breaker_s),
+            one_of("lifecycle", self.lifecycle, Lifecycle),
+            at_least("idle_timeout_s", self.idle_timeout_s, 0),
+            at_least("max_in_flight", self.max_in_flight, 1),
+            at_least("max_pages", self.max_pages, 1),
+            at_least("max_tools", self.max_tools, 1),
+            at_least("max_description_chars", self.max_description_chars, 64),
+            at_least("max_schema_bytes", self.max_schema_bytes, 1024),
+            at_least("max_listing_bytes", self.max_listing_bytes, self.max_schema_bytes),
+            at_least("max_message_bytes", self.max_message_bytes, 1024),
+            at_least("max_result_bytes", self.max_result_bytes, 1024),
+        )

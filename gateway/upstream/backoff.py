@@ -1,0 +1,70 @@
+"""Trying again: when, how often and how long apart. The one home of tenacity."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt, wait_none
+from tenacity.wait import wait_random_exponential
+
+from gateway.errors import UpstreamError
+from gateway.limits import UpstreamOptions
+
+T = TypeVar("T")
+Sleep = Callable[[float], Awaitable[None]]
+
+
+async def until_connected(
+    connect: Callable[[], Awaitable[T]], options: UpstreamOptions, *, sleep: Sleep = asyncio.sleep
+) -> T:
+    """Await *connect*, again and again while trying again may help.
+
+    Exponential back-off with full jitter between the attempts. A missing program, a refused key
+    and a limit of time that ran out are never tried again.
+
+    Raises:
+        UpstreamError: What the last attempt raised.
+    """
+    return await AsyncRetrying(
+        sleep=sleep,
+        stop=stop_after_attempt(options.connect_attempts),
+        wait=wait_random_exponential(multiplier=options.backoff_s, max=options.backoff_max_s),
+        retry=retry_if_exception(_unreached),
+        reraise=True,
+    )(_async(connect))
+
+
+async def at_most_once(call: Callable[[], Awaitable[T]], *, repeatable: bool) -> T:
+    """Await *call*; once more only if the first provably never left, or may run twice.
+
+    Args:
+        call: Sends a request.
+        repeatable: The tool is declared read-only or idempotent by somebody who is trusted: then
+            a request whose connection was lost under way is sent again too.
+
+    Raises:
+        UpstreamError: What the last attempt raised.
+    """
+
+    def again(error: BaseException) -> bool:
+        if not isinstance(error, UpstreamError) or error.kind != "lost":
+            return False
+        return repeatable or not error.sent
+
+    return await AsyncRetrying(
+        stop=stop_after_attempt(2), wait=wait_none(), retry=retry_if_exception(again), reraise=True
+    )(_async(call))
+
+
+def _unreached(error: BaseException) -> bool:
+    return isinstance(error, UpstreamError) and error.kind == "connect"
+
+
+def _async(work: Callable[[], Awaitable[T]]) -> Callable[[], Awaitable[T]]:
+    # tenacity awaits only what it sees to be a coroutine function.
+    async def once() -> T:
+        return await work()
+
+    return once

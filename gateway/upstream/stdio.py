@@ -1,0 +1,178 @@
+"""JSON-RPC over a child's pipes, one message a line: a transport for the SDK.
+
+* A line beyond the limit is read past, never held: the request it answers fails, the rest lives.
+* What is no message is skipped: real servers print to standard output.
+* A write to a child that is gone says that nothing left: then a call may be sent again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from types import TracebackType
+from typing import Self, TextIO
+
+import anyio
+from mcp.shared.message import SessionMessage
+from mcp.types import ErrorData, JSONRPCError, JSONRPCRequest, JSONRPCResponse
+from mcp_types import jsonrpc_message_adapter
+
+from gateway.upstream.child import end, spawn
+from gateway.upstream.faults import OVERSIZED
+from gateway.upstream.quiet import log
+from gateway.upstream.servers import StdioServer
+from gateway.upstream.transport import withdrawn
+
+_CHUNK = 1 << 16
+
+
+@asynccontextmanager
+async def stdio(
+    server: str, target: StdioServer, errors: TextIO, *, max_bytes: int
+) -> AsyncIterator[tuple[Incoming, Outgoing]]:
+    """Start *target*, give its two streams, and end it with all that it started.
+
+    Args:
+        server: For the log.
+        target: What to run.
+        errors: Where its standard error goes.
+        max_bytes: A longer line is not held.
+    """
+    process = await spawn(target, errors)
+    try:
+        assert process.stdin is not None  # noqa: S101  (both are pipes: for the type checker)
+        assert process.stdout is not None  # noqa: S101
+        asked: set[object] = set()
+        yield (
+            Incoming(server, process.stdout, asked, max_bytes),
+            Outgoing(process.stdin, asked),
+        )
+    finally:
+        await end(process)
+
+
+class _Stream:
+    async def aclose(self) -> None:
+        """Leave the pipe to `stdio`, which ends the child in the right order."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        _kind: type[BaseException] | None,
+        _error: BaseException | None,
+        _trace: TracebackType | None,
+    ) -> None:
+        return None
+
+
+class Outgoing(_Stream):
+    """Writes messages."""
+
+    def __init__(self, pipe: asyncio.StreamWriter, asked: set[object]) -> None:
+        self._pipe = pipe
+        self._asked = asked
+
+    async def send(self, item: SessionMessage, /) -> None:
+        """Write *item*.
+
+        Raises:
+            anyio.BrokenResourceError: The child is gone, and not one byte left.
+        """
+        if self._pipe.is_closing():
+            raise anyio.BrokenResourceError
+        message = item.message
+        self._asked.discard(withdrawn(message))
+        text = message.model_dump_json(by_alias=True, exclude_unset=True)
+        self._pipe.write(text.encode("utf-8", "replace") + b"\n")
+        if self._pipe.is_closing():
+            # A pipe whose reader is gone refuses the first byte, at once.
+            raise anyio.BrokenResourceError
+        if isinstance(message, JSONRPCRequest):
+            self._asked.add(message.id)
+        try:
+            await self._pipe.drain()
+        except ConnectionError:
+            # Some of it left; that the connection is over is what the reader will tell.
+            log.debug("a child ended while it was written to")
+
+
+class Incoming(_Stream):
+    """Reads messages until the child closes its output."""
+
+    def __init__(
+        self, server: str, pipe: asyncio.StreamReader, asked: set[object], max_bytes: int
+    ) -> None:
+        self._server = server
+        self._pipe = pipe
+        self._asked = asked
+        self._max_bytes = max_bytes
+        self._rest = b""
+
+    async def receive(self) -> SessionMessage | Exception:
+        """Give the next message.
+
+        Raises:
+            anyio.EndOfStream: There is none.
+        """
+        try:
+            return await self.__anext__()
+        except StopAsyncIteration:
+            raise anyio.EndOfStream from None
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> SessionMessage | Exception:
+        while True:
+            line = await self._line()
+            message = self._oversized() if line is None else self._parsed(line)
+            if message is not None:
+                return message
+
+    def _parsed(self, line: bytes) -> SessionMessage | None:
+        try:
+            message = jsonrpc_message_adapter.validate_json(line, by_name=False)
+        except ValueError:
+            log.debug("%s: a line on standard output is no message", self._server)
+            return None
+        if isinstance(message, JSONRPCResponse | JSONRPCError) and message.id is not None:
+            self._asked.discard(message.id)
+        return SessionMessage(message)
+
+    def _oversized(self) -> SessionMessage:
+        """Answer the only request that the line can have answered; else end the connection."""
+        log.debug("%s: a message of more than %d bytes", self._server, self._max_bytes)
+        request = self._asked.pop() if len(self._asked) == 1 else None
+        if not isinstance(request, str | int):
+            raise StopAsyncIteration
+        error = ErrorData(code=OVERSIZED, message="the answer is too long")
+        return SessionMessage(JSONRPCError(jsonrpc="2.0", id=request, error=error))
+
+    async def _line(self) -> bytes | None:
+        """Give the next line; None for one that is too long.
+
+        Raises:
+            StopAsyncIteration: The child has closed its output.
+        """
+        parts: list[bytes] = []
+        size = 0
+        chunk = self._rest
+        while True:
+            part, newline, after = chunk.partition(b"\n")
+            size += len(part)
+            if size <= self._max_bytes:
+                parts.append(part)
+            else:
+                parts.clear()
+            if newline:
+                self._rest = after
+                return b"".join(parts) if size <= self._max_bytes else None
+            try:
+                chunk = await self._pipe.read(_CHUNK)
+            except ConnectionError:
+                chunk = b""
+            if not chunk:
+                raise StopAsyncIteration

@@ -1,0 +1,101 @@
+"""Messages over pipes: one a line, none too long, and certainty about what left."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+
+import anyio
+import pytest
+from mcp.shared.message import SessionMessage
+from mcp.types import JSONRPCError, JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
+
+from gateway.upstream.faults import OVERSIZED
+from gateway.upstream.servers import StdioServer
+from gateway.upstream.stdio import Incoming, stdio
+
+LIMIT = 200
+
+
+def incoming(*chunks: bytes, asked: set[object] | None = None) -> Incoming:
+    pipe = asyncio.StreamReader()
+    for chunk in chunks:
+        pipe.feed_data(chunk)
+    pipe.feed_eof()
+    return Incoming("s", pipe, set() if asked is None else asked, LIMIT)
+
+
+def answer(number: int, text: str = "") -> bytes:
+    return json.dumps({"jsonrpc": "2.0", "id": number, "result": {"text": text}}).encode() + b"\n"
+
+
+async def read(stream: Incoming) -> list[object]:
+    found: list[object] = []
+    async for item in stream:
+        assert isinstance(item, SessionMessage)
+        message = item.message
+        assert isinstance(message, JSONRPCResponse | JSONRPCError)
+        found.append((message.id, getattr(getattr(message, "error", None), "code", None)))
+    return found
+
+
+async def test_messages_are_found_however_the_bytes_come() -> None:
+    """A pipe knows no messages."""
+    whole = answer(1) + b"Starting up\n{}\n" + answer(2)
+    cut = [whole[at : at + 7] for at in range(0, len(whole), 7)]
+
+    assert [(1, None), (2, None)] == await read(incoming(*cut))
+    assert [(1, None), (2, None)] == await read(incoming(whole, b'{"half'))
+
+
+async def test_an_answer_that_is_too_long_fails_its_request_and_nothing_else() -> None:
+    """Fifty megabytes are read past, not held."""
+    asked: set[object] = {7}
+    long = [answer(7, "x" * 500)[:100], *[b"x" * 100] * 50, b"\n"]
+
+    assert [(7, OVERSIZED), (8, None)] == await read(incoming(*long, answer(8), asked=asked))
+    assert set() == asked
+
+
+@pytest.mark.parametrize("asked", [set(), {1, 2}])
+async def test_a_long_message_that_answers_nobody_knows_whom_ends_the_connection(
+    asked: set[object],
+) -> None:
+    """Better than a request that waits until its limit."""
+    assert [] == await read(incoming(b"x" * 500 + b"\n", answer(1), asked=asked))
+
+
+async def test_the_end_is_told_in_both_ways_of_reading() -> None:
+    """The SDK's stream protocol has two."""
+    with pytest.raises(anyio.EndOfStream):
+        await incoming().receive()
+    assert isinstance(await incoming(answer(1)).receive(), SessionMessage)
+
+
+async def test_a_write_to_a_child_that_is_gone_says_that_nothing_left(tmp_path: Path) -> None:
+    """Then the call may be sent again."""
+    request = SessionMessage(JSONRPCRequest(jsonrpc="2.0", id=1, method="tools/call"))
+    target = StdioServer(sys.executable, ("-c", "import os; os.close(0); print(1, flush=True)"))
+    with (tmp_path / "errors").open("w", encoding="utf-8") as errors:
+        async with stdio("s", target, errors, max_bytes=LIMIT) as (read_from, write_to):
+            assert [] == await read(read_from)
+            for _ in range(2):
+                with pytest.raises(anyio.BrokenResourceError):
+                    await write_to.send(request)
+
+
+async def test_a_request_that_was_withdrawn_is_no_longer_asked(tmp_path: Path) -> None:
+    """A thousand cancelled calls leave nothing behind."""
+    request = JSONRPCRequest(jsonrpc="2.0", id=1, method="tools/call")
+    withdrawal = JSONRPCNotification(
+        jsonrpc="2.0", method="notifications/cancelled", params={"requestId": 1}
+    )
+    target = StdioServer(sys.executable, ("-c", "print(); print('x' * 500); input(); input()"))
+    with (tmp_path / "errors").open("w", encoding="utf-8") as errors:
+        async with stdio("s", target, errors, max_bytes=LIMIT) as (read_from, write_to):
+            await write_to.send(SessionMessage(request))
+            await write_to.send(SessionMessage(withdrawal))
+
+            assert [] == await read(read_from)
