@@ -212,7 +212,8 @@ class ChatOptions:
     max_seconds: float | None = None
     """No request goes out this long after the call began; None sets no limit."""
     max_tokens: int | None = None
-    """No request goes out once the turns used so many tokens, as the service reports them."""
+    """No request goes out once the turns used so many tokens, as the service reports them;
+    estimated where it does not, as in most streams."""
     max_consecutive_errors: int = 3
     """Turns in a row in which every call failed; 0 sets no limit."""
     max_parallel_calls: int = 8
@@ -251,6 +252,8 @@ class Options:
     """Put queries, results and arguments on spans. Off: they are content, not telemetry."""
     vector_store_path: Path | None = None
     """Where vectors persist; None is ``vectors.sqlite3`` in the user's cache folder."""
+    catalog_store_path: Path | None = None
+    """Where tool lists and approvals persist; None is ``catalog.sqlite3`` in the same folder."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -293,6 +296,11 @@ def resolved(options: Options) -> Options:
 def vector_store_path(options: Options) -> Path:
     """Say where vectors persist."""
     return options.vector_store_path or environment().cache_dir / "vectors.sqlite3"
+
+
+def catalog_store_path(options: Options) -> Path:
+    """Say where tool lists and approvals persist."""
+    return options.catalog_store_path or environment().cache_dir / "catalog.sqlite3"
 
 
 def check_strategy(strategy: Strategy) -> Strategy:

@@ -106,7 +106,7 @@ class Gateway:
         )
         self._store = _store(vector_store, self.options)
         self._registry = Registry()
-        self._sources = Sources(self._registry, bridge=self._bridge, options=self.options.upstream)
+        self._sources = Sources(self._registry, self._bridge, self.options, clock=clock)
         discovery = self.options.discovery
         self._index = Indexer(
             self._registry,
@@ -305,6 +305,7 @@ class Gateway:
     async def refresh(self) -> IndexReport:
         """List every server again, rebuild the index, and say what that was."""
         self._bridge.check_open()
+        self._sources.expire()
         return (await self._index.refresh()).report
 
     async def report(self) -> IndexReport:
@@ -315,6 +316,7 @@ class Gateway:
     async def snapshot(self) -> Snapshot:
         """Give the index as it is now: what searches and calls read."""
         self._bridge.check_open()
+        self._sources.tend()
         self._known = await self._index.current()
         return self._known.snapshot
 

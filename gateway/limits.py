@@ -52,6 +52,12 @@ class UpstreamOptions:
     call_timeout_s: float = 60.0
     retry_after_s: float = 30.0
     """A source that could not be listed is tried again after this long, at the next search."""
+    listing_ttl_s: float = 3600.0
+    """A tool list older than this is listed again in the background, by the next search."""
+    max_stale_s: float = 7 * 24 * 3600.0
+    """A list of another start that outlived its time by more than this is read before it serves."""
+    first_listing_s: float = 10.0
+    """The first search waits so long for a server that was never listed; it comes in later."""
     connect_attempts: int = 3
     """How often a server is tried before its connecting has failed."""
     backoff_s: float = 0.2
@@ -81,6 +87,14 @@ class UpstreamOptions:
     """A longer message of a server is never held in memory."""
     max_result_bytes: int = 4 * _MIB
     """A larger answer of a tool is an error that says so."""
+    on_change: Policy = "warn"
+    """What happens to a tool, or a configured command line, that is not as it was approved: the
+    result says so (``warn``), or it is left out until somebody approves it (``block``)."""
+    on_suspicion: Policy = "warn"
+    """The same for a tool whose definition looks like an attack on a model."""
+    private_hosts: tuple[str, ...] = ()
+    """Host names, or addresses, of servers in the host's own network: they may be private and
+    speak plain HTTP. Loopback needs no entry; metadata services never get one."""
 
     def __post_init__(self) -> None:
         """Check the ranges."""
@@ -90,6 +104,9 @@ class UpstreamOptions:
             at_least("list_timeout_s", self.list_timeout_s, 0.001),
             at_least("call_timeout_s", self.call_timeout_s, 0.001),
             at_least("retry_after_s", self.retry_after_s, 0),
+            at_least("listing_ttl_s", self.listing_ttl_s, 0),
+            at_least("max_stale_s", self.max_stale_s, 0),
+            at_least("first_listing_s", self.first_listing_s, 0.001),
             at_least("connect_attempts", self.connect_attempts, 1),
             at_least("backoff_s", self.backoff_s, 0),
             at_least("backoff_max_s", self.backoff_max_s, self.backoff_s),
@@ -106,4 +123,6 @@ class UpstreamOptions:
             at_least("max_listing_bytes", self.max_listing_bytes, self.max_schema_bytes),
             at_least("max_message_bytes", self.max_message_bytes, 1024),
             at_least("max_result_bytes", self.max_result_bytes, 1024),
+            one_of("on_change", self.on_change, Policy),
+            one_of("on_suspicion", self.on_suspicion, Policy),
         )

@@ -307,7 +307,12 @@ class IndexReport:
 CODES: Mapping[str, str] = {
     "config_warning": "A configuration file says something that is not understood or cannot work.",
     "source_load_failed": "A source could not be listed; its tools are missing, the others work.",
+    "source_stale": "A source could not be listed again; its tools are those of before.",
+    "catalog_unavailable": "The catalog store failed; tool lists live in memory only.",
     "tool_quarantined": "One tool's definition cannot be used; the rest of its source lives.",
+    "tool_changed": "A tool's definition is not the one that was approved.",
+    "tool_suspicious": "A tool's definition looks like an attack on a model.",
+    "server_changed": "A configured server's command line or address is not the approved one.",
     "listing_truncated": "A source offered more pages or tools than its limits allow.",
     "name_qualified": "Two sources offer this name; both are exposed with their server's name.",
     "store_unavailable": "The vector store failed; vectors live in memory only.",

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gateway.config import variables
@@ -37,6 +37,12 @@ class Manifest:
     """Unknown keys, and servers that cannot be used, each with the mend."""
     unusable: tuple[str, ...] = ()
     """The names of the servers that cannot be used."""
+    origin: str = ""
+    """The file's path; empty if it is none."""
+
+    def owner(self, name: str) -> str:
+        """Say under which name the definitions of server *name* are pinned."""
+        return f"{self.origin}#{name}" if self.origin else ""
 
 
 def read_manifest(path: Path) -> Manifest:
@@ -60,7 +66,7 @@ def read_manifest(path: Path) -> Manifest:
         raise ConfigError(
             f"{str(path)!r} is not JSON: line {error.lineno}, column {error.colno}: {error.msg}"
         ) from error
-    return parse_manifest(whole, where=path.name)
+    return replace(parse_manifest(whole, where=path.name), origin=str(path.resolve()))
 
 
 def parse_manifest(whole: object, *, where: str = "mcp.json") -> Manifest:

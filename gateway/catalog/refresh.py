@@ -57,9 +57,11 @@ class Registry:
             )
 
     def touch(self, server: str) -> None:
-        """Say that the tools of *server* changed."""
+        """Say that the tools of *server* changed; nothing if it is unknown by now."""
         with self._lock:
-            known = self._registrations[server]
+            known = self._registrations.get(server)
+            if known is None:
+                return
             self._registrations[server] = replace(known, revision=known.revision + 1)
             self._generation += 1
 

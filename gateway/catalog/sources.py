@@ -7,18 +7,22 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import replace as changed
 from pathlib import Path
 
 from gateway.bridge import Bridge
+from gateway.cache import Clock
+from gateway.catalog.lasting import LastingSource, Memory
 from gateway.catalog.manifests import Manifest, read_manifest
+from gateway.catalog.records import SqliteRecords
 from gateway.catalog.refresh import Registry
+from gateway.config import Options, catalog_store_path
 from gateway.errors import ConfigError, attempt
-from gateway.limits import UpstreamOptions
 from gateway.types import Diagnostic, Hints
 from gateway.upstream.local import LocalSource
 from gateway.upstream.mcp import McpSource
 from gateway.upstream.schema import Function, callee
-from gateway.upstream.servers import target_of
+from gateway.upstream.servers import HttpServer, StdioServer, target_of
 from gateway.upstream.source import Source
 
 LOCAL = "local"
@@ -28,11 +32,16 @@ LOCAL = "local"
 class Sources:
     """The sources of one gateway, as its host adds and removes them. Safe from any thread."""
 
-    def __init__(self, registry: Registry, *, bridge: Bridge, options: UpstreamOptions) -> None:
+    def __init__(
+        self, registry: Registry, bridge: Bridge, options: Options, *, clock: Clock
+    ) -> None:
         self._registry = registry
         self._bridge = bridge
-        self._options = options
-        self._local = LocalSource(LOCAL, options=options)
+        self._options = options.upstream
+        self._clock = clock
+        self._records = SqliteRecords(catalog_store_path(options))
+        self._lasting: dict[str, LastingSource] = {}
+        self._local = LocalSource(LOCAL, options=self._options)
 
     def add_tool(
         self,
@@ -138,7 +147,7 @@ class Sources:
         """
         manifest = config if isinstance(config, Manifest) else read_manifest(Path(config))
         for name, target in manifest.servers.items():
-            self._add_target(name, target, {}, trusted=False)
+            self._add_target(name, target, {}, trusted=False, owner=manifest.owner(name))
         return manifest.warnings
 
     def add_source(self, source: Source, *, hints: Mapping[str, Hints] | None = None) -> None:
@@ -153,13 +162,56 @@ class Sources:
         """
         self._registry.add(source, hints or {})
 
+    def tend(self) -> None:
+        """Read the tool lists anew that are old, in the background."""
+        for source in tuple(self._lasting.values()):
+            source.tend()
+
+    def expire(self) -> None:
+        """Have the next build read every tool list anew."""
+        for source in tuple(self._lasting.values()):
+            source.expire()
+
     def _add_target(
-        self, name: str, target: object, hints: Mapping[str, Hints], *, trusted: bool
+        self,
+        name: str,
+        target: object,
+        hints: Mapping[str, Hints],
+        *,
+        trusted: bool,
+        owner: str = "",
     ) -> None:
-        source = McpSource(
-            name, target, bridge=self._bridge, options=self._options, trusted=trusted
+        memory = Memory(records=self._records, fingerprint="")
+        if isinstance(target, StdioServer | HttpServer):
+            memory = changed(
+                memory,
+                fingerprint=target.fingerprint,
+                owner=owner,
+                # Code that names another program means it; a file may have been changed.
+                launch=target.launch if owner else "",
+            )
+
+        def outdated() -> None:
+            source.outdate()
+
+        source = LastingSource(
+            McpSource(
+                name,
+                target,
+                bridge=self._bridge,
+                options=self._options,
+                trusted=trusted,
+                clock=self._clock,
+                changed=outdated,
+            ),
+            memory=memory,
+            bridge=self._bridge,
+            options=self._options,
+            changed=lambda: self._registry.touch(name),
+            clock=self._clock,
         )
         self._registry.add(source, hints)
+        self._lasting[name] = source
 
     async def remove_server(self, name: str) -> bool:
         """Forget a server and close its session; say whether it was there."""
@@ -168,6 +220,9 @@ class Sources:
             return False
         if source is self._local:
             self._local = LocalSource(LOCAL, options=self._options)
+        lasting = self._lasting.pop(name, None)
+        if lasting is not None:
+            lasting.forget()
         await source.close()
         return True
 
@@ -175,3 +230,4 @@ class Sources:
         """Close every source, all at once."""
         registered = self._registry.all().values()
         await asyncio.gather(*(attempt(each.source.close()) for each in registered))
+        self._records.close()

@@ -1,8 +1,8 @@
-"""Vectors in a SQLite file.
+"""SQLite files: what outlives a process. The one home of sqlite3.
 
 * WAL, one connection behind a lock; two processes may share a file.
-* A file that is not a database any more is set aside (``….corrupt-N``) and begun anew: vectors
-  can be made again, so a broken store is never fatal.
+* A file that is not a database any more is set aside (``….corrupt-N``) and begun anew: what it
+  held can be made again, so a broken store is never fatal.
 """
 
 from __future__ import annotations
@@ -32,6 +32,63 @@ _CHUNK = 500
 """Keys in one query: below SQLite's limit on variables in every build."""
 
 
+class Database:
+    """One file, made when first needed.
+
+    Args:
+        path: The file; its folder is made too.
+        schema: The statements that make its tables.
+        what: What it is called in messages.
+    """
+
+    def __init__(self, path: Path, schema: str, *, what: str) -> None:
+        self.path = path
+        self._schema = schema
+        self._what = what
+        self._lock = threading.Lock()
+        self._connection: sqlite3.Connection | None = None
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """Hold the file, alone among the threads of this process, for one transaction.
+
+        Raises:
+            StoreError: It cannot be read or written; ``rebuilt`` if it was corrupt.
+        """
+        with self._lock, self._errors():
+            if self._connection is None:
+                self._connection = _connect(self.path, self._schema)
+            with self._connection as connection:
+                yield connection
+
+    def close(self) -> None:
+        """Close the file; the next transaction opens it again."""
+        with self._lock:
+            self._drop()
+
+    def _drop(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    @contextlib.contextmanager
+    def _errors(self) -> Iterator[None]:
+        told = f"{self._what} {self.path.name!r}"
+        try:
+            yield
+        except (sqlite3.Error, OSError) as error:
+            self._drop()
+            if not _corrupt(error):
+                raise StoreError(f"{told}: {error}") from error
+            try:
+                aside = _set_aside(self.path)
+            except OSError as fault:
+                raise StoreError(f"{told} is corrupt: {fault}") from fault
+            raise StoreError(
+                f"{told} was corrupt: set aside as {aside.name!r}", rebuilt=True
+            ) from error
+
+
 class SqliteVectorStore:
     """A `VectorStore` in one file, which is made when first needed.
 
@@ -41,17 +98,16 @@ class SqliteVectorStore:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._lock = threading.Lock()
-        self._connection: sqlite3.Connection | None = None
+        self._database = Database(path, _SCHEMA, what="vector store")
 
     def get(self, model_id: str, keys: Sequence[str]) -> Mapping[str, Vector]:
         """Give those of *keys* that are kept and whole."""
         found: dict[str, Vector] = {}
-        with self._lock, self._errors():
+        with self._database.transaction() as connection:
             for start in range(0, len(keys), _CHUNK):
                 part = keys[start : start + _CHUNK]
                 marks = ",".join("?" * len(part))
-                rows = self._open().execute(
+                rows = connection.execute(
                     f"SELECT key, dimensions, row FROM vectors WHERE model_id = ? AND key IN ({marks})",  # noqa: S608, E501  (only question marks are put in)
                     (model_id, *part),
                 )
@@ -66,58 +122,30 @@ class SqliteVectorStore:
             (model_id, key, row.shape[0], np.asarray(row, dtype="<f4").tobytes())
             for key, row in vectors.items()
         ]
-        with self._lock, self._errors(), self._open() as connection:
+        with self._database.transaction() as connection:
             connection.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?, ?)", rows)
 
     def count(self) -> int:
         """How many vectors the file keeps, of all models."""
-        with self._lock, self._errors():
-            (count,) = self._open().execute("SELECT count(*) FROM vectors").fetchone()
+        with self._database.transaction() as connection:
+            (count,) = connection.execute("SELECT count(*) FROM vectors").fetchone()
         return int(count)
 
     def clear(self) -> None:
         """Forget every vector of every model."""
-        with self._lock, self._errors(), self._open() as connection:
+        with self._database.transaction() as connection:
             connection.execute("DELETE FROM vectors")
 
     def close(self) -> None:
         """Close the file; the next call opens it again."""
-        with self._lock:
-            self._drop()
-
-    def _drop(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
-
-    def _open(self) -> sqlite3.Connection:
-        if self._connection is None:
-            self._connection = _connect(self.path)
-        return self._connection
-
-    @contextlib.contextmanager
-    def _errors(self) -> Iterator[None]:
-        try:
-            yield
-        except (sqlite3.Error, OSError) as error:
-            self._drop()
-            if not _corrupt(error):
-                raise StoreError(f"vector store {self.path.name!r}: {error}") from error
-            try:
-                aside = _set_aside(self.path)
-            except OSError as fault:
-                raise StoreError(f"vector store {self.path.name!r} is corrupt: {fault}") from fault
-            raise StoreError(
-                f"vector store {self.path.name!r} was corrupt: set aside as {aside.name!r}",
-                rebuilt=True,
-            ) from error
+        self._database.close()
 
 
 def _vector(blob: bytes) -> Vector:
     return np.frombuffer(blob, dtype="<f4").astype(np.float32)
 
 
-def _connect(path: Path) -> sqlite3.Connection:
+def _connect(path: Path, schema: str) -> sqlite3.Connection:
     path.parent.mkdir(parents=True, exist_ok=True)
     connection = sqlite3.connect(path, timeout=10.0, check_same_thread=False)
     try:
@@ -126,7 +154,7 @@ def _connect(path: Path) -> sqlite3.Connection:
             raise sqlite3.DatabaseError(f"unknown schema version {version}")
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")
-        connection.execute(_SCHEMA)
+        connection.executescript(schema)
         connection.execute(f"PRAGMA user_version = {_SCHEMA_VERSION}")
         connection.commit()
     except sqlite3.Error:

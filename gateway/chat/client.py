@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import partial
 from types import TracebackType
 from typing import Any, NoReturn, Self, TypeVar
@@ -103,12 +103,18 @@ class AutoDiscoveryClient(OpenAI):
 
     def prepare(
         self,
-        messages: Iterable[Any],
+        messages: Iterable[Any] | Mapping[str, Any],
         tools: Iterable[Any] | None = None,
         *,
         model: str = "",
     ) -> Prepared:
-        """Get ready for a loop of the host's own; see `Prepared`."""
+        """Get ready for a loop of the host's own; see `Prepared`.
+
+        Args:
+            messages: The conversation; or a whole request as JSON, in either format.
+            tools: The host's own.
+            model: The model that will be asked, if it is known.
+        """
         body = body_of(messages, tools, model)
         return Prepared(self.gateway.bridge, partial(prepared, self._desk, body))
 
@@ -181,12 +187,18 @@ class AsyncAutoDiscoveryClient(AsyncOpenAI):
 
     async def prepare(
         self,
-        messages: Iterable[Any],
+        messages: Iterable[Any] | Mapping[str, Any],
         tools: Iterable[Any] | None = None,
         *,
         model: str = "",
     ) -> AsyncPrepared:
-        """Get ready for a loop of the host's own; see `AsyncPrepared`."""
+        """Get ready for a loop of the host's own; see `AsyncPrepared`.
+
+        Args:
+            messages: The conversation; or a whole request as JSON, in either format.
+            tools: The host's own.
+            model: The model that will be asked, if it is known.
+        """
         return await prepared(self._desk, body_of(messages, tools, model))
 
     def with_options(self, **options: Any) -> Self:

@@ -27,6 +27,7 @@ from gateway.discovery.definitions import tokens_of
 from gateway.discovery.metatools import MetaNames
 from gateway.discovery.offer import Asked, Discovery, Offer
 from gateway.discovery.tokens import counter
+from gateway.discovery.window import told_before
 from gateway.errors import LoopError
 from gateway.gateway import Gateway
 from gateway.telemetry import fail
@@ -257,7 +258,7 @@ class Loop(Generic[R]):
         gate = asyncio.Semaphore(options.max_parallel_calls)
         manner = Manner(
             schemas=self._offer.mode == "stable",
-            shown=frozenset(self._offer.proxies),
+            shown=self._shown(),
             count=counter(self.talk.model),
             approve=self._approve,
         )
@@ -281,6 +282,12 @@ class Loop(Generic[R]):
         for done in answers:
             self._tell(_event(done))
         return answers
+
+    def _shown(self) -> frozenset[str]:
+        """Give the found tools whose definitions the model has."""
+        if self._offer.mode == "stable":
+            return told_before(self.talk.history(), self._offer.names)
+        return frozenset(self._offer.proxies)
 
     def _final(self, reply: R) -> R:
         meter = self._meter

@@ -47,7 +47,7 @@ def _notes(session: Opened, own: tuple[Diagnostic, ...]) -> tuple[Diagnostic, ..
 
 def tools(*, config: Path | None, as_json: bool) -> int:
     """List the configured servers' tools."""
-    with opened(config, strategy="graph") as session:
+    with opened(config, strategy="graph", anew=True) as session:
         entities = session.gateway.list_tools()
     if as_json:
         emit({"tools": jsonable(entities), "index": jsonable(session.report)})
@@ -95,7 +95,7 @@ def index_build(*, config: Path | None, rebuild: bool, as_json: bool) -> int:
     """List the configured servers' tools and embed what is new."""
     if rebuild:
         forget()
-    with opened(config, strategy=chosen(None)) as session:
+    with opened(config, strategy=chosen(None), anew=True) as session:
         report = session.report
     if as_json:
         emit({"strategy": session.strategy, "store": str(store().path), **_object(report)})

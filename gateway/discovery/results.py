@@ -19,6 +19,7 @@ from gateway.types import Evidence, Match, SearchResult
 ABOUT = 160
 _ABOUT_CHARS = (ABOUT, 90, 40, 0)
 """How long a tool's line may be: the first that fits the budget."""
+_BEFORE = "told before"
 _WORD = re.compile(r"\w+")
 _NAMED = 12
 """How many words or servers are named where nothing matches."""
@@ -64,7 +65,8 @@ def compact(
         result: What was found.
         options: The budget, and how many of it may become proxies.
         hidden: Names that mean something else in this conversation: tools of the host.
-        shown: Names of found tools whose definitions the model has: they are not told again.
+        shown: Names of found tools whose definitions the model has, among its tools or in an
+            earlier result: they are not told again.
         count: How tokens are counted.
         schemas: Where found tools do not become tools, their parameters are told here; those of
             the last ones are left out first, under a budget of their own.
@@ -93,12 +95,16 @@ def _with_schemas(
     schemas: Schemas,
     count: Count,
 ) -> str:
-    told = [_Entry(each.kind, each.match, direct=True) for each in entries]
+    told = [_Entry(each.kind, each.match, direct=True, shown=each.shown) for each in entries]
     body = _body(told, ABOUT, result)
     rows = body["tools"]
     budget = options.schema_token_budget
     left = budget - count(_dump(body))
-    for row in rows:
+    for row, entry in zip(rows, entries, strict=True):
+        if entry.shown:
+            row["parameters"] = _BEFORE
+            left -= count(_BEFORE)
+            continue
         schema = schemas(row["name"])
         cost = count(_dump(schema)) if schema is not None else 0
         if schema is None or cost > left:
@@ -143,8 +149,8 @@ def _entries(
     for place, entry in enumerate(entries):
         if entry.direct and (left <= 0 or entry.match.name in hidden):
             entries[place] = _Entry(entry.kind, entry.match, direct=False)
-        elif entry.direct and entry.match.name in shown:
-            entries[place] = _Entry(entry.kind, entry.match, direct=True, shown=True)
+        elif entry.match.name in shown:
+            entries[place] = _Entry(entry.kind, entry.match, direct=entry.direct, shown=True)
         left -= entries[place].direct
     return entries
 
@@ -219,19 +225,21 @@ def _dump(body: object) -> str:
 
 def names_of(content: str) -> tuple[str, ...]:
     """Read the directly callable names out of a result that `compact` wrote; () for other text."""
+    return tuple(row["name"] for row in _rows(content) if row.get("direct") is not False)
+
+
+def described(content: str) -> tuple[str, ...]:
+    """Read the names of the tools whose parameters such a result tells; () for other text."""
+    return tuple(row["name"] for row in _rows(content) if isinstance(row.get("parameters"), dict))
+
+
+def _rows(content: str) -> list[dict[str, Any]]:
     if len(content) > _MAX_READ_CHARS:
-        return ()
+        return []
     try:
         body = json.loads(content)
     except (ValueError, RecursionError):
-        return ()
+        return []
     rows = body.get("tools") if isinstance(body, dict) else None
-    if not isinstance(rows, list):
-        return ()
-    return tuple(
-        row["name"]
-        for row in rows
-        if isinstance(row, dict)
-        and isinstance(row.get("name"), str)
-        and row.get("direct") is not False
-    )
+    listed = rows if isinstance(rows, list) else []
+    return [row for row in listed if isinstance(row, dict) and isinstance(row.get("name"), str)]

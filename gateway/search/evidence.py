@@ -182,6 +182,16 @@ class Ranking:
     background: tuple[float, float] | None = None
     """Mean and deviation of the model's cosines between unrelated texts, if known."""
 
+    def nearness(self, spots: Sequence[int]) -> Vector:
+        """Say how near the entities at *spots* are to the query, by vectors if there are any.
+
+        Returns:
+            Strengths, or shares of the query's words; comparable within one search.
+        """
+        if self.found is None:
+            return np.asarray(self.words.held(spots).coverage, dtype=np.float32)
+        return self.found.strengths_at(np.asarray(spots, dtype=np.intp))
+
     def told(self, spots: Sequence[int]) -> Told:
         """Judge the entities at *spots*, once for all that is said of them."""
         held = self.words.held(spots)

@@ -308,6 +308,7 @@ class Search:
             window=window,
             mask=run.mask,
             options=self.options,
+            nearness=lambda spots: np.max([each.nearness(spots) for each in rankings], axis=0),
         )
         run.spent("graph")
         return added

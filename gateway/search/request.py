@@ -19,6 +19,11 @@ MIN_CLAUSE_WORDS = 3
 MAX_CLAUSES = 24
 _STOPS = ".!?;\n\u2022\u3002\uff01\uff1f\uff1b"
 """Ends of sentences and of list items, Chinese and Japanese ones too."""
+_UNSPACED = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]"
+)
+"""Letters of scripts without spaces: Thai, Lao, Burmese, Khmer, Japanese, Chinese."""
+_LETTERS_A_WORD = 2
 _CLAUSE = re.compile(
     rf"[{_STOPS}]+\s*|\s[-\u2013\u2014*]\s"
     r"|,\s+(?=(?:and|then|und|dann|et|puis|y|luego|e|poi)\s)"
@@ -124,8 +129,15 @@ def clauses(query: str) -> tuple[str, ...]:
 
     Parts of fewer than `MIN_CLAUSE_WORDS` words say too little to be ranked on their own.
     """
-    if len(query.split()) <= LONG_WORDS:
+    if _words(query) <= LONG_WORDS:
         return ()
     parts = (part.strip(" \t,:-") for part in _CLAUSE.split(query))
-    kept = [part for part in parts if len(part.split()) >= MIN_CLAUSE_WORDS]
+    kept = [part for part in parts if _words(part) >= MIN_CLAUSE_WORDS]
     return tuple(dict.fromkeys(kept))[:MAX_CLAUSES] if len(kept) > 1 else ()
+
+
+def _words(text: str) -> int:
+    """Count words; where a script has no spaces, two letters are about one."""
+    unspaced = 0 if text.isascii() else len(_UNSPACED.findall(text))
+    rest = _UNSPACED.sub(" ", text) if unspaced else text
+    return len(rest.split()) + unspaced // _LETTERS_A_WORD

@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from gateway.config import SearchOptions
@@ -17,14 +17,18 @@ from gateway.search.derive import SURE
 from gateway.search.eligible import Mask
 from gateway.search.toolgraph import ToolGraph
 from gateway.types import PathStep
+from gateway.vectors import Vector
 from graphs import Expansion, Neighbour, Role, expand
 
+Nearness = Callable[[Sequence[int]], Vector]
+"""Tells of entities by their positions how near each is to what is asked; only the order counts."""
 PREREQUISITE_HOPS = 8
 """How long a chain of declared prerequisites may be."""
 GUESSED_HOPS = 2
 """How long a chain may be that holds derived ones, of the first match; of others it is one."""
 MAX_GUESSED = 4
 """How many derived prerequisites are listed from outside the window."""
+_CHOICE = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +61,7 @@ class _Gathered:
     """Neighbours so far; but for matches that others need, an entity stands in one list only."""
 
     taken: set[int]
+    nearness: Nearness | None = None
     visited: int = 0
     expansions: int = 0
     lists: dict[Role, list[Supplement]] = field(
@@ -68,8 +73,22 @@ class _Gathered:
         self.visited += found.visited
         self.expansions += 1
 
+    def nearest(self, graph: ToolGraph, found: Sequence[Neighbour]) -> Sequence[Neighbour]:
+        """Put among those that stand equally far and equally sure what is nearer to the request.
 
-def supplement(
+        A way of many conditions is longer than its budget: what serves the request is to be kept.
+        """
+        if self.nearness is None or len(found) < _CHOICE:
+            return found
+        near = self.nearness([graph.positions.get(each.node, 0) for each in found]).tolist()
+        keys = [
+            (len(each.path), -round(each.score, 6), -nearness)
+            for each, nearness in zip(found, near, strict=True)
+        ]
+        return [found[at] for at in sorted(range(len(found)), key=keys.__getitem__)]
+
+
+def supplement(  # noqa: PLR0913  (keyword-only, one a part of the search)
     graph: ToolGraph,
     primaries: Sequence[int],
     *,
@@ -77,6 +96,7 @@ def supplement(
     window: Collection[int],
     mask: Mask,
     options: SearchOptions,
+    nearness: Nearness | None = None,
 ) -> Supplements:
     """Gather the neighbours of *primaries*.
 
@@ -88,9 +108,11 @@ def supplement(
         window: Positions that related and next steps may come from.
         mask: Who may be found at all.
         options: The budget of each list.
+        nearness: Orders conditions that stand equally far and equally sure; None leaves them in
+            the order of their names.
     """
     inside = frozenset(spot for spot in window if mask[spot])
-    gathered = _Gathered(taken=set(primaries))
+    gathered = _Gathered(taken=set(primaries), nearness=nearness)
     _prerequisites(graph, primaries, inside, mask, options, gathered)
     _inside(graph, primaries, "next_step", inside, options.max_next_steps, gathered)
     _inside(graph, primaries, "related", inside, options.max_related, gathered)
@@ -175,7 +197,7 @@ def _needed(
             limit=len(graph.positions),
         )
         gathered.count(found)
-        yield from found.neighbours
+        yield from gathered.nearest(graph, found.neighbours)
 
 
 def _stated(neighbour: Neighbour) -> bool:

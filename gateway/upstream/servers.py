@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,6 +12,15 @@ from urllib.parse import urlsplit
 from gateway.errors import ConfigError
 
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+def _digest(*parts: object) -> str:
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+def _marked(values: Mapping[str, str]) -> list[tuple[str, str]]:
+    # Eight digits tell two values apart, and are too few to find one by trying.
+    return sorted((name, _digest(value)[:8]) for name, value in values.items())
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +37,17 @@ class StdioServer:
         """Check what no operating system would run."""
         if not self.command.strip():
             raise ConfigError("StdioServer: command is empty; name the program to run")
+
+    @property
+    def launch(self) -> str:
+        """SHA-256 (hex) of what would run: program, arguments, folder, names of variables."""
+        folder = "" if self.cwd is None else str(self.cwd)
+        return _digest("stdio", self.command, self.args, folder, sorted(self.env))
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 (hex) of the whole configuration; secrets cannot be found from it."""
+        return _digest(self.launch, _marked(self.env))
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +68,16 @@ class HttpServer:
             usable = False
         if not usable:
             raise ConfigError("HttpServer: url must look like http://host:port/path")
+
+    @property
+    def launch(self) -> str:
+        """SHA-256 (hex) of what would be asked: the address and the names of the headers."""
+        return _digest("http", self.url, sorted(self.headers))
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 (hex) of the whole configuration; secrets cannot be found from it."""
+        return _digest(self.launch, _marked(self.headers))
 
     @property
     def origin(self) -> str:

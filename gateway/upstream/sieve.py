@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Sequence
 
@@ -14,10 +15,12 @@ from gateway.limits import UpstreamOptions
 from gateway.text import clean
 from gateway.types import Diagnostic, Hints, JsonObject, ToolDefinition
 from gateway.upstream.source import Listing
+from gateway.upstream.suspect import suspicions
 from gateway.upstream.walk import mapped
 
 MAX_NAME_CHARS = 128
 MAX_TITLE_CHARS = 200
+_PINNED = ("name", "title", "description", "inputSchema", "outputSchema", "annotations")
 
 
 class Sieve:
@@ -28,6 +31,8 @@ class Sieve:
         self._options = options
         self._tools: dict[str, ToolDefinition] = {}
         self._notes: list[Diagnostic] = []
+        self._digests: dict[str, str] = {}
+        self._suspicions: dict[str, tuple[str, ...]] = {}
         self._cut = False
         self._bytes = 0
 
@@ -51,7 +56,7 @@ class Sieve:
                 self.cut(f"tools of more than {self._options.max_listing_bytes} bytes")
             if self._cut:
                 return
-            self._tools[_name(tool)] = self._definition(_object(tool))
+            self._take(_name(tool), _object(tool))
 
     def cut(self, why: str) -> None:
         """Note that the server offers more than what is taken."""
@@ -60,7 +65,19 @@ class Sieve:
 
     def listing(self) -> Listing:
         """Give what was gathered."""
-        return Listing(tools=tuple(self._tools.values()), diagnostics=tuple(self._notes))
+        return Listing(
+            tools=tuple(self._tools.values()),
+            diagnostics=tuple(self._notes),
+            digests=self._digests,
+            suspicions=self._suspicions,
+        )
+
+    def _take(self, name: str, tool: JsonObject) -> None:
+        self._tools[name] = self._definition(tool)
+        self._digests[name] = digest(tool)
+        reasons = suspicions(tool)
+        if reasons:
+            self._suspicions[name] = reasons
 
     def _misfit(self, name: str, passed: frozenset[str] | None) -> str:
         if passed is not None and name not in passed:
@@ -105,6 +122,12 @@ def fault(tool: object) -> str:
     if not isinstance(tool, dict):
         return "it is not an object"
     return _name_fault(tool.get("name")) or _schema_fault(tool.get("inputSchema"))
+
+
+def digest(tool: JsonObject) -> str:
+    """Give the SHA-256 (hex) of a definition as it came; the order of keys does not matter."""
+    whole = {key: tool.get(key) for key in _PINNED}
+    return hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()
 
 
 def cleaned(schema: JsonObject, *, limit: int) -> JsonObject:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from gateway.errors import ConfigError
@@ -20,6 +21,10 @@ class Listing:
     """In the source's own order; names are unique."""
     diagnostics: tuple[Diagnostic, ...] = ()
     """One for each tool that cannot be used, and one if the listing was cut."""
+    digests: Mapping[str, str] = field(default_factory=dict)
+    """By tool name: SHA-256 (hex) of the definition as it came; empty if nobody made any."""
+    suspicions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """By tool name: why its definition looks like an attack on a model; only such tools."""
 
 
 class Source(Protocol):

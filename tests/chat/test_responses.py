@@ -343,6 +343,27 @@ async def test_in_stable_mode_the_tools_never_change(
     assert "needs" not in first
 
 
+@pytest.mark.parametrize("way", WAYS)
+async def test_in_stable_mode_parameters_are_told_once(
+    stage: Stage, speaker: Speaker, open_gateway: OpenGateway, way: Way
+) -> None:
+    """What stands in an earlier result is not written again; in both wire formats."""
+    role = stage.cast(find("add two numbers"), find("add divide"), Turn("Done."))
+    gateway = summing(open_gateway, "stable")
+
+    await Answering(speaker, gateway).ask(way, role)
+    other = stage.cast(find("add two numbers"), find("add divide"), Turn("Done."))
+    await speaker.ask(way, gateway, other)
+
+    for each in (role, other):
+        first = {row["name"]: row for row in each.result(1)["tools"]}
+        second = {row["name"]: row for row in each.result(2)["tools"]}
+        assert ["a", "b"] == first["add"]["parameters"]["required"]
+        assert "told before" == second["add"]["parameters"]
+        assert {"about", "needs"}.isdisjoint(second["add"])
+        assert "divide" in second
+
+
 async def test_a_broken_off_reply_is_given_as_it_is(
     stage: Stage, speaker: Speaker, functions: Gateway
 ) -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.config import DiscoveryOptions
-from gateway.discovery.results import compact, names_of
+from gateway.discovery.results import compact, described, names_of
 from gateway.text import estimate_tokens
 from gateway.types import Diagnostic, Evidence, Match, PathStep, SearchResult
 
@@ -280,6 +280,18 @@ def test_where_found_tools_do_not_become_tools_their_parameters_are_told() -> No
     assert sorted(told, reverse=True) == told
     assert {True, False} == {*told}
     assert not any("direct" in row for row in rows)
+
+
+def test_parameters_that_were_told_before_are_not_told_again() -> None:
+    """Only a result that tells them is remembered as one that does."""
+    found = SearchResult(mode="graph", matches=(match("a"), match("b", required=("x",))))
+
+    text = compact(found, OPTIONS, schemas=schema, shown={"b"})
+    first, second = read(text)
+
+    assert {"type", "properties"} == {*first["parameters"]}
+    assert {"name": "b", "parameters": "told before"} == second
+    assert ("a",) == described(text)
 
 
 def test_a_budget_without_room_for_rows_keeps_the_best() -> None:

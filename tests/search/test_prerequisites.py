@@ -136,6 +136,23 @@ async def test_prerequisites_are_transitive_and_the_nearest_come_first(
     assert 2 == len(found.prerequisites[1].evidence.path)
 
 
+@pytest.mark.parametrize("strategy", ["auto", "graph"])
+async def test_of_conditions_equally_far_those_nearer_to_the_request_keep_their_place(
+    open_gateway: OpenGateway, catalog_of: CatalogOf, strategy: str
+) -> None:
+    """The budget cuts what serves the request least, not what comes last in the alphabet."""
+    tools = catalog_of(30)
+    needs = tuple(Link(target=each.name) for each in tools[10:14])
+    document = Document(id="host:1", title=tools[0].name, requires=needs)
+    wanted = tools[13]
+    query = f"{tools[0].name} with {wanted.name.replace('_', ' ')}"
+    options = auto_options(max_prerequisites=1) | {"strategy": strategy}
+
+    found = await open_gateway(tools, graph=[document], **options).search(query, limit=1)
+
+    assert [wanted.name] == listed(found)
+
+
 async def test_prerequisites_have_a_budget_and_the_first_matchs_come_first(
     open_gateway: OpenGateway, catalog_of: CatalogOf
 ) -> None:

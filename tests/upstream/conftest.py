@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from gateway.bridge import Bridge
 from gateway.limits import UpstreamOptions
 from gateway.upstream.mcp import McpSource
 from gateway.upstream.servers import StdioServer
+from gateway.upstream.source import Listing
 
 HERE = Path(__file__).parent / "servers"
 PATIENCE_S = 20
@@ -41,14 +42,37 @@ async def hostile(bridge: Bridge, record: Path) -> AsyncIterator[Hostile]:
     """Build sources on `servers/hostile.py`; they are closed at the end."""
     made: list[McpSource] = []
 
-    def build(mode: str, **options: float) -> McpSource:
+    def build(mode: str, *, trusted: bool = False, **options: float) -> McpSource:
         target = StdioServer(sys.executable, (str(HERE / "hostile.py"), mode, str(record)))
         made.append(
-            McpSource("bad", target, bridge=bridge, options=UpstreamOptions(**options))  # type: ignore[arg-type]  # floats for counts
+            McpSource(
+                "bad",
+                target,
+                bridge=bridge,
+                options=UpstreamOptions(**options),  # type: ignore[arg-type]  # floats for counts
+                trusted=trusted,
+            )
         )
         return made[-1]
 
     yield build
+    for source in made:
+        await source.close()
+
+
+Listed = Callable[[StdioServer], Awaitable[Listing]]
+
+
+@pytest.fixture
+async def listed(bridge: Bridge) -> AsyncIterator[Listed]:
+    """List a real server; it is closed at the end."""
+    made: list[McpSource] = []
+
+    async def ask(target: StdioServer) -> Listing:
+        made.append(McpSource("srv", target, bridge=bridge, options=UpstreamOptions()))
+        return await made[-1].list_tools()
+
+    yield ask
     for source in made:
         await source.close()
 

@@ -160,6 +160,29 @@ async def test_a_call_on_a_dying_session_is_never_sent_twice(
     assert ["initialized", "call good"] == lines(record)
 
 
+@pytest.mark.parametrize(
+    ("mode", "trusted", "calls"),
+    [
+        ("idempotent_exits", True, 2),
+        ("idempotent_exits", False, 1),
+        ("read_only_exits", True, 2),
+        ("exits_mid_call", True, 1),
+    ],
+)
+async def test_a_lost_call_is_sent_again_only_if_a_trusted_server_says_it_may(
+    hostile: Hostile, record: Path, mode: str, *, trusted: bool, calls: int
+) -> None:
+    """What a stranger says of its own tools may only make us more careful."""
+    source = hostile(mode, trusted=trusted)
+    await source.list_tools()
+
+    with pytest.raises(UpstreamError, match="may or may not have been done") as raised:
+        await source.call("good", {}, tool_id="bad/good")
+
+    assert calls == lines(record).count("call good")
+    assert ("lost", True) == (raised.value.kind, raised.value.sent)
+
+
 async def test_a_dead_session_is_replaced_at_the_next_use(hostile: Hostile, record: Path) -> None:
     """One crash must not cost the tools until the host restarts."""
     source = hostile("exits_mid_call")

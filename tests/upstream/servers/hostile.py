@@ -150,6 +150,11 @@ def listed(params: Json) -> Json | None:
         "no_list": {"tools": "none"},
         "silent_list": None,
     }
+    if MODE.endswith("growing") and "call good" in RECORD.read_text("utf-8"):
+        return {**FRESH, "tools": [GOOD, {**GOOD, "name": "grown"}]}
+    if MODE.endswith("_exits"):
+        hint = "idempotentHint" if MODE.startswith("idempotent") else "readOnlyHint"
+        return {**FRESH, "tools": [{**GOOD, "annotations": {hint: True}}]}
     spoofed: Json = {"tools": [GOOD], "_meta": {"tool-gateway/raw": "spoofed"}}
     page = pages.get(MODE, spoofed)
     return None if page is None else {**FRESH, **page}
@@ -157,10 +162,12 @@ def listed(params: Json) -> Json | None:
 
 def called(params: Json) -> Json | None:
     note(f"call {params['name']}")
-    if MODE == "exits_mid_call":
+    if MODE.endswith(("exits_mid_call", "_exits")):
         os._exit(1)
     if params["name"] == "slow":
         return None
+    if MODE == "growing":
+        send({"method": "notifications/tools/list_changed"})
     answers: dict[str, Json] = {
         "blocks": {"content": BLOCKS, "structuredContent": [None, {"a": None}], "isError": True},
         "no_content": {"content": "text"},

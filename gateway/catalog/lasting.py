@@ -1,0 +1,286 @@
+"""A source whose tool list outlives its connection.
+
+* What was listed once is known at the next start, without starting anything.
+* An old list is used while it is read anew in the background; so is one of which the server says
+  that it changed. Tools that stayed as they were stay the same objects, so that only what changed
+  is embedded and compiled again.
+* A server that was never listed is waited for, but not for long: it comes in later.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from gateway.bridge import Bridge
+from gateway.cache import Clock, SingleFlight
+from gateway.catalog.records import LAUNCH, Recorded, Records
+from gateway.catalog.vetting import vetted
+from gateway.errors import StoreError, UpstreamError, UpstreamTimeoutError
+from gateway.limits import UpstreamOptions
+from gateway.types import Diagnostic, InvokeResult, JsonObject, ToolDefinition
+from gateway.upstream.source import Listing, Source
+
+
+class Live(Source, Protocol):
+    """A source that can be told what its last listing said."""
+
+    def learn(self, listing: Listing) -> None:
+        """Take from *listing* what a call needs to know."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    """Where and under which names a source is remembered."""
+
+    records: Records
+    fingerprint: str
+    """Of its configuration; empty keeps nothing."""
+    owner: str = ""
+    """Whose definitions are pinned: the place of the configuration and the server's name there.
+    Empty is the fingerprint, for one that code configures."""
+    launch: str = ""
+    """The digest of what would run, pinned as well; empty pins nothing."""
+
+    @property
+    def pinned(self) -> str:
+        """Under which name definitions are pinned."""
+        return self.owner or self.fingerprint
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    listing: Listing
+    due: float
+    """When to read it anew."""
+
+
+class LastingSource:
+    """Wraps *live*.
+
+    Args:
+        live: The source itself.
+        memory: Where it is remembered.
+        bridge: Owns the loop on which it is listed.
+        options: How old a list may be, and how long a first one may take.
+        changed: Called when the tools are others than those given before.
+        clock: Seconds that only grow.
+        wall: Seconds since the epoch.
+    """
+
+    def __init__(  # noqa: PLR0913  (keyword-only, wired in one place)
+        self,
+        live: Live,
+        *,
+        memory: Memory,
+        bridge: Bridge,
+        options: UpstreamOptions,
+        changed: Callable[[], None],
+        clock: Clock = time.monotonic,
+        wall: Clock = time.time,
+    ) -> None:
+        self._live = live
+        self._memory = memory
+        self._options = options
+        self._changed = changed
+        self._clock = clock
+        self._wall = wall
+        self._flights = SingleFlight[Listing](bridge.submit)
+        self._known: _Known | None = None
+        self._loaded = not memory.fingerprint
+        self._expired = False
+        self._aged = False
+        self._again = False
+        self._launch_changed: frozenset[str] | None = None
+
+    @property
+    def server(self) -> str:
+        """The host's name for the server."""
+        return self._live.server
+
+    @property
+    def trusted(self) -> bool:
+        """Whether the host stands in for what the server says of its tools."""
+        return self._live.trusted
+
+    @property
+    def live(self) -> Live:
+        """The source itself."""
+        return self._live
+
+    async def list_tools(self) -> Listing:
+        """Give the tools as they were last read; read them only if they never were, or expired.
+
+        Raises:
+        XX            UpstreamTimeoutError: They are still being read for the first time.
+            ClosedError: After `close`.
+        """
+        self._check_launch()
+        if not self._loaded:
+            self._load()
+        known = self._known
+        if known is not None and not self._expired and not self._aged:
+            return known.listing
+        if known is not None:
+            return await self._anew()
+        limit_s = self._options.first_listing_s
+        try:
+            async with asyncio.timeout(limit_s):
+                return await self._flights.run("list", self._read)
+        except TimeoutError as error:
+            self._flights.start("late", self._come_in)
+            raise UpstreamTimeoutError(
+                self.server,
+                f"was not listed within {limit_s} s; its tools come as soon as they are",
+            ) from error
+
+    async def _anew(self) -> Listing:
+        try:
+            return await self._flights.run("list", self._read)
+        except UpstreamError as error:
+            if not self._aged:
+                raise
+            self._aged = False
+            return self._stale(error)
+
+    async def call(self, tool: str, arguments: JsonObject, *, tool_id: str) -> InvokeResult:
+        """Call a tool; see `Source.call`."""
+        self._check_launch()
+        return await self._live.call(tool, arguments, tool_id=tool_id)
+
+    async def close(self) -> None:
+        """Close the source; its list stays remembered."""
+        await self._live.close()
+
+    def expire(self) -> None:
+        """Have the next listing read anew."""
+        self._expired = True
+
+    def outdate(self) -> None:
+        """Read the list anew, in the background: the server says that it changed."""
+        self._again = True
+        if self._known is not None:
+            self._flights.start("renew", self._renew)
+
+    def tend(self) -> None:
+        """Read the list anew, in the background, if it is old."""
+        known = self._known
+        if known is not None and self._clock() >= known.due:
+            self._flights.start("renew", self._renew)
+
+    def forget(self) -> None:
+        """Remember the list no longer."""
+        if self._memory.fingerprint:
+            self._attempt(lambda: self._memory.records.forget(self._memory.fingerprint))
+
+    def _check_launch(self) -> None:
+        launch = self._memory.launch
+        if not launch:
+            return
+        if self._launch_changed is None:
+            self._launch_changed = self._seen({LAUNCH: launch})
+        if self._launch_changed and self._options.on_change == "block":
+            raise UpstreamError(
+                self.server,
+                "what would run is not what was approved: look at its configuration, then: "
+                f"gateway approve {self.server}",
+                kind="config",
+                sent=False,
+            )
+
+    def _seen(self, digests: Mapping[str, str]) -> frozenset[str]:
+        """Note *digests*; give the names that changed. A store that fails knows of none."""
+        found: list[frozenset[str]] = []
+        see = self._memory.records.see
+        self._attempt(lambda: found.append(see(self._memory.pinned, digests)))
+        return frozenset().union(*found)
+
+    def _vetted(self, listing: Listing) -> Listing:
+        changed = self._seen(listing.digests) if self._memory.fingerprint else frozenset()
+        changed |= self._launch_changed or frozenset()
+        return vetted(listing, changed, server=self.server, options=self._options)
+
+    def _load(self) -> None:
+        self._loaded = True
+        found: list[Recorded | None] = []
+        records, fingerprint = self._memory.records, self._memory.fingerprint
+        self._attempt(lambda: found.append(records.listing(fingerprint)))
+        for recorded in found:
+            if recorded is not None:
+                age_s = max(self._wall() - recorded.listed_at, 0.0)
+                rest_s = self._options.listing_ttl_s - age_s
+                due = self._clock() + max(rest_s, 0.0)
+                self._aged = -rest_s > self._options.max_stale_s
+                self._live.learn(recorded.listing)
+                self._known = _Known(self._vetted(recorded.listing), due)
+
+    async def _read(self) -> Listing:
+        listing = await self._live.list_tools()
+        known = self._known
+        listing = _steady(listing, known.listing if known is not None else Listing())
+        self._expired = self._aged = False
+        if self._memory.fingerprint:
+            keep = self._memory.records.keep
+            note = self._attempt(lambda: keep(self._memory.fingerprint, self.server, listing))
+            listing = replace(listing, diagnostics=(*listing.diagnostics, *note))
+        listing = self._vetted(listing)
+        self._known = _Known(listing, self._clock() + self._options.listing_ttl_s)
+        return listing
+
+    async def _come_in(self) -> Listing:
+        listing = await self._flights.run("list", self._read)
+        self._changed()
+        return listing
+
+    async def _renew(self) -> Listing:
+        before = self._known
+        while True:
+            self._again = False
+            try:
+                listing = await self._flights.run("list", self._read)
+            except UpstreamError as error:
+                listing = self._stale(error)
+            if not self._again:
+                break
+        if before is None or not _same(before.listing, listing):
+            self._changed()
+        return listing
+
+    def _stale(self, error: UpstreamError) -> Listing:
+        known = self._known
+        old = known.listing if known is not None else Listing()
+        kept = tuple(note for note in old.diagnostics if note.code != "source_stale")
+        note = Diagnostic(stage="catalog", code="source_stale", detail=str(error))
+        listing = replace(old, diagnostics=(*kept, note))
+        self._known = _Known(listing, self._clock() + self._options.retry_after_s)
+        return listing
+
+    def _attempt(self, work: Callable[[], None]) -> tuple[Diagnostic, ...]:
+        try:
+            work()
+        except StoreError as error:
+            return (Diagnostic(stage="store", code="catalog_unavailable", detail=str(error)),)
+        return ()
+
+
+def _steady(new: Listing, old: Listing) -> Listing:
+    """Give *new* with the very objects of *old* for the tools that stayed as they were."""
+    before = {tool.name: tool for tool in old.tools}
+
+    def kept(tool: ToolDefinition) -> ToolDefinition:
+        known = before.get(tool.name)
+        return known if known is not None and known == tool else tool
+
+    return replace(new, tools=tuple(kept(tool) for tool in new.tools))
+
+
+def _same(one: Listing, other: Listing) -> bool:
+    codes = [[note.code for note in listing.diagnostics] for listing in (one, other)]
+    return (
+        len(one.tools) == len(other.tools)
+        and all(a is b for a, b in zip(one.tools, other.tools, strict=True))
+        and codes[0] == codes[1]
+    )

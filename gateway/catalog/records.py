@@ -1,0 +1,200 @@
+"""What is remembered of servers between two starts: their tool lists, and what was approved.
+
+* A tool list is kept under the fingerprint of its server's configuration: another configuration
+  is another server. One that nobody used for a month is forgotten.
+* A pin is the digest of a definition as it was first seen or approved, beside the one seen last.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from gateway.cache import Clock
+from gateway.catalog.sqlite import Database
+from gateway.types import Diagnostic, Hints, JsonObject, ToolDefinition
+from gateway.upstream.source import Listing
+
+LAUNCH = ""
+"""The name under which the digest of a server's command line is pinned."""
+
+_KEEP_S = 30 * 24 * 3600.0
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS listings (
+    fingerprint TEXT PRIMARY KEY,
+    server TEXT NOT NULL,
+    listed_at REAL NOT NULL,
+    used_at REAL NOT NULL,
+    listing TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS pins (
+    owner TEXT NOT NULL,
+    name TEXT NOT NULL,
+    approved TEXT NOT NULL,
+    seen TEXT NOT NULL,
+    PRIMARY KEY (owner, name)
+) WITHOUT ROWID;
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recorded:
+    """A tool list as it was."""
+
+    listing: Listing
+    listed_at: float
+    """Seconds since the epoch."""
+
+
+class Records(Protocol):
+    """Where listings and pins are kept. Every method may raise `StoreError`."""
+
+    def listing(self, fingerprint: str) -> Recorded | None:
+        """Give the tool list of a configuration; None if there is none that can be read."""
+
+    def keep(self, fingerprint: str, server: str, listing: Listing) -> None:
+        """Keep a tool list that was just read."""
+
+    def forget(self, fingerprint: str) -> None:
+        """Forget the tool list of a configuration."""
+
+    def see(self, owner: str, digests: Mapping[str, str]) -> frozenset[str]:
+        """Note what was seen; give the names whose digest is not the approved one.
+
+        A name that is seen for the first time is approved with that.
+        """
+
+    def changed(self, owner: str) -> frozenset[str]:
+        """Give the names whose digest, when last seen, was not the approved one."""
+
+    def approve(self, owner: str, names: Sequence[str]) -> None:
+        """Approve *names* as they were seen last."""
+
+    def close(self) -> None:
+        """Let go of what is held; the next call takes it up again."""
+
+
+class SqliteRecords:
+    """`Records` in one SQLite file.
+
+    Args:
+        path: The file; it and its folder are made when first needed.
+        wall: Seconds since the epoch.
+    """
+
+    def __init__(self, path: Path, *, wall: Clock = time.time) -> None:
+        self._database = Database(path, _SCHEMA, what="catalog store")
+        self._wall = wall
+
+    def listing(self, fingerprint: str) -> Recorded | None:
+        """See `Records.listing`."""
+        with self._database.transaction() as connection:
+            row = connection.execute(
+                "SELECT listed_at, listing FROM listings WHERE fingerprint = ?", (fingerprint,)
+            ).fetchone()
+            connection.execute(
+                "UPDATE listings SET used_at = ? WHERE fingerprint = ?",
+                (self._wall(), fingerprint),
+            )
+        if row is None:
+            return None
+        try:
+            listing = _read(json.loads(row[1]))
+        except (ValueError, KeyError, TypeError):
+            return None
+        return Recorded(listing=listing, listed_at=row[0])
+
+    def keep(self, fingerprint: str, server: str, listing: Listing) -> None:
+        """See `Records.keep`."""
+        now = self._wall()
+        text = json.dumps(_written(listing), ensure_ascii=False)
+        with self._database.transaction() as connection:
+            connection.execute("DELETE FROM listings WHERE used_at < ?", (now - _KEEP_S,))
+            connection.execute(
+                "INSERT OR REPLACE INTO listings VALUES (?, ?, ?, ?, ?)",
+                (fingerprint, server, now, now, text),
+            )
+
+    def forget(self, fingerprint: str) -> None:
+        """See `Records.forget`."""
+        with self._database.transaction() as connection:
+            connection.execute("DELETE FROM listings WHERE fingerprint = ?", (fingerprint,))
+
+    def see(self, owner: str, digests: Mapping[str, str]) -> frozenset[str]:
+        """See `Records.see`."""
+        rows = [(owner, name, digest, digest) for name, digest in digests.items()]
+        with self._database.transaction() as connection:
+            connection.executemany(
+                "INSERT INTO pins VALUES (?, ?, ?, ?) "
+                "ON CONFLICT (owner, name) DO UPDATE SET seen = excluded.seen",
+                rows,
+            )
+        return self.changed(owner) & frozenset(digests)
+
+    def changed(self, owner: str) -> frozenset[str]:
+        """See `Records.changed`."""
+        with self._database.transaction() as connection:
+            rows = connection.execute(
+                "SELECT name FROM pins WHERE owner = ? AND approved <> seen", (owner,)
+            ).fetchall()
+        return frozenset(name for (name,) in rows)
+
+    def approve(self, owner: str, names: Sequence[str]) -> None:
+        """See `Records.approve`."""
+        with self._database.transaction() as connection:
+            connection.executemany(
+                "UPDATE pins SET approved = seen WHERE owner = ? AND name = ?",
+                [(owner, name) for name in names],
+            )
+
+    def close(self) -> None:
+        """See `Records.close`."""
+        self._database.close()
+
+
+def _written(listing: Listing) -> JsonObject:
+    return {
+        "tools": [_tool(tool) for tool in listing.tools],
+        "notes": [[note.code, note.detail] for note in listing.diagnostics],
+        "digests": dict(listing.digests),
+        "suspicions": {name: list(why) for name, why in listing.suspicions.items()},
+    }
+
+
+def _tool(tool: ToolDefinition) -> JsonObject:
+    hints = tool.hints
+    return {
+        "name": tool.name,
+        "title": tool.title,
+        "description": tool.description,
+        "input": tool.input_schema,
+        "output": tool.output_schema,
+        "hints": [hints.read_only, hints.destructive, hints.idempotent],
+    }
+
+
+def _read(raw: Any) -> Listing:
+    return Listing(
+        tools=tuple(_definition(tool) for tool in raw["tools"]),
+        diagnostics=tuple(
+            Diagnostic(stage="catalog", code=code, detail=detail) for code, detail in raw["notes"]
+        ),
+        digests=raw["digests"],
+        suspicions={name: tuple(why) for name, why in raw["suspicions"].items()},
+    )
+
+
+def _definition(raw: Any) -> ToolDefinition:
+    read_only, destructive, idempotent = raw["hints"]
+    return ToolDefinition(
+        name=raw["name"],
+        title=raw["title"],
+        description=raw["description"],
+        input_schema=raw["input"],
+        output_schema=raw["output"],
+        hints=Hints(read_only=read_only, destructive=destructive, idempotent=idempotent),
+    )

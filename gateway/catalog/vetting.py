@@ -1,0 +1,63 @@
+"""What becomes of tools that are not as they were approved, or look like an attack. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from gateway.catalog.records import LAUNCH
+from gateway.limits import UpstreamOptions
+from gateway.types import Diagnostic
+from gateway.upstream.source import Listing
+
+
+def vetted(
+    listing: Listing, changed: frozenset[str], *, server: str, options: UpstreamOptions
+) -> Listing:
+    """Give *listing* with a diagnostic for each doubt, and without what a policy leaves out.
+
+    Args:
+        listing: As it came.
+        changed: The names whose definition is not the approved one; `LAUNCH` for the server's
+            own command line.
+        server: For messages.
+        options: The policies.
+    """
+    blocked = (changed if options.on_change == "block" else frozenset()) | (
+        frozenset(listing.suspicions) if options.on_suspicion == "block" else frozenset()
+    )
+    notes = tuple(_notes(listing, changed, blocked, server))
+    if not notes:
+        return listing
+    return replace(
+        listing,
+        tools=tuple(tool for tool in listing.tools if tool.name not in blocked),
+        diagnostics=(*listing.diagnostics, *notes),
+    )
+
+
+def _notes(
+    listing: Listing, changed: frozenset[str], blocked: frozenset[str], server: str
+) -> Iterator[Diagnostic]:
+    if LAUNCH in changed:
+        yield _note(
+            "server_changed",
+            f"{server!r}: what would run is not what was approved; "
+            f"look at its configuration, then: gateway approve {server}",
+        )
+    for tool in listing.tools:
+        end = "; it is left out" if tool.name in blocked else ""
+        if tool.name in changed:
+            yield _note(
+                "tool_changed",
+                f"{server!r}: tool {tool.name!r} is not as it was approved; "
+                f"look at it, then: gateway approve {server}/{tool.name}{end}",
+            )
+        reasons = listing.suspicions.get(tool.name)
+        if reasons:
+            told = ", ".join(reasons)
+            yield _note("tool_suspicious", f"{server!r}: tool {tool.name!r}: {told}{end}")
+
+
+def _note(code: str, detail: str) -> Diagnostic:
+    return Diagnostic(stage="catalog", code=code, detail=detail)

@@ -1,0 +1,124 @@
+"""Marks tool definitions that look like an attack on a model: text that talks to it, not of a tool.
+
+A definition is data that a stranger wrote and a model reads. Known attacks hide instructions in
+descriptions, schemas, defaults and invisible characters ("tool poisoning", Invariant Labs, 2025;
+OWASP MCP Top 10, MCP03). These are plain rules: they find what is written plainly and no more, and
+what they say is a reason to look, not a verdict.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping
+
+from gateway.types import JsonObject
+
+_MAX_CHARS = 40_000
+"""How much of a definition is looked at."""
+
+_HIDDEN = re.compile(
+    "[\U000e0000-\U000e007f\u202a-\u202e\u2066-\u2069\x00-\x08\x0e-\x1f\x7f]"
+    "|[\ufe00-\ufe0f\U000e0100-\U000e01ef]{3}"
+    "|(?:\\w[\u200b\u2060\ufeff]\\w)"
+)
+_INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u2060-\u2064\ufeff\U000e0000-\U000e01ef]")
+
+_PRIVATE_FILES = (
+    r"\.ssh\b|\bid_(?:rsa|dsa|ecdsa|ed25519)\b|/etc/(?:passwd|shadow)\b|\.aws/credentials"
+    r"|\.kube/config|\.npmrc\b|\.netrc\b|\.pypirc\b|\.docker/config\.json|\.cursor/mcp\.json"
+    r"|claude_desktop_config\.json|\.git-credentials|\.env file|private key file|private key as"
+)
+_LOOT = (
+    r"(?:conversation|chat|message) (?:history|transcript|log)|(?:entire|whole|full) conversation"
+    r"|chat transcript|system prompt|environment variables|credentials?|passwords?|secrets"
+    r"|api keys?|session tokens?|(?:access|auth|bearer) tokens?|private keys?|ssh keys?|cookies"
+)
+_TAKE = (
+    r"append|attach|copy|embed|encode|exfiltrate|fetch|forward|include|leak|pass|post|put|reveal"
+    r"|send|smuggle|transmit|upload|write|add"
+)
+_PLACE = r"in|into|to|as|by adding|with|after|within"
+_RULES: Mapping[str, str] = {
+    "instructions in tags": (
+        r"</?\s*(?:important|system|secret|hidden[\w-]*|instructions?|admin|override|assistant)\s*>"
+        r"|\[/?inst\]|<</?sys>>|<\|[a-z_]+\|>|<!--"
+    ),
+    "overrides instructions": (
+        r"\b(?:ignore|disregard|forget|override|bypass|pay no attention to)\b[^.\n]{0,40}\b"
+        r"(?:instructions?|rules|guidelines|directives|prompts?|restrictions|everything you)\b"
+        r"|\b(?:prior|previous|earlier) (?:directives|instructions|rules|prompts)\b[^.\n]{0,30}"
+        r"\b(?:void|invalid|cancell?ed|obsolete|replaced)\b"
+        r"|\byou are now\b|\bnew instructions\s*:|\bno longer bound\b"
+        r"|\b(?:assistant|model|ai|llm) must obey\b"
+    ),
+    "keeps a secret from the user": (
+        r"\b(?:do not|don't|never|must not|without)\b[^.\n]{0,25}\b(?:tell|mention|inform|notify"
+        r"|reveal|disclose|alert)(?:ing)?\b[^.\n]{0,40}\b(?:user|human|anyone|anybody|these"
+        r"|this to)\b"
+        r"|\b(?:user|human)s? (?:must|should|may|does|do|can) ?not (?:see|know|notice|be told"
+        r"|be informed|find out)\b|\bhidden from the (?:user|human)\b"
+        r"|\bwithout (?:the )?user(?:'s)? (?:knowledge|knowing|consent)\b"
+    ),
+    "names files of secrets": _PRIVATE_FILES,
+    "asks for secrets": (
+        rf"\b(?:{_TAKE})\b[^.\n]{{0,40}}\b(?:{_LOOT})\b[^.\n]{{0,40}}\b(?:{_PLACE})\b[^.\n]{{0,30}}"
+        r"\b(?:parameters?|arguments?|fields?|url|query string|prompt|https?|context|notes?"
+        r"|sidenote)"
+        rf"|\b(?:{_TAKE})\b[^.\n]{{0,40}}\b(?:{_LOOT})\b[^.\n]{{0,20}}https?://"
+        r"|\bpost every password\b"
+    ),
+    "speaks of other tools' calls": (
+        r"\b(?:always|must be|must)\b[^.\n]{0,20}\b(?:call|invoke|use|run)[ed]*\b[^.\n]{0,20}"
+        r"\b(?:first, )?before (?:any|every|each|all)(?: other)? (?:tools?|calls?)\b"
+        r"|\bbefore (?:any|every|each) (?:other )?tools?(?: calls?)?\b"
+        r"|\b(?:do not|don't|never) (?:use|call) (?:any )?other\b[^.\n]{0,20}\btools?\b"
+        r"|\bthis tool (?:replaces|supersedes|overrides)\b|\bsupersedes (?:them )?all\b"
+        r"|\bprefer this tool over (?:all|any|every)\b"
+        r"|\b(?:when|whenever|if|each time)\b[^.\n]{0,30}\b(?:tool\b[^.\n]{0,20}\b"
+        r"(?:is (?:called|used|invoked|available)|transfers?|sends?)|another tool)[^.\n]{0,40}"
+        r"\b(?:change|replace|set|swap|redirect|modify)\b"
+        r"|\bnever call \w+ again\b"
+    ),
+    "redirects what is sent": (
+        r"\b(?:bcc|cc)'?e?d? (?:to )?\S+@|\b(?:change|replace|swap) the (?:recipient|account|amount"
+        r"|address|iban)\b|\bevery (?:e-?mail|message)s? (?:must|goes|should)\b[^.\n]{0,30}\bto\b"
+        r"|\bwebhook\.site\b|\brequestbin\b|\bngrok\b|\bburpcollaborator\b"
+        r"|https?://\d{1,3}(?:\.\d{1,3}){3}\S*/(?:collect|exfil|steal|log)"
+    ),
+    "carries a command": (
+        r"\b(?:curl|wget)\b[^\n]{0,80}\|\s*(?:ba|z)?sh\b|\brm -rf\s+[~/]|\bbase64 (?:-d|--decode)"
+        r"|\bnc -e\b|/dev/tcp/|__import__\(|\bos\.system\(|\bpowershell\b[^\n]{0,20}-enc"
+    ),
+}
+_COMPILED = {reason: re.compile(rule) for reason, rule in _RULES.items()}
+_NAMED_LOOT = re.compile(r"ssh_id_|id_rsa|content_(?:from|of)_reading|system_prompt|private_key_of")
+
+
+def suspicions(tool: JsonObject) -> tuple[str, ...]:
+    """Say why the definition *tool*, as its server sent it, looks like an attack; empty if not."""
+    raw = "\n".join(_texts(tool))[:_MAX_CHARS]
+    text = _INVISIBLE.sub("", unicodedata.normalize("NFKC", raw)).casefold()
+    found = [reason for reason, rule in _COMPILED.items() if rule.search(text)]
+    if _HIDDEN.search(raw):
+        found.append("hidden characters")
+    if any(_NAMED_LOOT.search(name.casefold()) for name in _names(tool.get("inputSchema"))):
+        found.append("a parameter asks for secrets")
+    return tuple(found)
+
+
+def _texts(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for inner in value.values():
+            yield from _texts(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _texts(inner)
+
+
+def _names(schema: object) -> Iterator[str]:
+    if isinstance(schema, dict):
+        properties = schema.get("properties")
+        yield from map(str, properties if isinstance(properties, dict) else ())

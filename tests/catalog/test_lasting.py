@@ -1,0 +1,383 @@
+"""A tool list that outlives its connection."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gateway.bridge import Bridge
+from gateway.catalog.lasting import LastingSource, Memory
+from gateway.catalog.records import LAUNCH, Records, SqliteRecords
+from gateway.catalog.vetting import vetted
+from gateway.errors import StoreError, UpstreamError, UpstreamTimeoutError
+from gateway.limits import Policy, UpstreamOptions
+from gateway.testing import ManualClock
+from gateway.types import ToolDefinition
+from gateway.upstream.source import Listing
+from tests.fakes import ListSource, tool
+from tests.upstream.conftest import until
+
+OPTIONS = UpstreamOptions(listing_ttl_s=100, retry_after_s=10)
+
+
+class LiveSource(ListSource):
+    """A source whose listing waits for a door, and which learns what it listed."""
+
+    def __init__(self, *tools: ToolDefinition) -> None:
+        super().__init__("srv", tools)
+        self.door = threading.Event()
+        self.door.set()
+        self.asked = threading.Event()
+        self.learnt: list[Listing] = []
+
+    async def list_tools(self) -> Listing:
+        self.asked.set()
+        await asyncio.to_thread(self.door.wait, 30)
+        listing = await super().list_tools()
+        return replace(listing, digests={each.name: repr(each) for each in listing.tools})
+
+    def learn(self, listing: Listing) -> None:
+        self.learnt.append(listing)
+
+
+class Room:
+    """A place where sources are remembered, and a clock."""
+
+    def __init__(self, bridge: Bridge, folder: Path) -> None:
+        self.bridge = bridge
+        self.clock = ManualClock()
+        self.wall = ManualClock(1_000_000.0)
+        self.records: Records = SqliteRecords(folder / "catalog.sqlite3", wall=self.wall)
+        self.changes = 0
+        self.options = OPTIONS
+
+    def source(
+        self, live: LiveSource, *, fingerprint: str = "f", launch: str = ""
+    ) -> LastingSource:
+        owner = "mcp.json#srv" if launch else ""
+        return LastingSource(
+            live,
+            memory=Memory(
+                records=self.records, fingerprint=fingerprint, owner=owner, launch=launch
+            ),
+            bridge=self.bridge,
+            options=self.options,
+            changed=self._change,
+            clock=self.clock,
+            wall=self.wall,
+        )
+
+    def tick(self, seconds: float) -> None:
+        self.clock.tick(seconds)
+        self.wall.tick(seconds)
+
+    def _change(self) -> None:
+        self.changes += 1
+
+
+@pytest.fixture
+def room(tmp_path: Path) -> Iterator[Room]:
+    bridge = Bridge("lasting")
+    yield Room(bridge, tmp_path)
+    bridge.close()
+
+
+def names(listing: Listing) -> list[str]:
+    return [each.name for each in listing.tools]
+
+
+async def test_what_was_listed_once_is_known_at_the_next_start(room: Room) -> None:
+    """Nothing is started for it; the source learns what it would have listed."""
+    await room.source(LiveSource(tool("a"))).list_tools()
+    live = LiveSource(tool("b"))
+
+    listing = await room.source(live).list_tools()
+
+    assert (["a"], 0, [listing]) == (names(listing), live.listings, live.learnt)
+
+
+async def test_another_configuration_is_listed(room: Room) -> None:
+    """It may offer other tools."""
+    await room.source(LiveSource(tool("a"))).list_tools()
+    live = LiveSource(tool("b"))
+
+    assert ["b"] == names(await room.source(live, fingerprint="g").list_tools())
+
+
+async def test_an_old_list_serves_while_it_is_read_anew(room: Room) -> None:
+    """Nobody waits, and one change is one build."""
+    await room.source(LiveSource(tool("a"))).list_tools()
+    room.tick(99)
+    live = LiveSource(tool("a"), tool("b"))
+    source = room.source(live)
+    before = await source.list_tools()
+    source.tend()
+    early = live.listings
+    room.tick(1)
+    source.tend()
+    source.tend()
+    await until(lambda: room.changes == 1)
+    after = await source.list_tools()
+
+    assert (0, 1) == (early, live.listings)
+    assert (["a"], ["a", "b"]) == (names(before), names(after))
+    assert before.tools[0] is after.tools[0]
+
+
+async def test_a_list_that_stayed_the_same_changes_nothing(room: Room) -> None:
+    """No build for nothing."""
+    live = LiveSource(tool("a"))
+    source = room.source(live)
+    before = await source.list_tools()
+    live.tools = [tool("a")]
+    room.tick(100)
+    source.tend()
+    await until(lambda: live.listings == 2)
+    await room.bridge.run(_nothing)
+    after = await source.list_tools()
+
+    assert 0 == room.changes
+    assert before.tools[0] is after.tools[0]
+
+
+async def _nothing() -> None:
+    return
+
+
+async def test_a_server_that_says_that_it_changed_is_listed_again(room: Room) -> None:
+    """Also when it says so while it is being listed."""
+    live = LiveSource(tool("a"))
+    source = room.source(live)
+    source.outdate()
+    await source.list_tools()
+    first = live.listings
+    live.door.clear()
+    live.asked.clear()
+    live.tools = [tool("b")]
+    source.outdate()
+    await until(live.asked.is_set)
+    source.outdate()
+    live.door.set()
+    await until(lambda: room.changes == 1)
+
+    assert (1, 3) == (first, live.listings)
+    assert ["b"] == names(await source.list_tools())
+
+
+async def test_a_list_that_cannot_be_renewed_is_kept_and_says_so(room: Room) -> None:
+    """A server that sleeps, or is gone for an hour, stays searchable; it is tried again."""
+    live = LiveSource(tool("a"))
+    source = room.source(live)
+    await source.list_tools()
+    live.fail_with = UpstreamError("srv", "down")
+    room.tick(100)
+    source.tend()
+    await until(lambda: room.changes == 1)
+    stale = await source.list_tools()
+    room.tick(10)
+    source.tend()
+    await until(lambda: live.listings == 3)
+    live.fail_with = None
+    room.tick(10)
+    source.tend()
+    await until(lambda: room.changes == 2)
+    fresh = await source.list_tools()
+
+    assert (["a"], ["source_stale"]) == (names(stale), [n.code for n in stale.diagnostics])
+    assert (["a"], ()) == (names(fresh), fresh.diagnostics)
+
+
+async def test_the_first_listing_is_waited_for_but_not_for_long(room: Room) -> None:
+    """One slow server must not hold the first search; its tools come in later."""
+    room.options = replace(OPTIONS, first_listing_s=0.01)
+    live = LiveSource(tool("a"))
+    live.door.clear()
+    source = room.source(live)
+
+    with pytest.raises(UpstreamTimeoutError, match="come as soon as they are"):
+        await source.list_tools()
+    live.door.set()
+    await until(lambda: room.changes == 1)
+
+    assert (["a"], 1) == (names(await source.list_tools()), live.listings)
+
+
+async def test_an_expired_list_is_read_anew_by_whoever_asks(room: Room) -> None:
+    """A refresh that fails says so, and the next one tries again."""
+    live = LiveSource(tool("a"))
+    source = room.source(live)
+    await source.list_tools()
+    live.tools = [tool("b")]
+    source.expire()
+    live.fail_with = UpstreamError("srv", "down")
+    with pytest.raises(UpstreamError, match="down"):
+        await source.list_tools()
+    live.fail_with = None
+
+    assert ["b"] == names(await source.list_tools())
+    assert ["b"] == names(await source.list_tools())
+    assert 3 == live.listings
+
+
+@pytest.mark.parametrize(
+    ("fault", "told"),
+    [(None, (["b"], [])), (UpstreamError("s", "down"), (["a"], ["source_stale"]))],
+)
+async def test_a_list_of_another_start_that_is_too_old_is_read_first(
+    room: Room, fault: Exception | None, told: tuple[list[str], list[str]]
+) -> None:
+    """If it can be read; better old tools than none."""
+    room.options = replace(OPTIONS, max_stale_s=50)
+    await room.source(LiveSource(tool("a"))).list_tools()
+    room.tick(150.5)
+    live = LiveSource(tool("b"))
+    live.fail_with = fault
+    source = room.source(live)
+
+    listing = await source.list_tools()
+    await source.list_tools()
+
+    assert told == (names(listing), [note.code for note in listing.diagnostics])
+    assert 1 == live.listings
+
+
+async def test_a_source_that_is_forgotten_is_listed_at_the_next_start(room: Room) -> None:
+    """It left the configuration."""
+    source = room.source(LiveSource(tool("a")))
+    await source.list_tools()
+    source.forget()
+    live = LiveSource(tool("b"))
+
+    assert ["b"] == names(await room.source(live).list_tools())
+
+
+async def test_what_has_no_fingerprint_is_never_written(room: Room) -> None:
+    """An object of this process is another one at the next start."""
+    source = room.source(LiveSource(tool("a")), fingerprint="")
+    await source.list_tools()
+    source.forget()
+
+    assert ["b"] == names(await room.source(LiveSource(tool("b")), fingerprint="").list_tools())
+
+
+class Broken:
+    """Records on a disk that is full."""
+
+    def listing(self, fingerprint: str) -> None:
+        raise StoreError("full")
+
+    def keep(self, fingerprint: str, server: str, listing: Listing) -> None:
+        raise StoreError("full")
+
+    def forget(self, fingerprint: str) -> None:
+        raise StoreError("full")
+
+    def see(self, owner: str, digests: Mapping[str, str]) -> frozenset[str]:
+        raise StoreError("full")
+
+    def changed(self, owner: str) -> frozenset[str]:
+        raise StoreError("full")
+
+    def approve(self, owner: str, names: object) -> None:
+        raise StoreError("full")
+
+    def close(self) -> None:
+        return
+
+
+async def test_without_a_store_lists_live_in_memory_and_say_so(room: Room) -> None:
+    """A full disk must not cost a tool."""
+    room.records = Broken()
+    source = room.source(LiveSource(tool("a")))
+
+    listing = await source.list_tools()
+    source.forget()
+
+    assert (["a"], ["catalog_unavailable"]) == (
+        names(listing),
+        [note.code for note in listing.diagnostics],
+    )
+
+
+async def test_calls_and_closing_go_to_the_source(room: Room) -> None:
+    """It adds nothing to them."""
+    live = LiveSource(tool("a"))
+    source = room.source(live)
+    answer = await source.call("a", {}, tool_id="srv/a")
+    await source.close()
+
+    assert ("called a", "srv", False, live) == (
+        answer.text,
+        source.server,
+        source.trusted,
+        source.live,
+    )
+    with pytest.raises(Exception, match="closed"):
+        await source.call("a", {}, tool_id="srv/a")
+
+
+def told(listing: Listing) -> list[tuple[str, bool]]:
+    return [(note.code, "left out" in note.detail) for note in listing.diagnostics]
+
+
+@pytest.mark.parametrize(("policy", "kept"), [("warn", ["a", "b"]), ("block", ["b"])])
+async def test_a_definition_that_changed_is_told_until_it_is_approved(
+    room: Room, policy: Policy, kept: list[str]
+) -> None:
+    """A server that was harmless yesterday may not be so today."""
+    room.options = replace(OPTIONS, on_change=policy)
+    await room.source(LiveSource(tool("a"), tool("b"))).list_tools()
+    live = LiveSource(tool("a", "Now with more."), tool("b"), tool("c"))
+    live.tools.pop()
+    source = room.source(live)
+    source.expire()
+
+    changed = await source.list_tools()
+    later = await room.source(LiveSource()).list_tools()
+    room.records.approve("f", ["a"])
+    approved = await room.source(LiveSource()).list_tools()
+
+    assert (kept, [("tool_changed", policy == "block")]) == (names(changed), told(changed))
+    assert (kept, told(changed)) == (names(later), told(later))
+    assert (["a", "b"], []) == (names(approved), told(approved))
+
+
+@pytest.mark.parametrize("policy", ["warn", "block"])
+async def test_a_command_line_that_changed_in_a_file_is_told_before_it_runs(
+    room: Room, policy: Policy
+) -> None:
+    """Whoever can write a configuration could run anything under a name that was trusted."""
+    room.options = replace(OPTIONS, on_change=policy)
+    await room.source(LiveSource(tool("a")), launch="old").list_tools()
+    live = LiveSource(tool("a"))
+    source = room.source(live, fingerprint="g", launch="new")
+
+    if policy == "block":
+        for _ in range(2):
+            with pytest.raises(UpstreamError, match="gateway approve srv"):
+                await source.list_tools()
+        with pytest.raises(UpstreamError, match="not what was approved"):
+            await source.call("a", {}, tool_id="srv/a")
+        assert 0 == live.listings
+        room.records.approve("mcp.json#srv", [LAUNCH])
+        source = room.source(live, fingerprint="g", launch="new")
+        assert [] == told(await source.list_tools())
+    else:
+        assert [("server_changed", False)] == told(await source.list_tools())
+
+
+@pytest.mark.parametrize(("policy", "kept"), [("warn", ["a", "b"]), ("block", ["b"])])
+def test_a_suspicious_tool_is_told_or_left_out(policy: Policy, kept: list[str]) -> None:
+    """The host decides whether a rule's word is enough."""
+    listing = Listing(tools=(tool("a"), tool("b")), suspicions={"a": ("hidden characters",)})
+    options = UpstreamOptions(on_suspicion=policy)
+
+    found = vetted(listing, frozenset(), server="srv", options=options)
+
+    assert (kept, [("tool_suspicious", policy == "block")]) == (names(found), told(found))
+    assert "hidden characters" in found.diagnostics[0].detail
