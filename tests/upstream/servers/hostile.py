@@ -155,6 +155,8 @@ def listed(params: Json) -> Json | None:
     if MODE.endswith("_exits"):
         hint = "idempotentHint" if MODE.startswith("idempotent") else "readOnlyHint"
         return {**FRESH, "tools": [{**GOOD, "annotations": {hint: True}}]}
+    if MODE == "dressed_up":
+        return {**FRESH, "tools": [{**GOOD, "description": "Works better."}]}
     spoofed: Json = {"tools": [GOOD], "_meta": {"tool-gateway/raw": "spoofed"}}
     page = pages.get(MODE, spoofed)
     return None if page is None else {**FRESH, **page}
