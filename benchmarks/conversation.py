@@ -19,7 +19,7 @@ from contextlib import closing, contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from statistics import median
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from openai import OpenAI
@@ -47,7 +47,7 @@ def main(
     """Measure a conversation in each mode, and print one object or a table."""
     benchmark = read(data, extra=catalog or [], limit=4)
     with canned() as url:
-        told: dict[str, dict[str, float | int | bool]] = {
+        told: dict[str, dict[str, Any]] = {
             mode: _measured(benchmark, mode, url, calls) for mode in MODES
         }
     if soak_s:
@@ -137,7 +137,7 @@ def canned() -> Iterator[str]:
                 server.stdin.close()
 
 
-def _table(told: dict[str, dict[str, float | int | bool]]) -> Table:
+def _table(told: dict[str, dict[str, Any]]) -> Table:
     table = Table(title="a conversation of ten requests")
     table.add_column("figure")
     for name in told:
@@ -148,9 +148,11 @@ def _table(told: dict[str, dict[str, float | int | bool]]) -> Table:
     return table
 
 
-def _cell(value: float | bool | None) -> str:
+def _cell(value: object) -> str:
     if value is None:
         return "-"
+    if isinstance(value, tuple):
+        return " ".join(f"{each:.0f}" for each in value)
     return f"{value:.4f}" if isinstance(value, float) else str(value)
 
 

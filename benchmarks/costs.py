@@ -193,7 +193,7 @@ def _expansion(index: GraphIndex, rdf: Graph, sizes: Sizes, *, bounded: bool) ->
 
 def _forgetful(index: GraphIndex) -> GraphIndex:
     adjacency = index.adjacency
-    fresh = Adjacency(size=adjacency.size, starts=adjacency.starts, edges=adjacency.edges)
+    fresh = Adjacency(keys=adjacency.keys, edges=adjacency.edges, concepts=adjacency.concepts)
     return replace(index, adjacency=fresh)
 
 

@@ -32,7 +32,10 @@ NO_EDGES = GraphOptions(
     phases=False,
     data_flow=False,
     suppliers=False,
+    calendar=False,
+    checks=False,
     sign_in=False,
+    connection=False,
     mentions=False,
 )
 

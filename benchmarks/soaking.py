@@ -1,12 +1,14 @@
 """Many conversations on one client at once: nobody may hear of another's, and memory stays flat.
 
 Each conversation says a word of its own, its canary, and calls a tool that repeats it. A reply
-with any other canary, or none, is cross-talk.
+with any other canary, or none, is cross-talk. The model is another process, so that the memory is
+the client's and the gateway's.
 """
 
 from __future__ import annotations
 
 import asyncio
+import gc
 import itertools
 import threading
 import time
@@ -18,11 +20,15 @@ from typing import Any
 
 from openai import AsyncOpenAI, OpenAI
 
+from benchmarks.repeating import repeating
 from gateway import AsyncAutoDiscoveryClient, AutoDiscoveryClient, Gateway
-from gateway.testing import Call, ModelRequest, ScriptedModel, Turn
+from gateway.chat.loop import Loop
 
 _STATM = Path("/proc/self/statm")
 _PAGE = 4096
+_WINDOWS = 12
+_WARM = 4
+"""Windows after which everything that is made once is made."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -32,9 +38,13 @@ class Soaked:
     conversations: int = 0
     errors: int = 0
     cross_talk: int = 0
+    left: int = 0
+    """Calls of the wrapper that are still in memory when all have ended."""
     memory_start_mb: float = 0.0
-    """After the first quarter of the time: what is made once is made by then."""
+    """After the first third of the time: what is made once is made by then."""
     memory_end_mb: float = 0.0
+    memory_mb: tuple[float, ...] = ()
+    """At the end of each twelfth of the time."""
 
 
 def echo(word: str) -> str:
@@ -42,53 +52,57 @@ def echo(word: str) -> str:
     return f"echo:{word}"
 
 
-def repeated(request: ModelRequest) -> Turn:
-    """Search, call the echo with the user's word, say what it said."""
-    word = request.user_text
-    if request.progress == 0:
-        return Turn(calls=(Call("search_tools", {"query": "repeat a word"}),))
-    if request.progress == 1:
-        return Turn(calls=(Call("echo", {"word": word}),))
-    return Turn(str(request.last_tool_results()[0]["content"]))
-
-
-@contextmanager
-def _serving() -> Iterator[tuple[ScriptedModel, Gateway]]:
-    gateway = Gateway()
-    gateway.add_tool(echo)
-    with ScriptedModel(repeated) as model, closing(gateway):
-        yield model, gateway
-
-
 def soak(seconds: float, *, threads: int = 16, tasks: int = 200) -> Soaked:
     """Talk for *seconds* from *threads* threads and *tasks* tasks at once."""
     found = Soaked()
-    with _serving() as (model, gateway):
-        until = time.monotonic() + seconds
-        clock = _Clock(model, found, until, seconds)
-        with OpenAI(base_url=model.base_url, api_key="none") as client:
-            wrapped = AutoDiscoveryClient(client, gateway)
-            workers = [
-                threading.Thread(target=_talk, args=(wrapped, clock, f"thread-{number}"))
-                for number in range(threads)
-            ]
+    gateway = Gateway()
+    gateway.add_tool(echo)
+    with repeating() as url, closing(gateway), OpenAI(base_url=url, api_key="none") as client:
+        clock = _Clock(found, time.monotonic() + seconds)
+        wrapped = AutoDiscoveryClient(client, gateway)
+        workers = [
+            threading.Thread(target=_talk, args=(wrapped, clock, f"thread-{number}"))
+            for number in range(threads)
+        ]
+        with _watched(found, seconds):
             for worker in workers:
                 worker.start()
-            asyncio.run(_tasks(model, gateway, clock, tasks))
+            asyncio.run(_tasks(url, gateway, clock, tasks))
             for worker in workers:
                 worker.join()
-    found.memory_end_mb = memory_mb()
+    gc.collect()
+    found.left = sum(isinstance(each, Loop) for each in gc.get_objects())
     return found
+
+
+@contextmanager
+def _watched(found: Soaked, seconds: float) -> Iterator[None]:
+    """Look at the memory at the end of each window."""
+    ended = threading.Event()
+    seen: list[float] = []
+
+    def look() -> None:
+        while len(seen) < _WINDOWS and not ended.wait(seconds / _WINDOWS):
+            seen.append(memory_mb())
+
+    watcher = threading.Thread(target=look)
+    watcher.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        watcher.join()
+        found.memory_end_mb = memory_mb()
+        found.memory_mb = tuple(seen)
+        found.memory_start_mb = seen[_WARM - 1] if len(seen) >= _WARM else found.memory_end_mb
 
 
 class _Clock:
     """When to stop, and what was counted. Any thread may use it."""
 
-    def __init__(self, model: ScriptedModel, found: Soaked, until: float, seconds: float) -> None:
-        self._model = model
+    def __init__(self, found: Soaked, until: float) -> None:
         self._found = found
         self._until = until
-        self._quarter = until - seconds * 0.75
         self._lock = threading.Lock()
 
     def goes_on(self) -> bool:
@@ -102,11 +116,6 @@ class _Clock:
                 found.errors += 1
             elif told != f"echo:{canary}":
                 found.cross_talk += 1
-            if found.conversations % 100 == 0:
-                # The log of the server is not what is measured.
-                self._model.forget()
-            if not found.memory_start_mb and time.monotonic() >= self._quarter:
-                found.memory_start_mb = memory_mb()
 
 
 def _talk(client: AutoDiscoveryClient, clock: _Clock, name: str) -> None:
@@ -120,8 +129,8 @@ def _talk(client: AutoDiscoveryClient, clock: _Clock, name: str) -> None:
         clock.count(canary, reply.choices[0].message.content)
 
 
-async def _tasks(model: ScriptedModel, gateway: Gateway, clock: _Clock, tasks: int) -> None:
-    async with AsyncOpenAI(base_url=model.base_url, api_key="none", max_retries=5) as client:
+async def _tasks(url: str, gateway: Gateway, clock: _Clock, tasks: int) -> None:
+    async with AsyncOpenAI(base_url=url, api_key="none", max_retries=5) as client:
         wrapped = AsyncAutoDiscoveryClient(client, gateway)
 
         async def one(name: str) -> None:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Coroutine, Hashable
 from typing import Any, Generic, Literal, TypeVar
 
 from cachetools import TTLCache
+from cachetools.keys import hashkey
 
 V = TypeVar("V")
 Event = Literal["hit", "miss", "coalesced"]
@@ -29,6 +30,12 @@ Submit = Callable[
 
 def _nobody(_name: str, _event: Event) -> None:
     return
+
+
+def key_of(*parts: Hashable) -> Hashable:
+    """Make a key that works its hash out once, however often it is looked up."""
+    key: Hashable = hashkey(*parts)
+    return key
 
 
 class Cache(Generic[V]):

@@ -23,7 +23,7 @@ from gateway.limits import UpstreamOptions, at_least, check, one_of, share
 from gateway.types import Strategy
 
 VERSION = version("tool-gateway")
-Prerequisites = Literal["declared", "window", "off"]
+Prerequisites = Literal["derived", "declared", "window", "off"]
 Mode = Literal["proxy", "stable", "native", "auto"]
 Confirm = Literal["destructive", "not_read_only", "all"]
 MODEL_TOOL_LIMIT = 128
@@ -59,9 +59,10 @@ class SearchOptions:
     max_next_steps: int = 6
     max_prerequisites: int = 9
     """The three supplement lists, each with a budget of its own."""
-    prerequisites: Prerequisites = "declared"
+    prerequisites: Prerequisites = "derived"
     """Which prerequisites are listed: ``declared`` ones from anywhere and derived ones inside the
-    window, only those inside the ``window``, or none (``off``)."""
+    window; beside them those that sure rules derive for the first match, from anywhere
+    (``derived``); only those inside the ``window``; or none (``off``)."""
     min_confidence: float = 0.35
     """Below this for the best match, the result says ``low_confidence_results``."""
     no_match_confidence: float = 0.03
@@ -109,9 +110,15 @@ class GraphOptions:
     data_flow: bool = True
     """A field of one tool's output is a required argument of another."""
     suppliers: bool = True
-    """A tool that needs nothing and gets X feeds an argument called X."""
+    """A tool that needs nothing and gets X feeds a required argument called X."""
+    calendar: bool = True
+    """What tells the current date or time feeds required arguments written as one."""
+    checks: bool = True
+    """What validates X comes before what needs an X."""
     sign_in: bool = True
     """What signs in to something comes before what uses it."""
+    connection: bool = True
+    """What tells whether the machine is online comes before signing in."""
     mentions: bool = True
     """A description that names another tool of its server."""
 
@@ -206,7 +213,8 @@ class ChatOptions:
     max_seconds: float | None = None
     """No request goes out this long after the call began; None sets no limit."""
     max_tokens: int | None = None
-    """No request goes out once the turns used so many tokens, as the service reports them."""
+    """No request goes out once the turns used so many tokens, as the service reports them;
+    estimated where it does not, as in most streams."""
     max_consecutive_errors: int = 3
     """Turns in a row in which every call failed; 0 sets no limit."""
     max_parallel_calls: int = 8

@@ -51,6 +51,8 @@ from gateway.upstream.schema import Function
 from gateway.upstream.source import Source
 from gateway.upstream.supervisor import State
 
+_ANYBODY = Filters()
+
 
 class Gateway:
     """A searchable, callable catalog of tools.
@@ -229,7 +231,7 @@ class Gateway:
             context=context,
             context_summary=context_summary,
             limit=limit,
-            filters=filters or Filters(),
+            filters=filters or _ANYBODY,
             options=self.options.search,
             ranking=ranking,
         )
@@ -259,7 +261,7 @@ class Gateway:
             tools,
             query=query,
             embed=self._search.search.embed,
-            filters=filters or Filters(),
+            filters=filters or _ANYBODY,
             limit=limit,
             options=self.options.search,
         )
@@ -267,7 +269,7 @@ class Gateway:
     async def list_tools(self, filters: Filters | None = None) -> tuple[Entity, ...]:
         """Give every tool that may be found, by exposed name."""
         snapshot = await self.snapshot()
-        mask = snapshot.mask(filters or Filters())
+        mask = snapshot.mask(filters or _ANYBODY)
         return tuple(entity for position, entity in enumerate(snapshot.entities) if mask[position])
 
     async def invoke(

@@ -38,6 +38,8 @@ def clean(text: str, *, limit: int) -> str:
     """
     if not text:
         return ""
+    if len(text) <= limit and text.isascii() and text.isprintable() and "  " not in text:
+        return text.strip()
     # Clip twice: a 50 MB description must not be walked to its end to keep its first page.
     head = unicodedata.normalize("NFC", text[: limit * 2].encode("utf-8", "replace").decode())
     seen = head if head.isprintable() else "".join(filter(_is_seen, head))

@@ -57,8 +57,19 @@ def best_cosine(matrix: Matrix, queries: Matrix) -> Vector:
     if queries.shape[0] == 1:
         found: Vector = np.vecdot(matrix, queries[0])
     else:
-        found = np.vecdot(matrix[:, None], queries).max(axis=1)
+        found = np.maximum.reduce([np.vecdot(matrix, query) for query in queries])
     return found
+
+
+def moments(values: Vector) -> tuple[float, float]:
+    """Give the mean and the standard deviation of *values*; 0 and 0 if there are none."""
+    if not values.size:
+        return 0.0, 0.0
+    # What numpy's own do, without the layers of Python around it.
+    mean = np.add.reduce(values) / np.float32(values.size)
+    away = values - mean
+    away *= away
+    return float(mean), float(np.sqrt(np.add.reduce(away) / np.float32(values.size)))
 
 
 def deviations(values: Vector) -> Vector:

@@ -19,12 +19,13 @@ from graphs.expand import expand
 from graphs.export import json_ld, n_triples, turtle
 from graphs.fact import Fact
 from graphs.files import collect, read, write
+from graphs.hits import Hits, WordMatch
 from graphs.imports import from_json_ld, from_turtle
 from graphs.index import GraphIndex
 from graphs.neighbour import Expansion, Neighbour, Step
 from graphs.parts import Edge, Link, Section, Text
 from graphs.picture import dot, mermaid, svg
-from graphs.postings import Hits, Postings, WordMatch
+from graphs.postings import Postings
 from graphs.profile import Follow, Profile, Relation, TextRule
 from graphs.rank import Ranked, focused
 from graphs.render import render

@@ -1,21 +1,23 @@
 """The edges of a graph as numbers, in the order in which an expansion reads them.
 
-* What leads nowhere is left out here, not on the way: concepts, crowds, data that nobody takes.
+* What leads nowhere is left out where it is read: concepts, crowds, data that nobody takes.
+* The edges of a node stand in the order of their other ends, whenever they came.
 * An edge names its fact by number; facts are made for the evidence of what is given, and no more.
 * What was worked out for a node once is remembered, within a bound.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from math import log2
 from typing import Generic, Literal, TypeAlias, TypeVar
 
 import numpy as np
 
+from graphs.arrays import without
 from graphs.fact import Fact
-from graphs.vocabulary import CONCEPT_BASE, PREDICATES
+from graphs.vocabulary import PREDICATES
 
 CROWD = 64
 """More nodes than this around one concept, and the concept says nothing."""
@@ -27,10 +29,17 @@ Edge: TypeAlias = tuple[int, int, float, bool]
 Move: TypeAlias = tuple[int, float, tuple[int, ...]]
 """Where it leads, how near that is, and the facts of the way, all by number."""
 
-_OUT = ("related", "next_step", "prerequisite", "member", "consumes", "produces")
-_IN = ("related", "member", "consumes", "produces")
-_KINDS = (*((role, "out") for role in _OUT), *((role, "in") for role in _IN))
-_NUMBERS = {kind: number for number, kind in enumerate(_KINDS)}
+ROLES = ("related", "next_step", "prerequisite", "member", "consumes", "produces")
+NUMBERS: Mapping[tuple[str, str], int] = {
+    (role, way): number
+    for number, (role, way) in enumerate((role, way) for way in ("out", "in") for role in ROLES)
+}
+"""The number of each kind of edge: its role, and whether it is seen from its start or its end."""
+_PREDICATE_NUMBERS: Mapping[str, int] = {
+    name: number for number, name in enumerate(sorted(row.name for row in PREDICATES.values()))
+}
+_NODE_BITS = 26
+_PREDICATE_BITS = 7
 _BACK: Mapping[str, str] = {"member": "member", "consumes": "produces", "produces": "consumes"}
 """The role by which one comes back from a concept that one went to by another."""
 _RARITY = tuple(1 / (1 + log2(max(count, 1)) / 2) for count in range(CROWD + 1))
@@ -63,92 +72,147 @@ class Memo(dict[_K, _V], Generic[_K, _V]):
 class Adjacency:
     """The edges around each node, by kind."""
 
-    size: int
-    """How many nodes there are."""
-    starts: np.ndarray
-    """Where the edges of a kind and node begin: at kind x size + node; the end stands last."""
+    keys: np.ndarray
+    """Kind, node, other end and predicate of each edge as one number, ascending, int64."""
     edges: np.ndarray
-    """Of the type `EDGE`; those of one kind and node in the order of the facts."""
+    """Of the type `EDGE`, in the order of the keys: each statement once from either end."""
+    concepts: np.ndarray
+    """Which nodes are concepts, bool."""
     read: Memo[int, list[Edge]] = field(default_factory=Memo)
-    """Edges as Python reads them, by their place in `starts`."""
+    """Edges as Python reads them, by kind and node."""
 
     @classmethod
-    def compile(
-        cls,
-        edges: Sequence[tuple[int, str, Fact]],
-        nodes: Sequence[str],
-        positions: Mapping[str, int],
-        documents: int,
-    ) -> Adjacency:
-        """Compile *edges*: the row, role and fact of each.
-
-        Args:
-            edges: All that have a role in search.
-            nodes: The nodes by position, *documents* of them documents, which stand first.
-            positions: The position of each node.
-            documents: How many nodes are documents.
-        """
-        number = len(edges)
-        ends = np.fromiter(
-            (positions[each] for _, _, fact in edges for each in (fact.subject, fact.object)),
-            dtype=np.int64,
-            count=2 * number,
-        ).reshape(number, 2)
-        told = np.zeros(number, dtype=EDGE)
-        told["row"] = [row for row, _, _ in edges]
-        told["weight"] = [PREDICATES[fact.predicate].weight * fact.weight for _, _, fact in edges]
-        told["declared"] = [fact.declared for _, _, fact in edges]
-        concepts = _concepts(nodes, documents)
-        keys: list[np.ndarray] = []
-        rows: list[np.ndarray] = []
-        roles = np.array([_OUT.index(role) for _, role, _ in edges], dtype=np.int64)
-        for kind, chosen, here, there in _sorted_out(roles, ends, concepts):
-            part = told[chosen]
-            part["end"] = there
-            rows.append(part)
-            keys.append(kind * len(nodes) + here)
-        key = np.concatenate([np.zeros(0, dtype=np.int64), *keys])
-        order = np.argsort(key, kind="stable")
-        counts = np.bincount(key, minlength=len(_KINDS) * len(nodes))
+    def empty(cls) -> Adjacency:
+        """Give the edges of no graph."""
         return cls(
-            size=len(nodes),
-            starts=np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(counts)]),
-            edges=np.concatenate([np.zeros(0, dtype=EDGE), *rows])[order],
+            keys=np.zeros(0, dtype=np.int64),
+            edges=np.zeros(0, dtype=EDGE),
+            concepts=np.zeros(0, dtype=np.bool_),
         )
 
+    def changed(
+        self,
+        *,
+        places: np.ndarray,
+        concepts: np.ndarray,
+        gone: Collection[int],
+        new: Sequence[tuple[int, Fact]],
+        positions: Mapping[str, int],
+    ) -> Adjacency:
+        """Give the same after a change.
+
+        Args:
+            places: Where each node stands now, int64; -1 for one that is gone.
+            concepts: Which nodes are concepts now.
+            gone: Which rows are gone.
+            new: Edges that have a role in search, with their rows.
+            positions: The position of each node now.
+        """
+        kept = without(self.keys, lost) if (lost := self._lost(gone)) else self.keys
+        keys = _moved(kept, places)
+        edges = without(self.edges, lost) if lost else self.edges.copy()
+        edges["end"] = places[edges["end"]]
+        fresh, told = _written(new, positions)
+        keys, edges = np.concatenate([keys, fresh]), np.concatenate([edges, told])
+        # Nearly in order, which this sort is quick with.
+        order = np.argsort(keys, kind="stable")
+        return Adjacency(keys=keys[order], edges=edges[order], concepts=concepts)
+
+    def renumbered(self, rows: np.ndarray) -> Adjacency:
+        """Give the same with other row numbers, *rows* by the old ones."""
+        edges = self.edges.copy()
+        edges["row"] = rows[edges["row"]]
+        return replace(self, edges=edges)
+
     def of(self, node: int, role: str, way: str = "out") -> list[Edge]:
-        """Give the edges of *role* that start at *node*, or end there."""
-        at = _NUMBERS[role, way] * self.size + node
+        """Give the edges of *role* that start at *node*, or end there, and lead somewhere.
+
+        Concepts are nobody's neighbour, and crowds and data that nobody takes lead nowhere.
+        """
+        number = NUMBERS[role, way]
+        at = number << _NODE_BITS | node
         known = self.read.get(at)
         if known is not None:
             return known
-        start, end = self.starts[at : at + 2].tolist()
-        found = self.edges[start:end].tolist()
+        found = self._worthwhile(node, role, way)
         return self.read.keep(at, found, size=1 + len(found))
 
+    def rows(self, node: int, role: str, way: str = "out") -> list[int]:
+        """Give the facts of all edges of *role* that start at *node*, or end there."""
+        found: list[int] = self._edges(node, role, way)["row"].tolist()
+        return found
 
-def _concepts(nodes: Sequence[str], documents: int) -> np.ndarray:
-    others = (node.startswith(CONCEPT_BASE) for node in nodes[documents:])
-    found = np.zeros(len(nodes), dtype=bool)
-    found[documents:] = np.fromiter(others, dtype=bool, count=len(nodes) - documents)
+    def ends(self, node: int, role: str, way: str = "out") -> np.ndarray:
+        """Give the other ends of those edges, int32, ascending."""
+        return self._edges(node, role, way)["end"]
+
+    def starts(self) -> Iterator[tuple[int, int]]:
+        """Give each kind, by its number, and node that has edges, ascending."""
+        held = np.unique(self.keys >> (_NODE_BITS + _PREDICATE_BITS))
+        mask = (1 << _NODE_BITS) - 1
+        yield from zip((held >> _NODE_BITS).tolist(), (held & mask).tolist(), strict=True)
+
+    def count(self, node: int, role: str, way: str = "out") -> int:
+        """Say how many edges of *role* start at *node*, or end there."""
+        start, end = self._span(node, role, way)
+        return end - start
+
+    def _worthwhile(self, node: int, role: str, way: str) -> list[Edge]:
+        if role not in _BACK:
+            found = self._edges(node, role, way)
+            return list(found[~self.concepts[found["end"]]].tolist())
+        if way == "in":
+            few = self.count(node, role, "in") <= CROWD
+            return list(self._edges(node, role, way).tolist()) if few else []
+        edges: list[Edge] = self._edges(node, role, way).tolist()
+        back = _BACK[role]
+        return [each for each in edges if 0 < self.count(each[0], back, "in") <= CROWD]
+
+    def _edges(self, node: int, role: str, way: str) -> np.ndarray:
+        start, end = self._span(node, role, way)
+        return self.edges[start:end]
+
+    def _span(self, node: int, role: str, way: str) -> tuple[int, int]:
+        first = (NUMBERS[role, way] << _NODE_BITS | node) << (_NODE_BITS + _PREDICATE_BITS)
+        last = first + (1 << (_NODE_BITS + _PREDICATE_BITS))
+        start, end = self.keys.searchsorted((first, last)).tolist()
+        return start, end
+
+    def _lost(self, gone: Collection[int]) -> list[int]:
+        if not gone:
+            return []
+        marked = np.zeros(int(self.edges["row"].max()) + 1, dtype=np.bool_)
+        marked[np.fromiter(gone, dtype=np.int64)] = True
+        found: list[int] = np.flatnonzero(marked[self.edges["row"]]).tolist()
+        return found
+
+
+def _moved(keys: np.ndarray, places: np.ndarray) -> np.ndarray:
+    """Give *keys* with the nodes at their new places."""
+    mask = (1 << _NODE_BITS) - 1
+    here = keys >> (_NODE_BITS + _PREDICATE_BITS) & mask
+    there = keys >> _PREDICATE_BITS & mask
+    moved = keys >> (2 * _NODE_BITS + _PREDICATE_BITS) << _NODE_BITS | places[here]
+    moved = moved << _NODE_BITS | places[there]
+    found: np.ndarray = moved << _PREDICATE_BITS | keys & ((1 << _PREDICATE_BITS) - 1)
     return found
 
 
-def _sorted_out(
-    roles: np.ndarray, ends: np.ndarray, concepts: np.ndarray
-) -> Iterator[tuple[int, np.ndarray, np.ndarray, np.ndarray]]:
-    """Give of each kind its number, the edges that count, the near ends and the far ends."""
-    of_role = {role: np.flatnonzero(roles == number) for number, role in enumerate(_OUT)}
-    crowds = {role: np.bincount(ends[of_role[role], 1], minlength=len(concepts)) for role in _BACK}
-    for number, (role, way) in enumerate(_KINDS):
-        chosen = of_role[role]
-        near, far = (0, 1) if way == "out" else (1, 0)
-        if role not in _BACK:
-            chosen = chosen[~concepts[ends[chosen, far]]]
-        else:
-            back = crowds[_BACK[role] if way == "out" else role][ends[chosen, 1]]
-            chosen = chosen[(back > 0) & (back <= CROWD)]
-        yield number, chosen, ends[chosen, near], ends[chosen, far]
+def _written(
+    new: Sequence[tuple[int, Fact]], positions: Mapping[str, int]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Write statements down from either end: keys and edges."""
+    keys: list[int] = []
+    edges: list[Edge] = []
+    for row, fact in new:
+        told = PREDICATES[fact.predicate]
+        predicate = _PREDICATE_NUMBERS[fact.predicate]
+        ends = positions[fact.subject], positions[fact.object]
+        for (here, there), way in ((ends, "out"), (ends[::-1], "in")):
+            key = NUMBERS[told.role, way] << _NODE_BITS | here
+            keys.append((key << _NODE_BITS | there) << _PREDICATE_BITS | predicate)
+            edges.append((there, row, told.weight * fact.weight, fact.declared))
+    return np.asarray(keys, dtype=np.int64), np.array(edges, dtype=EDGE)
 
 
 @dataclass(slots=True, kw_only=True)

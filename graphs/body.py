@@ -19,7 +19,7 @@ from markdown_it.token import Token
 from mdit_py_plugins.front_matter import front_matter_plugin
 
 from graphs import frontmatter
-from graphs.errors import DocumentError, Notice
+from graphs.errors import Code, DocumentError, Notice
 from graphs.frontmatter import Value
 from graphs.parts import Edge, Section
 from graphs.vocabulary import known, resolve
@@ -93,7 +93,7 @@ def statements(body: Body, prefixes: Mapping[str, str], notices: list[Notice]) -
     Args:
         body: The text.
         prefixes: The document's own namespaces, for the predicates of arrows.
-        notices: Takes a notice of each arrow whose predicate nobody knows.
+        notices: Takes a notice of each arrow that cannot be read.
     """
     reader = _Reader(path=body.path, prefixes=prefixes, notices=notices)
     return tuple(
@@ -152,18 +152,29 @@ class _Reader:
         if start < 0:
             return None
         subject, word, target = text[:start], text[start + 2 : end], text[end + 3 :]
-        if not (word and word == word.strip() and target.strip()):
+        if not word or word != word.strip():
             return None
         if subject and not subject[-1].isspace():
             return None
         predicate = resolve(word, self.prefixes)
-        if predicate is None:
-            detail = f"the arrow names an unknown predicate {word!r}: use an IRI or {known()}"
-            notice = Notice(path=self.path, line=line, code="predicate_unknown", detail=detail)
-            self.notices.append(notice)
+        if predicate is None or not target.strip() or "-->" in bare[end + 3 :]:
+            self._refuse(word, target, line, known_word=predicate is not None)
             return None
         ends = self._end(subject), self._end(target)
         return Edge(subject=ends[0], predicate=predicate, object=ends[1], line=line)
+
+    def _refuse(self, word: str, target: str, line: int, *, known_word: bool) -> None:
+        code: Code = "edge_invalid"
+        if not known_word:
+            if not target.strip():
+                return
+            code = "predicate_unknown"
+            detail = f"the arrow names an unknown predicate {word!r}: use an IRI or {known()}"
+        elif not target.strip():
+            detail = "the arrow leads nowhere: write what it leads to"
+        else:
+            detail = "two arrows on one line: write each on its own"
+        self.notices.append(Notice(path=self.path, line=line, code=code, detail=detail))
 
     def _end(self, text: str) -> str:
         bare = text.strip().strip("`").strip()

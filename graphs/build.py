@@ -1,27 +1,15 @@
-"""Documents become facts; what did not change is not worked out again.
-
-* Of equal facts the declared one stays, with its own weight; else the first, with the greatest.
-* What the host forbids is not derived: a fact that nobody declared is dropped.
-"""
+"""Documents become facts; what did not change is not worked out again."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
-from typing import TypeAlias
 
 from graphs.document import Document
 from graphs.fact import Fact
-from graphs.names import Names
-from graphs.said import Said
-from graphs.vocabulary import PREDICATES
+from graphs.ledger import Change, Content, Kept, Ledger, Turned, key_of, lines, merged
 
 NO_NAMES: Mapping[str, str] = MappingProxyType({})
-_Triple: TypeAlias = tuple[str, str, str]
-_Key: TypeAlias = tuple[str, str, str, bool, str, str]
-_Name: TypeAlias = tuple[str, str, str]
-_Content: TypeAlias = tuple[Document, tuple[int, ...]]
 
 
 def facts(
@@ -34,31 +22,31 @@ def facts(
     return Builder().facts(documents, names=names, derived=derived)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Kept:
-    """What one document said, for as long as its labels mean the same."""
-
-    subject: str
-    facts: Mapping[_Key, Fact]
-    bans: tuple[_Triple, ...]
-    looked_up: Mapping[str, str]
-
-    def holds(self, document: Document, names: Names) -> bool:
-        if names.exact.get(document.id, document.id) != self.subject:
-            return False
-        return all(names.find(label) == node for label, node in self.looked_up.items())
-
-
 class Builder:
     """Documents -> facts, again and again. Not for two threads at once."""
 
     def __init__(self) -> None:
-        self._kept: dict[_Content, _Kept] = {}
-        self._same: dict[int, tuple[Document, _Content]] = {}
-        self._named: tuple[list[_Name], dict[str, str]] = ([], {})
-        self._names = Names.of((), {})
-        self.read = 0
+        self._ledger = Ledger()
+        self._names: dict[str, str] = {}
+
+    @property
+    def read(self) -> int:
         """How many documents the last build worked out, the others being as they were."""
+        return self._ledger.read
+
+    def snapshot(self) -> Callable[[], tuple[list[Kept], list[Fact]]]:
+        """Hold on to what documents and rules say now.
+
+        Returns:
+            Gives it, in an order that does not tell how it came to be.
+        """
+        kept, derived = list(self._ledger.kept.items()), list(self._ledger.derived)
+
+        def ordered() -> tuple[list[Kept], list[Fact]]:
+            held = sorted(kept, key=lambda pair: _order(pair[0][0]))
+            return [each for _, each in held], sorted(derived, key=key_of)
+
+        return ordered
 
     def facts(
         self,
@@ -70,7 +58,8 @@ class Builder:
         """Turn *documents* into facts.
 
         Args:
-            documents: In any order; of equal facts the declared one stays, else the first.
+            documents: In any order; of equal facts the declared one stays, else the first by
+                file and line.
             names: Node ids by the names a text may use for them. Compared exactly first, then
                 without regard to case, spaces, ``_`` and ``-``. A document with such an id,
                 title or file name speaks about that node.
@@ -80,97 +69,43 @@ class Builder:
             Each fact once, in the order of the documents, then the derived ones; without those
             that a declared document forbids. Empty without documents.
         """
-        given = tuple(documents)
-        named = [(each.id, each.title, each.path) for each in given], dict(names)
-        same = named == self._named
-        names_of = self._names if same else Names.of(given, names)
-        kept: dict[_Content, _Kept] = {}
-        self.read = 0
-        contents = [self._content(document) for document in given]
-        for content in contents:
-            document = content[0]
-            known = self._kept.get(content)
-            if known is None or not (same or known.holds(document, names_of)):
-                known = _keep(document, names_of)
-                self.read += 1
-            kept[content] = known
-        self._kept, self._names, self._named = kept, names_of, named
-        self._same = {id(each): (each, c) for each, c in zip(given, contents, strict=True)}
-        return _merged(tuple(kept.values()), derived)
+        given = dict.fromkeys(map(content, documents))
+        rules = tuple(derived)
+        self.replace(given, names, rules)
+        return merged((self._ledger.kept[each] for each in given), rules)
 
-    def _content(self, document: Document) -> _Content:
-        """Give what the document's facts are kept by; the same object needs no second look."""
-        known = self._same.get(id(document))
-        if known is not None and known[0] is document:
-            return known[1]
-        return document, _lines(document)
+    def replace(
+        self, given: Iterable[Content], names: Mapping[str, str], derived: Iterable[Fact]
+    ) -> Turned:
+        """Take these documents, names and rules instead of those until now."""
+        wanted = dict.fromkeys(given)
+        known = self._ledger.kept.keys()
+        gone = dict.fromkeys(self._names.keys() - names.keys(), "")
+        new = {name: node for name, node in names.items() if self._names.get(name) != node}
+        rules, held = list(dict.fromkeys(derived)), self._ledger.derived
+        return self.change(
+            Change(
+                gone=[each for each in known if each not in wanted],
+                new=[each for each in wanted if each not in known],
+                names=gone | new,
+                unsaid=held.keys() - set(rules),
+                said=[each for each in rules if each not in held],
+            )
+        )
 
-
-def _keep(document: Document, names: Names) -> _Kept:
-    said = Said(document=document, names=names, looked_up={})
-    found: dict[_Key, Fact] = {}
-    for fact in said.facts():
-        _add(found, fact)
-    bans = document.forbidden if document.declared else ()
-    return _Kept(
-        subject=names.exact.get(document.id, document.id),
-        facts=found,
-        bans=tuple(said.ban(edge) for edge in bans),
-        looked_up=said.looked_up,
-    )
+    def change(self, change: Change) -> Turned:
+        """Make *change*; see `Ledger.change`."""
+        for name, node in change.names.items():
+            self._names.pop(name, None)
+            if node:
+                self._names[name] = node
+        return self._ledger.change(change)
 
 
-def _lines(document: Document) -> tuple[int, ...]:
-    """Give the lines of a document, which its equality passes over."""
-    parts = (
-        document.authors, document.about, document.hints, document.groups, document.related,
-        document.next_steps, document.requires, document.consumes, document.produces,
-        document.entities, document.edges, document.texts, document.sections,
-    )  # fmt: skip
-    return tuple(part.line for each in parts for part in each)
+def content(document: Document) -> Content:
+    """Give what the facts of *document* are kept by."""
+    return document, lines(document)
 
 
-def _merged(kept: Sequence[_Kept], derived: Iterable[Fact]) -> tuple[Fact, ...]:
-    found: dict[_Key, Fact] = {}
-    for each in kept:
-        twice = found.keys() & each.facts.keys()
-        stronger = [(key, _stronger(found[key], each.facts[key])) for key in twice]
-        # A key that is there already keeps its place.
-        found.update(each.facts)
-        found.update(stronger)
-    for fact in derived:
-        _add(found, fact)
-    bans = frozenset(ban for each in kept for ban in each.bans)
-    if not bans:
-        return tuple(found.values())
-    return tuple(
-        fact for fact in found.values() if fact.declared or bans.isdisjoint(_triples(fact))
-    )
-
-
-def _add(found: dict[_Key, Fact], fact: Fact) -> None:
-    key = (
-        fact.subject, fact.predicate, fact.object, fact.literal, fact.language, fact.datatype
-    )  # fmt: skip
-    known = found.setdefault(key, fact)
-    if known is not fact:
-        found[key] = _stronger(known, fact)
-
-
-def _stronger(known: Fact, new: Fact) -> Fact:
-    if known.declared != new.declared:
-        return known if known.declared else new
-    return known if known.weight >= new.weight else replace(known, weight=new.weight)
-
-
-def _triples(fact: Fact) -> Iterator[_Triple]:
-    """Give the forms in which a ban may name *fact*."""
-    if fact.literal:
-        return
-    row = PREDICATES.get(fact.predicate)
-    ends = [(fact.subject, fact.object)]
-    if row and row.both_ways:
-        ends.append((fact.object, fact.subject))
-    for subject, target in ends:
-        yield subject, fact.predicate, target
-        yield subject, "", target
+def _order(document: Document) -> tuple[bool, str, str, str]:
+    return not document.declared, document.path, document.id, document.title

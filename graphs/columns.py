@@ -1,11 +1,11 @@
-"""Facts and edges as arrays: what a saved index looks like, read one fact at a time.
+"""Facts as arrays: what a saved index looks like, read one fact at a time.
 
 Loading must not build a hundred thousand objects that no question asks for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import TypeAlias, overload
@@ -106,69 +106,6 @@ class FactRows(Sequence[Fact]):
             origin=text(row[9]),
             declared=row[10],
         )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class EdgeRows(Mapping[tuple[str, str], tuple[Fact, ...]]):
-    """Edges by node and role, as row numbers in an array."""
-
-    facts: Sequence[Fact]
-    """The facts that the row numbers mean."""
-    nodes: Sequence[str]
-    """The nodes, in the order of their positions."""
-    positions: Mapping[str, int]
-    """Position of each node."""
-    roles: Sequence[str]
-    """The roles, in the order of their numbers."""
-    codes: np.ndarray
-    """Position times the number of roles, plus the role; ascending, int64."""
-    offsets: np.ndarray
-    """Where the rows of a key begin and end, int64."""
-    rows: np.ndarray
-    """Row numbers of facts, int32."""
-
-    @classmethod
-    def of(
-        cls,
-        facts: Sequence[Fact],
-        ends: Sequence[tuple[int, str, str]],
-        positions: Mapping[str, int],
-        roles: Sequence[str],
-    ) -> EdgeRows:
-        """Write edges down: *ends* holds the row, one end and the role of each."""
-        numbers = {role: at for at, role in enumerate(roles)}
-        keyed = [positions[node] * len(roles) + numbers[role] for _, node, role in ends]
-        order = np.argsort(np.asarray(keyed, dtype=np.int64), kind="stable")
-        codes, starts = np.unique(np.asarray(keyed, dtype=np.int64)[order], return_index=True)
-        return cls(
-            facts=facts,
-            nodes=tuple(positions),
-            positions=positions,
-            roles=roles,
-            codes=codes,
-            offsets=np.append(starts, len(keyed)).astype(np.int64),
-            rows=np.asarray([row for row, _, _ in ends], dtype=np.int32)[order],
-        )
-
-    def __len__(self) -> int:
-        """Count the keys."""
-        return len(self.codes)
-
-    def __iter__(self) -> Iterator[tuple[str, str]]:
-        """Give the keys, by position and role."""
-        for key in self.codes.tolist():
-            node, role = divmod(key, len(self.roles))
-            yield self.nodes[node], self.roles[role]
-
-    def __getitem__(self, key: tuple[str, str]) -> tuple[Fact, ...]:
-        """Give the edges of a node in a role."""
-        node, role = key
-        wanted = self.positions[node] * len(self.roles) + self.roles.index(role)
-        at = int(np.searchsorted(self.codes, wanted))
-        if at == len(self.codes) or self.codes[at] != wanted:
-            raise KeyError(key)
-        start, end = self.offsets[at : at + 2].tolist()
-        return tuple(self.facts[row] for row in self.rows[start:end].tolist())
 
 
 def _row(fact: Fact, ids: dict[str, int]) -> tuple[object, ...]:

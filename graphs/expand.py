@@ -157,7 +157,7 @@ def _neighbour(index: GraphIndex, role: Role, near: Near) -> Neighbour:
 
 def _step(index: GraphIndex, row: int) -> Step:
     memo = index.remembered.steps
-    return memo.get(row) or memo.keep(row, _cited(index.facts[row]))
+    return memo.get(row) or memo.keep(row, _cited(index.evidence[row]))
 
 
 def _cited(fact: Fact) -> Step:

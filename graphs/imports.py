@@ -90,8 +90,10 @@ def _safe(value: _Json, path: str, *, depth: int) -> _Json:
 def _written_out(context: _Json, path: str) -> _Json:
     if isinstance(context, list):
         return [_written_out(each, path) for each in context]
-    if not isinstance(context, str):
+    if context is None or isinstance(context, dict):
         return context
+    if not isinstance(context, str):
+        raise DocumentError(f"{context!r} is no context: write a mapping", path=path)
     if context == CONTEXT_IRI:
         ours: _Json = json.loads(json.dumps(packaged_context()["@context"]))
         return ours

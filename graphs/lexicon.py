@@ -72,6 +72,27 @@ class Lexicon:
             terms=np.asarray(rows, dtype=np.int32), spelt=np.asarray(spellings, dtype=np.int32)
         )
 
+    def packed(
+        self, read: Sequence[Read]
+    ) -> tuple[tuple[str, ...], np.ndarray, list[tuple[str, int]], np.ndarray]:
+        """Give what *read* holds, without the terms that it does not.
+
+        Returns:
+            The terms; the words as rows of them, int64; each spelling with the row of its term;
+            how often each of those is written, int64.
+        """
+        nothing = np.zeros(0, dtype=np.int32)
+        words = np.concatenate([nothing, *(text.terms for text in read)])
+        known = list(self.terms)
+        used = np.unique(words)
+        rows = np.zeros(len(known), dtype=np.int64)
+        rows[used] = np.arange(len(used))
+        spellings = list(self.spelt)
+        written = np.concatenate([nothing, *(text.spelt for text in read)])
+        in_use, uses = np.unique(written, return_counts=True)
+        spelt = [(spellings[at][0], int(rows[spellings[at][1]])) for at in in_use.tolist()]
+        return tuple(known[at] for at in used.tolist()), rows[words], spelt, uses
+
 
 def phrases(value: str | Sequence[Phrase]) -> Sequence[Phrase]:
     """Give the phrases of a field; a bare text is one in no language."""

@@ -14,8 +14,10 @@ from typing import TypeAlias
 
 import numpy as np
 
-from graphs.bm25 import Table
-from graphs.lexicon import Fields, Lexicon, Read, phrases
+from graphs.bm25 import Scale
+from graphs.hits import Asked, Held, Hits, Reading, WayOf, WordMatch
+from graphs.inverted import Inverted
+from graphs.lexicon import Fields, Lexicon
 from graphs.spelling import Spelling
 from graphs.text import Token, stem, tokens
 
@@ -29,61 +31,16 @@ _REMEMBERED = 8192
 """How many words are remembered, resolved; real questions use the same ones again and again."""
 Question: TypeAlias = str | Sequence[str | Token]
 """A text, or what `graphs.text` has made of one: terms, or tokens, which need no second reading."""
-_WayOf: TypeAlias = tuple[tuple[int, ...], float]
 _Met: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]
 """Documents, each once; what a word adds to the score and to the coverage of each."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WordMatch:
-    """One word of a question and what it met in a document."""
-
-    word: str
-    """The word as it was asked."""
-    term: str
-    """The term of the index that it met; another one where the word was misspelt."""
-    field: str
-    """The field that weighs most among those that hold the term."""
-    weight: float
-    """What the match adds to the document's score, > 0."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """One asked word, resolved against an index."""
-
-    word: str
-    """The word as it was asked."""
-    ways: tuple[_WayOf, ...]
-    """Ways to match it, the best of which counts: rows of terms, and the share they earn."""
-    weight: float
-    """The rarity of the word, > 0."""
-    guessed: bool = False
-    """Whether nothing knows the word as it was asked; the ways are near spellings, if any."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Hits:
-    """All that one pass over the index tells about a question."""
-
-    scores: np.ndarray
-    """BM25F score of each document, float32, 0 where nothing matches."""
-    coverage: np.ndarray
-    """Share of the question's words that each document matches, by rarity, float32 in [0, 1]."""
-    words: tuple[str, ...]
-    """The words of the question that count, as they were asked."""
-    unmatched: tuple[str, ...]
-    """Those of them that no document holds, not even in a near spelling."""
-    asked: tuple[Asked, ...]
-    """How each word was resolved; `Postings.explain` works from it."""
-    touched: int
-    """How many times a document was looked at: once for each of the words that it holds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Postings:
     """The index: for each term, the documents that hold it and what it is worth there."""
 
+    inverted: Inverted
+    """What stands where, as the next change needs it."""
     size: int
     """How many documents are indexed."""
     fields: tuple[str, ...]
@@ -93,7 +50,7 @@ class Postings:
     terms: Mapping[str, int]
     """Row of each term."""
     names: tuple[str, ...]
-    """The term of each row."""
+    """The term of each row; also of rows that hold nobody any more."""
     rarity: np.ndarray
     """Inverse document frequency of each term, float32, > 0."""
     offsets: np.ndarray
@@ -133,60 +90,70 @@ class Postings:
         """
         lexicon = lexicon or Lexicon()
         lexicon.turn()
-        fields = tuple(weights)
-        read: list[Read] = []
-        lengths = np.zeros((len(documents), len(fields)), dtype=np.int64)
-        languages: dict[str, None] = {"": None}
-        for position, document in enumerate(documents):
-            for number, field in enumerate(fields):
-                for phrase in phrases(document.get(field, "")):
-                    languages[phrase[1]] = None
-                    text = lexicon.read(phrase)
-                    read.append(text)
-                    lengths[position, number] += len(text.terms)
-        names, rows, spelt = _packed(lexicon, read)
-        table = Table(rows=rows, lengths=lengths, k1=k1, b=b)
-        row, position_of, impact, source = table.weigh(np.asarray(list(weights.values())))
-        df = np.bincount(row, minlength=len(names))
-        rarity = np.log1p((len(documents) - df + 0.5) / (df + 0.5)).astype(np.float32)
+        scale = Scale(fields=tuple(weights), weights=tuple(weights.values()), k1=k1, b=b)
+        return cls.of(Inverted.build(documents, scale, lexicon))
+
+    @classmethod
+    def of(cls, inverted: Inverted) -> Postings:
+        """Weigh *inverted*: what a word adds depends on how rare it is among all documents."""
+        df = inverted.df
+        rarity = np.log1p((inverted.size - df + 0.5) / (df + 0.5)).astype(np.float32)
         return cls(
-            size=len(documents),
-            fields=fields,
-            languages=tuple(languages),
-            terms={name: at for at, name in enumerate(names)},
+            inverted=inverted,
+            size=inverted.size,
+            fields=inverted.scale.fields,
+            languages=tuple(sorted(inverted.languages)),
+            terms=inverted.terms,
+            names=inverted.names,
             rarity=rarity,
-            offsets=np.concatenate([[0], np.cumsum(df)]),
-            positions=position_of.astype(np.int32),
-            impacts=(impact * rarity[row]).astype(np.float32),
-            sources=source.astype(np.uint8),
-            names=names,
-            meanings=np.fromiter((term for _, term in spelt), dtype=np.int32, count=len(spelt)),
-            spelling=Spelling.build([word for word, _ in spelt]),
+            offsets=inverted.offsets,
+            positions=inverted.positions,
+            impacts=inverted.saturated * np.repeat(rarity, df),
+            sources=inverted.sources,
+            spelling=inverted.spelling,
+            meanings=inverted.meanings,
         )
 
-    def match(self, query: Question) -> Hits:
+    def changed(self, gone: Mapping[int, Fields], new: Mapping[int, Fields]) -> Postings:
+        """Give the index without some documents and with others.
+
+        Args:
+            gone: What left, by its position until now, with the texts that it had.
+            new: What came, by its position from now on. The others keep their order.
+        """
+        return self.of(self.inverted.changed(gone, new)) if gone or new else self
+
+    def match(self, query: Question | Reading) -> Hits:
         """Score every document for *query* in one pass.
 
         Args:
-            query: A text, its tokens, or terms that `graphs.text.words` has made of it.
+            query: A text, its tokens, terms that `graphs.text.words` has made of it, or what
+                `read` has.
 
         Returns:
             Zeros everywhere for an empty query.
         """
-        asked = self._asked(query)
-        total = sum(word.weight for word in asked) or 1.0
-        met = [self._met(word, word.weight / total) for word in asked if word.ways]
-        columns = zip(_NOTHING, *met, strict=True)
-        positions, scores, shares = (np.concatenate(column) for column in columns)
+        read = query if isinstance(query, Reading) else self.read(query)
+        total = read.weight
+        met = [self._met(word, word.weight / total) for word in read.asked if word.ways]
+        columns = zip(zip(_NOTHING, *met, strict=True), _SUMMED, strict=True)
+        # As counting takes them, so that it copies nothing.
+        positions, scores, shares = (np.concatenate(each, dtype=kind) for each, kind in columns)
         coverage = self._summed(positions, shares)
         return Hits(
             scores=self._summed(positions, scores),
             coverage=np.minimum(coverage, 1.0, out=coverage),
-            words=tuple(dict.fromkeys(word.word for word in asked)),
-            unmatched=_unmatched(asked),
-            asked=tuple(asked),
+            words=read.words,
+            unmatched=read.unmatched,
+            asked=read.asked,
             touched=len(positions),
         )
+
+    def read(self, query: Question) -> Reading:
+        """Resolve *query* without looking at a document."""
+        asked = tuple(self._asked(query))
+        words = tuple(dict.fromkeys([word.word for word in asked]))
+        return Reading(words=words, unmatched=_unmatched(asked), asked=asked)
 
     def scores(self, query: Question) -> np.ndarray:
         """Give the score of each document, float32, >= 0; see `match`."""
@@ -200,14 +167,14 @@ class Postings:
         """Give the words of *query* that no document holds, as they were asked."""
         return _unmatched(self._asked(query))
 
-    def explain(self, query: Question | Hits, position: int) -> tuple[WordMatch, ...]:
+    def explain(self, query: Question | Reading, position: int) -> tuple[WordMatch, ...]:
         """Tell which words of *query* the document at *position* matches, and where.
 
         Args:
             query: A text, terms, or the hits of one, which saves resolving it again.
             position: A document; one that matches nothing gives an empty tuple.
         """
-        resolved = query.asked if isinstance(query, Hits) else self._asked(query)
+        resolved = query.asked if isinstance(query, Reading) else self._asked(query)
         return tuple(
             WordMatch(
                 word=asked.word,
@@ -227,20 +194,48 @@ class Postings:
         at = bisect_left(self.positions, position, start, end)
         return at if at < end and self.positions[at] == position else None
 
-    def words(self, hits: Hits, positions: Sequence[int]) -> list[tuple[str, ...]]:
-        """Tell which words of a question each of *positions* matches, as they were asked.
+    def held(self, read: Reading, positions: Sequence[int]) -> Held:
+        """Tell what each of *positions* holds of a question, without looking at anybody else.
 
         Says less than `explain`, and costs a look-up a word where that costs one a document too.
         """
-        wanted = np.asarray(positions, dtype=np.int32)
+        coverage = [0.0] * len(positions)
         found: list[dict[str, None]] = [{} for _ in positions]
-        for asked in hits.asked:
-            for term in {term for ids, _ in asked.ways for term in ids}:
-                row = self.positions[self.offsets[term] : self.offsets[term + 1]]
-                (held,) = (row.take(row.searchsorted(wanted), mode="clip") == wanted).nonzero()
-                for place in held.tolist():
-                    found[place][asked.word] = None
-        return [tuple(each) for each in found]
+        total, holders = read.weight, self._holders(read, positions)
+        for asked in read.asked:
+            best: dict[int, float] = {}
+            for ids, share in asked.ways:
+                # In this order, to round as `match` does.
+                part = share * (asked.weight / total)
+                part = part / len(ids) if len(ids) > 1 else part
+                held: dict[int, int] = {}
+                for place in (place for term in ids for place in holders[term]):
+                    held[place] = held.get(place, 0) + 1
+                best.update(
+                    (at, max(best.get(at, 0.0), times * part)) for at, times in held.items()
+                )
+            for place, worth in best.items():
+                coverage[place] += worth
+                found[place][asked.word] = None
+        shares: list[float] = np.minimum(np.asarray(coverage, dtype=np.float32), 1.0).tolist()
+        return Held(coverage=shares, words=[tuple(each) for each in found])
+
+    def _holders(self, read: Reading, positions: Sequence[int]) -> dict[int, list[int]]:
+        """Say which of *positions* hold each term of a question, by their places."""
+        terms = list({term for asked in read.asked for ids, _ in asked.ways for term in ids})
+        holders: dict[int, list[int]] = {term: [] for term in terms}
+        if not terms or not positions:
+            return holders
+        wanted = np.asarray(positions, dtype=np.int32)
+        nearest = np.empty((len(terms), len(wanted)), dtype=np.int32)
+        for term, near in zip(terms, nearest, strict=True):
+            row = self.positions[self.offsets[term] : self.offsets[term + 1]]
+            row.take(row.searchsorted(wanted), mode="clip", out=near)
+        for at, place in zip(
+            *(each.tolist() for each in (nearest == wanted).nonzero()), strict=True
+        ):
+            holders[terms[at]].append(place)
+        return holders
 
     def _asked(self, query: Question) -> list[Asked]:
         said = tokens(query) if isinstance(query, str) else map(_token, query)
@@ -275,10 +270,10 @@ class Postings:
         weight = max(self._rarity(ids) for ids, _ in ways)
         return Asked(word=token.surface, ways=tuple(ways), weight=weight)
 
-    def _ways(self, token: Token) -> list[_WayOf]:
+    def _ways(self, token: Token) -> list[WayOf]:
         """Give the ways to meet *token* as it is written; empty if nothing knows it."""
         whole_share = 1.0 if len(token.parts) > 1 else _WHOLE_OF_NUMBERED
-        ways: list[_WayOf] = [((whole,), whole_share) for whole in self._wholes(token)]
+        ways: list[WayOf] = [((whole,), whole_share) for whole in self._wholes(token)]
         forms = dict.fromkeys([token.parts, *self._abroad(token.spelt)])
         known = (form for form in forms if all(part in self.terms for part in form))
         ways += ((tuple(self.terms[part] for part in form), 1.0) for form in known)
@@ -356,22 +351,7 @@ def _doubted(word: Asked, share: float) -> Asked:
     return replace(word, ways=tuple((ids, like * share) for ids, like in word.ways))
 
 
-def _packed(
-    lexicon: Lexicon, read: Sequence[Read]
-) -> tuple[tuple[str, ...], np.ndarray, list[tuple[str, int]]]:
-    """Give the terms in use, the words as rows of them, and each spelling with its term."""
-    nothing = np.zeros(0, dtype=np.int32)
-    words = np.concatenate([nothing, *(text.terms for text in read)])
-    known = list(lexicon.terms)
-    used = np.unique(words)
-    rows = np.zeros(len(known), dtype=np.int64)
-    rows[used] = np.arange(len(used))
-    spellings = list(lexicon.spelt)
-    in_use = np.unique(np.concatenate([nothing, *(text.spelt for text in read)]))
-    spelt = ((spellings[at][0], int(rows[spellings[at][1]])) for at in in_use.tolist())
-    return tuple(known[at] for at in used.tolist()), rows[words], list(spelt)
-
-
+_SUMMED = (np.intp, np.float64, np.float64)
 _NOTHING: _Met = (np.zeros(0, np.int32), np.zeros(0, np.float32), np.zeros(0))
 
 

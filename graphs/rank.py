@@ -8,11 +8,15 @@ from itertools import islice
 
 import numpy as np
 
+from graphs.hits import Hits
 from graphs.index import GraphIndex
-from graphs.postings import Hits, Question
+from graphs.postings import Question
 
 _CONCEPT_SHARE = 0.15
 _CONCEPTS = 16
+_LONG = 8192
+_WIDTH = 16
+"""More scores than `_LONG` are first looked at as columns of so many."""
 _NOBODY = np.zeros(0, dtype=np.int64)
 Allowed = np.ndarray | Callable[[str], bool] | None
 
@@ -68,7 +72,9 @@ def focused(
     found = best(index, text, limit=limit, allowed=allowed)
     nobody: tuple[str, ...] = ()
     words = (
-        index.postings.words(found.hits, found.places) if explain else [nobody] * len(found.places)
+        index.postings.held(found.hits, found.places).words
+        if explain
+        else [nobody] * len(found.places)
     )
     return tuple(
         Ranked(node=index.nodes[at], score=score, coverage=coverage, words=met)
@@ -103,7 +109,7 @@ def _with_groups(index: GraphIndex, hits: Hits) -> tuple[np.ndarray, np.ndarray]
     count = index.document_count
     scores, coverage = hits.scores[:count], hits.coverage[:count]
     groups = _strongest(hits.scores[count:]) + count
-    members = [index.members.get(index.nodes[at], _NOBODY) for at in groups.tolist()]
+    members = [index.members(at) for at in groups.tolist()]
     if not members:
         return scores, coverage
     sizes = [len(each) for each in members]
@@ -125,17 +131,24 @@ def _strongest(concepts: np.ndarray) -> np.ndarray:
 
 
 def _places(index: GraphIndex, scores: np.ndarray, limit: int, allowed: Allowed) -> list[int]:
-    (found,) = scores.nonzero()
-    if isinstance(allowed, np.ndarray):
-        found = found[allowed[found]]
-    if limit < 1 or not found.size:
+    if limit < 1:
         return []
+    if isinstance(allowed, np.ndarray):
+        scores = np.where(allowed[: len(scores)], scores, np.float32(0))
     asked = allowed if callable(allowed) else None
-    if asked is None and found.size > limit:
-        # Everything that ties with the last place stays in, so that labels decide, not chance.
-        last = np.partition(scores[found], found.size - limit)[found.size - limit]
-        found = found[scores[found] >= last]
+    # Everything that ties with the last place stays in, so that labels decide, not chance.
+    least = 0.0 if asked else last_place(scores, limit)
+    (found,) = (scores >= least if least > 0 else scores > 0).nonzero()
     ranked: list[int] = found[np.lexsort((index.ranks[found], -scores[found]))].tolist()
     if asked is None:
         return ranked[:limit]
     return list(islice((at for at in ranked if asked(index.nodes[at])), limit))
+
+
+def last_place(scores: np.ndarray, limit: int) -> float:
+    """Give the score of the last of *limit* places; 0 if there are fewer scores."""
+    if len(scores) > _LONG:
+        # As many columns reach their last place, so that nobody below it is among the best.
+        columns = scores[: len(scores) // _WIDTH * _WIDTH].reshape(_WIDTH, -1).max(axis=0)
+        scores = scores[scores >= last_place(columns, limit)]
+    return float(np.partition(scores, -limit)[-limit]) if len(scores) >= limit else 0.0

@@ -20,6 +20,7 @@ from rdflib.store import Store
 from graphs.errors import DocumentError
 from graphs.fact import Fact
 from graphs.fields import is_language
+from graphs.jsonld import compacted
 from graphs.statements import Triple, applied, written
 from graphs.vocabulary import (
     BLANK_BASE,
@@ -68,7 +69,7 @@ def serialize(stated: Iterable[Fact], form: str) -> str:
     """Write *stated* in one of rdflib's forms: ``turtle``, ``nt`` or ``json-ld``."""
     graph = to_rdf(stated)
     if form == "json-ld":
-        return graph.serialize(format=form, context=context(), auto_compact=True)
+        return compacted(graph, context())
     return graph.serialize(format=form)
 
 

@@ -52,7 +52,7 @@ class Said:
     def facts(self) -> Iterator[Fact]:
         """Give every fact of the document, as often as it is said."""
         document = self.document
-        subject = self.names.exact.get(document.id, document.id)
+        subject = self.names.subject(document)
         yield self._edge(subject, "type", DOCUMENT_TYPE)
         for kind in document.types:
             yield self._edge(subject, "type", self._type(kind))

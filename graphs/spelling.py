@@ -6,12 +6,15 @@ vocabulary; each is then checked by edit distance.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from rapidfuzz import process
 from rapidfuzz.distance import OSA, JaroWinkler
+
+from graphs.arrays import inserted, without
 
 _CANDIDATES = 64
 _LONGEST = 32
@@ -27,7 +30,7 @@ class Spelling:
     """An immutable index of the spellings of a vocabulary."""
 
     words: tuple[str, ...]
-    """The vocabulary, in the order of its ids."""
+    """The vocabulary, in the order of its ids; empty where a word was given up."""
     ids: Mapping[str, int]
     """Id of each word."""
     grams: np.ndarray
@@ -40,7 +43,7 @@ class Spelling:
     @classmethod
     def build(cls, words: Sequence[str]) -> Spelling:
         """Index *words*; their ids are their positions."""
-        ids, found = _trigrams([word if len(word) <= _LONGEST else "" for word in words])
+        ids, found = _trigrams([_short(word) for word in words])
         order = np.argsort(found, kind="stable")
         grams, starts = np.unique(found[order], return_index=True)
         return cls(
@@ -50,6 +53,57 @@ class Spelling:
             offsets=np.append(starts, len(found)).astype(np.int64),
             members=ids[order],
         )
+
+    def changed(self, gone: Sequence[int], new: Sequence[str]) -> Spelling:
+        """Give the same without some ids and with more words, whose ids follow the others."""
+        if not gone and not new:
+            return self
+        words = [*self.words, *new]
+        ids = dict(self.ids)
+        for at in gone:
+            words[at] = ""
+        for word in (self.words[at] for at in gone):
+            # A word may stand there twice, with two meanings.
+            if word in words:
+                ids[word] = words.index(word)
+            else:
+                ids.pop(word, None)
+        first = len(self.words)
+        ids |= {word: first + at for at, word in enumerate(new)}
+        return self._without(gone).with_words(new, tuple(words), ids)
+
+    def _without(self, gone: Sequence[int]) -> Spelling:
+        """Take the trigrams of some words out; their rows stay, empty."""
+        ids, grams = _trigrams([_short(self.words[at]) for at in gone])
+        rows = np.searchsorted(self.grams, grams)
+        lost: dict[int, int] = {}
+        for at, row in zip(ids.tolist(), rows.tolist(), strict=True):
+            start, end = self.offsets[row : row + 2].tolist()
+            left = bisect_left(self.members, gone[at], start, end)
+            lost |= dict.fromkeys(range(left, bisect_right(self.members, gone[at], left, end)), row)
+        counts = np.diff(self.offsets)
+        np.subtract.at(counts, list(lost.values()), 1)
+        return replace(self, offsets=_starts(counts), members=without(self.members, sorted(lost)))
+
+    def with_words(
+        self, new: Sequence[str], words: tuple[str, ...], ids: Mapping[str, int]
+    ) -> Spelling:
+        """Put the trigrams of *new* in, behind those of the words that are there."""
+        found, asked = _trigrams([_short(word) for word in new])
+        met = np.searchsorted(self.grams, asked)
+        inside = met < len(self.grams)
+        inside[inside] = self.grams[met[inside]] == asked[inside]
+        fresh = np.unique(asked[~inside])
+        before = np.searchsorted(self.grams, fresh)
+        grams = inserted(self.grams, before.tolist(), fresh)
+        counts = inserted(np.diff(self.offsets), before.tolist(), np.zeros(len(fresh), np.int64))
+        starts = _starts(counts)
+        rows = np.searchsorted(grams, asked)
+        order = np.lexsort((found, rows))
+        places = starts[rows[order] + 1].tolist()
+        members = inserted(self.members, places, (found[order] + len(self.words)).astype(np.int32))
+        np.add.at(counts, rows, 1)
+        return Spelling(words=words, ids=ids, grams=grams, offsets=_starts(counts), members=members)
 
     def near(self, word: str, *, limit: int = 3) -> tuple[tuple[int, float], ...]:
         """Find the known words that *word* may be a misspelling of.
@@ -69,12 +123,16 @@ class Spelling:
         rows = rows[self.grams[rows] == asked]
         if not rows.size:
             return ()
-        held = [self.members[self.offsets[row] : self.offsets[row + 1]] for row in rows]
-        counts = np.bincount(np.concatenate(held), minlength=len(self.words))
+        members = [self.members[self.offsets[row] : self.offsets[row + 1]] for row in rows]
+        counts = np.bincount(np.concatenate(members), minlength=len(self.words))
         # One edit costs three trigrams at most: who shares less than a third is not near.
-        sharing = np.flatnonzero(counts >= max(1, len(word) // 3))
-        best = sharing[np.argsort(-counts[sharing], kind="stable")[:_CANDIDATES]]
-        candidates = {int(at): self.words[at] for at in best}
+        least = max(1, len(word) // 3)
+        sharing = np.flatnonzero(counts >= least)
+        if len(sharing) > _CANDIDATES:
+            # Who ties with the last comes along, so that the order of the words decides nothing.
+            held = counts[sharing]
+            sharing = sharing[held >= np.partition(held, -_CANDIDATES)[-_CANDIDATES]]
+        candidates = {at: self.words[at] for at in sharing.tolist()}
         return self._verified(word, candidates)[:limit]
 
     def split(self, word: str) -> tuple[int, int] | None:
@@ -109,6 +167,15 @@ class Spelling:
             )
             alike = {at: _SOUNDS_LIKE_SHARE for _, _, at in sounds}
         return tuple(sorted(alike.items(), key=lambda pair: (-pair[1], self.words[pair[0]])))
+
+
+def _short(word: str) -> str:
+    """Give *word*, or nothing where it is too long to be indexed."""
+    return word if len(word) <= _LONGEST else ""
+
+
+def _starts(counts: np.ndarray) -> np.ndarray:
+    return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(counts, dtype=np.int64)])
 
 
 def _trigrams(words: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:

@@ -9,26 +9,21 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
-from operator import attrgetter
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 from uuid import uuid4
 
 import numpy as np
 
 from graphs.adjacency import Adjacency
-from graphs.columns import EdgeRows, FactRows, Texts
+from graphs.columns import FactRows, Texts
 from graphs.errors import StateError
-from graphs.index import EDGE_PREDICATES, EDGE_ROLES, GraphIndex
-from graphs.postings import Postings
-from graphs.spelling import Spelling
+from graphs.index import GraphIndex, Stated
+from graphs.stored import arrays_of, postings_of, words_of
 
-VERSION = 2
+VERSION = 3
 MANIFEST = "manifest.json"
 _NAMES = "names.json"
-_ROLES = tuple(sorted(EDGE_ROLES))
 
 
 def save(index: GraphIndex, folder: str | Path) -> None:
@@ -100,52 +95,31 @@ def _digest(file: Path) -> str:
 
 def _names(index: GraphIndex) -> dict[str, object]:
     """Give what is read whole at once, as JSON, which keeps half characters."""
-    postings = index.postings
     return {
         "nodes": index.nodes,
         "labels": index.labels,
         "document_count": index.document_count,
         "edge_count": index.edge_count,
-        "size": postings.size,
-        "fields": postings.fields,
-        "languages": postings.languages,
-        "terms": postings.names,
-        "words": postings.spelling.words,
-        "roles": _ROLES,
-        "members": list(index.members),
+        "words": words_of(index.postings),
     }
 
 
 def _arrays(index: GraphIndex) -> dict[str, np.ndarray]:
     facts = tuple(index.facts)
     rows = FactRows.of(facts)
-    found = {
+    places = {fact: at for at, fact in enumerate(facts)}
+    evidence = np.zeros(len(index.evidence), dtype=np.int32)
+    for row in set(index.adjacency.edges["row"].tolist()):
+        evidence[row] = places[index.evidence[row]]
+    adjacency = index.adjacency.renumbered(evidence)
+    return arrays_of(index.postings) | {
         "facts": rows.rows,
         "texts": rows.texts.blob,
         "texts_at": rows.texts.offsets,
-        "members": np.concatenate([np.zeros(0, dtype=np.int64), *index.members.values()]),
-        "members_at": np.cumsum([0, *map(len, index.members.values())]),
-        "edges": index.adjacency.edges,
-        "edges_at": index.adjacency.starts,
-    }
-    roles = [(at, fact, EDGE_PREDICATES.get(fact.predicate)) for at, fact in enumerate(facts)]
-    edges = [(at, fact, kind) for at, fact, kind in roles if kind and not fact.literal]
-    for name, end in (("forward", attrgetter("subject")), ("backward", attrgetter("object"))):
-        ends = [(at, end(fact), kind) for at, fact, kind in edges]
-        held = EdgeRows.of(facts, ends, index.positions, _ROLES)
-        found |= {f"{name}_keys": held.codes, f"{name}_at": held.offsets, name: held.rows}
-    postings, spelling = index.postings, index.postings.spelling
-    return found | {
+        "keys": adjacency.keys,
+        "edges": adjacency.edges,
+        "concepts": adjacency.concepts,
         "ranks": index.ranks,
-        "rarity": postings.rarity,
-        "offsets": postings.offsets,
-        "positions": postings.positions,
-        "impacts": postings.impacts,
-        "sources": postings.sources,
-        "meanings": postings.meanings,
-        "grams": spelling.grams,
-        "grams_at": spelling.offsets,
-        "grams_in": spelling.members,
     }
 
 
@@ -155,62 +129,17 @@ def _index(data: Path) -> GraphIndex:
     names = json.loads((data / _NAMES).read_text(encoding="utf-8"))
     nodes = tuple(names["nodes"])
     facts = FactRows(arrays["facts"], Texts(blob=arrays["texts"], offsets=arrays["texts_at"]))
-    positions = {node: at for at, node in enumerate(nodes)}
-    edges = {
-        name: EdgeRows(
-            facts=facts,
-            nodes=nodes,
-            positions=positions,
-            roles=tuple(names["roles"]),
-            codes=arrays[f"{name}_keys"],
-            offsets=arrays[f"{name}_at"],
-            rows=arrays[name],
-        )
-        for name in ("forward", "backward")
-    }
     return GraphIndex(
         nodes=nodes,
-        positions=positions,
+        positions=dict(zip(nodes, range(len(nodes)), strict=True)),
         labels=tuple(names["labels"]),
         ranks=arrays["ranks"],
         document_count=names["document_count"],
-        documents=frozenset(nodes[: names["document_count"]]),
-        facts=facts,
-        postings=_postings(names, arrays),
-        forward=edges["forward"],
-        backward=edges["backward"],
-        members=dict(_members(names["members"], arrays)),
+        postings=postings_of(names["words"], arrays),
         edge_count=names["edge_count"],
-        adjacency=Adjacency(size=len(nodes), starts=arrays["edges_at"], edges=arrays["edges"]),
-    )
-
-
-def _postings(names: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Postings:
-    words = tuple(names["words"])
-    return Postings(
-        size=names["size"],
-        fields=tuple(names["fields"]),
-        languages=tuple(names["languages"]),
-        terms={term: at for at, term in enumerate(names["terms"])},
-        names=tuple(names["terms"]),
-        rarity=arrays["rarity"],
-        offsets=arrays["offsets"],
-        positions=arrays["positions"],
-        impacts=arrays["impacts"],
-        sources=arrays["sources"],
-        meanings=arrays["meanings"],
-        spelling=Spelling(
-            words=words,
-            ids={word: at for at, word in enumerate(words)},
-            grams=arrays["grams"],
-            offsets=arrays["grams_at"],
-            members=arrays["grams_in"],
+        adjacency=Adjacency(
+            keys=arrays["keys"], edges=arrays["edges"], concepts=arrays["concepts"]
         ),
+        evidence=facts,
+        stated=Stated(lambda: facts),
     )
-
-
-def _members(
-    nodes: Sequence[str], arrays: Mapping[str, np.ndarray]
-) -> Iterator[tuple[str, np.ndarray]]:
-    for node, (start, end) in zip(nodes, pairwise(arrays["members_at"].tolist()), strict=True):
-        yield node, arrays["members"][start:end]

@@ -75,7 +75,7 @@ def imported(text: str) -> set[str]:
 
 HOMES = {
     "openai": ("gateway/embed/openai.py", "gateway/search/normalize.py", "gateway/chat/"),
-    "mcp": ("gateway/upstream/",),
+    "mcp": ("gateway/upstream/", "gateway/serve/", "gateway/adapters/openai_agents.py"),
     "mcp_types": ("gateway/upstream/",),
     "anyio": ("gateway/upstream/",),
     "tenacity": ("gateway/upstream/backoff.py",),
@@ -91,8 +91,15 @@ HOMES = {
     "msgpack": ("gateway/search/wordlists.py",),
     "typer": ("gateway/cli/",),
     "rich": ("gateway/cli/",),
-    "starlette": ("gateway/testing/",),
-    "uvicorn": ("gateway/testing/",),
+    "starlette": ("gateway/testing/", "gateway/serve/http.py"),
+    "uvicorn": ("gateway/testing/", "gateway/serve/http.py"),
+    "langchain": ("gateway/adapters/langchain.py",),
+    "langchain_core": ("gateway/adapters/langchain.py",),
+    "agents": ("gateway/adapters/openai_agents.py",),
+    "agent_framework": ("gateway/adapters/agent_framework.py",),
+    "llama_index": ("gateway/adapters/llama_index.py",),
+    "pydantic_ai": ("gateway/adapters/pydantic_ai.py",),
+    "pydantic_core": ("gateway/adapters/pydantic_ai.py",),
 }
 
 

@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Protocol, TextIO
+from typing import Protocol, TextIO, runtime_checkable
 
 WARM = "warm up"
 """Asked once before the clock runs."""
@@ -101,6 +101,15 @@ class Setting:
     options: Mapping[str, object]
 
 
+@runtime_checkable
+class Remembering(Protocol):
+    """A system that remembers what it embedded: asking is then searching alone."""
+
+    async def remember(self, texts: Sequence[str]) -> None:
+        """Embed *texts*, before anybody looks at the clock."""
+        ...
+
+
 class Host:
     """The other end."""
 
@@ -167,6 +176,8 @@ async def _answer(host: Host, system: System, vectors: Vectors) -> None:
     if vectors.dimensions:
         vectors([WARM, *(query["query"] for query in queries)])
     await system.search(WARM, limit)
+    if isinstance(system, Remembering):
+        await system.remember([query["query"] for query in queries])
     for query in queries:
         clock = _Clock(vectors)
         ranked = await system.search(query["query"], limit)

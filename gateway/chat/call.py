@@ -9,11 +9,14 @@ from typing import Any, Literal
 
 import httpx2
 from openai import NotGiven
+from openai.types.chat import ChatCompletion
+from openai.types.responses import Response
 from pydantic import BaseModel
 
 from gateway.chat.chains import Chains
 from gateway.chat.completions import ChatTalk
 from gateway.chat.responses import ResponsesTalk
+from gateway.discovery.offer import Offer
 from gateway.errors import InvalidRequestError
 
 _RAW_HEADER = "X-Stainless-Raw-Response"
@@ -21,6 +24,7 @@ _ONCE = frozenset({"idempotency-key"})
 """Headers that name one request: the turns after the first may not repeat them."""
 _REFRAMED = frozenset({"content-length", "content-encoding", "transfer-encoding"})
 Path = Literal["/chat/completions", "/responses"]
+_KINDS = (ChatCompletion, Response)
 Talks = ChatTalk | ResponsesTalk
 
 
@@ -70,6 +74,19 @@ class Call:
         if self.path == "/responses":
             return ResponsesTalk(self.body, chains)
         return ChatTalk(self.body)
+
+    def check(self, offer: Offer) -> None:
+        """Refuse a reply in a form that nobody here can read.
+
+        Raises:
+            InvalidRequestError: If there is something to discover.
+        """
+        kind = self.given.get("cast_to")
+        if not offer.empty and not (isinstance(kind, type) and issubclass(kind, _KINDS)):
+            raise InvalidRequestError(
+                f"post({self.path!r}) cannot give a {kind!r} with found tools: use the SDK's own "
+                "create, raw if need be, or the bare client as .openai"
+            )
 
     def turn(self, number: int, body: Mapping[str, object]) -> dict[str, Any]:
         """Give the arguments of turn *number*; replies come as the service wrote them."""

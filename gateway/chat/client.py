@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import partial
 from types import TracebackType
 from typing import Any, NoReturn, Self, TypeVar
@@ -28,8 +28,8 @@ T = TypeVar("T")
 W = TypeVar("W", bound=OpenAI | AsyncOpenAI)
 _OURS = frozenset(
     {
-        "__class__",
         "__dict__",
+        "__reduce_ex__",
         "_desk",
         "beta",
         "chat",
@@ -76,6 +76,8 @@ class AutoDiscoveryClient(OpenAI):
 
     def __getattribute__(self, name: str) -> Any:
         """Give what is the wrapper's own; everything else is the bare client's."""
+        if name == "__class__":
+            return _class_of(self)
         if name not in _OURS:
             return getattr(self.openai, name)
         found = object.__getattribute__(self, name)
@@ -101,12 +103,18 @@ class AutoDiscoveryClient(OpenAI):
 
     def prepare(
         self,
-        messages: Iterable[Any],
+        messages: Iterable[Any] | Mapping[str, Any],
         tools: Iterable[Any] | None = None,
         *,
         model: str = "",
     ) -> Prepared:
-        """Get ready for a loop of the host's own; see `Prepared`."""
+        """Get ready for a loop of the host's own; see `Prepared`.
+
+        Args:
+            messages: The conversation; or a whole request as JSON, in either format.
+            tools: The host's own.
+            model: The model that will be asked, if it is known.
+        """
         body = body_of(messages, tools, model)
         return Prepared(self.gateway.bridge, partial(prepared, self._desk, body))
 
@@ -115,6 +123,14 @@ class AutoDiscoveryClient(OpenAI):
         return _wrapped(type(self), self.openai.with_options(**options), self._desk)
 
     copy = with_options
+
+    def __copy__(self) -> Self:
+        """Give another wrapper of the same client."""
+        return _wrapped(type(self), self.openai, self._desk)
+
+    def __reduce_ex__(self, _protocol: object) -> NoReturn:
+        """Refuse to be pickled, as the bare client does."""
+        raise _unpicklable(self)
 
 
 class AsyncAutoDiscoveryClient(AsyncOpenAI):
@@ -144,6 +160,8 @@ class AsyncAutoDiscoveryClient(AsyncOpenAI):
 
     def __getattribute__(self, name: str) -> Any:
         """Give what is the wrapper's own; everything else is the bare client's."""
+        if name == "__class__":
+            return _class_of(self)
         if name not in _OURS:
             return getattr(self.openai, name)
         found = object.__getattribute__(self, name)
@@ -169,12 +187,18 @@ class AsyncAutoDiscoveryClient(AsyncOpenAI):
 
     async def prepare(
         self,
-        messages: Iterable[Any],
+        messages: Iterable[Any] | Mapping[str, Any],
         tools: Iterable[Any] | None = None,
         *,
         model: str = "",
     ) -> AsyncPrepared:
-        """Get ready for a loop of the host's own; see `AsyncPrepared`."""
+        """Get ready for a loop of the host's own; see `AsyncPrepared`.
+
+        Args:
+            messages: The conversation; or a whole request as JSON, in either format.
+            tools: The host's own.
+            model: The model that will be asked, if it is known.
+        """
         return await prepared(self._desk, body_of(messages, tools, model))
 
     def with_options(self, **options: Any) -> Self:
@@ -182,6 +206,29 @@ class AsyncAutoDiscoveryClient(AsyncOpenAI):
         return _wrapped(type(self), self.openai.with_options(**options), self._desk)
 
     copy = with_options
+
+    def __copy__(self) -> Self:
+        """Give another wrapper of the same client."""
+        return _wrapped(type(self), self.openai, self._desk)
+
+    def __reduce_ex__(self, _protocol: object) -> NoReturn:
+        """Refuse to be pickled, as the bare client does."""
+        raise _unpicklable(self)
+
+
+def _class_of(wrapper: OpenAI | AsyncOpenAI) -> type:
+    """Be of the bare client's class too, where that is another (Azure's): `isinstance` then says
+    yes to both.
+    """
+    own, bare = type(wrapper), type(object.__getattribute__(wrapper, "openai"))
+    return own if issubclass(own, bare) else bare
+
+
+def _unpicklable(wrapper: OpenAI | AsyncOpenAI) -> TypeError:
+    return TypeError(
+        f"{type(wrapper).__name__} holds connections and a catalog, and can be neither pickled nor "
+        "copied in depth: make one where it is needed, or use with_options()"
+    )
 
 
 def _wrap(wrapper: OpenAI | AsyncOpenAI, openai: OpenAI | AsyncOpenAI, desk: Desk) -> None:

@@ -59,6 +59,13 @@ class ChatTalk:
             body["tools"] = list(offer.tools)
         return body
 
+    def readable(self, reply: object) -> bool:
+        """Say whether it has choices, and each a message."""
+        choices = reply.choices if isinstance(reply, ChatCompletion) else None
+        return isinstance(choices, list) and all(
+            isinstance(getattr(choice, "message", None), BaseModel) for choice in choices
+        )
+
     def calls(self, reply: ChatCompletion) -> tuple[ToolCall, ...]:
         """Give the calls of the first choice."""
         return tuple(_calls(reply.choices[0])) if reply.choices else ()
@@ -103,7 +110,7 @@ def _calls(choice: Choice) -> list[ToolCall]:
     return [
         ToolCall(id=call.id, name=call.function.name, arguments=call.function.arguments)
         if call.type == "function"
-        else ToolCall(id=call.id, name="", arguments="")
+        else ToolCall(id=call.id, name="", arguments="", foreign=True)
         for call in choice.message.tool_calls or ()
     ]
 

@@ -6,7 +6,7 @@ discovery where it stands. What is neither a chat completion nor a response goes
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
 from typing import Any, Protocol
 
 from openai import AsyncOpenAI, AsyncStream, BadRequestError, OpenAI, Stream
@@ -39,7 +39,7 @@ class Joined(Protocol):
     def reply(self) -> Any:
         """Give the whole turn as if it had not been streamed."""
 
-    def ending(self, final: Any, *, usage: bool) -> Iterator[Any]:
+    def ending(self, final: Any) -> Iterator[Any]:
         """Give what waited, now that *final* goes to the caller."""
 
     def again(self) -> Joined:
@@ -48,11 +48,6 @@ class Joined(Protocol):
 
 def _joined(call: Call) -> Joined:
     return JoinedResponse() if call.path == "/responses" else JoinedTurn()
-
-
-def _wants_usage(call: Call) -> bool:
-    options = call.body.get("stream_options")
-    return isinstance(options, Mapping) and options.get("include_usage") is True
 
 
 def _goes_on(loop: Loop[Any], error: BadRequestError) -> bool:
@@ -99,6 +94,7 @@ class Driver:
     def _ask(self, call: Call, loop: Loop[Any]) -> Any:
         # Most requests wait for nothing: a hop to the gateway's loop would cost more than they do.
         body = loop.request_now() or self._run(loop.request)
+        call.check(loop.offer)
         try:
             return self._openai.post(call.path, **call.turn(loop.turn, body))
         except BadRequestError as error:
@@ -130,7 +126,7 @@ class Driver:
                 final = loop.settle(turn.reply())
                 if final is not None:
                     loop.keep(final, opened=turn.began_as)
-                    yield from turn.ending(final, usage=_wants_usage(call))
+                    yield from turn.ending(final)
                     return
                 self._run(loop.answer)
                 turn = turn.again()
@@ -175,6 +171,7 @@ class AsyncDriver:
 
     async def _ask(self, call: Call, loop: Loop[Any]) -> Any:
         body = await loop.request()
+        call.check(loop.offer)
         try:
             return await self._openai.post(call.path, **call.turn(loop.turn, body))
         except BadRequestError as error:
@@ -207,7 +204,7 @@ class AsyncDriver:
                 final = loop.settle(turn.reply())
                 if final is not None:
                     loop.keep(final, opened=turn.began_as)
-                    for passed in turn.ending(final, usage=_wants_usage(call)):
+                    for passed in turn.ending(final):
                         yield passed
                     return
                 await loop.answer()

@@ -13,7 +13,7 @@ from typing import Any
 from openai.types import CompletionUsage
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 from openai.types.chat.chat_completion import Choice as Answered
-from openai.types.chat.chat_completion_chunk import Choice
+from openai.types.chat.chat_completion_chunk import Choice, ChoiceDelta
 
 from gateway.chat.wire import IsOurs
 
@@ -54,13 +54,19 @@ class JoinedTurn:
         self, chunk: ChatCompletionChunk, _is_ours: IsOurs | None = None
     ) -> Iterator[ChatCompletionChunk]:
         """Take one chunk and give what may be passed on."""
-        if self.first is None:
-            self.first = chunk
         # Joined when the turn is over: nobody waits for that, while somebody waits for the chunk.
         self._read.append(chunk)
-        if not chunk.choices:
+        if chunk.choices:
+            yield from self._taken(_whole(chunk))
+        elif chunk.usage is not None:
             self._usage = chunk
-            return
+        else:
+            # What the service says of the request, as Azure does: there is no choice in it.
+            yield chunk
+
+    def _taken(self, chunk: ChatCompletionChunk) -> Iterator[ChatCompletionChunk]:
+        if self.first is None:
+            self.first = chunk
         if self._same_stream(chunk) and (plain := self._plain(chunk)) is not None:
             self._chosen = True
             self.opened.update(choice.index for choice in chunk.choices)
@@ -95,18 +101,16 @@ class JoinedTurn:
         self._whole = whole
         return whole
 
-    def ending(self, final: ChatCompletion, *, usage: bool) -> Iterator[ChatCompletionChunk]:
-        """Give what waited, now that *final* goes to the caller.
-
-        Args:
-            final: The turn as the loop let it through: calls of ours may be gone from it.
-            usage: Whether the caller asked for a last chunk with the usage.
+    def ending(self, final: ChatCompletion) -> Iterator[ChatCompletionChunk]:
+        """Give what waited, now that *final* goes to the caller: the turn as the loop let it
+        through, so that calls of ours may be gone from it. The usage comes last, if the service
+        sent one.
         """
         whole = self._whole or final
         kept = {choice.index: _ids(choice) for choice in whole.choices}
         changed = [choice for choice in final.choices if _ids(choice) != kept.get(choice.index)]
         yield from self._told_again(changed)
-        if usage and self._usage is not None:
+        if self._usage is not None:
             yield self._same(self._usage, [], usage=final.usage)
 
     def _told_again(self, changed: Sequence[Answered]) -> Iterator[ChatCompletionChunk]:
@@ -198,6 +202,17 @@ def _grow_logprobs(choice: dict[str, Any], said: object) -> None:
 
 def _listed(value: object) -> list[dict[str, Any]]:
     return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+
+
+def _whole(chunk: ChatCompletionChunk) -> ChatCompletionChunk:
+    """Fill in the deltas that a service left out."""
+    if all(choice.delta is not None for choice in chunk.choices):
+        return chunk
+    choices = [
+        each if each.delta is not None else each.model_copy(update={"delta": ChoiceDelta()})
+        for each in chunk.choices
+    ]
+    return chunk.model_copy(update={"choices": choices})
 
 
 def _kind(choice: Choice, *, begun: bool) -> bool | None:

@@ -89,9 +89,8 @@ class JoinedResponse:
             raise RuntimeError("a turn without an end has no reply")
         return found
 
-    def ending(self, final: Response, *, usage: bool) -> Iterator[ResponseStreamEvent]:
-        """Give the end, now that *final* goes to the caller. Its usage is always there."""
-        del usage
+    def ending(self, final: Response) -> Iterator[ResponseStreamEvent]:
+        """Give the end, now that *final* goes to the caller."""
         end = self._end
         if end is None:
             return

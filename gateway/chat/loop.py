@@ -20,13 +20,14 @@ from typing import Generic, Self
 from gateway.chat.accounting import Accounting, attach
 from gateway.chat.events import Called, Event, Observer, Replied, Requested, Searched
 from gateway.chat.meter import Meter
-from gateway.chat.wire import R, Talk
+from gateway.chat.wire import Plain, R, Talk
 from gateway.discovery.answers import Answer, Manner, ToolCall, answer
 from gateway.discovery.approval import Approve
 from gateway.discovery.definitions import tokens_of
 from gateway.discovery.metatools import MetaNames
 from gateway.discovery.offer import Asked, Discovery, Offer
 from gateway.discovery.tokens import counter
+from gateway.discovery.window import told_before
 from gateway.errors import LoopError
 from gateway.gateway import Gateway
 from gateway.telemetry import fail
@@ -59,6 +60,7 @@ class Loop(Generic[R]):
         self._reply: R | None = None
         self._meter = Meter()
         self._host_tokens: int | None = None
+        self._loaded_tokens = 0
         self._catalog_tokens = 0
         self._span = gateway.telemetry.begin("invoke_agent")
         self._began = time.monotonic()
@@ -130,7 +132,7 @@ class Loop(Generic[R]):
         with self._gateway.telemetry.within(self._span):
             self._offer = await self.discovery.offer(asked)
         if self.talk.owed and not self.turn and not self._offer.empty:
-            self.talk.repay(await self._answers(self.talk.owed), self.discovery.loaded)
+            self.talk.repay(await self._answers(self.talk.owed), self._loaded)
             asked = self._asked()
             self._offer = await self.discovery.offer(asked)
         return self._requested(asked)
@@ -168,7 +170,7 @@ class Loop(Generic[R]):
             self._catalog_tokens = self.discovery.catalog_tokens()
         if self._host_tokens is None:
             self._host_tokens = tokens_of(list(talk.host_tools)) if talk.host_tools else 0
-        tokens = offer.own_tokens + self._host_tokens
+        tokens = offer.own_tokens + self._host_tokens + self._loaded_tokens
         self._meter.sent(offer.tools, asked.messages, tokens)
         if self._observer is not None:
             self._observer(
@@ -195,8 +197,15 @@ class Loop(Generic[R]):
             raise LoopError(meter.turns, limit="max_seconds")
 
     def settle(self, reply: R) -> R | None:
-        """Take the model's reply: give what goes to the caller, or None if calls wait."""
-        self._meter.replied(self.talk.metered(reply))
+        """Take the model's reply: give what goes to the caller, or None if calls wait. What is no
+        reply goes to the caller as it is, without accounting.
+        """
+        if not self.talk.readable(reply):
+            return reply
+        usage = self.talk.metered(reply)
+        self._meter.replied(usage)
+        if usage is None and self._gateway.options.chat.max_tokens is not None:
+            self._meter.estimated += self._estimated(reply)
         calls = self.talk.calls(reply)
         ours = self.ours(calls)
         if len(ours) == len(calls) > 0:
@@ -205,14 +214,25 @@ class Loop(Generic[R]):
         self._owed = ours
         return self._final(reply)
 
+    def _estimated(self, reply: R) -> int:
+        """Estimate what the service does not report, as in most streams."""
+        said = reply.model_dump(mode="json", exclude_unset=True)
+        return tokens_of([list(self._offer.tools), list(self.talk.history()), said])
+
     def ours(self, calls: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
         """Give those of *calls* that we answer."""
-        return tuple(call for call in calls if call.native or self._is_ours(call.name))
+        mine = self._offer.is_ours
+        functions = [call for call in calls if not call.foreign]
+        return tuple(call for call in functions if call.native or mine(call.name))
 
     async def run(self, reply: R, calls: Sequence[ToolCall]) -> None:
         """Run *calls* of *reply*, and add it with the answers to the conversation."""
         answers = await self._answers(calls) if calls else []
-        self.talk.grow(reply, answers, self.discovery.loaded)
+        self.talk.grow(reply, answers, self._loaded)
+
+    def _loaded(self, names: Sequence[str]) -> Sequence[Plain]:
+        self._loaded_tokens += self.discovery.loaded_tokens(names)
+        return self.discovery.loaded(names)
 
     async def answer(self) -> None:
         """Run the calls that wait, and add them with their answers to the conversation."""
@@ -222,7 +242,7 @@ class Loop(Generic[R]):
 
     def keep(self, final: R, *, opened: str = "") -> None:
         """Remember where the conversation stands after *final*; see `Talk.keep`."""
-        if not self._offer.empty:
+        if not self._offer.empty and self.accounting is not None:
             self.talk.keep(final, self._owed, opened=opened)
 
     async def take(self, reply: R) -> R | None:
@@ -233,14 +253,12 @@ class Loop(Generic[R]):
             self.keep(final)
         return final
 
-    def _is_ours(self, name: str) -> bool:
-        return bool(name) and self._offer.is_ours(name)
-
     async def _answers(self, calls: Sequence[ToolCall]) -> list[Answer]:
         options = self._gateway.options.chat
         gate = asyncio.Semaphore(options.max_parallel_calls)
         manner = Manner(
             schemas=self._offer.mode == "stable",
+            shown=self._shown(),
             count=counter(self.talk.model),
             approve=self._approve,
         )
@@ -265,10 +283,16 @@ class Loop(Generic[R]):
             self._tell(_event(done))
         return answers
 
+    def _shown(self) -> frozenset[str]:
+        """Give the found tools whose definitions the model has."""
+        if self._offer.mode == "stable":
+            return told_before(self.talk.history(), self._offer.names)
+        return frozenset(self._offer.proxies)
+
     def _final(self, reply: R) -> R:
         meter = self._meter
         # Another choice than the first may hold calls of ours.
-        reply = self.talk.trimmed(reply, self._is_ours) if not self._offer.empty else reply
+        reply = self.talk.trimmed(reply, self._offer.is_ours) if not self._offer.empty else reply
         gained = self.talk.gained()
         self.accounting = told = meter.accounting(
             catalog_tokens=self._catalog_tokens,

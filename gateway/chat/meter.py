@@ -23,6 +23,8 @@ class Meter:
         self.failed_turns = 0
         """In a row, up to now."""
         self.definition_tokens = 0
+        self.estimated = 0
+        """Tokens of turns whose usage nobody reported; for the budget alone."""
         self.usage: BaseModel | None = None
         self._tools: Sequence[object] = ()
         self._sizes: list[int] = []
@@ -70,8 +72,8 @@ class Meter:
 
     @property
     def tokens(self) -> int:
-        """All tokens so far, as the service reports them."""
-        return self._reported("total_tokens")
+        """All tokens so far, as the service reports them; estimated where it does not."""
+        return self._reported("total_tokens") + self.estimated
 
     def accounting(
         self, *, catalog_tokens: int, messages: tuple[Mapping[str, object], ...], response_id: str
@@ -106,7 +108,8 @@ class Meter:
 
 
 def _size(value: object) -> int:
-    return len(json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str).encode())
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
+    return len(text.encode("utf-8", "surrogatepass"))
 
 
 def _alike(first: Sequence[object], second: Sequence[object]) -> int:

@@ -6,6 +6,12 @@
     messages += handled.messages        # the model's own and the answers of ours
     …                                   # answer handled.calls yourself; done if there are no calls
 
+A request that is JSON already, of Chat Completions or of the Responses API, is given whole:
+
+    turn = client.prepare(body)
+    handled = turn.handle(send(turn.body))
+    body["messages"] += handled.messages        # or body["input"]
+
 Nothing is kept between two turns: the next `prepare` reads the messages.
 """
 
@@ -54,7 +60,7 @@ class AsyncPrepared:
     def __init__(self, loop: Loop[Any], body: Mapping[str, object]) -> None:
         self._loop = loop
         self.body = body
-        """The whole request, for a body that was given whole."""
+        """The whole request as it may be sent, for one that was given whole."""
 
     @property
     def tools(self) -> list[dict[str, Any]]:
@@ -105,9 +111,13 @@ class Prepared:
 
 
 def body_of(
-    messages: Iterable[Any], tools: Iterable[Any] | None = None, model: str = ""
+    messages: Iterable[Any] | Mapping[str, Any],
+    tools: Iterable[Any] | None = None,
+    model: str = "",
 ) -> dict[str, object]:
-    """Write a chat request."""
+    """Write a chat request; one that is given whole, in either format, stays as it is."""
+    if isinstance(messages, Mapping):
+        return dict(messages) if tools is None else {**messages, "tools": list(tools)}
     body: dict[str, object] = {"messages": list(messages), "model": model}
     return body if tools is None else {**body, "tools": list(tools)}
 

@@ -95,6 +95,10 @@ class ResponsesTalk:
             body["tools"] = list(offer.tools)
         return body
 
+    def readable(self, reply: object) -> bool:
+        """Say whether it has items."""
+        return isinstance(reply, Response) and isinstance(reply.output, list)
+
     def calls(self, reply: Response) -> tuple[ToolCall, ...]:
         """Give the calls that wait for an answer; none of a reply that was broken off."""
         if reply.status not in {None, "completed"}:
@@ -110,7 +114,7 @@ class ResponsesTalk:
 
     def grow(self, reply: Response, answers: Sequence[Answer], loaded: Loaded) -> None:
         """Add the reply's items and the items that answer its calls."""
-        told = [_output(done, loaded) for done in answers]
+        told = self._told(answers, loaded)
         said = [_item(item) for item in reply.output]
         if self._body.get("store") is False:
             # The service has not kept them and cannot read them back.
@@ -121,10 +125,32 @@ class ResponsesTalk:
 
     def repay(self, answers: Sequence[Answer], loaded: Loaded) -> None:
         """Put the answers that are owed before the caller's input; what they found is shown."""
-        self._repaid = [_output(done, loaded) for done in answers]
+        self._repaid = self._told(answers, loaded)
         self._unsent = [*self._repaid, *self._unsent]
         found = (name for done in answers if done.search for name in names_of(done.text))
         self.recalled = tuple(dict.fromkeys((*self.recalled, *found)))
+
+    def _told(self, answers: Sequence[Answer], loaded: Loaded) -> list[Plain]:
+        """Write the items that answer calls. What a search found that stands loaded in this
+        request already is not loaded again, unless there is nothing else.
+        """
+        known = set() if self._body.get("truncation") == "auto" else self._known()
+        told: list[Plain] = []
+        for done in answers:
+            new = [name for name in done.loaded if name not in known] or done.loaded
+            known.update(new)
+            told.append(_output(done, loaded(new) if done.call.native else ()))
+        return told
+
+    def _known(self) -> set[str]:
+        """Give the names that earlier outputs have loaded."""
+        outputs = (
+            item.get("tools")
+            for item in (*self._input, *self._gained)
+            if item.get("type") == "tool_search_output"
+        )
+        listed = (each for tools in outputs if isinstance(tools, list) for each in tools)
+        return {str(tool.get("name")) for tool in listed if isinstance(tool, Mapping)}
 
     def keep(self, final: Response, owed: tuple[ToolCall, ...], *, opened: str = "") -> None:
         """Remember what was shown and what is owed, if the service keeps the conversation."""
@@ -162,7 +188,8 @@ def _call(item: ResponseOutputItem) -> ToolCall | None:
         arguments = json.dumps(item.arguments or {}, default=str)
         return ToolCall(id=item.call_id or "", name="", arguments=arguments, native=True)
     if item.type in _HOSTS:
-        return ToolCall(id=str(getattr(item, "call_id", "")), name="", arguments="")
+        call_id = str(getattr(item, "call_id", ""))
+        return ToolCall(id=call_id, name="", arguments="", foreign=True)
     return None
 
 
@@ -180,7 +207,7 @@ def _sealed(item: Plain) -> bool:
     return bool(item.get("encrypted_content"))
 
 
-def _output(done: Answer, loaded: Loaded) -> Plain:
+def _output(done: Answer, tools: Sequence[Plain]) -> Plain:
     if not done.call.native:
         return {"type": "function_call_output", "call_id": done.call.id, "output": done.text}
     return {
@@ -188,5 +215,5 @@ def _output(done: Answer, loaded: Loaded) -> Plain:
         "call_id": done.call.id,
         "execution": "client",
         "status": "completed",
-        "tools": list(loaded(done.loaded)),
+        "tools": list(tools),
     }

@@ -56,6 +56,9 @@ class Talk(Protocol[R]):
     def body(self, turn: int, offer: Offer) -> dict[str, object]:
         """Write the request of *turn*, counted from 1."""
 
+    def readable(self, reply: object) -> bool:
+        """Say whether *reply* is one: some services send an error, or a page, as if it were."""
+
     def calls(self, reply: R) -> tuple[ToolCall, ...]:
         """Give every call of *reply* that somebody here must answer, in order."""
 

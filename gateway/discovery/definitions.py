@@ -63,7 +63,7 @@ class Definitions:
         self._options = options
         self._lock = threading.Lock()
         self._catalog: Catalog | None = None
-        self._proxies: dict[tuple[str, str, Form], Definition] = {}
+        self._proxies: dict[tuple[str, str, Form, bool], Definition] = {}
         self._whole: tuple[int, int] = (-1, 0)
 
     @property
@@ -106,12 +106,12 @@ class Definitions:
                 catalog.own[names, mode, form] = known
         return known
 
-    def proxy(self, entity: Entity, form: Form) -> Definition:
-        """Write *entity* as a tool."""
-        key = (entity.exposed_name, entity.digest, form)
+    def proxy(self, entity: Entity, form: Form, *, brief: bool = False) -> Definition:
+        """Write *entity* as a tool; see `gateway.discovery.proxies.proxy`."""
+        key = (entity.exposed_name, entity.digest, form, brief)
         known = self._proxies.get(key)
         if known is None:
-            (tool,) = written((proxy(entity, self._options),), form)
+            (tool,) = written((proxy(entity, self._options, brief=brief),), form)
             known = self._proxies[key] = Definition(tool=tool, tokens=tokens_of(tool))
         return known
 

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
-from gateway.discovery.definitions import Catalog, Definitions, Own, Shown, tokens_of
+from gateway.discovery.definitions import Catalog, Definition, Definitions, Own, Shown, tokens_of
 from gateway.discovery.forms import Form, names_of_tool
 from gateway.discovery.metatools import MetaNames, meta_names
 from gateway.discovery.window import Message, preselections, visible
@@ -71,6 +72,8 @@ class Asked:
     """Names that must be among the tools, if the catalog has them."""
     recalled: tuple[str, ...] = ()
     """Tools that were found before the messages begin."""
+    mode: Literal["proxy", "stable"] | None = None
+    """How found tools reach the model, where the host cannot leave that to the options."""
 
 
 class Discovery:
@@ -172,7 +175,7 @@ class Discovery:
         return most > 0 and self._definitions.catalog_tokens(catalog) <= most
 
     def _mode(self, asked: Asked) -> Shown:
-        mode = self._gateway.options.discovery.mode
+        mode = asked.mode or self._gateway.options.discovery.mode
         if mode in {"proxy", "stable"}:
             return "stable" if mode == "stable" else "proxy"
         searches = any(tool.get("type") == "tool_search" for tool in asked.host_tools)
@@ -197,13 +200,19 @@ class Discovery:
         return True
 
     def loaded(self, names: Sequence[str]) -> tuple[Mapping[str, object], ...]:
-        """Write tools as the Responses API loads them, by their exposed names."""
+        """Write tools as the Responses API loads them, by their exposed names: as briefly as the
+        results of the other modes tell them.
+        """
+        return tuple({**each.tool, "defer_loading": True} for each in self._brief(names))
+
+    def loaded_tokens(self, names: Sequence[str]) -> int:
+        """Estimate what they are in every request from now on."""
+        return sum(each.tokens for each in self._brief(names))
+
+    def _brief(self, names: Sequence[str]) -> list[Definition]:
         catalog = self._definitions.known
         found = catalog.found(names, ()) if catalog is not None else []
-        return tuple(
-            {**self._definitions.proxy(entity, "responses").tool, "defer_loading": True}
-            for entity in found
-        )
+        return [self._definitions.proxy(entity, "responses", brief=True) for entity in found]
 
     def catalog_tokens(self) -> int:
         """Estimate the tokens of all schemas of the catalog, as they would be sent."""

@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from urllib.parse import unquote
 
 from gateway.config import DiscoveryOptions
 from gateway.discovery.metatools import FunctionTool
-from gateway.text import clean
+from gateway.discovery.results import ABOUT
+from gateway.text import clean, one_line
 from gateway.types import Entity, JsonObject
 
 _NOT_FOR_MODELS = frozenset({"$schema", "$id"})
+_BY_NAME = frozenset(
+    {"$defs", "definitions", "dependentSchemas", "patternProperties", "properties"}
+)
+"""Words that hold schemas by name; the names are no words of the schema."""
+_DATA = frozenset({"const", "default", "enum", "examples"})
 _CHOICES = ("allOf", "anyOf", "oneOf")
 _NOT_AT_THE_TOP = frozenset({*_CHOICES, "enum", "not"})
 """Services refuse these at the top of a schema, and with it the whole request."""
 
 
-def proxy(entity: Entity, options: DiscoveryOptions) -> FunctionTool:
-    """Write *entity* as a tool that a model can call."""
+def proxy(entity: Entity, options: DiscoveryOptions, *, brief: bool = False) -> FunctionTool:
+    """Write *entity* as a tool that a model can call; a *brief* one is described in one line."""
+    told = clean(described(entity), limit=options.description_chars)
     function: dict[str, object] = {
         "name": entity.exposed_name,
-        "description": clean(described(entity), limit=options.description_chars),
+        "description": one_line(told, limit=ABOUT) if brief else told,
         "parameters": parameters(entity.definition.input_schema),
     }
     if options.strict and fits_strict(function["parameters"]):
@@ -35,15 +43,54 @@ def described(entity: Entity) -> str:
 def parameters(schema: JsonObject) -> dict[str, object]:
     """Make a tool's input schema one that model services take: an object, without a dialect.
 
-    References stay as they are: local ones work, remote ones are never fetched. Of a choice at
-    the top the properties stay, all optional; a call is checked against the schema as it was.
+    Local references stay as they are. Those that lead elsewhere, or nowhere, are never followed:
+    they are left out, since services refuse them. Of a choice at the top the properties stay, all
+    optional; a call is checked against the schema as it was.
     """
     left_out = _NOT_FOR_MODELS | _NOT_AT_THE_TOP
-    kept = {key: value for key, value in schema.items() if key not in left_out}
+    fit = _fit(schema, schema)
+    kept = {key: value for key, value in fit.items() if key not in left_out}
     kept["type"] = "object"
     known = kept.get("properties")
-    kept["properties"] = {**_choices(schema), **(known if isinstance(known, Mapping) else {})}
+    kept["properties"] = {**_choices(fit), **(known if isinstance(known, Mapping) else {})}
     return kept
+
+
+def _fit(schema: Mapping[str, object], root: JsonObject) -> dict[str, object]:
+    return {
+        key: _fit_below(key, value, root)
+        for key, value in schema.items()
+        if key != "$ref" or _leads(value, root)
+    }
+
+
+def _fit_below(key: str, value: object, root: JsonObject) -> object:
+    if key in _DATA:
+        return value
+    if key in _BY_NAME and isinstance(value, Mapping):
+        # Not `_fit`: a property may be called "$ref".
+        return {name: _fit_below("", inner, root) for name, inner in value.items()}
+    if isinstance(value, Mapping):
+        return _fit(value, root)
+    if isinstance(value, list | tuple):
+        return [_fit_below("", inner, root) for inner in value]
+    return value
+
+
+def _leads(reference: object, root: JsonObject) -> bool:
+    """Whether *reference* is a JSON pointer (RFC 6901) to something within *root*."""
+    if not isinstance(reference, str) or not reference.startswith("#"):
+        return False
+    here: object = root
+    for step in filter(None, unquote(reference[1:]).split("/")):
+        named = step.replace("~1", "/").replace("~0", "~")
+        if isinstance(here, Mapping) and named in here:
+            here = here[named]
+        elif isinstance(here, list | tuple) and named.isdecimal() and int(named) < len(here):
+            here = here[int(named)]
+        else:
+            return False
+    return isinstance(here, Mapping | bool)
 
 
 def _choices(schema: JsonObject) -> dict[str, object]:

@@ -6,16 +6,21 @@ What is written here is the conversation's only memory of what was found: `names
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NotRequired, TypedDict
 
 from gateway.config import DiscoveryOptions
+from gateway.search.texts import humanized
 from gateway.text import estimate_tokens, one_line
 from gateway.types import Evidence, Match, SearchResult
 
-_ABOUT_CHARS = (160, 90, 40, 0)
+ABOUT = 160
+_ABOUT_CHARS = (ABOUT, 90, 40, 0)
 """How long a tool's line may be: the first that fits the budget."""
+_BEFORE = "told before"
+_WORD = re.compile(r"\w+")
 _NAMED = 12
 """How many words or servers are named where nothing matches."""
 _MAX_READ_CHARS = 100_000
@@ -26,6 +31,13 @@ class _Entry:
     kind: str
     match: Match
     direct: bool
+    shown: bool = False
+    """True if the model has the definition already."""
+
+    @property
+    def aside(self) -> bool:
+        """Whether its name is enough: the graph adds it without a reason, and it is no proxy."""
+        return self.kind == "related" and not (self.direct or self.match.evidence.path)
 
 
 Count = Callable[[str], int]
@@ -39,23 +51,27 @@ def compact(
     options: DiscoveryOptions,
     *,
     hidden: Collection[str] = (),
+    shown: Collection[str] = (),
     count: Count = estimate_tokens,
     schemas: Schemas | None = None,
 ) -> str:
     """Write *result* for the model, as JSON.
 
-    Matches first, then prerequisites, related and next steps. What does not fit the budget is
-    left out from the end, the best match never.
+    Matches first, then prerequisites, related and next steps; what the graph adds without a
+    reason stands as a name under ``also``, once there is no proxy for it. What does not fit the
+    budget is left out from the end, the best match never.
 
     Args:
         result: What was found.
         options: The budget, and how many of it may become proxies.
         hidden: Names that mean something else in this conversation: tools of the host.
+        shown: Names of found tools whose definitions the model has, among its tools or in an
+            earlier result: they are not told again.
         count: How tokens are counted.
         schemas: Where found tools do not become tools, their parameters are told here; those of
             the last ones are left out first, under a budget of their own.
     """
-    entries = _entries(result, options, hidden)
+    entries = _entries(result, options, hidden, shown)
     if not entries:
         return _dump({"tools": [], "note": _nothing(result)})
     if schemas is not None:
@@ -79,17 +95,22 @@ def _with_schemas(
     schemas: Schemas,
     count: Count,
 ) -> str:
-    body = _body([_Entry(each.kind, each.match, direct=True) for each in entries], 160, result)
+    told = [_Entry(each.kind, each.match, direct=True, shown=each.shown) for each in entries]
+    body = _body(told, ABOUT, result)
     rows = body["tools"]
     budget = options.schema_token_budget
     left = budget - count(_dump(body))
-    for row in rows:
-        told = schemas(row["name"])
-        cost = count(_dump(told)) if told is not None else 0
-        if told is None or cost > left:
+    for row, entry in zip(rows, entries, strict=True):
+        if entry.shown:
+            row["parameters"] = _BEFORE
+            left -= count(_BEFORE)
+            continue
+        schema = schemas(row["name"])
+        cost = count(_dump(schema)) if schema is not None else 0
+        if schema is None or cost > left:
             # What has no room keeps its required arguments; a wrong call is told the schema.
             continue
-        row["parameters"] = told
+        row["parameters"] = schema
         row.pop("needs", None)
         left -= cost
     text = _dump(body)
@@ -108,12 +129,16 @@ def direct_names(
 
 
 def _entries(
-    result: SearchResult, options: DiscoveryOptions, hidden: Collection[str]
+    result: SearchResult,
+    options: DiscoveryOptions,
+    hidden: Collection[str],
+    shown: Collection[str] = (),
 ) -> list[_Entry]:
     entries = [_Entry("match", match, direct=True) for match in result.matches]
+    proxies = options.prerequisite_proxies
     matched = {match.id for match in result.matches}
     entries += [
-        _Entry("prerequisite", match, match.direct or options.prerequisite_proxies)
+        _Entry("prerequisite", match, match.direct or (proxies and _declared(match)))
         for match in result.prerequisites
         if match.id not in matched
     ]
@@ -124,8 +149,14 @@ def _entries(
     for place, entry in enumerate(entries):
         if entry.direct and (left <= 0 or entry.match.name in hidden):
             entries[place] = _Entry(entry.kind, entry.match, direct=False)
+        elif entry.match.name in shown:
+            entries[place] = _Entry(entry.kind, entry.match, direct=entry.direct, shown=True)
         left -= entries[place].direct
     return entries
+
+
+def _declared(match: Match) -> bool:
+    return all(step.declared for step in match.evidence.path)
 
 
 def _nothing(result: SearchResult) -> str:
@@ -143,11 +174,14 @@ def _nothing(result: SearchResult) -> str:
 
 class _Body(TypedDict):
     tools: list[dict[str, Any]]
+    also: NotRequired[list[str]]
     note: NotRequired[str]
 
 
-def _body(entries: Iterable[_Entry], about: int, result: SearchResult) -> _Body:
-    body: _Body = {"tools": [_row(entry, about) for entry in entries]}
+def _body(entries: Sequence[_Entry], about: int, result: SearchResult) -> _Body:
+    body: _Body = {"tools": [_row(entry, about) for entry in entries if not entry.aside]}
+    if also := [entry.match.name for entry in entries if entry.aside]:
+        body["also"] = also
     if any(note.code == "low_confidence_results" for note in result.diagnostics):
         body["note"] = "None of these is a likely match: check before calling, or search again."
     return body
@@ -155,30 +189,34 @@ def _body(entries: Iterable[_Entry], about: int, result: SearchResult) -> _Body:
 
 def _row(entry: _Entry, about: int) -> dict[str, Any]:
     match = entry.match
+    line = one_line(match.description, limit=about) if about and not entry.shown else ""
     row: dict[str, Any] = {"name": match.name}
-    if about and match.description:
-        row["about"] = one_line(match.description, limit=about)
-    if match.required:
+    if line:
+        row["about"] = line
+    if match.required and not entry.shown:
         row["needs"] = list(match.required)
     if entry.kind != "match":
         row["kind"] = entry.kind
-    if why := _why(entry):
+    if why := _why(entry, f"{match.name} {line}"):
         row["why"] = why
     if not entry.direct:
         row["direct"] = False
     return row
 
 
-def _why(entry: _Entry) -> str:
+def _why(entry: _Entry, seen: str) -> str:
+    """Give the reason, if the row does not show it by itself: words that are *seen* say nothing."""
     evidence: Evidence = entry.match.evidence
     if evidence.path:
         step = evidence.path[0]
         return f"{step.predicate} of {step.subject.rsplit('/', 1)[-1]}"
     if evidence.exact_name:
         return "named"
-    if evidence.words and entry.kind == "match":
-        return f"words: {', '.join(evidence.words[:4])}"
-    return ""
+    if entry.kind != "match":
+        return ""
+    read = set(_WORD.findall(humanized(seen).casefold()))
+    hidden = [word for word in evidence.words if word.casefold() not in read]
+    return f"words: {', '.join(hidden[:4])}" if hidden else ""
 
 
 def _dump(body: object) -> str:
@@ -187,19 +225,21 @@ def _dump(body: object) -> str:
 
 def names_of(content: str) -> tuple[str, ...]:
     """Read the directly callable names out of a result that `compact` wrote; () for other text."""
+    return tuple(row["name"] for row in _rows(content) if row.get("direct") is not False)
+
+
+def described(content: str) -> tuple[str, ...]:
+    """Read the names of the tools whose parameters such a result tells; () for other text."""
+    return tuple(row["name"] for row in _rows(content) if isinstance(row.get("parameters"), dict))
+
+
+def _rows(content: str) -> list[dict[str, Any]]:
     if len(content) > _MAX_READ_CHARS:
-        return ()
+        return []
     try:
         body = json.loads(content)
     except (ValueError, RecursionError):
-        return ()
+        return []
     rows = body.get("tools") if isinstance(body, dict) else None
-    if not isinstance(rows, list):
-        return ()
-    return tuple(
-        row["name"]
-        for row in rows
-        if isinstance(row, dict)
-        and isinstance(row.get("name"), str)
-        and row.get("direct") is not False
-    )
+    listed = rows if isinstance(rows, list) else []
+    return [row for row in listed if isinstance(row, dict) and isinstance(row.get("name"), str)]

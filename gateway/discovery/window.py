@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from gateway.discovery.metatools import MetaNames
-from gateway.discovery.results import names_of
+from gateway.discovery.results import described, names_of
 
 Message = Mapping[str, object]
 
@@ -55,6 +55,19 @@ def visible(
                 del shown[min(shown, key=lambda each: used[each])]
             shown[name] = None
     return tuple(shown)
+
+
+def told_before(messages: Sequence[Message], names: MetaNames) -> frozenset[str]:
+    """Give the names of the tools whose parameters a search of this conversation has told."""
+    searches: set[str] = set()
+    found: set[str] = set()
+    for message in messages:
+        if message.get("role") == "assistant":
+            searches = _searches(list(_calls(message)), names)
+        elif str(message.get("tool_call_id", "")) in searches:
+            searches.discard(str(message.get("tool_call_id", "")))
+            found.update(described(text_of(message.get("content"))))
+    return frozenset(found)
 
 
 def preselections(messages: Sequence[Message]) -> list[tuple[int, str]]:

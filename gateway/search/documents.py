@@ -87,7 +87,8 @@ async def load(source: GraphSource | None) -> tuple[tuple[Document, ...], tuple[
     found = await attempt(_load(source))
     if isinstance(found, Failed):
         told = isinstance(found.error, GraphError)
-        return (), (_invalid(str(found.error) if told else found.reason),)
+        raised = f"the source of graph documents failed ({found.reason}): it must give documents"
+        return (), (_invalid(str(found.error) if told else raised),)
     documents, notices = found
     return documents, tuple(
         _invalid(f"{notice.path}:{notice.line}: {notice.detail}") for notice in notices

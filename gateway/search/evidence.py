@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -17,7 +17,8 @@ from gateway.search.toolgraph import ToolGraph
 from gateway.search.vector import Candidates
 from gateway.types import Evidence, PathStep
 from gateway.vectors import Vector
-from graphs import Hits, Postings
+from graphs import Postings
+from graphs.hits import Held, Hits, Reading
 from graphs.rank import best
 from graphs.text import Token, tokens
 
@@ -76,34 +77,37 @@ class Asked:
 
     def question(self, found: Mapping[str, Vector], common: Vector | None = None) -> Question:
         """Give the vectors of the texts and of the clauses; see `Question.common`."""
-        texts = np.stack([found[text] for text in self.texts])
+        texts = np.array([found[text] for text in self.texts])
         parts = [found[text] for text in self.clauses]
-        return Question(texts=texts, clauses=np.stack(parts) if parts else texts[:0], common=common)
+        return Question(texts=texts, clauses=np.array(parts) if parts else texts[:0], common=common)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Words:
-    """What the catalog's words say of one query, over all its forms."""
+    """How one query reads in the catalog's words, over all its forms."""
 
-    lexical: Lexical
-    """What ranks."""
-    hits: Hits
-    """The look-up of the form that met best: what an explanation quotes."""
+    index: Postings
+    best: Reading
+    """The form that met best: what judges a match, and what an explanation quotes."""
 
-    @property
-    def coverage(self) -> Vector:
-        """Share of the query's words that each entity holds, by rarity, shape (n,), 0 to 1."""
-        return self.lexical.coverage
+    def held(self, spots: Sequence[int]) -> Held:
+        """Say what the entities at *spots* hold of it."""
+        return self.index.held(self.best, spots)
 
 
-def read_words(index: Postings, names: Names, asked: Asked) -> Words:
-    """Look *asked* up in the catalog's words."""
+def read_words(index: Postings, asked: Asked) -> Words:
+    """Read *asked* in the catalog's words, looking at documents only where forms differ."""
+    if len(asked.judged) == 1:
+        return Words(index=index, best=index.read(asked.tokens(asked.judged[0])))
+    forms = [index.match(asked.tokens(text)) for text in asked.judged]
+    return Words(index=index, best=max(forms, key=_met))
+
+
+def look_up(index: Postings, names: Names, asked: Asked) -> tuple[Lexical, Words]:
+    """Look the whole catalog up for *asked*: what words say of everybody."""
     texts = dict.fromkeys((*asked.judged, *asked.texts))
     forms = {text: index.match(asked.tokens(text)) for text in texts}
-    met = max(
-        (forms[text] for text in asked.judged),
-        key=lambda hits: float(hits.coverage.max(initial=0.0)),
-    )
+    met = max((forms[text] for text in asked.judged), key=_met)
     parts = [index.match(text).scores for text in asked.clauses]
     lexical = Lexical(
         scores=_highest([hits.scores for hits in forms.values()]),
@@ -111,7 +115,11 @@ def read_words(index: Postings, names: Names, asked: Asked) -> Words:
         names=names.stated(met),
         clauses=_highest(parts) if parts else None,
     )
-    return Words(lexical=lexical, hits=met)
+    return lexical, Words(index=index, best=met)
+
+
+def _met(hits: Hits) -> float:
+    return float(hits.coverage.max(initial=0.0))
 
 
 def _highest(scores: Sequence[Vector]) -> Vector:
@@ -143,6 +151,16 @@ def read_graph(graph: ToolGraph, asked: Asked, mask: Mask, *, limit: int) -> Gra
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """What one ranking says of some entities, one entry an entity."""
+
+    confidences: list[float]
+    cosines: Sequence[float | None]
+    held: Held
+    """What they hold of the query's words."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Ranking:
     """One query, ranked, with all that speaks for the order."""
@@ -164,38 +182,43 @@ class Ranking:
     background: tuple[float, float] | None = None
     """Mean and deviation of the model's cosines between unrelated texts, if known."""
 
-    def confidences(self, spots: Sequence[int]) -> list[float]:
-        """Judge the entities at *spots*."""
-        covered, cosines = self._covered(spots), self._cosines(spots)
-        return [
+    def nearness(self, spots: Sequence[int]) -> Vector:
+        """Say how near the entities at *spots* are to the query, by vectors if there are any.
+
+        Returns:
+            Strengths, or shares of the query's words; comparable within one search.
+        """
+        if self.found is None:
+            return np.asarray(self.words.held(spots).coverage, dtype=np.float32)
+        return self.found.strengths_at(np.asarray(spots, dtype=np.intp))
+
+    def told(self, spots: Sequence[int]) -> Told:
+        """Judge the entities at *spots*, once for all that is said of them."""
+        held = self.words.held(spots)
+        cosines = self._cosines(spots)
+        confidences = [
             1.0 if spot in self.named else self._confidence(spot, coverage, cosine)
-            for spot, coverage, cosine in zip(spots, covered, cosines, strict=True)
+            for spot, coverage, cosine in zip(spots, held.coverage, cosines, strict=True)
         ]
+        return Told(confidences=confidences, cosines=cosines, held=held)
 
     def evidence(
-        self, spots: Sequence[int], paths: Iterable[tuple[PathStep, ...]], index: Postings
-    ) -> list[Evidence]:
-        """Say why the entities at *spots* were found, and by which path each."""
-        covered, cosines = self._covered(spots), self._cosines(spots)
-        words = index.words(self.words.hits, spots)
-        return [
-            Evidence(
-                vector=cosine,
-                lexical=coverage,
-                graph=self.graph.coverage.get(spot),
-                words=met,
-                path=path,
-                exact_name=spot in self.named,
-            )
-            for spot, path, coverage, cosine, met in zip(
-                spots, paths, covered, cosines, words, strict=True
-            )
-        ]
+        self, told: Told, place: int, *, spot: int, path: tuple[PathStep, ...]
+    ) -> Evidence:
+        """Say why the entity at *spot*, which stands at *place* in *told*, was found."""
+        return Evidence(
+            vector=told.cosines[place],
+            lexical=told.held.coverage[place],
+            graph=self.graph.coverage.get(spot),
+            words=told.held.words[place],
+            path=path,
+            exact_name=spot in self.named,
+        )
 
     def _confidence(self, spot: int, coverage: float, cosine: float | None) -> float:
         agreement = self.graph.coverage.get(spot, 0.0)
-        found, hits = self.found, self.words.hits
-        unmatched = len(hits.unmatched) / max(len(hits.words), 1)
+        found, read = self.found, self.words.best
+        unmatched = len(read.unmatched) / max(len(read.words), 1)
         if found is None or cosine is None:
             signals = Signals(
                 coverage=max(coverage, agreement), unmatched=unmatched, eligible=self.eligible
@@ -215,12 +238,5 @@ class Ranking:
         judged = confidence.judge(signals)
         return confidence.with_graph(judged, agreement if self.agree else None)
 
-    def _covered(self, spots: Sequence[int]) -> list[float]:
-        covered: list[float] = self.words.coverage[np.asarray(spots, dtype=np.intp)].tolist()
-        return covered
-
     def _cosines(self, spots: Sequence[int]) -> Sequence[float | None]:
-        if self.found is None:
-            return [None] * len(spots)
-        cosines: list[float] = self.found.cosines_at(np.asarray(spots, dtype=np.intp)).tolist()
-        return cosines
+        return [None] * len(spots) if self.found is None else self.found.cosines(spots)

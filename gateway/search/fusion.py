@@ -15,7 +15,7 @@ import numpy as np
 from gateway.search.eligible import Mask
 from gateway.search.scan import Positions
 from gateway.search.vector import Candidates
-from gateway.vectors import Vector, top
+from gateway.vectors import Vector, moments, top
 
 FULL_TRUST = 0.2
 """Lexical evidence counts in full if some entity holds this share of the query's words."""
@@ -108,11 +108,10 @@ def reciprocal(order: Order, lexical: Vector, *, mask: Mask, k: int = 60) -> Ord
 
 
 def _deviations(scores: Vector, spots: Positions, mask: Mask) -> Vector:
-    met = scores[mask]
-    spread = float(met.std()) if met.size else 0.0
+    mean, spread = moments(scores if mask.all() else scores[mask])
     if spread <= 0:
         return np.zeros(len(spots), dtype=np.float32)
-    return np.asarray((scores[spots] - float(met.mean())) / spread, dtype=np.float32)
+    return np.asarray((scores[spots] - mean) / spread, dtype=np.float32)
 
 
 def named_first(order: Order, named: Sequence[int]) -> Order:
@@ -135,6 +134,8 @@ def interleave(orders: Sequence[Order], *, limit: int) -> list[tuple[int, int]]:
     Returns:
         Pairs of the ranking's number and the position, at most *limit*.
     """
+    if len(orders) == 1:
+        return [(0, position) for position in orders[0].positions[:limit].tolist()]
     queues = [iter(order.positions.tolist()) for order in orders]
     taken: dict[int, int] = {}
     open_queues = list(range(len(queues)))

@@ -23,7 +23,7 @@ from gateway.embed.cached import QueryRows
 from gateway.errors import EmbeddingError, Failed, attempt
 from gateway.search import fusion, results, vector
 from gateway.search.eligible import Mask
-from gateway.search.evidence import Asked, GraphHits, Ranking, read_graph, read_words
+from gateway.search.evidence import Asked, GraphHits, Ranking, look_up, read_graph, read_words
 from gateway.search.index import Snapshot
 from gateway.search.mending import Mend
 from gateway.search.request import clauses
@@ -191,13 +191,18 @@ class Search:
             pool=self._pool(run),
         )
         run.spent("vector")
-        words = read_words(snapshot.lexical, snapshot.names, asked)
         order = fusion.by_vector(found)
-        if run.request.ranking == "hybrid":
-            order = fusion.reciprocal(order, words.lexical.scores, mask=mask)
-        elif self.strategy == "auto":
+        if self._ranks_alone(run.request):
+            words = read_words(snapshot.lexical, asked)
+        else:
+            lexical, words = look_up(snapshot.lexical, snapshot.names, asked)
             weight = self.options.lexical_weight
-            order = fusion.fuse(found, words.lexical, mask=mask, weight=weight)
+            hybrid = run.request.ranking == "hybrid"
+            order = (
+                fusion.reciprocal(order, lexical.scores, mask=mask)
+                if hybrid
+                else fusion.fuse(found, lexical, mask=mask, weight=weight)
+            )
         named = snapshot.named(asked.query, mask)
         run.spent("lexical")
         return Ranking(
@@ -216,13 +221,18 @@ class Search:
     def _pool(self, run: _Run) -> int:
         """How many candidates vectors are to give: what only vectors rank needs no more."""
         limit = run.request.limit
-        alone = self.strategy != "auto" and run.request.ranking == "strategy"
-        return max(limit, self.options.window(limit)) if alone else self.options.pool(limit)
+        if self._ranks_alone(run.request):
+            return max(limit, self.options.window(limit))
+        return self.options.pool(limit)
+
+    def _ranks_alone(self, request: SearchRequest) -> bool:
+        """Say whether vectors rank, and words have no say."""
+        return self.strategy != "auto" and request.ranking == "strategy"
 
     def _by_graph(self, run: _Run, asked: Asked) -> Ranking:
         limit = run.request.limit
         hits = self._graph_hits(run, asked, limit=self.options.pool(limit), needed=True)
-        words = read_words(run.snapshot.lexical, run.snapshot.names, asked)
+        words = read_words(run.snapshot.lexical, asked)
         named = run.snapshot.named(asked.query, run.mask)
         run.spent("lexical")
         spots = np.fromiter(hits.scores, np.intp, len(hits.scores))
@@ -298,6 +308,7 @@ class Search:
             window=window,
             mask=run.mask,
             options=self.options,
+            nearness=lambda spots: np.max([each.nearness(spots) for each in rankings], axis=0),
         )
         run.spent("graph")
         return added

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from gateway.cache import Cache, Clock, SingleFlight, Submit, Told
+from gateway.cache import Cache, Clock, SingleFlight, Submit, Told, key_of
 from gateway.config import CacheOptions, SearchOptions
 from gateway.embed.cached import QueryRows, QueryVectors
 from gateway.embed.protocol import Embedder
@@ -88,7 +88,7 @@ class RememberedSearch:
             self.telemetry.span("retrieval", "catalog", attributes) as span,
             self.telemetry.timed("gateway.search.duration", labels),
         ):
-            key = (*self.identity, snapshot.version, self.search.strategy, request, tuple(notes))
+            key = self._key(snapshot, request, notes)
             result = self.cache.get(key)
             if result is None:
                 result = await self.search(snapshot, request, notes)
@@ -100,6 +100,22 @@ class RememberedSearch:
         if not result.cached:
             self._measure(result)
         return result
+
+    def _key(
+        self, snapshot: Snapshot, request: SearchRequest, notes: Sequence[Diagnostic]
+    ) -> Hashable:
+        return key_of(
+            self.identity,
+            snapshot.version,
+            self.search.strategy,
+            # Field by field: most are the very objects of the last time, and compared as such.
+            request.queries,
+            request.context,
+            request.limit,
+            request.filters,
+            request.ranking,
+            tuple(notes),
+        )
 
     def _describe(self, span: Span, request: SearchRequest, result: SearchResult) -> None:
         span.set_attributes(

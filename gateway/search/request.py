@@ -12,12 +12,18 @@ from gateway.errors import InvalidRequestError
 from gateway.text import clean
 from gateway.types import Diagnostic, Filters, RankingPolicy, SearchRequest
 
+_POLICIES = get_args(RankingPolicy)
 LONG_WORDS = 24
 """A request with more words than this is also ranked clause by clause."""
 MIN_CLAUSE_WORDS = 3
 MAX_CLAUSES = 24
 _STOPS = ".!?;\n\u2022\u3002\uff01\uff1f\uff1b"
 """Ends of sentences and of list items, Chinese and Japanese ones too."""
+_UNSPACED = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]"
+)
+"""Letters of scripts without spaces: Thai, Lao, Burmese, Khmer, Japanese, Chinese."""
+_LETTERS_A_WORD = 2
 _CLAUSE = re.compile(
     rf"[{_STOPS}]+\s*|\s[-\u2013\u2014*]\s"
     r"|,\s+(?=(?:and|then|und|dann|et|puis|y|luego|e|poi)\s)"
@@ -51,8 +57,8 @@ def prepare(  # noqa: PLR0913  (keyword-only, one a parameter of the public sear
     if isinstance(queries, str):
         raise InvalidRequestError("queries is a list of texts; for one text use query")
     asked = tuple(queries) if queries else ((query,) if query is not None else ())
-    if ranking not in get_args(RankingPolicy):
-        known = ", ".join(get_args(RankingPolicy))
+    if ranking not in _POLICIES:
+        known = ", ".join(_POLICIES)
         raise InvalidRequestError(f"ranking must be one of {known}, got {ranking!r}")
     if len(asked) > options.max_queries:
         raise InvalidRequestError(
@@ -123,8 +129,15 @@ def clauses(query: str) -> tuple[str, ...]:
 
     Parts of fewer than `MIN_CLAUSE_WORDS` words say too little to be ranked on their own.
     """
-    if len(query.split()) <= LONG_WORDS:
+    if _words(query) <= LONG_WORDS:
         return ()
     parts = (part.strip(" \t,:-") for part in _CLAUSE.split(query))
-    kept = [part for part in parts if len(part.split()) >= MIN_CLAUSE_WORDS]
+    kept = [part for part in parts if _words(part) >= MIN_CLAUSE_WORDS]
     return tuple(dict.fromkeys(kept))[:MAX_CLAUSES] if len(kept) > 1 else ()
+
+
+def _words(text: str) -> int:
+    """Count words; where a script has no spaces, two letters are about one."""
+    unspaced = 0 if text.isascii() else len(_UNSPACED.findall(text))
+    rest = _UNSPACED.sub(" ", text) if unspaced else text
+    return len(rest.split()) + unspaced // _LETTERS_A_WORD

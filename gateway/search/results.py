@@ -50,7 +50,8 @@ def lists(
             found a match judges it.
         added: The supplements, each with the way that led to it. The surest ranking judges it.
     """
-    scores = [dict(zip(*_columns(ranking), strict=True)) for ranking in rankings]
+    # Whoever was chosen stands among the first so many of its ranking: others took fewer places.
+    scores = [_head(ranking, len(chosen)) for ranking in rankings]
     found = (Supplement(position=spot, score=scores[number][spot]) for number, spot in chosen)
     every = (*found, *added.prerequisites, *added.related, *added.next_steps)
     told = iter(_told(snapshot, rankings, every, [number for number, _ in chosen]))
@@ -66,7 +67,7 @@ def emptied(
     found: SearchResult, snapshot: Snapshot, rankings: Sequence[Ranking], mask: Mask
 ) -> SearchResult:
     """Say that nothing serves the request, and what might help: the nearest, and what there is."""
-    unmatched = dict.fromkeys(word for ranking in rankings for word in ranking.words.hits.unmatched)
+    unmatched = dict.fromkeys(word for ranking in rankings for word in ranking.words.best.unmatched)
     servers = {snapshot.entities[spot].server for spot in np.flatnonzero(mask).tolist()}
     return replace(
         found,
@@ -80,8 +81,9 @@ def emptied(
     )
 
 
-def _columns(ranking: Ranking) -> tuple[list[int], list[float]]:
-    return ranking.order.positions.tolist(), ranking.order.scores.tolist()
+def _head(ranking: Ranking, count: int) -> dict[int, float]:
+    order = ranking.order
+    return dict(zip(order.positions[:count].tolist(), order.scores[:count].tolist(), strict=True))
 
 
 def _told(
@@ -92,21 +94,17 @@ def _told(
 ) -> Iterable[Match]:
     """Tell of *every* entity; who found the first ones is known."""
     spots = [each.position for each in every]
-    judged = [ranking.confidences(spots) for ranking in rankings]
-    rest = list(zip(*judged, strict=True))[len(finders) :]
+    told = [ranking.told(spots) for ranking in rankings]
+    rest = list(zip(*(each.confidences for each in told), strict=True))[len(finders) :]
     owners = [*finders, *(each.index(max(each)) for each in rest)]
-    evidence: dict[int, Evidence] = {}
-    for number, ranking in enumerate(rankings):
-        places = [place for place, owner in enumerate(owners) if owner == number]
-        paths = [every[place].path for place in places]
-        said = ranking.evidence([spots[place] for place in places], paths, snapshot.lexical)
-        evidence.update(zip(places, said, strict=True))
     for place, (each, owner) in enumerate(zip(every, owners, strict=True)):
+        said = told[owner]
+        evidence = rankings[owner].evidence(said, place, spot=each.position, path=each.path)
         yield plain(
             snapshot.entities[each.position],
             score=each.score,
-            confidence=judged[owner][place],
-            evidence=evidence[place],
+            confidence=said.confidences[place],
+            evidence=evidence,
             direct=each.direct,
         )
 

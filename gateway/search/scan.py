@@ -28,7 +28,7 @@ of the weights of the whole and its best clause together."""
 DENSE_NUMBERS = 2_500_000
 """A matrix of so many numbers is read whole sooner than codes are scanned and rows gathered."""
 RESCORED = 4
-RESCORED_LEAST = 1024
+RESCORED_LEAST = 512
 """So many rows are scored exactly for each one that is wanted, and at least so many."""
 SAMPLE = 256
 """Rows that stand for a large catalog where its mean and spread are asked for."""
@@ -237,18 +237,18 @@ class VectorIndex:
 
     def _whole(self, question: Question, mask: Mask, count: int) -> Scanned:
         cosines, strengths = self.score(question)
-        spots = np.flatnonzero(mask)
-        seen, told = cosines, strengths
-        if len(spots) < len(mask):
+        seen, told, spots = cosines, strengths, None
+        if not mask.all():
+            spots = np.flatnonzero(mask)
             seen = cosines[spots]
             told = seen if strengths is cosines else strengths[spots]
         best = top(told, count)
         return Scanned(
-            pool=spots[best],
+            pool=best if spots is None else spots[best],
             cosines=seen[best],
             strengths=told[best],
             moments=Moments.of(seen, told),
-            eligible=len(spots),
+            eligible=len(seen),
             scored=len(cosines),
             dense=(cosines, strengths),
         )
@@ -296,11 +296,9 @@ class VectorIndex:
 
 def _nearest(codes: Codes, question: Question, allowed: Mask, count: int) -> Positions:
     """Choose *count* of the *allowed* rows that seem nearest, ascending; who ties comes along."""
-    if len(question.texts) == 1 and not len(question.clauses):
-        return codes.nearest(question.texts[0], allowed, count)
-    near = codes.likeness(question.texts)
-    if len(question.clauses):
-        near += CLAUSE_WEIGHT * codes.likeness(question.clauses)
+    if not len(question.clauses):
+        return codes.nearest(question.texts, allowed, count)
+    near = codes.likeness(question.texts) + CLAUSE_WEIGHT * codes.likeness(question.clauses)
     near[~allowed] = -np.inf
     last = len(near) - count
     return np.flatnonzero(near >= float(np.partition(near, last)[last]))

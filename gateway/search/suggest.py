@@ -9,7 +9,7 @@ import numpy as np
 from gateway.config import SearchOptions
 from gateway.errors import Failed, InvalidRequestError, attempt
 from gateway.search.eligible import Mask
-from gateway.search.evidence import Asked, read_words
+from gateway.search.evidence import Asked, look_up
 from gateway.search.fusion import together
 from gateway.search.index import Snapshot
 from gateway.search.invoke import resolve
@@ -58,14 +58,14 @@ async def _task(
 ) -> Vector:
     """Score every entity for the task, as a search would; by words alone without vectors."""
     asked = Asked(query=query, english=query, clauses=clauses(query))
-    words = read_words(snapshot.lexical, snapshot.names, asked)
+    lexical, _ = look_up(snapshot.lexical, snapshot.names, asked)
     question = await _question(snapshot, asked, embed)
     if question is None or snapshot.vectors is None:
-        return deviations(words.lexical.scores)
+        return deviations(lexical.scores)
     found = candidates(snapshot.vectors, question, mask=mask, limit=1, options=options)
     return together(
         found,
-        words.lexical,
+        lexical,
         spots=np.arange(len(snapshot.entities)),
         mask=mask,
         weight=options.lexical_weight,

@@ -1,24 +1,34 @@
 """Graph neighbours of the matches, as three bounded lists. Pure.
 
 * Related and next steps stay inside the window, by rank and by score, at every catalog size.
-* A prerequisite that the host declared is listed wherever it stands; a derived one must be inside
-  the window. Only what is inside becomes a direct proxy.
+* A prerequisite that the host declared is listed wherever it stands; so are a few that sure rules
+  derive for the first match. Others must be inside the window. Only what is inside becomes a
+  direct proxy.
 * Nothing here touches the matches: the graph adds, it never reorders.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from gateway.config import SearchOptions
+from gateway.search.derive import SURE
 from gateway.search.eligible import Mask
 from gateway.search.toolgraph import ToolGraph
 from gateway.types import PathStep
+from gateway.vectors import Vector
 from graphs import Expansion, Neighbour, Role, expand
 
+Nearness = Callable[[Sequence[int]], Vector]
+"""Tells of entities by their positions how near each is to what is asked; only the order counts."""
 PREREQUISITE_HOPS = 8
-"""How long a chain of declared prerequisites may be; a guess is never built upon a guess."""
+"""How long a chain of declared prerequisites may be."""
+GUESSED_HOPS = 2
+"""How long a chain may be that holds derived ones, of the first match; of others it is one."""
+MAX_GUESSED = 4
+"""How many derived prerequisites are listed from outside the window."""
+_CHOICE = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +61,7 @@ class _Gathered:
     """Neighbours so far; but for matches that others need, an entity stands in one list only."""
 
     taken: set[int]
+    nearness: Nearness | None = None
     visited: int = 0
     expansions: int = 0
     lists: dict[Role, list[Supplement]] = field(
@@ -62,8 +73,22 @@ class _Gathered:
         self.visited += found.visited
         self.expansions += 1
 
+    def nearest(self, graph: ToolGraph, found: Sequence[Neighbour]) -> Sequence[Neighbour]:
+        """Put among those that stand equally far and equally sure what is nearer to the request.
 
-def supplement(
+        A way of many conditions is longer than its budget: what serves the request is to be kept.
+        """
+        if self.nearness is None or len(found) < _CHOICE:
+            return found
+        near = self.nearness([graph.positions.get(each.node, 0) for each in found]).tolist()
+        keys = [
+            (len(each.path), -round(each.score, 6), -nearness)
+            for each, nearness in zip(found, near, strict=True)
+        ]
+        return [found[at] for at in sorted(range(len(found)), key=keys.__getitem__)]
+
+
+def supplement(  # noqa: PLR0913  (keyword-only, one a part of the search)
     graph: ToolGraph,
     primaries: Sequence[int],
     *,
@@ -71,6 +96,7 @@ def supplement(
     window: Collection[int],
     mask: Mask,
     options: SearchOptions,
+    nearness: Nearness | None = None,
 ) -> Supplements:
     """Gather the neighbours of *primaries*.
 
@@ -82,9 +108,11 @@ def supplement(
         window: Positions that related and next steps may come from.
         mask: Who may be found at all.
         options: The budget of each list.
+        nearness: Orders conditions that stand equally far and equally sure; None leaves them in
+            the order of their names.
     """
     inside = frozenset(spot for spot in window if mask[spot])
-    gathered = _Gathered(taken=set(primaries))
+    gathered = _Gathered(taken=set(primaries), nearness=nearness)
     _prerequisites(graph, primaries, inside, mask, options, gathered)
     _inside(graph, primaries, "next_step", inside, options.max_next_steps, gathered)
     _inside(graph, primaries, "related", inside, options.max_related, gathered)
@@ -119,36 +147,44 @@ def _prerequisites(
     if options.prerequisites == "off":
         return
     kept: list[Supplement] = []
-    room = options.max_prerequisites
+    room, guesses = options.max_prerequisites, MAX_GUESSED
     above: set[int] = set()
     for primary in primaries:
         above.add(primary)
-        for neighbour in _needed(graph, primary, gathered):
+        far = primary == primaries[0] and options.prerequisites == "derived"
+        for neighbour in _needed(graph, primary, gathered, hops=GUESSED_HOPS if far else 1):
             position = graph.positions.get(neighbour.node)
             if position is None or position in above or not mask[position]:
                 continue
-            declared = all(step.declared for step in neighbour.path)
             matched = position in gathered.taken
-            anywhere = declared and options.prerequisites == "declared"
-            admitted = anywhere or (position in inside and _sure(neighbour))
-            if (matched and _sure(neighbour)) or (admitted and room > 0):
+            direct = matched or position in inside
+            guessed = not all(step.declared for step in neighbour.path)
+            if direct:
+                admitted = _sure(neighbour) or _stated(neighbour)
+            elif guessed:
+                admitted = far and guesses > 0 and _sure(neighbour)
+            else:
+                admitted = options.prerequisites != "window"
+            if admitted and (matched or room > 0):
                 room -= not matched
+                guesses -= guessed and not direct
                 above.add(position)
-                direct = matched or position in inside
                 kept.append(_of(graph, neighbour, position, direct=direct))
     gathered.taken |= above
     gathered.lists["prerequisite"] = kept
 
 
-def _needed(graph: ToolGraph, primary: int, gathered: _Gathered) -> Iterator[Neighbour]:
-    """Declared conditions with theirs, all the way; then what is derived of the match itself.
+def _needed(
+    graph: ToolGraph, primary: int, gathered: _Gathered, *, hops: int
+) -> Iterator[Neighbour]:
+    """Declared conditions with theirs, all the way; then derived ones, *hops* away.
 
     Only what could be listed is walked: without a stated condition there is no derived one.
     """
     node = graph.nodes[primary]
     derives = any(not fact.declared for fact in graph.index.outgoing(node, "prerequisite"))
-    walks = ((node in graph.conditioned, True, PREREQUISITE_HOPS), (derives, False, 1))
-    for worth_it, declared, hops in walks:
+    walks = ((node in graph.conditioned, True, PREREQUISITE_HOPS), (derives, False, hops))
+    for worth_it, declared, length in walks:
         if not worth_it:
             continue
         found = expand(
@@ -156,17 +192,25 @@ def _needed(graph: ToolGraph, primary: int, gathered: _Gathered) -> Iterator[Nei
             [node],
             role="prerequisite",
             declared_only=declared,
-            hops=hops,
+            hops=length,
             # No bound here: what may not be found must not use up the budget.
             limit=len(graph.positions),
         )
         gathered.count(found)
-        yield from found.neighbours
+        yield from gathered.nearest(graph, found.neighbours)
+
+
+def _stated(neighbour: Neighbour) -> bool:
+    """Whether one edge says it: equal names of data derive next steps, not conditions."""
+    return [step.predicate for step in neighbour.path] == ["requires"]
 
 
 def _sure(neighbour: Neighbour) -> bool:
-    """Whether a way is more than equal names of data: those derive next steps, not conditions."""
-    return all(step.declared or step.predicate == "requires" for step in neighbour.path)
+    """Whether each step is the host's word, or what a sure rule says."""
+    return all(
+        step.declared or (step.predicate == "requires" and step.origin in SURE)
+        for step in neighbour.path
+    )
 
 
 def _inside(

@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 
 from gateway.catalog.kinds import KINDS
 from gateway.config import GraphOptions
-from gateway.search.derive import Relation, derive, nouns_of
+from gateway.search.derive import derive, nouns_of
 from gateway.search.eligible import Mask
 from gateway.search.kept import Kept, Memo
+from gateway.search.namewords import Relation
 from gateway.search.texts import humanized, lexical_fields
 from gateway.types import Entity, JsonObject, PathStep
 from graphs import Document, Fact, GraphIndex, Link, Section, Step
@@ -53,6 +54,8 @@ class ToolGraph:
     """The entity of each of the graph's documents, by its place; the last + 1 if it has none."""
     conditioned: frozenset[str]
     """The nodes of which the host declares what must come before them, or what they consume."""
+    owned: bool
+    """Whether every document is some entity's."""
 
     def steps(self, path: Iterable[Step]) -> tuple[PathStep, ...]:
         """Say the graph's evidence in the gateway's words: entities by their ids."""
@@ -71,8 +74,10 @@ class ToolGraph:
         """Give the id of the entity that *node* is; another node stays what it is."""
         return unquote(node.removeprefix(NODE_BASE)) if node in self.positions else node
 
-    def allowed(self, mask: Mask) -> Mask:
-        """Say of each document of the graph whether its entity passes *mask*."""
+    def allowed(self, mask: Mask) -> Mask | None:
+        """Say of each document of the graph whether its entity passes *mask*; None if all do."""
+        if self.owned and mask.all():
+            return None
         # The last place stands for documents of no entity, which nobody may find.
         return np.append(mask, np.False_)[self.owners]
 
@@ -115,6 +120,7 @@ def build(
         nodes=nodes,
         positions=positions,
         owners=np.asarray(owned, dtype=np.intp),
+        owned=len(nodes) not in owned,
         conditioned=frozenset(
             fact.subject
             for fact in index.facts

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -57,9 +58,16 @@ class Candidates:
         """How many entities that is."""
         return self.scanned.eligible
 
-    def cosines_at(self, spots: Positions) -> Vector:
+    def cosines(self, spots: Sequence[int]) -> list[float]:
         """Give the exact best cosine over the query's texts of anybody, -1 to 1."""
-        return self._at(spots)[0]
+        if self.scanned.dense is not None:
+            told: list[float] = self.scanned.dense[0][list(spots)].tolist()
+            return told
+        pool, cosines = self.scanned.pool.tolist(), self.scanned.cosines.tolist()
+        known = dict(zip(pool, cosines, strict=True))
+        if absent := [spot for spot in spots if spot not in known]:
+            known.update(zip(absent, self._at(np.asarray(absent))[0].tolist(), strict=True))
+        return [known[spot] for spot in spots]
 
     def strengths_at(self, spots: Positions) -> Vector:
         """Give the exact strength of anybody."""
@@ -69,7 +77,7 @@ class Candidates:
         """Give the exact best cosine of one entity, in the pool or not."""
         if self.scanned.dense is not None:
             return float(self.scanned.dense[0][position])
-        return float(self.cosines_at(np.asarray([position]))[0])
+        return self.cosines([position])[0]
 
     def _at(self, spots: Positions) -> tuple[Vector, Vector]:
         if self.scanned.dense is None:

@@ -87,11 +87,12 @@ class CatalogWords:
     @cached_property
     def words(self) -> WordList:
         """The words as they are written, by how many entities hold them."""
-        held = np.diff(self.postings.offsets)[self.postings.meanings].tolist()
-        total = math.log10(max(sum(held), 1))
-        costs = (round(100 * (total - math.log10(count))) for count in held)
+        counts = np.diff(self.postings.offsets)[self.postings.meanings].tolist()
+        spelt = zip(counts, self.postings.spelling.words, strict=True)
+        held = [(count, word) for count, word in spelt if word]
+        total = math.log10(max(sum(count for count, _ in held), 1))
         found: dict[str, int] = {}
-        for cost, word in sorted(zip(costs, self.postings.spelling.words, strict=True)):
+        for cost, word in sorted((round(100 * (total - math.log10(c))), word) for c, word in held):
             found.setdefault(word, cost)
         return WordList(language="", costs=found)
 

@@ -59,6 +59,11 @@ class Gate:
     ) -> None:
         self.release()
 
+    @property
+    def released(self) -> bool:
+        """Whether it holds nothing any more."""
+        return self._door.done()
+
     def release(self) -> None:
         """Let go what is held and all that comes after. Twice is harmless."""
         with self._arrival:
@@ -131,7 +136,7 @@ class Endpoint(Generic[R]):
         """Hold what arrives from now on; an older gate keeps what it holds."""
         gate = Gate()
         with self._lock:
-            self._gates.append(gate)
+            self._gates = [*(each for each in self._gates if not each.released), gate]
         return gate
 
     def release(self) -> None:

@@ -15,6 +15,9 @@ from gateway.discovery.forms import messages_of
 from gateway.errors import InvalidRequestError
 from gateway.types import JsonObject
 
+_BRING_TOOLS = frozenset({"tool_search_output", "additional_tools"})
+"""Items of the Responses API that hold tools."""
+
 
 @dataclass(frozen=True, slots=True)
 class Call:
@@ -54,6 +57,8 @@ class ModelRequest:
     """The body, byte for byte."""
     headers: Mapping[str, str] = field(default_factory=dict, compare=False)
     """By name, in lower case."""
+    query: Mapping[str, str] = field(default_factory=dict, compare=False)
+    """What stands in the address behind the path."""
     kept: tuple[object, ...] | None = field(default=None, compare=False)
     """Of a Responses request: its items behind those that the service kept."""
 
@@ -78,7 +83,7 @@ class ModelRequest:
     @property
     def functions(self) -> dict[str, dict[str, object]]:
         """Name, description and parameters of each function tool, by name, in the order sent;
-        behind them those that a tool search has loaded.
+        behind them those that came later.
         """
         tools = [*self.tools, *self.loaded]
         functions = [tool for tool in tools if tool.get("type") == "function"]
@@ -87,9 +92,11 @@ class ModelRequest:
 
     @property
     def loaded(self) -> list[dict[str, object]]:
-        """The tools that the answers to a tool search of the service bring."""
+        """The tools that the conversation brings: in answers to a tool search of the service, or
+        in a message of the developer.
+        """
         read = self.body.get("input") if self.kept is None else list(self.kept)
-        outputs = [each for each in _objects(read) if each.get("type") == "tool_search_output"]
+        outputs = [each for each in _objects(read) if each.get("type") in _BRING_TOOLS]
         return [tool for each in outputs for tool in _objects(each.get("tools"))]
 
     @property

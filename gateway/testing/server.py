@@ -3,7 +3,8 @@
     with ScriptedModel(script(Turn("Hello."))) as model:
         client = OpenAI(base_url=model.base_url, api_key="test")
 
-It speaks Chat Completions, the Responses API, embeddings and the list of models. Mind that an
+It speaks Chat Completions, the Responses API, embeddings and the list of models, the first two
+under Azure's addresses too. Mind that an
 ``HTTP_PROXY`` of the environment applies to 127.0.0.1 too, unless ``NO_PROXY`` names it.
 """
 
@@ -30,6 +31,12 @@ from gateway.testing.loopback import Loopback
 from gateway.testing.model import ModelRequest, Policy
 from gateway.testing.usage import PromptCache
 
+_ASKED = (
+    "/v1/chat/completions",
+    "/v1/responses",
+    "/openai/deployments/{deployment}/chat/completions",
+    "/openai/responses",
+)
 _CHAT_FAULTS: frozenset[FaultKind] = frozenset({"none", "status", "drop", "garbage"})
 _EMBEDDING_FAULTS = _CHAT_FAULTS | frozenset(embeddings.SPOILERS)
 
@@ -94,9 +101,14 @@ class ScriptedModel:
     @property
     def base_url(self) -> str:
         """What a client is pointed at."""
+        return f"{self.azure_endpoint}/v1"
+
+    @property
+    def azure_endpoint(self) -> str:
+        """What a client of Azure is pointed at."""
         if not self._loopback.port:
             raise ConfigError("start the model first: `with ScriptedModel(...) as model:`")
-        return f"http://127.0.0.1:{self._loopback.port}/v1"
+        return f"http://127.0.0.1:{self._loopback.port}"
 
     @property
     def requests(self) -> list[ModelRequest]:
@@ -132,8 +144,7 @@ class ScriptedModel:
     def _app(self) -> Starlette:
         return Starlette(
             routes=[
-                Route("/v1/chat/completions", self._complete, methods=["POST"]),
-                Route("/v1/responses", self._complete, methods=["POST"]),
+                *(Route(path, self._complete, methods=["POST"]) for path in _ASKED),
                 Route("/v1/embeddings", self._embed, methods=["POST"]),
                 Route("/v1/models", self._models, methods=["GET"]),
             ],
@@ -151,6 +162,7 @@ class ScriptedModel:
             body=body,
             raw=await request.body(),
             headers=dict(request.headers),
+            query=dict(request.query_params),
         )
         if asked.items:
             asked = replace(asked, kept=tuple(self._kept.whole(body)))

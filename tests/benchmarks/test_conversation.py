@@ -78,4 +78,5 @@ def test_under_load_nobody_hears_of_anothers_conversation() -> None:
     soaked = soak(0.1)
 
     assert soaked.conversations >= 216
-    assert (0, 0) == (soaked.errors, soaked.cross_talk)
+    assert (0, 0, 0) == (soaked.errors, soaked.cross_talk, soaked.left)
+    assert 12 >= len(soaked.memory_mb)

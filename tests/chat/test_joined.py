@@ -135,7 +135,7 @@ def test_whatever_calls_go_to_the_caller_arrive_whole(
     passed = [now for each in chunks for now in joined.feed(each)]
     final = only(joined.reply(), theirs)
 
-    answer = rejoin([*passed, *joined.ending(final, usage=False)])
+    answer = rejoin([*passed, *joined.ending(final)])
 
     (choice,) = answer["choices"]
     told = [
@@ -174,7 +174,7 @@ def test_a_second_choices_calls_and_end_pass_when_the_firsts_are_told_again() ->
             list(joined.feed(chunk({"role": "assistant", "tool_calls": [call]}, index=index)))
         list(joined.feed(chunk({}, "tool_calls", index=index)))
 
-    told = [each.choices[0] for each in joined.ending(only(joined.reply(), {"c1"}), usage=False)]
+    told = [each.choices[0] for each in joined.ending(only(joined.reply(), {"c1"}))]
 
     names = [
         (choice.index, call.function.name)

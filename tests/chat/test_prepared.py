@@ -50,6 +50,34 @@ def test_a_host_with_a_loop_of_its_own_sends_our_tools_and_hands_us_the_calls(
     assert role.requests[1].messages == messages[:3]
 
 
+@pytest.mark.parametrize("form", ["chat", "responses"])
+def test_a_request_that_is_json_already_is_prepared_whole(
+    stage: Stage, openai: OpenAI, functions: Gateway, form: str
+) -> None:
+    """Either format, sent by whatever sends it; the host's own object is not changed."""
+    role = working(stage)
+    client = AutoDiscoveryClient(openai, functions)
+    path, key = ("/chat/completions", "messages") if form == "chat" else ("/responses", "input")
+    body: dict[str, Any] = {"model": role.model, key: list(ASK), "temperature": 0.5}
+    done: list[bool] = []
+
+    for _ in range(3):
+        turn = client.prepare(body)
+        assert "tools" not in body
+        assert turn.tools == turn.body["tools"]
+        reply: dict[str, Any] = openai.post(path, body=dict(turn.body), cast_to=dict[str, Any])
+        handled = turn.handle(reply)
+        body[key] += handled.messages
+        done.append(handled.done)
+    final = client.prepare(body, tools=[MINE]).body
+
+    assert [False, False, True] == done
+    assert "It is 3." in json.dumps(body[key][-1])
+    assert [0.5] * 3 == [each.body["temperature"] for each in role.requests]
+    assert "add" in role.tool_names[1]
+    assert MINE == final["tools"][0]  # type: ignore[index]  # plain JSON
+
+
 async def test_calls_of_the_host_are_left_to_it(
     stage: Stage, speaker: Speaker, functions: Gateway
 ) -> None:

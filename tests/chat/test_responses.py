@@ -13,6 +13,7 @@ from gateway import AutoDiscoveryClient, Gateway, InvalidRequestError
 from gateway.chat.accounting import accounting_of
 from gateway.chat.chains import CONVERSATIONS, Chains, Link
 from gateway.config import DiscoveryOptions, Options
+from gateway.discovery.offer import definition_tokens
 from gateway.errors import InvalidRequestError as Refused
 from gateway.testing import Call, ModelRequest, Turn
 from tests.chat.answering import Answering
@@ -255,6 +256,40 @@ async def test_in_native_mode_the_service_loads_what_we_find(
     ]
 
 
+def outputs(request: ModelRequest) -> list[list[str]]:
+    """The names that each search of a request has loaded."""
+    items: Any = request.body["input"]
+    return [
+        [tool["name"] for tool in item["tools"]]
+        for item in items
+        if item.get("type") == "tool_search_output"
+    ]
+
+
+@pytest.mark.parametrize("truncation", ["disabled", "auto"])
+async def test_in_native_mode_a_tool_is_loaded_once(
+    stage: Stage, speaker: Speaker, open_gateway: OpenGateway, truncation: str
+) -> None:
+    """What stands in the request is not written again, unless it is all that was found, or the
+    service may have cut it off.
+    """
+    asked = ("add", "add divide", "add")
+    searches = [Turn(calls=(Call("tool_search", {"query": each}),)) for each in asked]
+    role = stage.cast(*searches, Turn("Done."))
+    gateway = summing(open_gateway, "native")
+    alone = [match.name for match in (await gateway.search("add")).matches]
+
+    answer = await Answering(speaker, gateway).ask("whole", role, truncation=truncation)
+
+    first, second, third = outputs(role.requests[-1])
+    assert ["add"] == alone == first == third
+    assert ({"divide"} if truncation == "disabled" else {"add", "divide"}) == {*second}
+    told = accounting_of(answer)
+    assert told is not None
+    tokens = [definition_tokens(request.tools) for request in role.requests]
+    assert told.definition_tokens > sum(tokens)
+
+
 async def test_native_mode_refuses_what_has_no_tool_search(
     stage: Stage, openai: OpenAI, open_gateway: OpenGateway
 ) -> None:
@@ -306,6 +341,27 @@ async def test_in_stable_mode_the_tools_never_change(
     assert "add" == first["name"]
     assert ["a", "b"] == first["parameters"]["required"]
     assert "needs" not in first
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_in_stable_mode_parameters_are_told_once(
+    stage: Stage, speaker: Speaker, open_gateway: OpenGateway, way: Way
+) -> None:
+    """What stands in an earlier result is not written again; in both wire formats."""
+    role = stage.cast(find("add two numbers"), find("add divide"), Turn("Done."))
+    gateway = summing(open_gateway, "stable")
+
+    await Answering(speaker, gateway).ask(way, role)
+    other = stage.cast(find("add two numbers"), find("add divide"), Turn("Done."))
+    await speaker.ask(way, gateway, other)
+
+    for each in (role, other):
+        first = {row["name"]: row for row in each.result(1)["tools"]}
+        second = {row["name"]: row for row in each.result(2)["tools"]}
+        assert ["a", "b"] == first["add"]["parameters"]["required"]
+        assert "told before" == second["add"]["parameters"]
+        assert {"about", "needs"}.isdisjoint(second["add"])
+        assert "divide" in second
 
 
 async def test_a_broken_off_reply_is_given_as_it_is(

@@ -114,7 +114,7 @@ def test_events_in_any_pieces_keep_the_hosts_calls_and_lose_ours(
     said = [
         now for each in events for now in joined.feed(each, lambda name: name == "search_tools")
     ]
-    said += joined.ending(joined.reply(), usage=True)
+    said += joined.ending(joined.reply())
 
     assert list(range(len(said))) == [event.sequence_number for event in said]
     done = [event.item for event in said if event.type == "response.output_item.done"]

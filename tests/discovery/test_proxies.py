@@ -92,3 +92,64 @@ def test_what_else_is_refused_at_the_top_goes() -> None:
     assert {"type": "object", "properties": inner} == parameters(
         {"properties": inner, "not": {}, "enum": [{}], "anyOf": {}}
     )
+
+
+@pytest.mark.parametrize(
+    "reference",
+    [
+        "https://example.org/schema.json",
+        "other.json#/a",
+        "#/$defs/Missing",
+        "#/properties/a/type",
+        "#/anyOf/7",
+        "#nobody",
+        7,
+    ],
+)
+def test_a_reference_that_leads_nowhere_is_left_out_and_never_followed(reference: object) -> None:
+    """Services refuse it, and with it the whole request. What stands beside it stays."""
+    schema: dict[str, object] = {
+        "type": "object",
+        "properties": {
+            "a": {"type": "string"},
+            "b": {"$ref": reference, "description": "B"},
+            "c": {"type": "array", "items": [{"$ref": reference}, True]},
+        },
+    }
+
+    assert {
+        "type": "object",
+        "properties": {
+            "a": {"type": "string"},
+            "b": {"description": "B"},
+            "c": {"type": "array", "items": [{}, True]},
+        },
+    } == parameters(schema)
+
+
+def test_references_within_the_schema_stay_and_data_is_no_schema() -> None:
+    """Cycles too; a property may be called as a word of schemas is."""
+    schema: dict[str, object] = {
+        "type": "object",
+        "properties": {
+            "self": {"$ref": "#"},
+            "node": {"$ref": "#/$defs/a~1b%20c"},
+            "second": {"$ref": "#/$defs/list/items/1"},
+            "$ref": {"type": "string", "default": {"$ref": "urn:x"}, "enum": [{"$ref": "x"}]},
+        },
+        "$defs": {
+            "a/b c": {"properties": {"next": {"$ref": "#/$defs/a~1b%20c"}}},
+            "list": {"items": [{}, {"type": "string"}]},
+        },
+    }
+
+    assert schema == parameters(schema)
+
+
+def test_a_brief_proxy_is_described_in_one_line() -> None:
+    """As in the result of a search; the schema is the same."""
+    found = entity(tool("x", "First sentence. Second.\nThird."))
+    whole: Any = proxy(found, DiscoveryOptions())["function"]
+    brief: Any = proxy(found, DiscoveryOptions(), brief=True)["function"]
+
+    assert {**whole, "description": "First sentence."} == brief

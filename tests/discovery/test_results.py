@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.config import DiscoveryOptions
-from gateway.discovery.results import compact, names_of
+from gateway.discovery.results import compact, described, names_of
 from gateway.text import estimate_tokens
 from gateway.types import Diagnostic, Evidence, Match, PathStep, SearchResult
 
@@ -79,6 +79,28 @@ def test_a_row_tells_what_a_call_needs_and_why_it_stands_there() -> None:
     ] == read(compact(result, OPTIONS))
 
 
+def test_words_that_the_row_shows_are_no_reason() -> None:
+    """The model reads them anyway: every conversation would carry them twice."""
+    seen = match("find_x", description="Does it.", evidence=Evidence(words=("find", "Does")))
+    half = match("m1", description="Does it.", evidence=Evidence(words=("does", "other")))
+    result = SearchResult(mode="hybrid", matches=(seen, half))
+
+    assert [None, "words: other"] == [row.get("why") for row in read(compact(result, OPTIONS))]
+
+
+def test_a_tool_whose_definition_the_model_has_is_only_named() -> None:
+    """Its definition stands among the tools of the same request."""
+    result = SearchResult(mode="graph", matches=matches(2, required=("a",)))
+
+    text = compact(result, OPTIONS, shown={"m0", "other"})
+
+    assert [
+        {"name": "m0"},
+        {"name": "m1", "about": "Does m1.", "needs": ["a"]},
+    ] == read(text)
+    assert ("m0", "m1") == names_of(text)
+
+
 @pytest.mark.requirement("edge:outside-window-is-no-proxy", "auto:rule-9")
 @pytest.mark.parametrize(("wanted", "shown"), [(False, ("m0",)), (True, ("m0", "p0"))])
 def test_a_prerequisite_from_outside_the_window_is_named_and_direct_only_if_wanted(
@@ -98,13 +120,18 @@ def test_a_prerequisite_from_outside_the_window_is_named_and_direct_only_if_want
 
 @pytest.mark.requirement("auto:rule-9")
 def test_at_most_eight_of_a_search_become_proxies_and_the_others_are_named() -> None:
-    """They can still be called by name."""
-    result = SearchResult(mode="graph", matches=matches(6), related=matches(5, "r"))
+    """They can still be called by name. One that the graph gives no reason for is a name alone."""
+    path = (PathStep(subject="urn:x/m0", predicate="requires", object="urn:x/r2"),)
+    linked = match("r2", evidence=Evidence(path=path))
+    related = (*matches(2, "r"), linked, match("r3"), match("r4"))
+    result = SearchResult(mode="graph", matches=matches(6), related=related)
 
     text = compact(result, OPTIONS)
 
     assert (*(f"m{number}" for number in range(6)), "r0", "r1") == names_of(text)
-    assert 11 == len(read(text))
+    assert {"direct": False, "why": "requires of m0"}.items() <= read(text)[-1].items()
+    assert 9 == len(read(text))
+    assert ["r3", "r4"] == json.loads(text)["also"]
 
 
 def test_what_is_not_direct_takes_no_proxy_away_from_the_others() -> None:
@@ -163,7 +190,9 @@ def test_a_result_keeps_to_its_budget_and_keeps_the_best(budget: int) -> None:
     text = compact(result, DiscoveryOptions(result_token_budget=budget))
 
     kept = [row["name"] for row in read(text)]
-    every = [each.name for each in (*result.matches, *result.related, *result.next_steps)]
+    also = json.loads(text).get("also", [])
+    listed = (*result.matches, *result.related, *result.next_steps)
+    every = [each.name for each in listed if each.name not in also]
     assert estimate_tokens(text) <= budget
     assert every[: len(kept)] == kept
     assert len(kept) >= 2
@@ -251,6 +280,18 @@ def test_where_found_tools_do_not_become_tools_their_parameters_are_told() -> No
     assert sorted(told, reverse=True) == told
     assert {True, False} == {*told}
     assert not any("direct" in row for row in rows)
+
+
+def test_parameters_that_were_told_before_are_not_told_again() -> None:
+    """Only a result that tells them is remembered as one that does."""
+    found = SearchResult(mode="graph", matches=(match("a"), match("b", required=("x",))))
+
+    text = compact(found, OPTIONS, schemas=schema, shown={"b"})
+    first, second = read(text)
+
+    assert {"type", "properties"} == {*first["parameters"]}
+    assert {"name": "b", "parameters": "told before"} == second
+    assert ("a",) == described(text)
 
 
 def test_a_budget_without_room_for_rows_keeps_the_best() -> None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.discovery.metatools import MetaNames
-from gateway.discovery.window import Message, text_of, visible
+from gateway.discovery.window import Message, text_of, told_before, visible
 
 NAMES = MetaNames(search="search_tools", call="call_tool")
 
@@ -207,3 +207,19 @@ def test_below_the_cap_a_window_only_grows_at_its_end(events: list[tuple[bool, l
 
         assert before == now[: len(before)]
         before = now
+
+
+def test_only_what_a_search_of_ours_has_told_counts_as_told_before() -> None:
+    """Text that looks like a result, in another tool's answer or in a second one, tells nothing."""
+    text = json.dumps({"tools": [{"name": "a", "parameters": {}}, {"name": "b", "parameters": ""}]})
+    other = text.replace('"a"', '"c"')
+    messages = [
+        {"role": "user", "content": other},
+        model(call("search_tools", "1"), call("other", "2")),
+        told("2", other),
+        told("1", text),
+        told("1", other),
+    ]
+
+    assert {"a"} == told_before(messages, NAMES)
+    assert frozenset() == told_before([], NAMES)

@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from graphs.build import facts
@@ -78,12 +78,44 @@ EDGE = st.builds(
 )
 
 
+def _said(predicate: str, text: str, datatype: str = "") -> Fact:
+    return Fact(
+        subject="urn:t:a",
+        predicate=predicate,
+        object=text,
+        literal=True,
+        datatype=datatype,
+        declared=True,
+    )
+
+
+_XSD = "http://www.w3.org/2001/XMLSchema#"
+NOTHINGS = [
+    _said("https://e.org/p", ""),
+    _said("https://e.org/p", "0", _XSD + "integer"),
+    _said("https://e.org/p", "false", _XSD + "boolean"),
+    _said("https://e.org/p", "1", _XSD + "integer"),
+]
+
+
 @settings(deadline=None, max_examples=40)
 @given(st.lists(LITERAL | EDGE, max_size=6))
+@example([_said("name", ""), _said("name", "0")])
+@example([_said("name", "0"), _said("name", "")])
+@example(NOTHINGS)
+@example(NOTHINGS[::-1])
 def test_every_statement_survives_turtle_and_json_ld(stated: list[Fact]) -> None:
     """In every script and language."""
     for found in (from_turtle(turtle(stated)), from_json_ld(json_ld(stated))):
         assert set(stated) == set(found)
+
+
+@pytest.mark.parametrize("number", ["NaN", "INF"])
+def test_a_number_that_json_lacks_is_written_as_a_text(number: str) -> None:
+    """So that every reader of JSON can read it."""
+    text = json_ld([_said("https://e.org/p", number, _XSD + "double")])
+
+    assert {"type": "xsd:double", "@value": number} == json.loads(text)["https://e.org/p"]
 
 
 def test_facts_keep_the_order_of_the_text_and_number_blank_nodes() -> None:
@@ -123,6 +155,7 @@ def test_a_context_that_would_be_fetched_is_refused_before_parsing(text: str) ->
         ('{"a": ' * 70 + "1" + "}" * 70, "nested deeper than 64"),
         ("[" * 70 + "]" * 70, "nested deeper than 64"),
         ('{"@context": {"a": {"@id": 5}}, "a": 1}', "no json-ld"),
+        ('{"@context": 5, "a": 1}', "5 is no context"),
     ],
 )
 def test_a_broken_or_hostile_json_is_an_error(text: str, detail: str) -> None:

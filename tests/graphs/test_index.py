@@ -50,7 +50,7 @@ def test_edges_are_found_from_both_ends() -> None:
     (back,) = INDEX.incoming("urn:t:9", "prerequisite")
 
     assert (out, ()) == (back, INDEX.incoming("urn:t:1", "prerequisite"))
-    assert [0, 1] == INDEX.members[BILLING].tolist()
+    assert [0, 1] == INDEX.members(INDEX.positions[BILLING]).tolist()
 
 
 def test_an_empty_graph_has_nothing() -> None:

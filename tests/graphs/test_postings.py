@@ -200,8 +200,9 @@ def test_the_words_of_many_documents_are_those_of_each_explanation(query: str) -
     every = list(range(INDEX.size))
     expected = [tuple(dict.fromkeys(each.word for each in INDEX.explain(hits, at))) for at in every]
 
-    assert expected == INDEX.words(hits, every)
-    assert [] == INDEX.words(hits, [])
+    assert expected == INDEX.held(hits, every).words
+    assert [] == INDEX.held(hits, []).words
+    assert hits.coverage.tolist() == INDEX.held(INDEX.read(query), every).coverage
 
 
 def test_a_text_and_its_tokens_are_the_same_question() -> None:

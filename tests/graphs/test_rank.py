@@ -11,7 +11,7 @@ from graphs.build import facts
 from graphs.document import Document
 from graphs.index import GraphIndex
 from graphs.parts import Link
-from graphs.rank import focused
+from graphs.rank import focused, last_place
 
 
 def tool(name: str, summary: str = "", group: str = "", title: str = "") -> Document:
@@ -115,3 +115,16 @@ def test_nothing_asked_or_nothing_known_is_nothing_found(text: str, limit: int) 
 def test_an_empty_graph_finds_nothing() -> None:
     """An empty catalog is a catalog."""
     assert () == focused(GraphIndex.compile([]), "issues", limit=5)
+
+
+@pytest.mark.parametrize("size", [0, 3, 40, 500, 20_000, 300_001])
+@pytest.mark.parametrize("met", [0, 5, 400, 10_000])
+def test_the_last_place_is_that_of_a_sorted_list(size: int, met: int) -> None:
+    """However long the list is, and however few documents were met at all."""
+    rng = np.random.default_rng(size + met)
+    scores = np.zeros(size, dtype=np.float32)
+    scores[:met] = rng.integers(1, 900, min(met, size))
+    rng.shuffle(scores)
+    expected = sorted(scores.tolist(), reverse=True)[39] if size >= 40 else 0.0
+
+    assert expected == last_place(scores, 40)

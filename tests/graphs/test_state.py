@@ -59,7 +59,7 @@ def test_a_loaded_index_is_lazy_and_can_be_saved_again(tmp_path: Path) -> None:
 
     found = load(tmp_path, verify=False)
 
-    assert isinstance(found.postings.impacts.base, np.memmap)
+    assert isinstance(found.postings.positions.base, np.memmap)
     assert (INDEX.facts[1], INDEX.facts[:2]) == (found.facts[1], found.facts[:2])
     assert (len(INDEX.facts), len(INDEX.forward)) == (len(found.facts), len(found.forward))
     assert () == found.outgoing("urn:t:b", "prerequisite") == found.outgoing("no", "related")
@@ -106,19 +106,19 @@ def test_another_version_is_refused_and_named(tmp_path: Path) -> None:
     save(INDEX, tmp_path)
     manifest(tmp_path, version=99)
 
-    with pytest.raises(StateError, match="has version 99, not 2: build and save it again"):
+    with pytest.raises(StateError, match="has version 99, not 3: build and save it again"):
         load(tmp_path)
 
 
 def test_a_changed_file_is_refused_and_named(tmp_path: Path) -> None:
     """A flipped bit must not become a wrong tool."""
     save(INDEX, tmp_path)
-    (file,) = tmp_path.glob("data-*/impacts.npy")
+    (file,) = tmp_path.glob("data-*/positions.npy")
     data = bytearray(file.read_bytes())
     data[-1] ^= 1
     file.write_bytes(data)
 
-    with pytest.raises(StateError, match=r"damaged file 'impacts\.npy': its checksum is wrong"):
+    with pytest.raises(StateError, match=r"damaged file 'positions\.npy': its checksum is wrong"):
         load(tmp_path)
 
 
@@ -129,9 +129,9 @@ def test_a_lost_file_a_broken_manifest_and_no_index_are_told(tmp_path: Path) -> 
     assert str(tmp_path) == caught.value.path
 
     save(INDEX, tmp_path)
-    (file,) = tmp_path.glob("data-*/impacts.npy")
+    (file,) = tmp_path.glob("data-*/positions.npy")
     file.unlink()
-    with pytest.raises(StateError, match=r"lacks the file 'impacts\.npy'"):
+    with pytest.raises(StateError, match=r"lacks the file 'positions\.npy'"):
         load(tmp_path)
     manifest(tmp_path, files={})
     with pytest.raises(StateError, match="cannot be read"):
@@ -139,7 +139,7 @@ def test_a_lost_file_a_broken_manifest_and_no_index_are_told(tmp_path: Path) -> 
     for text, detail in (
         ("{", "cannot be read"),
         ("[]", "version None"),
-        ('{"version": 2}', "out f"),
+        ('{"version": 3}', "out f"),
     ):
         (tmp_path / "manifest.json").write_text(text)
         with pytest.raises(StateError, match=detail):

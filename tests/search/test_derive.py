@@ -24,11 +24,13 @@ def entity(definition: ToolDefinition, server: str = "srv") -> Entity:
     return Entity(id=f"{server}/{name}", exposed_name=name, server=server, definition=definition)
 
 
-def taking(name: str, *arguments: str, description: str = "Does.") -> ToolDefinition:
-    """A tool with required arguments."""
+def taking(
+    name: str, *arguments: str, description: str = "Does.", text: str = ""
+) -> ToolDefinition:
+    """A tool with required arguments, each told of by *text*."""
     schema = {
         "type": "object",
-        "properties": {argument: {"type": "string"} for argument in arguments},
+        "properties": {argument: {"type": "string", "description": text} for argument in arguments},
         "required": list(arguments),
     }
     return ToolDefinition(name=name, description=description, input_schema=schema)
@@ -90,6 +92,11 @@ def test_the_longer_name_wins_over_its_end() -> None:
     assert {("book_room", "requires", "get_start_date")} == found
 
 
+def test_a_name_without_words_says_nothing() -> None:
+    """And breaks nothing."""
+    assert set() == edges(taking("__", "date"), taking("_"))
+
+
 def test_an_argument_that_many_could_feed_is_fed_by_none() -> None:
     """A guess among three is no guess."""
     many = [taking(f"{verb}_date") for verb in ("get", "fetch", "read")]
@@ -114,6 +121,107 @@ def test_signing_in_comes_before_using() -> None:
 def test_a_bare_login_says_nothing_of_what_it_opens() -> None:
     """Without a name there is nothing to share."""
     assert set() == edges(taking("login"), taking("buy_ticket"))
+
+
+def test_a_sign_in_opens_only_what_shares_all_of_its_name() -> None:
+    """One word in common is none; and what only speaks of signing in is no door."""
+    names = ("fresh_market_login", "fresh_market_buy", "fresh_farm_buy")
+    others = ("security_authenticate_risk", "security_scan_risk")
+    tools = [("srv", taking(name)) for name in (*names, *others)]
+
+    assert {("fresh_market_buy", "fresh_market_login")} == conditions(*tools, rule="sign_in")
+
+
+@pytest.mark.parametrize("name", ["log_in_to_acme", "acme_user_login", "sign_in_acme"])
+def test_a_sign_in_is_called_in_many_ways(name: str) -> None:
+    """At either end of the name, in one word or two."""
+    assert {("acme_pay", "requires", name)} == edges(taking(name), taking("acme_pay"))
+
+
+def conditions(*tools: tuple[str, ToolDefinition], rule: str) -> set[tuple[str, str]]:
+    """Give what *rule* derives from tools of several servers."""
+    entities = [entity(each, server) for server, each in tools]
+    found = [edge for edge in derive(entities, ALL) if edge.rule == rule]
+    return {(entities[edge.subject].name, entities[edge.object].name) for edge in found}
+
+
+DATE, TIME = taking("get_current_date"), taking("get_current_time")
+
+
+@pytest.mark.parametrize(
+    ("argument", "text", "clock"),
+    [
+        ("due", "As YYYY-MM-DD.", "get_current_date"),
+        ("due", "DD/MM/YYYY", "get_current_date"),
+        ("year", "", "get_current_date"),
+        ("start", "As HH:MM.", "get_current_time"),
+        ("due", "As YYYY-MM/DD.", ""),
+        ("model_year", "", ""),
+        ("due", "A day of the week.", ""),
+    ],
+)
+def test_what_tells_the_time_feeds_what_is_written_as_one(
+    argument: str, text: str, clock: str
+) -> None:
+    """By the format that the description tells; of any server."""
+    found = conditions(
+        ("os", DATE), ("os", TIME), ("app", taking("do", argument, text=text)), rule="calendar"
+    )
+
+    assert ({("do", clock)} if clock else set()) == found
+
+
+def test_two_clocks_are_none_and_an_optional_date_needs_none() -> None:
+    """Who is meant is unknown; and what may be left out need not be found out."""
+    book = taking("book", "year")
+    free = ToolDefinition(
+        name="see", description="See.", input_schema={"properties": {"year": {}, "date": {}}}
+    )
+
+    assert set() == conditions(("a", DATE), ("b", DATE), ("c", book), rule="calendar")
+    for rule in ("calendar", "suppliers"):
+        assert set() == conditions(("a", DATE), ("c", free), rule=rule)
+    assert set() == conditions(("a", taking("get_current_date", "year")), rule="calendar")
+
+
+@pytest.mark.parametrize("argument", ["email", "email_address", "emails"])
+def test_what_validates_a_thing_comes_before_what_needs_it(argument: str) -> None:
+    """Within a server, or where the server speaks for the machine."""
+    check, send = taking("validate_email", "email"), taking("send", argument)
+
+    assert {("send", "validate_email")} == conditions(("a", check), ("a", send), rule="checks")
+    assert set() == conditions(("a", check), ("b", send), rule="checks")
+    assert {("send", "validate_email")} == conditions(
+        ("os", DATE), ("os", check), ("b", send), rule="checks"
+    )
+    assert set() == conditions(("a", check), ("a", check), ("a", send), rule="checks")
+
+
+NET = taking("get_wifi_status")
+
+
+def test_what_needs_the_net_comes_after_what_tells_of_it() -> None:
+    """Signing in does, and what says so; of the same server, or where one speaks for all."""
+    sign_in = taking("acme_login")
+    call = taking("call", description="Needs an internet connection.")
+    sing = taking("sing", description="Sings of networks.")
+
+    assert {("acme_login", "get_wifi_status"), ("call", "get_wifi_status")} == conditions(
+        ("os", DATE),
+        *((server, each) for each in (sign_in, call, sing) for server in ("os", "app")),
+        ("os", NET),
+        rule="connection",
+    )
+    assert set() == conditions(("router", NET), ("app", sign_in), rule="connection")
+    assert set() == conditions(("a", NET), ("a", NET), ("a", sign_in), rule="connection")
+
+
+def test_a_secret_of_one_server_opens_no_other() -> None:
+    """An API key is what its own server gave out."""
+    key, pay = taking("generate_api_key"), taking("pay", "api_key")
+
+    assert {("pay", "generate_api_key")} == conditions(("a", key), ("a", pay), rule="suppliers")
+    assert set() == conditions(("a", key), ("b", pay), rule="suppliers")
 
 
 @pytest.mark.parametrize(
@@ -148,7 +256,11 @@ def test_each_rule_can_be_switched_off(rule: str) -> None:
         taking("open_room", "date", description="Use after list_rooms."),
         taking("get_date"),
         taking("acme_login"),
-        taking("acme_pay"),
+        taking("acme_pay", "email"),
+        taking("pay_rent", "due", description="Pay the rent.", text="As YYYY-MM-DD."),
+        taking("get_current_date"),
+        taking("validate_email"),
+        taking("get_wifi_status"),
     )
     entities = [entity(each) for each in tools]
     without = GraphOptions(**{rule: False})

@@ -55,7 +55,8 @@ async def test_what_cannot_be_read_is_told_in_our_words(tmp_path: Path) -> None:
     details = [note.detail for _, (note,) in faults]
     assert "none" in details[0]
     assert "a.md" in details[1]
-    assert "ValueError" == details[2]
+    said = "the source of graph documents failed (ValueError): it must give documents"
+    assert said == details[2]
 
 
 async def test_one_broken_document_does_not_stop_the_others(tmp_path: Path) -> None:

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from gateway.config import Options, Prerequisites, SearchOptions
+from gateway.config import DiscoveryOptions, Options, Prerequisites, SearchOptions
+from gateway.discovery.results import direct_names
 from gateway.errors import ConfigError
+from gateway.search.supplement import MAX_GUESSED
 from gateway.testing import HashingEmbedder
 from gateway.types import Hints, SearchResult, ToolDefinition
 from graphs import Document, Link
@@ -85,7 +87,7 @@ async def test_a_declared_prerequisite_inside_the_window_is_direct(
 async def test_a_derived_prerequisite_is_bound_by_the_window(
     open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
 ) -> None:
-    """Nobody stands in for it, so it must at least be near what was asked."""
+    """Neither the host nor a sure rule stands in for it: it must be near what was asked."""
     guess = Document(
         id="guess:1", title="send_email", requires=(Link(target="get_location"),), declared=False
     )
@@ -132,6 +134,23 @@ async def test_prerequisites_are_transitive_and_the_nearest_come_first(
 
     assert ["get_location", "play_music"] == listed(found)
     assert 2 == len(found.prerequisites[1].evidence.path)
+
+
+@pytest.mark.parametrize("strategy", ["auto", "graph"])
+async def test_of_conditions_equally_far_those_nearer_to_the_request_keep_their_place(
+    open_gateway: OpenGateway, catalog_of: CatalogOf, strategy: str
+) -> None:
+    """The budget cuts what serves the request least, not what comes last in the alphabet."""
+    tools = catalog_of(30)
+    needs = tuple(Link(target=each.name) for each in tools[10:14])
+    document = Document(id="host:1", title=tools[0].name, requires=needs)
+    wanted = tools[13]
+    query = f"{tools[0].name} with {wanted.name.replace('_', ' ')}"
+    options = auto_options(max_prerequisites=1) | {"strategy": strategy}
+
+    found = await open_gateway(tools, graph=[document], **options).search(query, limit=1)
+
+    assert [wanted.name] == listed(found)
 
 
 async def test_prerequisites_have_a_budget_and_the_first_matchs_come_first(
@@ -191,7 +210,13 @@ async def test_a_match_that_a_better_one_needs_moves_up_where_all_is_shown_as_on
 
 
 @pytest.mark.parametrize(
-    ("which", "expected"), [("declared", ["get_location"]), ("window", []), ("off", [])]
+    ("which", "expected"),
+    [
+        ("derived", ["get_location"]),
+        ("declared", ["get_location"]),
+        ("window", []),
+        ("off", []),
+    ],
 )
 async def test_the_host_chooses_which_prerequisites_are_listed(
     open_gateway: OpenGateway,
@@ -214,7 +239,77 @@ async def test_the_host_chooses_which_prerequisites_are_listed(
     assert expected == listed(await gateway.search(QUERY, limit=1))
 
 
+def fed(verb: str, *arguments: str) -> ToolDefinition:
+    """A tool that takes arguments, and says nothing of where they come from."""
+    properties = {argument: {"type": "string"} for argument in arguments}
+    schema = {"type": "object", "properties": properties, "required": list(arguments)}
+    said = f"{verb.replace('_', ' ').capitalize()}."
+    return ToolDefinition(name=verb, description=said, input_schema=schema)
+
+
+FED = (fed("book_room", "room_code"), fed("get_room_code", "house_code"), fed("get_house_code"))
+"""A room is booked by its code, which is found by that of the house."""
+
+
+@pytest.mark.requirement("edge:outside-window-is-no-proxy")
+@pytest.mark.parametrize(
+    ("which", "expected"),
+    [
+        ("derived", ["get_room_code", "get_house_code"]),
+        ("declared", []),
+        ("window", []),
+        ("off", []),
+    ],
+)
+async def test_what_sure_rules_derive_for_the_first_match_is_listed_from_outside_the_window(
+    open_gateway: OpenGateway,
+    catalog_of: CatalogOf,
+    which: Prerequisites,
+    expected: list[str],
+) -> None:
+    """With what it needs itself; never direct, also where declared ones become proxies."""
+    options = Options(
+        search=SearchOptions(prerequisites=which, window_margin=1.0),
+        discovery=DiscoveryOptions(prerequisite_proxies=True),
+    )
+    gateway = open_gateway(
+        (*FED, *catalog_of(50)), strategy="auto", embedder=HashingEmbedder(), options=options
+    )
+
+    found = await gateway.search("book_room", limit=1)
+
+    assert ["book_room"] == names(found)
+    assert expected == listed(found)
+    assert not any(match.direct for match in found.prerequisites)
+    assert ("book_room",) == direct_names(found, options.discovery)
+    assert {"derived/suppliers"} >= {
+        step.source for match in found.prerequisites for step in match.evidence.path
+    }
+
+
+async def test_guesses_from_outside_the_window_are_few_and_the_first_matchs(
+    open_gateway: OpenGateway, catalog_of: CatalogOf
+) -> None:
+    """What a rule reads must not fill the result; of other matches it is not read at all."""
+    codes = [f"{word}_code" for word in ("room", "house", "street", "city", "land", "sea")]
+    tools = (
+        fed("book", *codes),
+        fed("cancel", "moon_code"),
+        fed("get_moon_code"),
+        *(fed(f"get_{code}") for code in codes),
+        *catalog_of(50),
+    )
+    options = Options(search=SearchOptions(window_margin=1.0))
+    gateway = open_gateway(tools, strategy="auto", embedder=HashingEmbedder(), options=options)
+
+    found = await gateway.search(queries=["book", "cancel"], limit=2)
+
+    assert ["book", "cancel"] == names(found)
+    assert MAX_GUESSED == len(found.prerequisites)
+    assert "get_moon_code" not in listed(found)
+
+
 def test_an_unknown_choice_of_prerequisites_is_refused() -> None:
     """With the choices that there are."""
-    with pytest.raises(ConfigError, match="prerequisites must be declared, window or off"):
+    with pytest.raises(ConfigError, match="prerequisites must be derived, declared, window or off"):
         SearchOptions(prerequisites="all")  # type: ignore[arg-type]  # the point of the test

@@ -102,6 +102,34 @@ def test_a_long_request_is_split_where_its_steps_end(joint: str) -> None:
     assert (first, True) == (head, tail.endswith(second))
 
 
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        (
+            "请帮我查询北京明天的天气预报和空气质量。然后预订一张周五从上海飞往北京的机票。另外提醒我带上护照和雨伞出门。",
+            (
+                "请帮我查询北京明天的天气预报和空气质量",
+                "然后预订一张周五从上海飞往北京的机票",
+                "另外提醒我带上护照和雨伞出门",
+            ),
+        ),
+        ("查询天气。预订机票。", ()),
+        (
+            "明日の東京の天気予報を教えてください。それから金曜日の大阪行きの新幹線のIDをABC予約システムで確認してください。",
+            (
+                "明日の東京の天気予報を教えてください",
+                "それから金曜日の大阪行きの新幹線のIDをABC予約システムで確認してください",
+            ),
+        ),
+        ("명" * 200 + ". " + "명" * 200, ()),
+    ],
+    ids=["zh-long", "zh-short", "ja-long", "ko-has-spaces"],
+)
+def test_without_spaces_two_letters_count_as_a_word(text: str, parts: tuple[str, ...]) -> None:
+    """A long request in Chinese is long, though it holds no space."""
+    assert parts == clauses(text)
+
+
 def test_a_long_sentence_without_joints_has_no_clauses() -> None:
     """One part is the whole."""
     assert () == clauses("word " * 40)

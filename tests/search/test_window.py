@@ -133,4 +133,4 @@ def test_a_long_request_is_ranked_by_its_best_clause_too() -> None:
     )
 
     assert [0.7071 * 1.7, 0.7] == pytest.approx(found.strengths.tolist(), abs=1e-3)
-    assert [0.7071, 0] == pytest.approx(found.cosines_at(np.asarray([0, 1])).tolist(), abs=1e-3)
+    assert [0.7071, 0] == pytest.approx(found.cosines([0, 1]), abs=1e-3)

@@ -6,7 +6,7 @@ import pytest
 
 from gateway.config import SearchOptions
 from gateway.search.eligible import Eligibility
-from gateway.search.evidence import Asked, read_graph, read_words
+from gateway.search.evidence import Asked, look_up, read_graph
 from gateway.search.supplement import Supplements, supplement
 from gateway.types import Entity, Filters, ToolDefinition
 from graphs import Document, Link
@@ -54,7 +54,7 @@ def test_a_text_is_taken_apart_once_for_words_and_graph(context: str, texts: int
     assert snapshot.graph is not None
     asked = Asked(query="pay the invoice", english="pay the invoice", context=context)
 
-    read_words(snapshot.lexical, snapshot.names, asked)
+    look_up(snapshot.lexical, snapshot.names, asked)
     seen = dict(asked.taken_apart)
     read_graph(snapshot.graph, asked, snapshot.mask(Filters()), limit=5)
 

@@ -74,6 +74,11 @@ class Ours:
         await self._gateway.report()
         return ""
 
+    async def remember(self, texts: Sequence[str]) -> None:
+        """Ask for each once: other systems are handed their vectors, ours keeps them."""
+        for text in texts:
+            await self._gateway.search(text, limit=1)
+
     async def search(self, text: str, limit: int) -> Sequence[str]:
         """Give the matches, without what the graph adds beside them."""
         result = await self._gateway.search(text, limit=limit)

@@ -1,0 +1,56 @@
+"""A Microsoft Agent Framework agent that finds its tools, without a key or a network.
+
+    pip install "tool-gateway[agent-framework]" agent-framework-openai
+    python examples/adapters/agent_framework_agent.py
+
+A scripted model stands in for a real one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from agent_framework import Agent
+from agent_framework.openai import OpenAIChatClient
+from openai import AsyncOpenAI
+
+from gateway import Gateway
+from gateway.adapters.agent_framework import GatewayMiddleware
+from gateway.testing import Call, ScriptedModel, Turn, script
+
+PLAY = script(
+    Turn(calls=(Call("search_tools", {"query": "Is invoice INV-2042 paid?"}),)),
+    Turn(calls=(Call("find_invoice", {"number": "INV-2042"}),)),
+    Turn("Invoice INV-2042 is still open: 480.50 EUR."),
+)
+
+
+def find_invoice(number: str) -> dict[str, object]:
+    """Look up one invoice: the amount, and whether it is paid."""
+    return {"number": number, "amount_eur": 480.5, "paid": False}
+
+
+def tell_time() -> str:
+    """Tell the time of day."""
+    return "five past ten"
+
+
+async def main() -> None:
+    """Give the agent one tool of its own, and a gateway for the rest."""
+    async with Gateway() as gateway:
+        gateway.add_tool(find_invoice)
+        with ScriptedModel(PLAY) as model:
+            async with AsyncOpenAI(base_url=model.base_url, api_key="unused") as client:
+                agent = Agent(
+                    client=OpenAIChatClient(model="scripted", async_client=client),
+                    tools=[tell_time],
+                    middleware=[GatewayMiddleware(gateway)],
+                )
+                done = await agent.run("Is INV-2042 paid?")
+            for request in model.requests:
+                print("The model sees:", ", ".join(request.tool_names))
+    print(done.text)
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

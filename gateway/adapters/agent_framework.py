@@ -1,0 +1,130 @@
+"""Discovery for the Microsoft Agent Framework, as a chat middleware.
+
+    agent = Agent(client=client, tools=[...], middleware=[GatewayMiddleware(gateway)])
+
+It stands before each request to the model, inside the framework's function loop: the tools that it
+adds are the loop's own. Where the service keeps the conversation, a request brings its newest
+messages alone: what was found is then remembered with the run's tools, and in the session.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from gateway.adapters.clerk import Clerk, Function, answered, called, functions
+from gateway.discovery.approval import Approve
+from gateway.discovery.forms import names_of_tool
+from gateway.discovery.offer import Offer
+from gateway.discovery.results import names_of
+from gateway.discovery.window import Message
+from gateway.errors import MissingExtraError
+from gateway.gateway import Gateway
+
+try:
+    from agent_framework import ChatContext, ChatMiddleware, FunctionTool
+    from agent_framework import Message as ChatMessage
+except ImportError as error:
+    raise MissingExtraError("gateway.adapters.agent_framework", "agent-framework") from error
+
+_STATE = "gateway"
+"""Where a session remembers the names of found tools."""
+
+
+class GatewayMiddleware(ChatMiddleware):
+    """Shows the model the meta-tools and what it has found, and answers its calls of them.
+
+    Serves `run`, streamed or not; any number of agents may share one.
+
+    Args:
+        gateway: The catalog.
+        approve: Asked before a tool may destroy something.
+    """
+
+    def __init__(self, gateway: Gateway, *, approve: Approve | None = None) -> None:
+        self._clerk = Clerk(gateway, approve=approve)
+
+    async def process(self, context: ChatContext, call_next: Callable[[], Awaitable[None]]) -> None:
+        """Add our tools to a request."""
+        listed = list(context.options.get("tools") or ())
+        host = [tool for tool in listed if not isinstance(tool, GatewayTool)]
+        found = _remembered(context, listed)
+        offer = await self._clerk.offer(
+            list(_messages(context.messages)), map(_name, host), recalled=found
+        )
+        # The same list from now on: the search adds what it finds.
+        found[:] = [name for name in found if name not in offer.proxies] + list(offer.proxies)
+        ours = [GatewayTool(function, self._clerk, offer, found) for function in functions(offer)]
+        if ours:
+            context.options["tools"] = [*host, *ours]
+        await call_next()
+
+
+class _Anything(BaseModel):
+    model_config = ConfigDict(extra="allow")
+
+
+class GatewayTool(FunctionTool):
+    """A tool of ours as the framework has them, with its real schema.
+
+    Arguments are checked by the gateway, whose answers show the schema.
+    """
+
+    def __init__(self, function: Function, clerk: Clerk, offer: Offer, found: list[str]) -> None:
+        async def call(**arguments: Any) -> str:
+            answer = await clerk.answer(offer, function.name, arguments)
+            if answer.search is not None:
+                found.extend(name for name in names_of(answer.text) if name not in found)
+            return answer.text
+
+        super().__init__(
+            name=function.name, description=function.description, func=call, input_model=_Anything
+        )
+        self._function = function
+        self._found = found
+
+    @property
+    def found(self) -> list[str]:
+        """What was found in this run, the last found last."""
+        return self._found
+
+    def parameters(self) -> dict[str, Any]:
+        """Give the schema."""
+        return self._function.parameters
+
+
+def _remembered(context: ChatContext, tools: Sequence[object]) -> list[str]:
+    known = next((tool.found for tool in tools if isinstance(tool, GatewayTool)), None)
+    if known is not None:
+        return known
+    if context.session is None:
+        return []
+    found: list[str] = context.session.state.setdefault(_STATE, [])
+    return found
+
+
+def _messages(messages: Sequence[ChatMessage]) -> Iterator[Message]:
+    for message in messages:
+        parts = message.contents
+        calls = [part for part in parts if part.type == "function_call"]
+        if calls:
+            yield called((part.call_id or "", part.name or "", _json(part)) for part in calls)
+        for part in parts:
+            if part.type == "function_result":
+                yield answered(part.call_id or "", str(part.result or ""))
+        if message.role == "user":
+            yield {"role": "user", "content": message.text}
+
+
+def _json(call: Any) -> str:
+    given = call.arguments
+    return given if isinstance(given, str) else json.dumps(dict(given or {}))
+
+
+def _name(tool: Any) -> str:
+    if isinstance(tool, dict):
+        return next(iter(names_of_tool(tool)), "")
+    return str(getattr(tool, "name", ""))

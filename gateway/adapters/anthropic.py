@@ -1,0 +1,112 @@
+"""Discovery in the words of Anthropic's Messages API: deferred tools and tool references. Pure.
+
+    tools = [to_anthropic(search), *(definition(entity, options) for entity in entities)]
+
+The service keeps deferred definitions out of the prompt until an answer to a search refers to
+them; then they stand behind everything before, and the prompt's cache survives. It takes 10,000
+of them, each name once, and at least one tool that is not deferred: the search.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+
+from gateway.config import DiscoveryOptions
+from gateway.discovery.answers import Answer, ToolCall
+from gateway.discovery.metatools import FunctionTool
+from gateway.discovery.proxies import proxy
+from gateway.discovery.results import direct_names
+from gateway.errors import InvalidRequestError
+from gateway.types import Entity, SearchResult
+
+Block = dict[str, object]
+"""A tool definition or a content block, as JSON."""
+
+
+def definition(entity: Entity, options: DiscoveryOptions, *, deferred: bool = True) -> Block:
+    """Write *entity* as a tool with its real schema.
+
+    Args:
+        entity: What the gateway lists.
+        options: How much of its description is kept.
+        deferred: False for a tool that the model always sees.
+    """
+    told = to_anthropic(proxy(entity, options))
+    return {**told, "defer_loading": True} if deferred else told
+
+
+def to_anthropic(tool: Mapping[str, object]) -> Block:
+    """Write a function tool of Chat Completions, a meta-tool too, as Anthropic's.
+
+    Raises:
+        InvalidRequestError: If it is no function tool.
+    """
+    function = tool.get("function")
+    if not isinstance(function, Mapping) or not function.get("name"):
+        raise InvalidRequestError("only function tools with a name can be written for Anthropic")
+    told: Block = {
+        "name": function["name"],
+        "description": function.get("description", ""),
+        "input_schema": function.get("parameters", {"type": "object", "properties": {}}),
+    }
+    return {**told, "strict": True} if function.get("strict") is True else told
+
+
+def from_anthropic(tool: Mapping[str, object]) -> FunctionTool:
+    """Write a tool of Anthropic's as a function tool of Chat Completions, as offers take them.
+
+    Raises:
+        InvalidRequestError: If it is one that the service runs itself.
+    """
+    if not tool.get("name") or "input_schema" not in tool:
+        raise InvalidRequestError("only tools with a name and an input_schema can be read")
+    function: dict[str, object] = {
+        "name": tool["name"],
+        "description": tool.get("description", ""),
+        "parameters": tool["input_schema"],
+    }
+    if tool.get("strict") is True:
+        function["strict"] = True
+    return {"type": "function", "function": function}
+
+
+def references(
+    result: SearchResult, options: DiscoveryOptions, *, hidden: Collection[str] = ()
+) -> list[Block]:
+    """Refer to the tools that a search has found, best first; empty if there are none.
+
+    Args:
+        result: What was found.
+        options: How many of it may become tools.
+        hidden: Names that mean something else: the host's own tools.
+    """
+    names = direct_names(result, options, hidden=hidden)
+    return [{"type": "tool_reference", "tool_name": name} for name in names]
+
+
+def tool_call(block: Mapping[str, object]) -> ToolCall:
+    """Read a ``tool_use`` block.
+
+    Raises:
+        InvalidRequestError: If it is none.
+    """
+    if block.get("type") != "tool_use":
+        raise InvalidRequestError("only a block of type 'tool_use' is a call")
+    arguments = json.dumps(block.get("input") or {}, ensure_ascii=False)
+    return ToolCall(
+        id=str(block.get("id", "")), name=str(block.get("name", "")), arguments=arguments
+    )
+
+
+def tool_result(
+    answer: Answer, options: DiscoveryOptions, *, hidden: Collection[str] = ()
+) -> Block:
+    """Write the answer to a call: of a search that found something as references, else as text."""
+    found = references(answer.search, options, hidden=hidden) if answer.search is not None else []
+    block: Block = {
+        "type": "tool_result",
+        "tool_use_id": answer.call.id,
+        "content": found or answer.text,
+    }
+    return {**block, "is_error": True} if answer.failed else block

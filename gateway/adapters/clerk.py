@@ -1,0 +1,138 @@
+"""What every adapter asks of a gateway: the tools of a turn, and the answer to a call.
+
+* The framework owns the conversation and runs the tools; an adapter gives its messages as chat
+  messages and turns functions of ours into its own kind of tool.
+* Nothing is kept between two turns: what was found is read from the messages.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from gateway.discovery.answers import Answer, Manner, ToolCall, answer
+from gateway.discovery.approval import Approve
+from gateway.discovery.offer import Asked, Discovery, Offer
+from gateway.discovery.results import direct_names
+from gateway.discovery.window import Message
+from gateway.gateway import Gateway
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Function:
+    """A tool of ours, in parts that every framework has a place for."""
+
+    name: str
+    description: str
+    parameters: dict[str, object]
+    """A JSON Schema of type object: of a found tool its own."""
+    strict: bool = False
+    """Whether the model is held to the schema."""
+
+
+class Clerk:
+    """Stands between one gateway and one framework. Any thread may use it.
+
+    Args:
+        gateway: The catalog.
+        approve: Asked before a tool may destroy something; see `ChatOptions.confirm`.
+    """
+
+    def __init__(self, gateway: Gateway, *, approve: Approve | None = None) -> None:
+        self.gateway = gateway
+        self._approve = approve
+        self._discovery = Discovery(gateway)
+
+    async def offer(
+        self, messages: Sequence[Message], host: Iterable[str], *, recalled: Sequence[str] = ()
+    ) -> Offer:
+        """Say what the model may see next.
+
+        Args:
+            messages: The conversation so far, as chat messages.
+            host: Names of the tools that are not ours; they win.
+            recalled: Tools that were found before the messages begin, the last found last.
+
+        Raises:
+            InvalidRequestError: If there are too many of those, or `DiscoveryOptions.mode` is
+                ``native``, which is no framework's business.
+        """
+        theirs = tuple({"type": "function", "function": {"name": name}} for name in host)
+        most = self.gateway.options.discovery.proxies_per_conversation
+        asked = Asked(messages=messages, host_tools=theirs, recalled=tuple(recalled)[-most:])
+        return await self._discovery.offer(asked)
+
+    async def retrieved(self, query: str, host: Iterable[str]) -> Offer:
+        """Give what serves *query* as tools at once, for frameworks that search on their own.
+
+        Such a framework knows of no later finds: those come with their schemas in the result, and
+        are called by the call tool.
+
+        Args:
+            query: What is wanted, or the name of a tool; empty finds nothing.
+            host: Names of the tools that are not ours.
+        """
+        theirs = tuple({"type": "function", "function": {"name": name}} for name in host)
+        wanted = await self._wanted(query)
+        return await self._discovery.offer(
+            Asked(messages=(), host_tools=theirs, demanded=wanted, mode="stable")
+        )
+
+    async def _wanted(self, query: str) -> tuple[str, ...]:
+        if not query.strip():
+            return ()
+        if (await self.gateway.snapshot()).exposed(query):
+            return (query,)
+        found = await self.gateway.search(query)
+        return direct_names(found, self.gateway.options.discovery)
+
+    async def answer(
+        self, offer: Offer, name: str, arguments: Mapping[str, object] | str, *, call_id: str = ""
+    ) -> Answer:
+        """Do what a call of ours asks; it never raises for what the model did.
+
+        Args:
+            offer: What the model saw, or the same host's names in a later offer.
+            name: The tool that it called.
+            arguments: As an object, or as the model wrote them.
+            call_id: The model's id of the call.
+        """
+        text = arguments if isinstance(arguments, str) else json.dumps(dict(arguments))
+        return await answer(
+            self.gateway,
+            offer.names,
+            ToolCall(id=call_id, name=name, arguments=text),
+            hidden=offer.host,
+            max_result_chars=self.gateway.options.chat.max_result_chars,
+            manner=Manner(schemas=offer.mode == "stable", approve=self._approve),
+        )
+
+
+def functions(offer: Offer) -> list[Function]:
+    """Give the tools of ours in *offer*: the meta-tools first, then the proxies."""
+    inner = (tool.get("function") for tool in offer.tools)
+    told = [each for each in inner if isinstance(each, Mapping) and "parameters" in each]
+    return [
+        Function(
+            name=str(each["name"]),
+            description=str(each.get("description", "")),
+            parameters=dict(each["parameters"]),
+            strict=each.get("strict") is True,
+        )
+        for each in told
+    ]
+
+
+def called(calls: Iterable[tuple[str, str, str]]) -> Message:
+    """Write the message in which the model calls tools: id, name and arguments as JSON of each."""
+    made = [
+        {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
+        for call_id, name, arguments in calls
+    ]
+    return {"role": "assistant", "content": None, "tool_calls": made}
+
+
+def answered(call_id: str, content: str) -> Message:
+    """Write the message that answers a call."""
+    return {"role": "tool", "tool_call_id": call_id, "content": content}

@@ -1,0 +1,118 @@
+"""Discovery for LangChain agents, as a middleware of `create_agent`.
+
+    agent = create_agent(model, tools=[...], middleware=[..., GatewayMiddleware(gateway)])
+
+It belongs last in the list: other middleware's tools are then the host's, and win.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Coroutine
+from functools import partial
+from typing import Any
+
+from gateway.adapters.clerk import Clerk, Function, functions
+from gateway.discovery.answers import Answer
+from gateway.discovery.approval import Approve
+from gateway.discovery.forms import names_of_tool
+from gateway.discovery.offer import Offer
+from gateway.errors import MissingExtraError
+from gateway.gateway import Gateway
+from gateway.types import InvokeResult
+
+try:
+    from langchain.agents.middleware import AgentMiddleware, ModelRequest, ToolCallRequest
+    from langchain_core.messages import convert_to_openai_messages
+    from langchain_core.tools import BaseTool, ToolException
+except ImportError as error:
+    raise MissingExtraError("gateway.adapters.langchain", "langchain") from error
+
+Ask = Callable[[dict[str, object]], Coroutine[Any, Any, Answer]]
+
+
+class GatewayMiddleware(AgentMiddleware):
+    """Shows the model the meta-tools and what it has found, and answers its calls of them.
+
+    Serves `invoke` and `ainvoke`, streamed or not; any number of agents may share one.
+
+    Args:
+        gateway: The catalog.
+        approve: Asked before a tool may destroy something.
+    """
+
+    def __init__(self, gateway: Gateway, *, approve: Approve | None = None) -> None:
+        super().__init__()
+        self._clerk = Clerk(gateway, approve=approve)
+
+    def wrap_model_call(self, request: ModelRequest, handler: Callable[[ModelRequest], Any]) -> Any:
+        """Add our tools to a request."""
+        return handler(self._clerk.gateway.bridge.call(lambda: self._shown(request)))
+
+    async def awrap_model_call(
+        self, request: ModelRequest, handler: Callable[[ModelRequest], Awaitable[Any]]
+    ) -> Any:
+        """Do the same on the caller's loop."""
+        return await handler(await self._shown(request))
+
+    def wrap_tool_call(
+        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Any]
+    ) -> Any:
+        """Let a call run that no tool of the host answers."""
+        bridge = self._clerk.gateway.bridge
+        return handler(bridge.call(lambda: self._called(request)))
+
+    async def awrap_tool_call(
+        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[Any]]
+    ) -> Any:
+        """Do the same on the caller's loop."""
+        return await handler(await self._called(request))
+
+    async def _shown(self, request: ModelRequest) -> ModelRequest:
+        messages = convert_to_openai_messages(request.messages)
+        offer = await self._clerk.offer(messages, [_name(tool) for tool in request.tools])
+        ours = [self._tool(function, offer) for function in functions(offer)]
+        return request.override(tools=[*request.tools, *ours])
+
+    async def _called(self, request: ToolCallRequest) -> ToolCallRequest:
+        if request.tool is not None:
+            return request
+        call = request.tool_call
+        offer = await self._clerk.offer((), [tool.name for tool in request.runtime.tools])
+        if not offer.is_ours(call["name"]):
+            return request
+        function = Function(name=call["name"], description="", parameters={})
+        return request.override(tool=self._tool(function, offer, call["id"] or ""))
+
+    def _tool(self, function: Function, offer: Offer, call_id: str = "") -> GatewayTool:
+        return GatewayTool(
+            name=function.name,
+            description=function.description,
+            args_schema=function.parameters,
+            ask=partial(self._clerk.answer, offer, function.name, call_id=call_id),
+            bridge=self._clerk.gateway.bridge,
+        )
+
+
+class GatewayTool(BaseTool):
+    """A tool of ours as LangChain has them; its artifact is the whole `InvokeResult`."""
+
+    response_format: str = "content_and_artifact"
+    handle_tool_error: bool = True
+    ask: Ask
+    bridge: Any
+
+    def _run(self, /, **arguments: object) -> tuple[str, InvokeResult | None]:
+        return _told(self.bridge.call(lambda: self.ask(arguments)))
+
+    async def _arun(self, /, **arguments: object) -> tuple[str, InvokeResult | None]:
+        return _told(await self.ask(arguments))
+
+
+def _told(answer: Answer) -> tuple[str, InvokeResult | None]:
+    if answer.failed:
+        raise ToolException(answer.text)
+    return answer.text, answer.result
+
+
+def _name(tool: Any) -> str:
+    return next(iter(names_of_tool(tool)), "") if isinstance(tool, dict) else str(tool.name)

@@ -1,0 +1,103 @@
+"""Discovery for LlamaIndex agents, as their tool retriever.
+
+    agent = FunctionAgent(llm=llm, tools=tools, tool_retriever=GatewayRetriever(gateway, tools))
+
+LlamaIndex retrieves by the user's message, and again by the name of each tool that is called. What
+the message finds become tools at once; for more the model searches, and calls by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from gateway.adapters.clerk import Clerk, Function, functions
+from gateway.discovery.approval import Approve
+from gateway.discovery.offer import Offer
+from gateway.errors import MissingExtraError
+from gateway.gateway import Gateway
+from gateway.text import clean
+
+try:
+    from llama_index.core.objects import ObjectRetriever
+    from llama_index.core.schema import QueryBundle
+    from llama_index.core.tools import AsyncBaseTool, BaseTool, ToolMetadata, ToolOutput
+except ImportError as error:
+    raise MissingExtraError("gateway.adapters.llama_index", "llama-index") from error
+
+_DESCRIPTION_CHARS = 1024
+"""LlamaIndex refuses a tool that tells more."""
+
+
+class GatewayRetriever(ObjectRetriever):
+    """Gives the meta-tools, and what a text finds as tools.
+
+    Args:
+        gateway: The catalog.
+        tools: The agent's own tools or functions, whose names win.
+        approve: Asked before a tool may destroy something.
+    """
+
+    def __init__(
+        self, gateway: Gateway, tools: Sequence[Any] = (), *, approve: Approve | None = None
+    ) -> None:
+        super().__init__(None, None)
+        self._clerk = Clerk(gateway, approve=approve)
+        self._host = [_name(tool) for tool in tools]
+
+    def retrieve(self, str_or_query_bundle: str | QueryBundle) -> list[AsyncBaseTool]:
+        """Do what `aretrieve` does, for blocking callers."""
+        return self._clerk.gateway.bridge.call(lambda: self.aretrieve(str_or_query_bundle))
+
+    async def aretrieve(self, str_or_query_bundle: str | QueryBundle) -> list[AsyncBaseTool]:
+        """Find tools for a text, or the one that it names."""
+        asked = str_or_query_bundle
+        query = asked if isinstance(asked, str) else asked.query_str
+        offer = await self._clerk.retrieved(query, self._host)
+        return [GatewayTool(function, self._clerk, offer) for function in functions(offer)]
+
+
+class GatewayTool(AsyncBaseTool):
+    """A tool of ours as LlamaIndex has them."""
+
+    def __init__(self, function: Function, clerk: Clerk, offer: Offer) -> None:
+        self._function = function
+        self._clerk = clerk
+        self._offer = offer
+        self._metadata = _Metadata(
+            name=function.name,
+            description=clean(function.description, limit=_DESCRIPTION_CHARS),
+            fn_schema=None,
+        )
+        self._metadata.parameters = function.parameters
+
+    @property
+    def metadata(self) -> ToolMetadata:
+        """Name, description and real schema."""
+        return self._metadata
+
+    def call(self, /, **arguments: Any) -> ToolOutput:
+        """Answer a call, for blocking callers."""
+        return self._clerk.gateway.bridge.call(lambda: self.acall(**arguments))
+
+    async def acall(self, /, **arguments: Any) -> ToolOutput:
+        """Answer a call."""
+        answer = await self._clerk.answer(self._offer, self._function.name, arguments)
+        return ToolOutput(
+            content=answer.text,
+            tool_name=self._function.name,
+            raw_input=arguments,
+            raw_output=answer.result,
+            is_error=answer.failed,
+        )
+
+
+class _Metadata(ToolMetadata):
+    parameters: dict[str, object]
+
+    def get_parameters_dict(self) -> dict[str, object]:
+        return self.parameters
+
+
+def _name(tool: Any) -> str:
+    return str(tool.metadata.name if isinstance(tool, BaseTool) else tool.__name__)

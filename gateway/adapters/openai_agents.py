@@ -1,0 +1,134 @@
+"""Discovery for the OpenAI Agents SDK, as one of an agent's servers.
+
+    agent = Agent(name=..., tools=[...], mcp_servers=[GatewayServer(gateway)])
+
+The SDK lists a server's tools before each turn, so found tools join as they are found. It tells a
+server of the run, but not of the run's calls: those that this server answered are kept with it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import uuid4
+from weakref import WeakKeyDictionary, WeakValueDictionary
+
+from gateway.adapters.clerk import Clerk, answered, called, functions
+from gateway.discovery.approval import Approve
+from gateway.discovery.forms import messages_of
+from gateway.discovery.offer import Offer
+from gateway.discovery.window import Message
+from gateway.errors import MissingExtraError
+from gateway.gateway import Gateway
+
+try:
+    from agents import AgentBase, RunContextWrapper
+    from agents.mcp import MCPServer
+    from mcp import types
+except ImportError as error:
+    raise MissingExtraError("gateway.adapters.openai_agents", "openai-agents") from error
+
+_RUN = "gateway/run"
+
+
+@dataclass(eq=False, slots=True, kw_only=True, weakref_slot=True)
+class _Run:
+    """What was asked and answered in one run of agents."""
+
+    id: str = field(default_factory=lambda: uuid4().hex)
+    offer: Offer | None = None
+    messages: list[Message] = field(default_factory=list)
+
+
+class GatewayServer(MCPServer):
+    """Shows the model the meta-tools and what it has found, and answers its calls of them.
+
+    It needs no connecting, and any number of runs may share one.
+
+    Args:
+        gateway: The catalog.
+        name: What the server is called in traces.
+        approve: Asked before a tool may destroy something.
+        more: What else every server of the SDK takes: guardrails, approval, error functions.
+    """
+
+    def __init__(
+        self,
+        gateway: Gateway,
+        *,
+        name: str = "gateway",
+        approve: Approve | None = None,
+        **more: Any,
+    ) -> None:
+        super().__init__(**more)
+        self._name = name
+        self._clerk = Clerk(gateway, approve=approve)
+        self._runs: WeakKeyDictionary[RunContextWrapper[Any], _Run] = WeakKeyDictionary()
+        self._known: WeakValueDictionary[str, _Run] = WeakValueDictionary()
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return self._name
+
+    async def connect(self) -> None:
+        """Do nothing: the gateway connects by itself."""
+
+    async def cleanup(self) -> None:
+        """Do nothing: whoever made the gateway closes it."""
+
+    async def list_tools(
+        self,
+        run_context: RunContextWrapper[Any] | None = None,
+        agent: AgentBase | None = None,
+    ) -> list[types.Tool]:
+        """Give the tools of the next turn; those that *agent* has itself win their names."""
+        run = self._run(run_context)
+        before = run_context.turn_input if run_context is not None else []
+        host = [str(getattr(tool, "name", "")) for tool in (agent.tools if agent else [])]
+        offer = await self._clerk.offer([*messages_of(before), *run.messages], host)
+        run.offer = offer
+        return [
+            types.Tool(
+                name=each.name,
+                description=each.description,
+                input_schema=each.parameters,
+                _meta={_RUN: run.id},
+            )
+            for each in functions(offer)
+        ]
+
+    async def call_tool(
+        self,
+        tool_name: str,
+        arguments: dict[str, Any] | None,
+        meta: dict[str, Any] | None = None,
+    ) -> types.CallToolResult:
+        """Answer a call."""
+        run = self._known.get(str((meta or {}).get(_RUN, ""))) or _Run()
+        offer = run.offer or await self._clerk.offer((), ())
+        call_id = f"{run.id}-{len(run.messages)}"
+        given = arguments or {}
+        answer = await self._clerk.answer(offer, tool_name, given, call_id=call_id)
+        run.messages.append(called([(call_id, tool_name, json.dumps(given))]))
+        run.messages.append(answered(call_id, answer.text))
+        content = types.TextContent(type="text", text=answer.text)
+        return types.CallToolResult(content=[content], is_error=answer.failed)
+
+    async def list_prompts(self) -> types.ListPromptsResult:
+        """Give none."""
+        return types.ListPromptsResult(prompts=[])
+
+    async def get_prompt(
+        self, name: str, arguments: Mapping[str, Any] | None = None
+    ) -> types.GetPromptResult:
+        """Give an empty one: there are none."""
+        del name, arguments
+        return types.GetPromptResult(messages=[])
+
+    def _run(self, context: RunContextWrapper[Any] | None) -> _Run:
+        run = _Run() if context is None else self._runs.setdefault(context, _Run())
+        self._known[run.id] = run
+        return run

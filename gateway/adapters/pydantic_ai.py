@@ -1,0 +1,122 @@
+"""Discovery for Pydantic AI agents, as a capability.
+
+    agent = Agent(model, tools=[...], capabilities=[GatewayCapability(gateway)])
+
+It wraps all tools of the agent: it knows their names, which win, and adds ours behind them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gateway.adapters.clerk import Clerk, Function, answered, called, functions
+from gateway.discovery.approval import Approve
+from gateway.discovery.offer import Offer
+from gateway.discovery.window import Message
+from gateway.errors import MissingExtraError
+from gateway.gateway import Gateway
+
+try:
+    from pydantic_ai import RunContext, ToolDefinition, ToolFailed
+    from pydantic_ai.capabilities import AbstractCapability, CapabilityOrdering, ToolSearch
+    from pydantic_ai.messages import ModelMessage, ToolCallPart, ToolReturnPart, UserPromptPart
+    from pydantic_ai.toolsets import AbstractToolset, WrapperToolset
+    from pydantic_ai.toolsets.abstract import ToolsetTool
+    from pydantic_core import SchemaValidator, core_schema
+except ImportError as error:
+    raise MissingExtraError("gateway.adapters.pydantic_ai", "pydantic-ai") from error
+
+_ANYTHING = SchemaValidator(core_schema.dict_schema())
+"""Arguments are checked by the gateway, whose answers show the schema."""
+
+
+class GatewayCapability(AbstractCapability[Any]):
+    """Shows the model the meta-tools and what it has found, and answers its calls of them.
+
+    Args:
+        gateway: The catalog.
+        approve: Asked before a tool may destroy something.
+    """
+
+    def __init__(self, gateway: Gateway, *, approve: Approve | None = None) -> None:
+        self._clerk = Clerk(gateway, approve=approve)
+
+    def get_ordering(self) -> CapabilityOrdering:
+        """Stand outside the framework's own tool search, whose tool is then the host's."""
+        return CapabilityOrdering(position="outermost", wraps=[ToolSearch])
+
+    def get_wrapper_toolset(self, toolset: AbstractToolset[Any]) -> AbstractToolset[Any]:
+        """Put our tools behind those of the agent."""
+        return GatewayToolset(toolset, self._clerk)
+
+
+@dataclass
+class GatewayToolset(WrapperToolset[Any]):
+    """The tools of *wrapped*, and ours behind them."""
+
+    clerk: Clerk
+
+    async def get_tools(self, ctx: RunContext[Any]) -> dict[str, ToolsetTool[Any]]:
+        """Give the tools of one step."""
+        theirs = await self.wrapped.get_tools(ctx)
+        offer = await self.clerk.offer(list(_messages(ctx.messages)), theirs)
+        ours = {each.name: self._tool(each, offer, ctx) for each in functions(offer)}
+        return {**theirs, **ours}
+
+    async def call_tool(
+        self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]
+    ) -> Any:
+        """Answer a call of ours; pass any other on.
+
+        Raises:
+            ToolFailed: With what the model is to be told, if a call of ours failed.
+        """
+        if not isinstance(tool, _Tool):
+            return await self.wrapped.call_tool(name, tool_args, ctx, tool)
+        call_id = ctx.tool_call_id or ""
+        answer = await self.clerk.answer(tool.offer, name, tool_args, call_id=call_id)
+        if answer.failed:
+            raise ToolFailed(answer.text)
+        return answer.text
+
+    def _tool(self, function: Function, offer: Offer, ctx: RunContext[Any]) -> _Tool:
+        definition = ToolDefinition(
+            name=function.name,
+            description=function.description,
+            parameters_json_schema=function.parameters,
+            strict=function.strict,
+        )
+        return _Tool(
+            toolset=self,
+            tool_def=definition,
+            max_retries=ctx.max_retries,
+            args_validator=_ANYTHING,
+            offer=offer,
+        )
+
+
+@dataclass(kw_only=True)
+class _Tool(ToolsetTool[Any]):
+    offer: Offer
+
+
+def _messages(history: Sequence[ModelMessage]) -> Iterator[Message]:
+    for message in history:
+        calls = [part for part in message.parts if isinstance(part, ToolCallPart)]
+        if calls:
+            yield called(
+                (each.tool_call_id, each.tool_name, each.args_as_json_str()) for each in calls
+            )
+        for part in message.parts:
+            if isinstance(part, ToolReturnPart):
+                yield answered(part.tool_call_id, part.model_response_str())
+            elif isinstance(part, UserPromptPart):
+                yield {"role": "user", "content": _text(part)}
+
+
+def _text(part: UserPromptPart) -> str:
+    if isinstance(part.content, str):
+        return part.content
+    return "\n".join(each for each in part.content if isinstance(each, str))

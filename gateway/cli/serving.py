@@ -1,0 +1,59 @@
+"""`gateway serve`, as typed."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import typer
+
+from gateway.cli.options import ConfigOption, GraphOption
+from gateway.cli.screen import reported
+from gateway.types import Strategy
+
+
+def serve(  # noqa: PLR0913  (one for each option)
+    *,
+    http: Annotated[
+        bool, typer.Option("--http/--stdio", help="Streamable HTTP, or this process's own pipes.")
+    ] = False,
+    expose: Annotated[
+        Literal["meta", "all"],
+        typer.Option(help="meta: search and call; all: every tool of the catalog, in pages."),
+    ] = "meta",
+    host: Annotated[str, typer.Option(help="Where to listen.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="0 takes a free one.")] = 8930,
+    token_env: Annotated[
+        str,
+        typer.Option(help="The environment variable that holds the token clients must bear."),
+    ] = "",
+    allow_host: Annotated[
+        list[str] | None, typer.Option(help="Another name that requests may call it by.")
+    ] = None,
+    allow_origin: Annotated[
+        list[str] | None, typer.Option(help="A web origin whose pages may speak to it.")
+    ] = None,
+    config: ConfigOption = None,
+    documents: GraphOption = None,
+    strategy: Annotated[
+        Strategy | None,
+        typer.Option(help="Default: auto with the embedded model installed, else graph."),
+    ] = None,
+) -> None:
+    """Serve the configured servers' tools as one MCP server."""
+    with reported(as_json=False):
+        from gateway.cli import served  # noqa: PLC0415  (the door)
+
+        if http:
+            where = served.where(
+                host=host,
+                port=port,
+                token_env=token_env,
+                hosts=allow_host or (),
+                origins=allow_origin or (),
+            )
+        else:
+            where = None
+        code = served.serve(
+            where, expose=expose, config=config, documents=documents, strategy=strategy
+        )
+    raise typer.Exit(code)

@@ -1,0 +1,164 @@
+"""An MCP server on HTTP: loopback by default, and guarded.
+
+* Host and Origin of every request are checked, so that no web page reaches it by a name that it
+  points at this machine (DNS rebinding; CVE-2025-66416).
+* An address that others can reach is served only with a bearer token (RFC 6750).
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import secrets
+import socket
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import uvicorn
+from mcp.server import Server
+from mcp.server.transport_security import TransportSecuritySettings
+from starlette.applications import Starlette
+from starlette.authentication import (
+    AuthCredentials,
+    AuthenticationBackend,
+    AuthenticationError,
+    BaseUser,
+    SimpleUser,
+)
+from starlette.middleware import Middleware
+from starlette.middleware.authentication import AuthenticationMiddleware
+from starlette.requests import HTTPConnection
+from starlette.responses import PlainTextResponse, Response
+
+from gateway.errors import ConfigError
+
+PATH = "/mcp"
+GRACE_S = 5
+"""How long an unfinished answer may hold up the end."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HttpOptions:
+    """Where a server listens, and who may speak to it."""
+
+    host: str = "127.0.0.1"
+    port: int = 8930
+    """0 takes a free one."""
+    token: str = ""
+    """What a client must bear; empty serves anybody, which only loopback may."""
+    hosts: tuple[str, ...] = ()
+    """Names besides its own that a request may call it by, such as that of a reverse proxy."""
+    origins: tuple[str, ...] = ()
+    """Web origins whose pages may speak to it, as ``https://host[:port]``."""
+
+    def __post_init__(self) -> None:
+        """Refuse to stand open."""
+        if not self.token and not loopback(self.host):
+            raise ConfigError(
+                f"{self.host} can be reached by others: give a token (--token-env NAME), "
+                "or listen on 127.0.0.1"
+            )
+        if not 0 <= self.port <= 65535:
+            raise ConfigError(f"port must be between 0 and 65535, got {self.port}")
+
+
+def loopback(host: str) -> bool:
+    """Whether only this machine reaches *host*."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def http_app(server: Server, options: HttpOptions) -> Starlette:
+    """Give the ASGI application that serves *server* under `PATH`."""
+    app = server.streamable_http_app(
+        streamable_http_path=PATH, transport_security=_security(options), host=options.host
+    )
+    if options.token:
+        guard = _Bearer(options.token)
+        app.user_middleware.insert(
+            0, Middleware(AuthenticationMiddleware, backend=guard, on_error=_refused)
+        )
+    return app
+
+
+def _security(options: HttpOptions) -> TransportSecuritySettings:
+    names = [options.host, *options.hosts]
+    if loopback(options.host):
+        names += ["127.0.0.1", "localhost", "[::1]"]
+    names = list(dict.fromkeys(f"[{name}]" if _bare_v6(name) else name for name in names))
+    hosts = [*names, *(f"{name}:*" for name in names if ":" not in name.rpartition("]")[2])]
+    own = [f"http://{each}" for each in hosts] if loopback(options.host) else []
+    return TransportSecuritySettings(allowed_hosts=hosts, allowed_origins=[*own, *options.origins])
+
+
+def _bare_v6(name: str) -> bool:
+    return name.count(":") > 1 and not name.startswith("[")
+
+
+class _Bearer(AuthenticationBackend):
+    def __init__(self, token: str) -> None:
+        self._token = token.encode()
+
+    async def authenticate(self, conn: HTTPConnection) -> tuple[AuthCredentials, BaseUser]:
+        scheme, _, token = conn.headers.get("authorization", "").partition(" ")
+        given = token.strip().encode()
+        if scheme.casefold() != "bearer" or not secrets.compare_digest(given, self._token):
+            raise AuthenticationError("a bearer token is needed")
+        return AuthCredentials(["mcp"]), SimpleUser("bearer")
+
+
+def _refused(_conn: HTTPConnection, error: Exception) -> Response:
+    return PlainTextResponse(
+        str(error), status_code=401, headers={"WWW-Authenticate": 'Bearer realm="gateway"'}
+    )
+
+
+async def serve_http(
+    server: Server, options: HttpOptions, *, listening: Callable[[str], None] = lambda _url: None
+) -> None:
+    """Serve until the process is told to stop.
+
+    Args:
+        server: What is served.
+        options: Where, and to whom.
+        listening: Told the address as soon as requests are accepted.
+
+    Raises:
+        ConfigError: If the address cannot be listened on.
+    """
+    shown = f"[{options.host}]" if _bare_v6(options.host) else options.host
+    config = uvicorn.Config(
+        http_app(server, options),
+        ws="none",
+        access_log=False,
+        log_config=None,
+        timeout_graceful_shutdown=GRACE_S,
+    )
+    with _listener(options) as listener:
+        listening(f"http://{shown}:{listener.getsockname()[1]}{PATH}")
+        await uvicorn.Server(config).serve(sockets=[listener])
+
+
+def _listener(options: HttpOptions) -> socket.socket:
+    problem = f"cannot listen on {options.host}:{options.port}"
+    try:
+        found: Iterable[tuple[int, int, int, str, tuple[object, ...]]] = socket.getaddrinfo(
+            options.host, options.port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP
+        )
+    except OSError as error:
+        raise ConfigError(f"{problem}: {error.strerror}") from error
+    family, kind, protocol, _, address = next(iter(found))
+    # With the protocol named, asyncio sets TCP_NODELAY on every connection; without, each answer
+    # waits some 40 ms for an acknowledgement.
+    listener = socket.socket(family, kind, protocol)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen(128)
+    except OSError as error:
+        listener.close()
+        raise ConfigError(f"{problem}: {error.strerror}; choose another --port") from error
+    return listener

@@ -1,0 +1,79 @@
+"""Postings as arrays with names, and back: what a saved index holds of its words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from graphs.bm25 import Scale
+from graphs.inverted import Inverted
+from graphs.postings import Postings
+from graphs.spelling import Spelling
+
+_ARRAYS = (
+    "offsets", "positions", "counts", "saturated", "sources", "lengths", "sums", "meanings", "uses",
+)  # fmt: skip
+
+
+def words_of(postings: Postings) -> dict[str, object]:
+    """Give what is read whole at once: sizes and words, fit for JSON."""
+    inverted = postings.inverted
+    return {
+        "size": inverted.size,
+        "scale": asdict(inverted.scale),
+        "means": inverted.means,
+        "languages": dict(inverted.languages),
+        "terms": inverted.names,
+        "words": inverted.spelling.words,
+    }
+
+
+def arrays_of(postings: Postings) -> dict[str, np.ndarray]:
+    """Give the arrays by name."""
+    inverted, spelling = postings.inverted, postings.spelling
+    found = {name: getattr(inverted, name) for name in _ARRAYS}
+    return found | {
+        "grams": spelling.grams,
+        "grams_at": spelling.offsets,
+        "grams_in": spelling.members,
+    }
+
+
+def postings_of(words: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Postings:
+    """Put together what `words_of` and `arrays_of` took apart."""
+    held = np.diff(arrays["offsets"]).tolist()
+    names, spellings = tuple(words["terms"]), tuple(words["words"])
+    scale = {**words["scale"]}
+    inverted = Inverted(
+        scale=Scale(
+            fields=tuple(scale["fields"]),
+            weights=tuple(scale["weights"]),
+            k1=scale["k1"],
+            b=scale["b"],
+        ),
+        size=words["size"],
+        terms={name: at for at, name in enumerate(names) if held[at]},
+        names=names,
+        means=tuple(words["means"]),
+        languages=words["languages"],
+        spelling=Spelling(
+            words=spellings,
+            ids={word: at for at, word in enumerate(spellings) if word},
+            grams=arrays["grams"],
+            offsets=arrays["grams_at"],
+            members=arrays["grams_in"],
+        ),
+        offsets=arrays["offsets"],
+        positions=arrays["positions"],
+        counts=arrays["counts"],
+        saturated=arrays["saturated"],
+        sources=arrays["sources"],
+        lengths=arrays["lengths"],
+        sums=arrays["sums"],
+        meanings=arrays["meanings"],
+        uses=arrays["uses"],
+    )
+    return Postings.of(inverted)

@@ -1,0 +1,101 @@
+"""Anthropic's tool definitions and references, written and read without its library."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from gateway import Gateway, InvalidRequestError
+from gateway.adapters.anthropic import (
+    definition,
+    from_anthropic,
+    references,
+    to_anthropic,
+    tool_call,
+    tool_result,
+)
+from gateway.config import DiscoveryOptions
+from gateway.discovery.answers import answer
+from gateway.discovery.metatools import meta_names, meta_tools
+from tests.adapters.conformance import last_line, schema_of
+
+OPTIONS = DiscoveryOptions()
+NAMES = meta_names(OPTIONS, ())
+
+
+async def answered(gateway: Gateway, name: str, **arguments: object) -> dict[str, object]:
+    """What answers a call of the model."""
+    call = tool_call({"type": "tool_use", "id": "toolu_1", "name": name, "input": arguments})
+    return tool_result(await answer(gateway, NAMES, call, max_result_chars=1000), OPTIONS)
+
+
+async def test_a_found_tool_is_a_reference_to_a_deferred_definition(gateway: Gateway) -> None:
+    """The service shows what is referred to, with its real schema."""
+    entities = await gateway.list_tools()
+    deferred = {str(each["name"]): each for each in (definition(e, OPTIONS) for e in entities)}
+
+    block = await answered(gateway, "search_tools", query="look up an invoice")
+
+    content = block["content"]
+    assert isinstance(content, list)
+    assert {"type": "tool_reference", "tool_name": "find_invoice"} == content[0]
+    shown = deferred["find_invoice"]
+    assert (schema_of("find_invoice", entities), True) == (
+        shown["input_schema"],
+        shown["defer_loading"],
+    )
+    assert "is_error" not in block
+    assert "defer_loading" not in definition(entities[0], OPTIONS, deferred=False)
+
+
+async def test_a_search_that_finds_nothing_says_so(gateway: Gateway) -> None:
+    """A list of references may not be empty."""
+    block = await answered(gateway, "search_tools", query="xylophonq")
+
+    assert "No tool matches" in str(block["content"])
+
+
+async def test_a_call_is_answered_as_text_and_a_failure_marked(gateway: Gateway) -> None:
+    """A wrong call brings the schema."""
+    played = await answered(gateway, "play_music", song="Yesterday")
+    failed = await answered(gateway, "play_music")
+
+    assert "playing Yesterday" == played["content"]
+    assert (True, True) == (failed["is_error"], "schema" in json.loads(str(failed["content"])))
+
+
+async def test_names_of_the_host_are_not_referred_to(gateway: Gateway) -> None:
+    """A reference to them would show the host's tool for ours."""
+    found = await gateway.search("look up an invoice")
+
+    hidden = references(found, OPTIONS, hidden={"find_invoice"})
+
+    assert "find_invoice" not in [block["tool_name"] for block in hidden]
+
+
+def test_definitions_go_there_and_back() -> None:
+    """Nothing is lost between the two spellings."""
+    for tool in meta_tools(NAMES, "The catalog holds 3 tools."):
+        assert tool == from_anthropic(to_anthropic(tool))
+    strict = {"name": "a", "description": "", "parameters": {}, "strict": True}
+    told = to_anthropic({"type": "function", "function": strict})
+    assert {"type": "function", "function": strict} == from_anthropic(told)
+
+
+def test_what_is_no_function_is_refused() -> None:
+    """Tools that the service runs have no schema."""
+    with pytest.raises(InvalidRequestError, match="function tools"):
+        to_anthropic({"type": "web_search"})
+    with pytest.raises(InvalidRequestError, match="input_schema"):
+        from_anthropic({"type": "web_search_20250305", "name": "web_search"})
+    with pytest.raises(InvalidRequestError, match="tool_use"):
+        tool_call({"type": "text", "text": "hello"})
+
+
+def test_the_example_runs(tmp_path: Path) -> None:
+    """What a user copies works."""
+    told = json.loads(last_line("anthropic_blocks.py", tmp_path))
+
+    assert [{"type": "tool_reference", "tool_name": "find_invoice"}] == told["content"]

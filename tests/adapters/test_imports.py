@@ -1,0 +1,58 @@
+"""What importing adapters costs, and what is said where a framework is missing."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tomllib
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from gateway import MissingExtraError
+
+ROOT = Path(__file__).parents[2]
+FRAMEWORKS = {
+    "langchain": "langchain",
+    "pydantic_ai": "pydantic_ai",
+    "openai_agents": "agents",
+    "agent_framework": "agent_framework",
+    "llama_index": "llama_index",
+}
+"""The adapters that have an extra, and what they import."""
+
+
+def test_the_package_imports_no_framework() -> None:
+    """Whoever uses one framework has not got the others."""
+    script = (
+        f"import sys, gateway.adapters\n"
+        f"assert not {set(FRAMEWORKS.values())!r} & set(sys.modules), 'loaded'"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, cwd=ROOT)
+
+
+@pytest.mark.parametrize("adapter", FRAMEWORKS)
+def test_a_missing_framework_is_named_with_its_extra(adapter: str) -> None:
+    """The error says what to type."""
+    if find_spec(FRAMEWORKS[adapter]) is not None:
+        assert import_module(f"gateway.adapters.{adapter}").__doc__
+        return
+    extra = adapter.replace("_", "-")
+
+    with pytest.raises(MissingExtraError, match=re.escape(f'"tool-gateway[{extra}]"')):
+        import_module(f"gateway.adapters.{adapter}")
+
+
+def test_each_framework_has_an_extra_an_adapter_a_test_and_an_example() -> None:
+    """Whoever adds one adds all four."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    extras = project["project"]["optional-dependencies"]
+
+    for adapter in FRAMEWORKS:
+        assert adapter.replace("_", "-") in extras
+        assert (ROOT / "gateway" / "adapters" / f"{adapter}.py").is_file()
+        assert (ROOT / "tests" / "adapters" / f"test_{adapter}.py").is_file()
+        assert (ROOT / "examples" / "adapters" / f"{adapter}_agent.py").is_file()

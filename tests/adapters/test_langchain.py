@@ -1,0 +1,98 @@
+"""LangChain: `create_agent` with the middleware, against a real server."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from gateway import Gateway
+from gateway.discovery.approval import Approve
+from gateway.testing import Turn
+from tests.adapters.conformance import (
+    PAID,
+    Cast,
+    Finding,
+    Host,
+    find,
+    last_line,
+    tell_time,
+    use,
+)
+from tests.adapters.frameworks import needs
+
+needs("langchain", "langchain", "langchain_openai")
+
+from langchain.agents import create_agent
+from langchain_openai import ChatOpenAI
+
+from gateway.adapters.langchain import GatewayMiddleware
+
+ASK: Any = {"messages": [{"role": "user", "content": "Please help me."}]}
+
+
+def agent_of(gateway: Gateway, url: str, host: Host = (), approve: Approve | None = None) -> Any:
+    """An agent over the scripted server."""
+    model = ChatOpenAI(model="scripted", base_url=url, api_key="test", max_retries=0)
+    return create_agent(
+        model, tools=list(host), middleware=[GatewayMiddleware(gateway, approve=approve)]
+    )
+
+
+class TestLangchain(Finding):
+    """The suite, asked asynchronously."""
+
+    async def converse(
+        self, gateway: Gateway, url: str, host: Host, approve: Approve | None = None
+    ) -> str:
+        done = await agent_of(gateway, url, host, approve).ainvoke(ASK)
+        return str(done["messages"][-1].content)
+
+
+class TestLangchainBlocking(TestLangchain):
+    """The suite, asked by a blocking caller."""
+
+    async def converse(
+        self, gateway: Gateway, url: str, host: Host, approve: Approve | None = None
+    ) -> str:
+        done = agent_of(gateway, url, host, approve).invoke(ASK)
+        return str(done["messages"][-1].content)
+
+
+async def test_a_result_keeps_what_the_tool_gave(gateway: Gateway, cast: Cast) -> None:
+    """The message has the text, its artifact the whole result; a failure is marked as one."""
+    model = cast(
+        use("call_tool", name="find_invoice", arguments={"number": "INV-7"}),
+        use("call_tool", name="find_invoice", arguments={}),
+        Turn("Done."),
+    )
+
+    done = await agent_of(gateway, model.base_url).ainvoke(ASK)
+
+    found, failed = [message for message in done["messages"] if message.type == "tool"]
+    assert ("success", False) == (found.status, found.artifact.structured["paid"])
+    assert ("error", None) == (failed.status, failed.artifact)
+
+
+async def test_an_unknown_tool_is_answered_with_near_names(gateway: Gateway, cast: Cast) -> None:
+    """A misspelt name costs one turn."""
+    model = cast(find("invoice"), use("find_invoices", number="INV-7"), Turn("Done."))
+
+    done = await agent_of(gateway, model.base_url, [tell_time]).ainvoke(ASK)
+
+    assert "find_invoice" in done["messages"][-2].content
+
+
+async def test_a_stream_brings_tools_and_words(gateway: Gateway, cast: Cast) -> None:
+    """Streamed steps run the same way."""
+    model = cast(find("play a song"), use("play_music", song="Yesterday"), Turn("Enjoy."))
+
+    updates = agent_of(gateway, model.base_url).astream(ASK, stream_mode="updates")
+    steps = [step async for step in updates]
+
+    assert ["model", "tools"] * 2 + ["model"] == [next(iter(step)) for step in steps]
+    assert "playing Yesterday" == steps[3]["tools"]["messages"][0].content
+
+
+def test_the_example_runs(tmp_path: Path) -> None:
+    """What a user copies works."""
+    assert PAID == last_line("langchain_agent.py", tmp_path)

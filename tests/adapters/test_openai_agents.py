@@ -1,0 +1,145 @@
+"""The OpenAI Agents SDK: an agent with the gateway for a server, against a real server."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from gateway import AsyncAutoDiscoveryClient, Gateway
+from gateway.discovery.approval import Approve
+from gateway.testing import Turn
+from tests.adapters.conformance import (
+    PAID,
+    Cast,
+    Finding,
+    Host,
+    answer,
+    client_of,
+    find,
+    last_line,
+    use,
+)
+from tests.adapters.frameworks import needs
+
+needs("openai-agents", "agents")
+
+from agents import (
+    Agent,
+    OpenAIChatCompletionsModel,
+    OpenAIResponsesModel,
+    Runner,
+    function_tool,
+    set_tracing_disabled,
+)
+from openai import AsyncOpenAI
+
+from gateway.adapters.openai_agents import GatewayServer
+
+Models = type[OpenAIChatCompletionsModel | OpenAIResponsesModel]
+set_tracing_disabled(disabled=True)
+
+
+class TestOpenAIAgents(Finding):
+    """The suite, over the Responses API."""
+
+    model: Models = OpenAIResponsesModel
+
+    async def converse(
+        self, gateway: Gateway, url: str, host: Host, approve: Approve | None = None
+    ) -> str:
+        async with client_of(url) as client:
+            agent = agent_of(gateway, client, host, approve, model=self.model)
+            done = await Runner.run(agent, "Please help me.")
+        return str(done.final_output)
+
+
+class TestOpenAIAgentsChat(TestOpenAIAgents):
+    """The suite, over Chat Completions."""
+
+    model = OpenAIChatCompletionsModel
+
+
+def agent_of(
+    gateway: Gateway,
+    client: AsyncOpenAI,
+    host: Host = (),
+    approve: Approve | None = None,
+    *,
+    model: Models = OpenAIResponsesModel,
+) -> Agent:
+    """An agent over the scripted server."""
+    return Agent(
+        name="helper",
+        model=model(model="scripted", openai_client=client),
+        tools=[function_tool(each) for each in host],
+        mcp_servers=[GatewayServer(gateway, approve=approve)],
+    )
+
+
+async def test_a_later_run_goes_on_with_what_was_found(gateway: Gateway, cast: Cast) -> None:
+    """State is the input, which the caller keeps."""
+    model = cast(find("play a song"), Turn("What song?"))
+
+    async with client_of(model.base_url) as client:
+        agent = agent_of(gateway, client)
+        first = await Runner.run(agent, "Please help me.")
+        await Runner.run(agent, [*first.to_input_list(), {"role": "user", "content": "Yesterday"}])
+
+    assert "play_music" in model.requests[2].tool_names
+
+
+async def test_runs_do_not_see_what_other_runs_found(gateway: Gateway, cast: Cast) -> None:
+    """One agent serves many conversations."""
+    model = cast(find("play a song"), Turn("What song?"))
+
+    async with client_of(model.base_url) as client:
+        agent = agent_of(gateway, client)
+        await Runner.run(agent, "Please help me.")
+        await Runner.run(agent, "Please help me.")
+
+    assert "play_music" not in model.requests[2].tool_names
+
+
+async def test_a_streamed_run_goes_the_same_way(gateway: Gateway, cast: Cast) -> None:
+    """Events of the tools come between those of the model."""
+    model = cast(find("play a song"), use("play_music", song="Yesterday"), Turn("Enjoy."))
+
+    async with client_of(model.base_url) as client:
+        run = Runner.run_streamed(agent_of(gateway, client), "Please help me.")
+        called = [event.name async for event in run.stream_events() if hasattr(event, "name")]
+
+    assert 2 == called.count("tool_output")
+    assert "Enjoy." == run.final_output
+
+
+async def test_the_wrapped_client_serves_the_sdk_too(gateway: Gateway, cast: Cast) -> None:
+    """Without an adapter: discovery happens below the SDK, which sees the last reply alone."""
+    model = cast(find("play a song"), use("play_music", song="Yesterday"), Turn("Enjoy."))
+
+    async with client_of(model.base_url) as client:
+        wrapped = AsyncAutoDiscoveryClient(client, gateway)
+        chat = OpenAIResponsesModel(model="scripted", openai_client=wrapped)
+        done = await Runner.run(Agent(name="helper", model=chat), "Please help me.")
+
+    assert "Enjoy." == done.final_output
+    assert 1 == len(done.new_items)
+    assert "playing Yesterday" in answer(model.requests[2])
+
+
+async def test_a_server_answers_without_a_run(gateway: Gateway) -> None:
+    """As the SDK's own tools for looking at servers ask it."""
+    server = GatewayServer(gateway)
+
+    await server.connect()
+    tools = await server.list_tools()
+    told = await server.call_tool("play_music", {"song": "Yesterday"})
+    await server.cleanup()
+
+    assert ["search_tools", "call_tool"] == [tool.name for tool in tools]
+    assert (False, "playing Yesterday") == (told.is_error, getattr(told.content[0], "text", ""))
+    assert [] == (await server.list_prompts()).prompts
+    assert [] == (await server.get_prompt("any")).messages
+
+
+def test_the_example_runs(tmp_path: Path) -> None:
+    """What a user copies works."""
+    assert PAID == last_line("openai_agents_agent.py", tmp_path)

@@ -1,0 +1,120 @@
+"""Pydantic AI: an agent with the capability, against a real server."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from gateway import Gateway
+from gateway.discovery.approval import Approve
+from gateway.testing import Turn
+from tests.adapters.conformance import (
+    PAID,
+    Cast,
+    Finding,
+    Host,
+    answer,
+    client_of,
+    find,
+    last_line,
+    tell_time,
+    use,
+)
+from tests.adapters.frameworks import needs
+
+needs("pydantic-ai", "pydantic_ai")
+
+from openai import AsyncOpenAI
+from pydantic_ai import Agent, Tool
+from pydantic_ai.messages import ImageUrl, ToolReturnPart
+from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
+from pydantic_ai.providers.openai import OpenAIProvider
+
+from gateway.adapters.pydantic_ai import GatewayCapability
+
+Models = type[OpenAIChatModel | OpenAIResponsesModel]
+
+
+class TestPydanticAi(Finding):
+    """The suite, over Chat Completions."""
+
+    model: Models = OpenAIChatModel
+
+    async def converse(
+        self, gateway: Gateway, url: str, host: Host, approve: Approve | None = None
+    ) -> str:
+        async with client_of(url) as client:
+            agent = agent_of(gateway, client, host, approve, model=self.model)
+            done = await agent.run("Please help me.")
+        return str(done.output)
+
+
+class TestPydanticAiResponses(TestPydanticAi):
+    """The suite, over the Responses API."""
+
+    model = OpenAIResponsesModel
+
+
+def agent_of(
+    gateway: Gateway,
+    client: AsyncOpenAI,
+    host: Host = (),
+    approve: Approve | None = None,
+    *,
+    model: Models = OpenAIChatModel,
+) -> Agent:
+    """An agent over the scripted server."""
+    return Agent(
+        model("scripted", provider=OpenAIProvider(openai_client=client)),
+        tools=list(host),
+        capabilities=[GatewayCapability(gateway, approve=approve)],
+    )
+
+
+async def test_a_failed_call_is_marked_as_one(gateway: Gateway, cast: Cast) -> None:
+    """It costs no retry of the agent's budget."""
+    model = cast(use("call_tool", name="find_invoice", arguments={}), Turn("Sorry."))
+
+    async with client_of(model.base_url) as client:
+        done = await agent_of(gateway, client).run("Please help me.")
+
+    parts = [part for message in done.all_messages() for part in message.parts]
+    assert ["failed"] == [part.outcome for part in parts if isinstance(part, ToolReturnPart)]
+
+
+async def test_a_later_run_goes_on_with_what_was_found(gateway: Gateway, cast: Cast) -> None:
+    """State is the message history, which the caller keeps."""
+    model = cast(find("play a song"), Turn("What song?"))
+
+    async with client_of(model.base_url) as client:
+        agent = agent_of(gateway, client)
+        first = await agent.run("Please help me.")
+        await agent.run(
+            ["Yesterday.", ImageUrl(url="https://example.com/sleeve.png")],
+            message_history=first.all_messages(),
+        )
+
+    assert "play_music" in model.requests[2].tool_names
+
+
+async def test_the_frameworks_own_tool_search_stays_the_hosts(gateway: Gateway, cast: Cast) -> None:
+    """Its tool is called like ours: it keeps the name, and ours moves aside."""
+    model = cast(
+        use("search_tools", queries=["time of day"]),
+        use("tell_time"),
+        find("play a song", "gateway_search_tools"),
+        Turn("Done."),
+    )
+
+    async with client_of(model.base_url) as client:
+        agent = agent_of(gateway, client, [Tool(tell_time, defer_loading=True)])
+        await agent.run("Please help me.")
+
+    assert {"search_tools", "gateway_search_tools"} <= set(model.requests[0].tool_names)
+    assert "tell_time" not in model.requests[0].tool_names
+    assert "five past ten" in answer(model.requests[2])
+    assert "play_music" in model.requests[3].tool_names
+
+
+def test_the_example_runs(tmp_path: Path) -> None:
+    """What a user copies works."""
+    assert PAID == last_line("pydantic_ai_agent.py", tmp_path)

@@ -1,0 +1,68 @@
+"""`gateway serve`, as an MCP client starts it."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+
+from mcp import Client, StdioServerParameters
+
+from tests.cli.running import BIN, Place
+
+
+def test_over_stdio_a_client_finds_and_calls(place: Place) -> None:
+    """A real upstream behind it; words go to standard error alone."""
+    server = StdioServerParameters(
+        command=sys.executable,
+        args=["-m", "gateway", "serve", "--config", place.config(), "--strategy", "graph"],
+        env={"PATH": str(BIN), "GATEWAY_CACHE_DIR": str(place.cache)},
+    )
+
+    async def talk() -> tuple[list[str], str]:
+        async with Client(server) as client:
+            names = [each.name for each in (await client.list_tools()).tools]
+            found = await client.call_tool("search_tools", {"query": "current time"})
+            return names, found.structured_content["tools"][0]["id"]
+
+    names, found = asyncio.run(talk())
+
+    assert ["search_tools", "call_tool"] == names
+    assert "time/get_current_time" == found
+
+
+def test_over_http_it_says_where(place: Place) -> None:
+    """And ends with the signal that any service manager sends."""
+    command = [sys.executable, "-m", "gateway", "serve", "--http", "--port", "0"]
+    with subprocess.Popen(
+        [*command, "--config", place.config(), "--strategy", "graph"],
+        stderr=subprocess.PIPE,
+        text=True,
+        env={"PATH": str(BIN), "GATEWAY_CACHE_DIR": str(place.cache), "COLUMNS": "200"},
+    ) as running:
+        assert running.stderr is not None
+        line = next(each for each in running.stderr if "serving" in each)
+        url = line.split("serving ")[1].strip()
+
+        async def listed() -> list[str]:
+            async with Client(url) as client:
+                return [each.name for each in (await client.list_tools()).tools]
+
+        names = asyncio.run(listed())
+        running.terminate()
+        running.wait(timeout=30)
+
+    assert ["search_tools", "call_tool"] == names
+
+
+def test_what_cannot_be_served_is_said(place: Place) -> None:
+    """A missing token, an open address, a missing file."""
+    config = place.config()
+    unset = place.run("serve", "--http", "--token-env", "NOT_SET_HERE", "--config", config)
+    opened = place.run("serve", "--http", "--host", "0.0.0.0", "--config", config)  # noqa: S104
+    missing = place.run("serve", "--config", "no-such.json")
+
+    assert [2, 2, 2] == [unset.code, opened.code, missing.code]
+    assert "NOT_SET_HERE" in unset.err
+    assert "token" in opened.err
+    assert "no-such.json" in missing.err

@@ -1,0 +1,160 @@
+"""The MCP server over HTTP: who may speak to it, and that both kinds of clients do."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+import httpx2
+import pytest
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+
+from gateway.errors import ConfigError
+from gateway.gateway import Gateway
+from gateway.serve.http import HttpOptions, loopback, serve_http
+from gateway.serve.server import mcp_server
+from tests.conftest import OpenGateway
+from tests.fakes import tool
+
+TOKEN = "s3cret-of-the-test"  # noqa: S105  (no secret)
+
+
+@asynccontextmanager
+async def served(gateway: Gateway, options: HttpOptions) -> AsyncIterator[str]:
+    """Serve *gateway* and give the address."""
+    where: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+    task = asyncio.create_task(serve_http(mcp_server(gateway), options, listening=where.set_result))
+    try:
+        yield await where
+    finally:
+        task.cancel()
+        await asyncio.wait({task})
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+def test_clients_of_both_eras_search_and_call(open_gateway: OpenGateway, mode: str) -> None:
+    """With a handshake and a session, and without."""
+    gateway = open_gateway((tool("get_weather", "Tell the weather."),))
+
+    async def talk() -> tuple[str, str]:
+        async with (
+            served(gateway, HttpOptions(port=0)) as url,
+            Client(url, mode="legacy" if mode == "legacy" else "auto") as client,
+        ):
+            found = await client.call_tool("search_tools", {"query": "weather"})
+            return client.protocol_version, found.structured_content["tools"][0]["name"]
+
+    version, name = asyncio.run(talk())
+
+    assert "get_weather" == name
+    assert (version >= "2026") == (mode == "auto")
+
+
+def answers(gateway: Gateway, options: HttpOptions, headers: dict[str, str]) -> tuple[int, str]:
+    """The status and the challenge that a request with *headers* gets."""
+
+    async def talk() -> tuple[int, str]:
+        async with served(gateway, options) as url, httpx2.AsyncClient(trust_env=False) as client:
+            response = await client.post(
+                url, json={"jsonrpc": "2.0", "id": 1, "method": "ping"}, headers=headers
+            )
+            return response.status_code, response.headers.get("www-authenticate", "")
+
+    return asyncio.run(talk())
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Host": "evil.example"}, 421),
+        ({"Host": "evil.example:8930"}, 421),
+        ({"Origin": "https://evil.example"}, 403),
+        ({"Origin": "null"}, 403),
+    ],
+)
+def test_a_web_page_cannot_reach_it(
+    open_gateway: OpenGateway, headers: dict[str, str], status: int
+) -> None:
+    """DNS rebinding: a name of the attacker's that points at this machine."""
+    assert status == answers(open_gateway(), HttpOptions(port=0), headers)[0]
+
+
+@pytest.mark.parametrize("given", ["", "Bearer", "Bearer wrong", f"Basic {TOKEN}", TOKEN])
+def test_without_the_token_nothing_is_answered(open_gateway: OpenGateway, given: str) -> None:
+    """RFC 6750, section 3: 401 with a challenge."""
+    status, challenge = answers(
+        open_gateway(), HttpOptions(port=0, token=TOKEN), {"Authorization": given}
+    )
+
+    assert 401 == status
+    assert challenge.startswith("Bearer ")
+
+
+def test_with_the_token_everything_is(open_gateway: OpenGateway) -> None:
+    """The same server, the right bearer."""
+    gateway = open_gateway((tool("get_weather", "Tell the weather."),))
+
+    async def talk() -> list[str]:
+        headers = {"Authorization": f"Bearer {TOKEN}"}
+        async with (
+            served(gateway, HttpOptions(port=0, token=TOKEN)) as url,
+            httpx2.AsyncClient(headers=headers, trust_env=False) as http,
+            Client(streamable_http_client(url, http_client=http)) as client,
+        ):
+            return [each.name for each in (await client.list_tools()).tools]
+
+    assert ["search_tools", "call_tool"] == asyncio.run(talk())
+
+
+def test_an_open_address_needs_a_token() -> None:
+    """Nobody opens a catalog to the network by a flag alone."""
+    with pytest.raises(ConfigError, match="token"):
+        HttpOptions(host="0.0.0.0")  # noqa: S104  (refused)
+    assert HttpOptions(host="0.0.0.0", token=TOKEN).token == TOKEN  # noqa: S104  (guarded)
+
+
+def test_a_port_out_of_range_is_refused() -> None:
+    """Before anything listens."""
+    with pytest.raises(ConfigError, match="port"):
+        HttpOptions(port=70_000)
+
+
+def test_what_loopback_is() -> None:
+    """All of 127/8, ::1 and the name; nothing that merely looks like it."""
+    assert all(map(loopback, ("127.0.0.1", "127.8.9.1", "::1", "localhost")))
+    assert not any(map(loopback, ("0.0.0.0", "192.168.0.1", "localhost.evil", "::")))  # noqa: S104
+
+
+def test_a_port_that_is_taken_says_so(open_gateway: OpenGateway) -> None:
+    """And which flag mends it."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        options = HttpOptions(port=taken.getsockname()[1])
+
+        with pytest.raises(ConfigError, match="--port"):
+            asyncio.run(serve_http(mcp_server(open_gateway()), options))
+
+
+def test_a_host_that_nobody_knows_says_so(open_gateway: OpenGateway) -> None:
+    """Before anything is served."""
+    options = HttpOptions(host="no.such.host.invalid", token=TOKEN)
+
+    with pytest.raises(ConfigError, match="cannot listen"):
+        asyncio.run(serve_http(mcp_server(open_gateway()), options))
+
+
+AllowedCase = Callable[[HttpOptions], None]
+
+
+def test_names_and_origins_that_the_host_allows(open_gateway: OpenGateway) -> None:
+    """Such as those of a reverse proxy."""
+    options = HttpOptions(port=0, hosts=("tools.example",), origins=("https://app.example",))
+    status, _ = answers(
+        open_gateway(), options, {"Host": "tools.example", "Origin": "https://app.example"}
+    )
+
+    assert status not in {401, 403, 421}
