@@ -2,7 +2,8 @@
 
 * Both sides of a ratio in the same process, in turns; medians.
 * Without ``--config`` the servers are the demo's.
-* A search through an MCP server of ours has no figure until there is such a server.
+* A search goes through our MCP server, each with another query, beside the SDK's server with a
+  tool that does nothing; both in this process.
 """
 
 from __future__ import annotations
@@ -18,11 +19,14 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
+from typing import Any
 
-from mcp import Client, StdioServerParameters, stdio_client
+from mcp import Client, StdioServerParameters, stdio_client, types
+from mcp.server import Server
 
 from gateway import Gateway, Options, UpstreamOptions
 from gateway.catalog.manifests import read_manifest
+from gateway.serve.server import mcp_server
 from gateway.upstream.servers import StdioServer
 
 BIN = Path(sys.executable).parent
@@ -89,6 +93,7 @@ async def measured(plan: Plan) -> dict[str, object]:
             ours.append(await _timed(lambda folder=Path(folder): _start(plan, folder)))  # type: ignore[misc]  # bound now
             warm_s, opened, tools = await _warm(plan, Path(folder))
     direct, proxied, cpu = await _calls(plan)
+    nothing, searched = await _searches(plan)
     return {
         "servers": len(plan.servers),
         "tools": tools,
@@ -99,7 +104,8 @@ async def measured(plan: Plan) -> dict[str, object]:
         "call_overhead_ratio": median(proxied) / median(direct),
         "call_ms": 1000 * median(proxied),
         "call_cpu_ratio": cpu,
-        "search_overhead_ratio": None,
+        "search_overhead_ratio": median(searched) / median(nothing),
+        "search_ms": 1000 * median(searched),
     }
 
 
@@ -173,6 +179,37 @@ async def _calls(plan: Plan) -> tuple[list[float], list[float], float]:
             cpu[0] += middle - began
             cpu[1] += time.process_time() - middle
     return direct, proxied, cpu[1] / cpu[0]
+
+
+def _idle_server() -> Server[Any]:
+    idle = types.Tool(name="idle", input_schema={"type": "object"})
+
+    async def listed(_context: object, _params: object) -> types.ListToolsResult:
+        return types.ListToolsResult(tools=[idle])
+
+    async def called(_context: object, _params: object) -> types.CallToolResult:
+        return types.CallToolResult(content=[types.TextContent(type="text", text="")])
+
+    return Server("idle", on_list_tools=listed, on_call_tool=called)
+
+
+async def _searches(plan: Plan) -> tuple[list[float], list[float]]:
+    nothing: list[float] = []
+    searched: list[float] = []
+    async with AsyncExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory())
+        gateway = await stack.enter_async_context(_gateway(plan, Path(folder)))
+        idle = await stack.enter_async_context(Client(_idle_server()))
+        ours = await stack.enter_async_context(Client(mcp_server(gateway)))
+        await idle.list_tools()
+        await ours.list_tools()
+        for number in range(plan.calls):
+            query = {"query": f"write the total of sheet {number} into a document"}
+            nothing.append(await _timed(lambda: idle.call_tool("idle", {})))
+            searched.append(
+                await _timed(lambda query=query: ours.call_tool("search_tools", query))  # type: ignore[misc]  # bound now
+            )
+    return nothing, searched
 
 
 if __name__ == "__main__":
