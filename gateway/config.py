@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Literal, get_args
+from urllib.request import getproxies, proxy_bypass
 
 import platformdirs
 
@@ -330,3 +331,8 @@ def vocabulary_dir(variables: Mapping[str, str] | None = None) -> Path:
 def variables(needed: frozenset[str]) -> dict[str, str]:
     """Give those of the *needed* environment variables that are set."""
     return {name: os.environ[name] for name in needed if name in os.environ}
+
+
+def proxied(scheme: str, host: str) -> bool:
+    """Say whether the environment (or the system) puts a proxy before *host*."""
+    return scheme in getproxies() and not proxy_bypass(host)
