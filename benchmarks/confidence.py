@@ -5,7 +5,9 @@
 * Answerable: the queries of a set against its own catalog.
 * Unanswerable: the set's ``nomatch.jsonl``, and the queries of the other sets given.
 * The best match's confidence should tell the two apart, and the default threshold should empty
-  the results of the second kind. An empty result counts as confidence 0.
+  the results of the second kind. An empty result counts with its nearest tool's confidence.
+* ``--embedder first`` takes the first of the two local encoders alone and does not say what its
+  cosines mean: how well the numbers carry over to a model that nobody tuned anything for.
 """
 
 from __future__ import annotations
@@ -13,9 +15,9 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 import numpy as np
 import typer
@@ -28,6 +30,9 @@ from benchmarks.metrics import gold_of
 from benchmarks.ranking import STRATEGIES, Way, opened
 from benchmarks.retrieval import one_of
 from gateway import Embedder, Gateway
+from gateway.embed.local import LocalEmbedder
+from gateway.embed.models import USE
+from gateway.embed.protocol import Embedded, EmbedderInfo, Role
 
 NO_MATCH = "nomatch"
 GOALS: Mapping[str, float] = {"auroc": 0.90, "emptied": 0.80, "lost": 0.03}
@@ -35,7 +40,27 @@ GOALS: Mapping[str, float] = {"auroc": 0.90, "emptied": 0.80, "lost": 0.03}
 _WIDE = 140
 """Columns of a table that goes into a file."""
 
+Model = Literal["local", "first"]
+MODELS: tuple[Model, ...] = get_args(Model)
+
 app = typer.Typer(add_completion=False)
+
+
+class Unknown:
+    """A model under another name, which says nothing of its scale."""
+
+    def __init__(self, inner: Embedder) -> None:
+        self._inner = inner
+
+    @property
+    def info(self) -> EmbedderInfo:
+        """The model's, without its scale."""
+        told = self._inner.info
+        return replace(told, model_id=f"{told.model_id}-unknown", scale=None)
+
+    async def embed(self, texts: Sequence[str], *, role: Role) -> Embedded:
+        """Embed *texts* by the model."""
+        return await self._inner.embed(texts, role=role)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,10 +68,12 @@ class Told:
     """What a result says of itself."""
 
     confidence: float
-    """Of the best match; 0 if there is none."""
+    """Of the best match, or of the nearest tool of an empty result; 0 if there is none."""
     emptied: bool
     flagged: bool
     """Emptied, or marked as not likely to be what was asked for."""
+    right: bool = False
+    """Whether the best match, or the nearest tool of an empty result, is relevant."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +92,8 @@ class Judged:
     flagged: float
     lost: float
     """Share of the answerable that get no match."""
+    served_lost: float
+    """Share of the answerable that get no match though the nearest tool is relevant."""
     doubted: float
     """Share of the answerable that are flagged."""
     reachable: float
@@ -108,6 +137,7 @@ def judge(
         emptied=_share(each.emptied for each in unanswerable),
         flagged=_share(each.flagged for each in unanswerable),
         lost=_share(each.emptied for each in answerable),
+        served_lost=_share(each.emptied and each.right for each in answerable),
         doubted=_share(each.flagged for each in answerable),
         reachable=_share(each < threshold for each in bad),
         threshold=threshold,
@@ -149,7 +179,7 @@ async def measure(
             continue
         async with opened(benchmark, strategy=strategy, embedder=embedder) as gateway:
             served = [query for query in benchmark.queries if gold_of(query)]
-            own = await _told(gateway, served, benchmark.name)
+            own = await _told(gateway, served, benchmark.name, benchmark)
             good += own
             for name, queries in unanswerable.items():
                 answers = await _told(gateway, queries, f"{benchmark.name}: {name}")
@@ -172,20 +202,31 @@ def _unanswerable(
         yield other.name, other.queries
 
 
-async def _told(gateway: Gateway, queries: Sequence[Row], name: str) -> list[Told]:
+async def _told(
+    gateway: Gateway, queries: Sequence[Row], name: str, own: Benchmark | None = None
+) -> list[Told]:
     console = Console(stderr=True)
     progress = track(queries, description=name, console=console, transient=True)
-    return [await told(gateway, str(query["query"])) for query in progress]
+    return [
+        await told(gateway, str(query["query"]), right=_right(query, own)) for query in progress
+    ]
 
 
-async def told(gateway: Gateway, text: str) -> Told:
-    """Ask one request."""
+def _right(query: Row, own: Benchmark | None) -> frozenset[str]:
+    gold = frozenset[str]().union(*gold_of(query)) if own else frozenset[str]()
+    return frozenset(own.entity_ids[tool] for tool in gold & own.entity_ids.keys()) if own else gold
+
+
+async def told(gateway: Gateway, text: str, *, right: frozenset[str] = frozenset()) -> Told:
+    """Ask one request, for which the entities *right* are relevant."""
     result = await gateway.search(text)
     codes = {note.code for note in result.diagnostics}
+    found = result.matches or ((result.nearest,) if result.nearest else ())
     return Told(
-        confidence=max((match.confidence for match in result.matches), default=0.0),
+        confidence=max((match.confidence for match in found), default=0.0),
         emptied=not result.matches,
         flagged=not result.matches or bool(codes & {"no_match", "low_confidence_results"}),
+        right=bool(found) and found[0].id in right,
     )
 
 
@@ -198,17 +239,29 @@ def main(
     related: Annotated[
         list[str] | None, typer.Option(help="Sets not to be paired, with commas; repeatable.")
     ] = None,
+    embedder: Annotated[str, typer.Option(help="local, or first: one encoder, unknown.")] = "local",
     as_json: Annotated[bool, typer.Option("--json", help="Print every digit.")] = False,
 ) -> None:
     """Tell answerable requests from unanswerable ones."""
     groups = [frozenset(each.split(",")) for each in related or []]
     way: Way = one_of(strategy, STRATEGIES)
-    found = asyncio.run(measure(data, strategy=way, limit=limit_queries, related=groups))
+    model: Embedder | Literal["local"] = "local"
+    if one_of(embedder, MODELS) == "first":
+        model = Unknown(LocalEmbedder((USE,)))
+    found = asyncio.run(
+        measure(data, strategy=way, limit=limit_queries, related=groups, embedder=model)
+    )
     if not found:
         raise typer.BadParameter("nothing is unanswerable: give a second folder")
     if as_json:
         pairs = [{**asdict(each), "met": each.met} for each in found]
-        told = {"strategy": way, "goals": GOALS, "pairs": pairs[:-1], "overall": pairs[-1]}
+        told = {
+            "strategy": way,
+            "embedder": embedder,
+            "goals": GOALS,
+            "pairs": pairs[:-1],
+            "overall": pairs[-1],
+        }
         print(json.dumps(told, indent=2))
         return
     console = Console()
@@ -216,7 +269,7 @@ def main(
 
 
 def _table(found: Sequence[Judged]) -> Table:
-    names = ("auroc", "emptied", "flagged", "lost", "doubted", "reachable")
+    names = ("auroc", "emptied", "flagged", "lost", "served_lost", "doubted", "reachable")
     table = Table("catalog", "requests of", title="confidence")
     for name in ("requests", *names, "threshold"):
         table.add_column(name, justify="right")

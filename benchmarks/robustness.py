@@ -3,8 +3,8 @@
     python -m benchmarks.robustness --data DIR --distractors FILE --json
 
 * Distractors: honest tools of another catalog. Recall@5 may fall a little.
-* Stuffing: a server whose descriptions hold the words of many domains and ask to be used first.
-  Its tools serve none of the queries, so none of them belongs among the first five.
+* Stuffing: servers whose tools want to be used for everything, one style after the other. They
+  serve none of the queries, so none of them belongs among the first five.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import json
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Literal
@@ -25,7 +25,7 @@ from benchmarks.data import Benchmark, read
 from benchmarks.metrics import gold_of, summary
 from benchmarks.ranking import STRATEGIES, Answered, Way, asked, rank
 from benchmarks.retrieval import one_of
-from benchmarks.stuffing import SERVER, stuffed
+from benchmarks.stuffing import SERVER, STYLES, Style, stuffed
 from gateway import Embedder
 
 MAX_LOST = 0.015
@@ -33,7 +33,7 @@ MAX_LOST = 0.015
 MAX_SEEN = 0.02
 """Share of the queries that may see a stuffed tool among the first five."""
 _TOP = 5
-_WIDE = 120
+_WIDE = 150
 """Columns of a table that goes into a file."""
 
 app = typer.Typer(add_completion=False)
@@ -53,9 +53,14 @@ class Robust:
     distracted: float
     """Recall@5 with them."""
     stuffed: float
-    """Recall@5 with the stuffed server."""
-    seen: float
-    """Share of the queries with one of its tools among the first five."""
+    """Recall@5 with a stuffed server, the least of all styles."""
+    styles: Mapping[str, float]
+    """By style, the share of the queries with a stuffed tool among the first five."""
+
+    @property
+    def seen(self) -> float:
+        """The worst of them; 0 without any."""
+        return max(self.styles.values(), default=0.0)
 
     @property
     def lost(self) -> float:
@@ -74,9 +79,10 @@ async def measure(
     distractors: Sequence[Path],
     strategy: Way,
     limit: int = 0,
+    styles: Sequence[Style] = STYLES,
     embedder: Embedder | Literal["local"] = "local",
 ) -> Robust:
-    """Search one set three times: alone, with *distractors*, with the stuffed server."""
+    """Search one set alone, with *distractors*, and with a stuffed server of each style."""
 
     async def ranked(benchmark: Benchmark) -> list[Answered]:
         texts = asked(benchmark)
@@ -86,13 +92,19 @@ async def measure(
     more = read(folder, extra=distractors, limit=limit)
     base = _recall(alone, await ranked(alone))
     distracted = _recall(more, await ranked(more)) if distractors else base
-    with tempfile.TemporaryDirectory() as beside:
-        path = Path(beside) / f"{SERVER}.jsonl"
-        path.write_text("".join(f"{json.dumps(tool)}\n" for tool in stuffed()), encoding="utf-8")
-        crowded = read(folder, extra=[path], limit=limit)
-    answers = await ranked(crowded)
-    strangers = frozenset(str(tool["id"]) for tool in stuffed())
-    seen = [not strangers.isdisjoint(each.matches[:_TOP]) for each in answers]
+    seen: dict[str, float] = {}
+    least = base
+    for style in styles:
+        tools = stuffed(style, alone.tools)
+        with tempfile.TemporaryDirectory() as beside:
+            path = Path(beside) / f"{SERVER}.jsonl"
+            path.write_text("".join(f"{json.dumps(tool)}\n" for tool in tools), encoding="utf-8")
+            crowded = read(folder, extra=[path], limit=limit)
+        answers = await ranked(crowded)
+        strangers = frozenset(str(tool["id"]) for tool in tools)
+        met = [not strangers.isdisjoint(each.matches[:_TOP]) for each in answers]
+        seen[style] = sum(met) / len(met)
+        least = min(least, _recall(crowded, answers))
     return Robust(
         name=alone.name,
         tools=len(alone.tools),
@@ -100,8 +112,8 @@ async def measure(
         recall=base,
         distractors=len(more.tools) - len(alone.tools),
         distracted=distracted,
-        stuffed=_recall(crowded, answers),
-        seen=sum(seen) / len(seen),
+        stuffed=least,
+        styles=seen,
     )
 
 
@@ -119,16 +131,31 @@ def main(
     ] = None,
     strategy: Annotated[str, typer.Option(help="auto, graph or embeddings.")] = "auto",
     limit_queries: Annotated[int, typer.Option(help="A fixed sample of so many a set.")] = 0,
+    style: Annotated[
+        list[str] | None, typer.Option(help="A style of stuffing; may be repeated. All by default.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print every digit.")] = False,
 ) -> None:
-    """Add distractors, then a server that stuffs its descriptions, to each catalog."""
+    """Add distractors, then servers that stuff their descriptions, to each catalog."""
     way: Way = one_of(strategy, STRATEGIES)
+    wanted: list[Style] = [one_of(each, STYLES) for each in style or STYLES]
     found = [
-        asyncio.run(measure(each, distractors=distractors or [], strategy=way, limit=limit_queries))
+        asyncio.run(
+            measure(
+                each,
+                distractors=distractors or [],
+                strategy=way,
+                limit=limit_queries,
+                styles=wanted,
+            )
+        )
         for each in data
     ]
     if as_json:
-        sets = [{**asdict(each), "lost": each.lost, "met": each.met} for each in found]
+        sets = [
+            {**asdict(each), "lost": each.lost, "seen": each.seen, "met": each.met}
+            for each in found
+        ]
         goals = {"lost": MAX_LOST, "seen": MAX_SEEN}
         print(json.dumps({"strategy": way, "goals": goals, "sets": sets}, indent=2))
         return
@@ -138,11 +165,17 @@ def main(
 
 def _table(found: Sequence[Robust]) -> Table:
     table = Table("set", title="strangers: recall@5, and queries that see a stuffed tool")
-    for name in ("tools", "alone", "distractors", "with them", "lost", "stuffed", "seen"):
+    styles = [style for style in STYLES if any(style in each.styles for each in found)]
+    for name in ("tools", "alone", "distractors", "with them", "lost", "stuffed", *styles):
         table.add_column(name, justify="right")
     table.add_column("")
     for each in found:
-        figures = (each.distracted, each.lost, each.stuffed, each.seen)
+        figures = (
+            each.distracted,
+            each.lost,
+            each.stuffed,
+            *(each.styles[style] for style in styles),
+        )
         table.add_row(
             each.name,
             f"{each.tools:,}",

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Literal, get_args
+from urllib.request import getproxies, proxy_bypass
 
 import platformdirs
 
@@ -64,9 +65,10 @@ class SearchOptions:
     (``derived``); only those inside the ``window``; or none (``off``)."""
     min_confidence: float = 0.35
     """Below this for the best match, the result says ``low_confidence_results``."""
-    no_match_confidence: float = 0.03
+    no_match_confidence: float = 0.12
     """Below this for the best match, the result is empty: it says ``no_match`` and what is
-    nearest; 0 never empties."""
+    nearest; over a catalog of tools with little in common below less, down to a quarter; 0 never
+    empties."""
     spelling: bool = True
     """Mend misspelt words of a query, without a model; the words as typed count as well."""
     lexical_weight: float = 0.4
@@ -329,3 +331,8 @@ def vocabulary_dir(variables: Mapping[str, str] | None = None) -> Path:
 def variables(needed: frozenset[str]) -> dict[str, str]:
     """Give those of the *needed* environment variables that are set."""
     return {name: os.environ[name] for name in needed if name in os.environ}
+
+
+def proxied(scheme: str, host: str) -> bool:
+    """Say whether the environment (or the system) puts a proxy before *host*."""
+    return scheme in getproxies() and not proxy_bypass(host)

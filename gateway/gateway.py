@@ -49,6 +49,7 @@ from gateway.types import (
 )
 from gateway.upstream.schema import Function
 from gateway.upstream.source import Source
+from gateway.upstream.supervisor import State
 
 _ANYBODY = Filters()
 
@@ -188,6 +189,10 @@ class Gateway:
     async def remove_server(self, name: str) -> bool:
         """Forget a server and close its session; say whether it was there."""
         return await self._sources.remove_server(name)
+
+    def server_states(self) -> Mapping[str, State]:
+        """Say of each server: ``idle``, ``connecting``, ``active``, ``failed`` or ``closed``."""
+        return self._sources.states()
 
     async def search(  # noqa: PLR0913  (keyword-only, all but the query)
         self,

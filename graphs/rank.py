@@ -17,7 +17,6 @@ _CONCEPTS = 16
 _LONG = 8192
 _WIDTH = 16
 """More scores than `_LONG` are first looked at as columns of so many."""
-_NOBODY = np.zeros(0, dtype=np.int64)
 Allowed = np.ndarray | Callable[[str], bool] | None
 
 

@@ -78,6 +78,7 @@ HOMES = {
     "mcp": ("gateway/upstream/", "gateway/serve/", "gateway/adapters/openai_agents.py"),
     "mcp_types": ("gateway/upstream/",),
     "anyio": ("gateway/upstream/",),
+    "keyring": ("gateway/catalog/secrets.py",),
     "tenacity": ("gateway/upstream/backoff.py",),
     "sqlite3": ("gateway/catalog/sqlite.py",),
     "jsonschema": ("gateway/catalog/arguments.py",),

@@ -23,10 +23,15 @@ from gateway.errors import StoreError, UpstreamError, UpstreamTimeoutError
 from gateway.limits import UpstreamOptions
 from gateway.types import Diagnostic, InvokeResult, JsonObject, ToolDefinition
 from gateway.upstream.source import Listing, Source
+from gateway.upstream.supervisor import State
 
 
 class Live(Source, Protocol):
-    """A source that can be told what its last listing said."""
+    """A source with a connection, which can be told what its last listing said."""
+
+    @property
+    def state(self) -> State:
+        """How the connection is."""
 
     def learn(self, listing: Listing) -> None:
         """Take from *listing* what a call needs to know."""

@@ -1,8 +1,9 @@
 """`mcp.json` -> servers. The de-facto format, read strictly where it matters.
 
 * Top key ``mcpServers`` or, as VS Code has it, ``servers``.
-* ``${VAR}``, ``${env:VAR}`` and ``${VAR:-default}`` are taken from the environment; a variable
-  that is not set and has no default makes that server unusable, not the file.
+* ``${VAR}``, ``env:VAR``, ``${env:VAR}`` and ``${VAR:-default}`` are taken from the environment,
+  ``keyring:SERVICE/NAME`` from the keyring; what is not there and has no default makes that
+  server unusable, not the file.
 * A fault of one server leaves the others; an unknown key is a warning.
 """
 
@@ -14,6 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from gateway.catalog.secrets import as_variable, from_keyring, is_keyring, literal_secrets
 from gateway.config import variables
 from gateway.errors import ConfigError
 from gateway.types import Diagnostic
@@ -110,6 +112,14 @@ def _server(name: str, entry: object, notes: list[Diagnostic]) -> StdioServer | 
         for key in entry
         if key not in known
     )
+    table = entry.get("env" if kind == "stdio" else "headers")
+    notes.extend(
+        _note(
+            f"server {name!r}: {key!r} stands in the file as it is: "
+            "write ${NAME}, env:NAME or keyring:SERVICE/NAME instead"
+        )
+        for key in literal_secrets(table if isinstance(table, dict) else {})
+    )
     if kind == "stdio":
         return StdioServer(
             command=_text(name, entry, "command"),
@@ -156,6 +166,9 @@ def _texts(name: str, entry: Mapping[str, object], key: str) -> dict[str, str]:
 
 
 def _expand(name: str, text: str) -> str:
+    if is_keyring(text):
+        return from_keyring(text)
+    text = as_variable(text)
     found = variables(frozenset(match.group(1) for match in _VARIABLE.finditer(text)))
 
     def value(match: re.Match[str]) -> str:

@@ -24,6 +24,7 @@ from gateway.upstream.mcp import McpSource
 from gateway.upstream.schema import Function, callee
 from gateway.upstream.servers import HttpServer, StdioServer, target_of
 from gateway.upstream.source import Source
+from gateway.upstream.supervisor import State
 
 LOCAL = "local"
 """The server name of Python functions."""
@@ -161,6 +162,10 @@ class Sources:
             ConfigError: If the name is taken.
         """
         self._registry.add(source, hints or {})
+
+    def states(self) -> dict[str, State]:
+        """Say how the connection of each server is."""
+        return {name: source.live.state for name, source in tuple(self._lasting.items())}
 
     def tend(self) -> None:
         """Read the tool lists anew that are old, in the background."""

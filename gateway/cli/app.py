@@ -149,6 +149,25 @@ def index(
 
 
 @app.command(epilog=EPILOG)
+def approve(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(help="A server, or a tool as server/tool; none lists what changed."),
+    ] = None,
+    *,
+    everything: Annotated[bool, typer.Option("--all", help="Approve all that changed.")] = False,
+    config: ConfigOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Approve tools and command lines that changed since they were approved."""
+    with reported(as_json=as_json):
+        from gateway.cli.approve import approve as run  # noqa: PLC0415  (the door)
+
+        code = run(names or [], config=config, everything=everything, as_json=as_json)
+    raise typer.Exit(code)
+
+
+@app.command(epilog=EPILOG)
 def demo(
     *,
     trace: Annotated[bool, typer.Option("--trace", help="Print the tree of spans.")] = False,

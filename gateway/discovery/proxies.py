@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from urllib.parse import unquote
 
@@ -48,7 +49,9 @@ def parameters(schema: JsonObject) -> dict[str, object]:
     optional; a call is checked against the schema as it was.
     """
     left_out = _NOT_FOR_MODELS | _NOT_AT_THE_TOP
-    fit = _fit(schema, schema)
+    # Most have none, and this is asked of every tool that a search finds.
+    refers = '"$ref"' in json.dumps(schema, default=str)
+    fit = _fit(schema, schema) if refers else schema
     kept = {key: value for key, value in fit.items() if key not in left_out}
     kept["type"] = "object"
     known = kept.get("properties")

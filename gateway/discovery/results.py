@@ -6,13 +6,11 @@ What is written here is the conversation's only memory of what was found: `names
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NotRequired, TypedDict
 
 from gateway.config import DiscoveryOptions
-from gateway.search.texts import humanized
 from gateway.text import estimate_tokens, one_line
 from gateway.types import Evidence, Match, SearchResult
 
@@ -20,7 +18,6 @@ ABOUT = 160
 _ABOUT_CHARS = (ABOUT, 90, 40, 0)
 """How long a tool's line may be: the first that fits the budget."""
 _BEFORE = "told before"
-_WORD = re.compile(r"\w+")
 _NAMED = 12
 """How many words or servers are named where nothing matches."""
 _MAX_READ_CHARS = 100_000
@@ -214,9 +211,20 @@ def _why(entry: _Entry, seen: str) -> str:
         return "named"
     if entry.kind != "match":
         return ""
-    read = set(_WORD.findall(humanized(seen).casefold()))
-    hidden = [word for word in evidence.words if word.casefold() not in read]
+    folded = seen.casefold()
+    hidden = [word for word in evidence.words if not _stands(word.casefold(), folded)]
     return f"words: {', '.join(hidden[:4])}" if hidden else ""
+
+
+def _stands(word: str, text: str) -> bool:
+    """Whether *word* stands in *text* by itself. Asked of every row: a pattern would cost more."""
+    place = text.find(word)
+    while place >= 0:
+        before, after = text[place - 1 : place], text[place + len(word) :][:1]
+        if not (before.isalnum() or after.isalnum()):
+            return True
+        place = text.find(word, place + 1)
+    return False
 
 
 def _dump(body: object) -> str:

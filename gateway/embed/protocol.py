@@ -44,9 +44,10 @@ class EmbedderInfo:
     dimensions: int | None = None
     """None until the first answer tells."""
     limits: EmbeddingLimits = field(default_factory=EmbeddingLimits)
-    background: tuple[float, float] | None = None
-    """Mean and standard deviation of cosines between unrelated texts, if somebody measured them:
-    confidence then means the same over a small or a narrow catalog."""
+    scale: tuple[float, float] | None = None
+    """Two cosines, if somebody measured them: of a request and a tool for something else, and of a
+    request and a tool that serves it, at the lower quartile. None: the gateway measures them with
+    the first catalog that is worth it; see `gateway.embed.yardstick`."""
 
 
 @runtime_checkable

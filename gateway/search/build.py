@@ -15,13 +15,16 @@ from dataclasses import dataclass, replace
 from gateway.cache import Clock, SingleFlight
 from gateway.catalog.refresh import Catalog, Listed, Registry, list_sources
 from gateway.config import GraphOptions
-from gateway.embed.cached import DocumentVectors, VectorStore, document_vectors
+from gateway.embed import yardstick
+from gateway.embed.cached import DocumentVectors, VectorStore, document_vectors, text_key
 from gateway.embed.protocol import Embedder
+from gateway.embed.yardstick import Yardstick
 from gateway.search.documents import GraphSource, load
 from gateway.search.index import Snapshot, Snapshots
 from gateway.search.kept import Texts
 from gateway.telemetry import Telemetry
 from gateway.types import Diagnostic, IndexReport
+from gateway.vectors import Vector
 
 Progress = Callable[[str, int, int], None]
 """Told a stage (``servers``, ``embeddings``), how much of it is done, and how much there is."""
@@ -77,6 +80,8 @@ class Indexer:
         self._snapshots = Snapshots(derive)
         self._whole = True
         """Whether the last build came to its end."""
+        self._measured: dict[str, Vector] = {}
+        """The vectors of the texts by which the model is measured, by key."""
         self.builds = 0
         """How many builds there were."""
 
@@ -131,11 +136,17 @@ class Indexer:
         texts.change(turnover.gone, turnover.new)
         vectors = await self._vectors(texts)
         texts.embedded(vectors.rows)
+        measures = {text_key(text) for text in self._measures(texts)}
+        self._measured |= {key: row for key, row in vectors.rows.items() if key in measures}
         notes = [*_listing_notes(listed), *self._catalog.notes, *unread, *vectors.diagnostics]
         incomplete = _incomplete(texts) if self._embedder is not None else []
         notes += incomplete
         snapshot = self._snapshots.change(
-            turnover, version=self.builds + 1, documents=documents, diagnostics=notes
+            turnover,
+            version=self.builds + 1,
+            documents=documents,
+            diagnostics=notes,
+            yardstick=self._yardstick(texts),
         )
         self._whole = True
         self.builds += 1
@@ -152,14 +163,25 @@ class Indexer:
         if self._embedder is None or not texts.wanted:
             return DocumentVectors(rows={})
         before = self._built
+        measures = self._measures(texts)
+        unmeasured = (text for text in measures if text_key(text) not in self._measured)
         return await document_vectors(
-            sorted(texts.wanted.values()),
+            sorted({*texts.wanted.values(), *unmeasured}),
             embedder=self._embedder,
             store=self._store,
             telemetry=self._telemetry,
             dimensions=before.snapshot.dimensions if before else None,
             progress=lambda done, total: self._progress("embeddings", done, total),
         )
+
+    def _measures(self, texts: Texts) -> tuple[str, ...]:
+        """Give the texts by which the model is measured, if the catalog is worth it."""
+        if self._embedder is None or texts.count < yardstick.WORTH:
+            return ()
+        return yardstick.texts(self._embedder.info)
+
+    def _yardstick(self, texts: Texts) -> Yardstick | None:
+        return yardstick.of(self._embedder, self._measured if self._measures(texts) else {})
 
 
 def _listing_notes(listed: Mapping[str, Listed]) -> list[Diagnostic]:

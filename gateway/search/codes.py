@@ -104,10 +104,10 @@ class Coder:
 
     def turned(self, rows: Matrix) -> Matrix:
         """Turn *rows*, from which the mean was not taken off; shape (n, words * 64)."""
-        # A dimension more, always 0, for the padding.
-        padded = np.zeros((len(rows), rows.shape[1] + 1), dtype=np.float32)
-        padded[:, :-1] = rows
-        shuffled = padded.take(self.order, axis=1)
+        if rows.shape[1] % _BLOCK:
+            # A dimension more, always 0, for the padding.
+            rows = np.pad(rows, ((0, 0), (0, 1)))
+        shuffled = rows.take(self.order, axis=1)
         shuffled *= self.signs
         turned: Matrix = np.matmul(shuffled.reshape(-1, _BLOCK), self.turn)
         return turned.reshape(shuffled.shape)

@@ -1,7 +1,7 @@
 """How likely a match is what was asked for, 0 to 1, comparable between queries and modes. Pure.
 
-* One scale, three ways to it, by what is known: the model's cosines between unrelated texts; only
-  how a match stands out of its catalog; no vectors at all.
+* One scale, three ways to it, by what is known: what the model's cosines mean; only how a match
+  stands out of its catalog; no vectors at all.
 * The weights are logistic regressions on requests that a catalog serves against requests of other
   catalogs (eight public sets; fitted on the half of the requests whose id hashes even, looked at
   on the other half). Another model needs no other weights.
@@ -32,9 +32,9 @@ class Signals:
     standing: float | None = None
     """How far its cosine lies above the catalog's mean, in the catalog's deviations; None without
     vectors."""
-    deviations: float | None = None
-    """How far its cosine lies above that of unrelated texts, in their deviations; None if the
-    model's are not known."""
+    nearness: float | None = None
+    """Where its cosine lies between a stranger's, 0, and a weak match's, 1; None if nobody measured
+    the model. See `gateway.embed.yardstick`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,11 +44,11 @@ class _Weights:
     unmatched: float
     eligible: float
     standing: float = 0.0
-    deviations: float = 0.0
+    nearness: float = 0.0
 
 
 _BY_MODEL = _Weights(
-    bias=-4.29, coverage=9.96, unmatched=1.46, eligible=-0.39, standing=-0.44, deviations=1.32
+    bias=-3.76, coverage=4.4, unmatched=0.27, eligible=-0.5, standing=-0.41, nearness=3.99
 )
 _BY_CATALOG = _Weights(bias=-1.53, coverage=9.3, unmatched=-0.22, eligible=-0.36, standing=0.58)
 _BY_WORDS = _Weights(bias=-1.85, coverage=12.2, unmatched=0.26, eligible=0.0)
@@ -59,14 +59,14 @@ def judge(signals: Signals) -> float:
     if signals.standing is None:
         weights = _BY_WORDS
     else:
-        weights = _BY_CATALOG if signals.deviations is None else _BY_MODEL
+        weights = _BY_CATALOG if signals.nearness is None else _BY_MODEL
     return _logistic(
         weights.bias
         + weights.coverage * signals.coverage
         + weights.unmatched * signals.unmatched
         + weights.eligible * math.log(signals.eligible)
         + weights.standing * (signals.standing or 0.0)
-        + weights.deviations * (signals.deviations or 0.0)
+        + weights.nearness * (signals.nearness or 0.0)
     )
 
 

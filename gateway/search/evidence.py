@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from gateway.embed.yardstick import Yardstick
 from gateway.search import confidence
 from gateway.search.confidence import Signals
 from gateway.search.eligible import Mask
@@ -179,8 +180,8 @@ class Ranking:
     """How many entities may be found, >= 1."""
     agree: bool = True
     """Whether the graph's agreement moves confidence."""
-    background: tuple[float, float] | None = None
-    """Mean and deviation of the model's cosines between unrelated texts, if known."""
+    yardstick: Yardstick | None = None
+    """What the model's cosines mean, if known."""
 
     def nearness(self, spots: Sequence[int]) -> Vector:
         """Say how near the entities at *spots* are to the query, by vectors if there are any.
@@ -227,13 +228,12 @@ class Ranking:
         standing = confidence.standing(
             cosine, mean=found.cosine_mean, spread=found.cosine_spread, count=found.eligible
         )
-        away = self.background and (cosine - self.background[0]) / self.background[1]
         signals = Signals(
             coverage=coverage,
             unmatched=unmatched,
             eligible=self.eligible,
             standing=standing,
-            deviations=away,
+            nearness=self.yardstick.nearness(cosine) if self.yardstick else None,
         )
         judged = confidence.judge(signals)
         return confidence.with_graph(judged, agreement if self.agree else None)

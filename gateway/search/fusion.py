@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gateway.search.eligible import Mask
+from gateway.search.mates import Mates
 from gateway.search.segments import Positions
 from gateway.search.vector import Candidates
 from gateway.vectors import Vector, moments, top
@@ -25,6 +26,8 @@ COVERAGE = 2.0
 """What holding all of the query's words adds, in deviations."""
 NAMES = 0.5
 """What a name that is stated whole, in words, adds, in deviations."""
+MATES = 0.35
+"""What a deviation of the best other tool of the same, rare server adds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -55,9 +58,22 @@ def by_vector(found: Candidates) -> Order:
     return Order(positions=found.pool, scores=found.strengths)
 
 
-def fuse(found: Candidates, lexical: Lexical, *, mask: Mask, weight: float) -> Order:
-    """Re-score the pool by vectors and words together; see `together`."""
-    return _sorted(found.pool, together(found, lexical, spots=found.pool, mask=mask, weight=weight))
+def fuse(
+    found: Candidates, lexical: Lexical, *, mask: Mask, weight: float, mates: Mates | None = None
+) -> Order:
+    """Re-score the pool by vectors and words together, then by who serves with whom.
+
+    Args:
+        found: The vector candidates.
+        lexical: What the words say of the whole catalog.
+        mask: Who may be found.
+        weight: See `together`.
+        mates: Which server each entity is of; None if that says nothing.
+    """
+    scores = together(found, lexical, spots=found.pool, mask=mask, weight=weight)
+    if mates is not None:
+        scores = scores + np.float32(MATES) * mates.support(found.pool, scores)
+    return _sorted(found.pool, scores)
 
 
 def together(
@@ -85,6 +101,13 @@ def together(
         words += CLAUSE_WORDS * _deviations(lexical.clauses, spots, mask)
     shares = COVERAGE * lexical.coverage[spots] + NAMES * lexical.names[spots]
     return np.asarray(vector + trust * words + shares, dtype=np.float32)
+
+
+def doubted(order: Order, doubts: Vector | None) -> Order:
+    """Take off what each entity loses for wanting to be found for everything; see `Snapshot`."""
+    if doubts is None or not doubts[order.positions].any():
+        return order
+    return _sorted(order.positions, order.scores - doubts[order.positions])
 
 
 def reciprocal(order: Order, lexical: Vector, *, mask: Mask, k: int = 60) -> Order:

@@ -11,11 +11,16 @@ import numpy as np
 from gateway.catalog.kinds import KINDS
 from gateway.catalog.refresh import Turnover
 from gateway.config import GraphOptions
+from gateway.embed.yardstick import Yardstick
+from gateway.search.doubts import Boasts, doubts
 from gateway.search.eligible import Eligibility, Mask
 from gateway.search.kept import Texts
+from gateway.search.kinship import narrowness
+from gateway.search.mates import Mates
 from gateway.search.names import Names
 from gateway.search.order import Order, Places, Step
 from gateway.search.scan import VectorIndex
+from gateway.search.segments import Positions
 from gateway.search.texts import lexical_fields
 from gateway.search.toolgraph import ToolGraph, ToolGraphs
 from gateway.types import Diagnostic, Entity, Filters
@@ -47,8 +52,16 @@ class Snapshot:
     """Zeros where an entity has no vector. None without any vector."""
     common: Vector | None
     """Their mean row; None without any."""
+    mates: Mates | None = None
+    """Who serves with whom; None if all are of one server."""
     diagnostics: tuple[Diagnostic, ...] = ()
     """What went wrong while building; a search repeats the degrading ones."""
+    yardstick: Yardstick | None = None
+    """What the model's cosines mean; None if nobody measured it."""
+    doubts: Vector | None = None
+    """What each entity loses in `auto`, in deviations, shape (n,); None if nobody loses."""
+    narrowness: float = 1.0
+    """How much the tools have in common, 0.25 to 1; see `gateway.search.kinship`."""
 
     def position(self, key: str) -> int:
         """Give the position of the entity with this id.
@@ -85,7 +98,7 @@ class Snapshot:
         return [spot for spot in dict.fromkeys(spots) if mask[spot]]
 
 
-def compile_snapshot(
+def compile_snapshot(  # noqa: PLR0913  (keyword-only, one a part of the index)
     entities: Sequence[Entity],
     *,
     version: int = 1,
@@ -93,6 +106,7 @@ def compile_snapshot(
     documents: Sequence[Document] = (),
     diagnostics: Sequence[Diagnostic] = (),
     derive: GraphOptions | None = None,
+    yardstick: Yardstick | None = None,
 ) -> Snapshot:
     """Compile *entities* to a snapshot; see `Snapshots`.
 
@@ -103,12 +117,19 @@ def compile_snapshot(
         documents: The host's own graph documents.
         diagnostics: What went wrong so far.
         derive: Which edges are derived; None derives all.
+        yardstick: What the model's cosines mean.
     """
     snapshots = Snapshots(derive or GraphOptions())
     snapshots.texts.change((), entities)
     snapshots.texts.embedded(rows)
     turnover = Turnover(gone=(), new=tuple(entities))
-    return snapshots.change(turnover, version=version, documents=documents, diagnostics=diagnostics)
+    return snapshots.change(
+        turnover,
+        version=version,
+        documents=documents,
+        diagnostics=diagnostics,
+        yardstick=yardstick,
+    )
 
 
 class Snapshots:
@@ -126,6 +147,9 @@ class Snapshots:
         self.graphs = ToolGraphs(derive)
         self._order = Order()
         self._last: Snapshot | None = None
+        self._fresh: Positions | None = None
+        """Whose rows are new since the last snapshot; None if all are."""
+        self._boasts = Boasts()
 
     def change(
         self,
@@ -134,6 +158,7 @@ class Snapshots:
         version: int,
         documents: Sequence[Document],
         diagnostics: Sequence[Diagnostic],
+        yardstick: Yardstick | None = None,
     ) -> Snapshot:
         """Make the snapshot after *turnover*, whose texts `texts` knows already.
 
@@ -142,12 +167,15 @@ class Snapshots:
             version: The number of this build.
             documents: The host's own graph documents.
             diagnostics: What went wrong so far.
+            yardstick: What the model's cosines mean.
         """
         last = self._last or _nothing()
         step = self._order.change(turnover.gone, turnover.new)
         lexical = _lexical(last.lexical, step)
         vectors = self._vectors(last.vectors, step)
         graph = self.graphs.change(step, documents)
+        mates = Mates.of([entity.server for entity in step.entities])
+        boasts = self._boasts.change(vectors, step.moves, self._fresh, yardstick)
         self._last = Snapshot(
             version=version,
             entities=step.entities,
@@ -158,20 +186,25 @@ class Snapshots:
             graph=graph if step.entities else None,
             vectors=vectors,
             common=None if vectors is None else vectors.mean.row,
+            mates=mates,
             diagnostics=tuple(diagnostics),
+            yardstick=yardstick,
+            doubts=doubts(lexical, mates, boasts),
+            narrowness=narrowness(vectors, yardstick),
         )
         return self._last
 
     def _vectors(self, last: VectorIndex | None, step: Step) -> VectorIndex | None:
         late = self.texts.late()
         if last is None or len(late) + len(step.new) > len(step.entities) / 2:
+            self._fresh = None
             matrix = blended(self.texts.of(step.entities))
             return None if matrix is None else VectorIndex.of(matrix)
         entities = step.entities
         places = step.moves.table()
         numbers = dict.fromkeys(step.new)
         numbers |= dict.fromkeys(map(step.places.position, late))
-        spots = np.asarray(sorted(numbers), dtype=np.intp)
+        self._fresh = spots = np.asarray(sorted(numbers), dtype=np.intp)
         stays = places >= 0
         stays[stays] = ~np.isin(places[stays], spots)
         kept = np.flatnonzero(stays)

@@ -102,8 +102,6 @@ class Search:
     normalize: Rewrite | None = None
     mend: Mend | None = None
     """The offline spelling pass."""
-    background: tuple[float, float] | None = None
-    """What the embedder says of unrelated texts, for confidence."""
     graph: bool = True
     """Whether the graph supplements and agrees; without vectors it answers in any case."""
 
@@ -197,12 +195,11 @@ class Search:
         else:
             lexical, words = look_up(snapshot.lexical, snapshot.names, asked)
             weight = self.options.lexical_weight
-            hybrid = run.request.ranking == "hybrid"
-            order = (
-                fusion.reciprocal(order, lexical.scores, mask=mask)
-                if hybrid
-                else fusion.fuse(found, lexical, mask=mask, weight=weight)
-            )
+            if run.request.ranking == "hybrid":
+                order = fusion.reciprocal(order, lexical.scores, mask=mask)
+            else:
+                fused = fusion.fuse(found, lexical, mask=mask, weight=weight, mates=snapshot.mates)
+                order = fusion.doubted(fused, snapshot.doubts)
         named = snapshot.named(asked.query, mask)
         run.spent("lexical")
         return Ranking(
@@ -215,7 +212,7 @@ class Search:
             eligible=max(run.eligible, 1),
             graph=self._graph_hits(run, asked, limit=self.options.window(limit)),
             agree=self.graph and snapshot.graph is not None,
-            background=self.background,
+            yardstick=snapshot.yardstick,
         )
 
     def _pool(self, run: _Run) -> int:
@@ -320,7 +317,7 @@ class Search:
             Whether the result is to say that nothing serves the request.
         """
         best = max((match.confidence for match in matches), default=0.0)
-        if best < self.options.no_match_confidence or not matches:
+        if best < self.options.no_match_confidence * run.snapshot.narrowness or not matches:
             run.note("confidence", "no_match")
             return True
         if best < self.options.min_confidence:

@@ -175,9 +175,8 @@ def remembered(  # noqa: PLR0913  (keyword-only, wired in one place)
         submit: Starts work on the gateway's own loop.
         telemetry: Told of everything.
     """
-    embed = normalize = background = None
+    embed = normalize = None
     if embedder is not None:
-        background = embedder.info.background
         flights = SingleFlight[QueryRows](
             submit, name=caches.embeddings.name, told=telemetry.cache_event
         )
@@ -198,7 +197,6 @@ def remembered(  # noqa: PLR0913  (keyword-only, wired in one place)
             embed=embed,
             normalize=normalize,
             mend=Mending(installed()) if options.spelling else None,
-            background=background,
         ),
         cache=caches.results,
         telemetry=telemetry,

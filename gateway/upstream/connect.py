@@ -17,6 +17,7 @@ from mcp.server import MCPServer, Server
 from gateway.errors import ConfigError
 from gateway.limits import UpstreamOptions
 from gateway.upstream.faults import FAULTS
+from gateway.upstream.guard import guarded
 from gateway.upstream.quiet import stderr_log
 from gateway.upstream.servers import HttpServer, StdioServer
 from gateway.upstream.stdio import stdio
@@ -57,13 +58,15 @@ async def connected(
     place: SetAside | Server[Any] | MCPServer
     async with AsyncExitStack() as stack:
         if isinstance(target, HttpServer):
-            client = await stack.enter_async_context(_http_client(target, ears.status))
+            client = await stack.enter_async_context(
+                await _http_client(target, options, ears.status)
+            )
             http = streamable_http_client(
                 target.url, http_client=client, max_sse_event_size=options.max_message_bytes
             )
             place = SetAside(http, ended=ears.ended)
         elif isinstance(target, StdioServer):
-            stderr = stack.enter_context(stderr_log(server))
+            stderr = stack.enter_context(stderr_log(server, target.env.values()))
             pipes = stdio(server, target, stderr, max_bytes=options.max_message_bytes)
             place = SetAside(pipes, ended=ears.ended)
         else:
@@ -111,14 +114,20 @@ def _object(
     )
 
 
-def _http_client(target: HttpServer, heard: Callable[[int], None]) -> httpx2.AsyncClient:
+async def _http_client(
+    target: HttpServer, options: UpstreamOptions, heard: Callable[[int], None]
+) -> httpx2.AsyncClient:
     async def note(response: httpx2.Response) -> None:
         heard(response.status_code)
 
+    transport = guarded(target.url, options.private_hosts)
+    if transport is not None:
+        # The SDK would tell of a refusal only that something failed.
+        await transport.judged(httpx2.URL(target.url))
     # Our own limits end a call sooner; these only keep a dead connection from living for ever.
     return httpx2.AsyncClient(
         headers=dict(target.headers),
         timeout=httpx2.Timeout(_IDLE_TIMEOUT_S, read=_READ_TIMEOUT_S),
-        trust_env=not target.loopback,
+        transport=transport,
         event_hooks={"response": [note]},
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TextIO
@@ -24,6 +24,7 @@ _LOGGERS = (
     "mcp.shared.jsonrpc_dispatcher",
 )
 _LINE_CHARS = 4096
+_SECRET_CHARS = 6
 
 
 @contextmanager
@@ -45,16 +46,24 @@ def _aside(record: logging.LogRecord) -> bool:
     return not server
 
 
-def stderr_log(server: str) -> TextIO:
-    """Give a file for a child's standard error; its lines go to our log. The caller closes it."""
+def stderr_log(server: str, secrets: Iterable[str] = ()) -> TextIO:
+    """Give a file for a child's standard error; its lines go to our log. The caller closes it.
+
+    Args:
+        server: Stands before each line.
+        secrets: What is never written; short ones would hide half of every line and are ignored.
+    """
     read, write = os.pipe()
+    hidden = sorted({each for each in secrets if len(each) >= _SECRET_CHARS}, key=len, reverse=True)
     threading.Thread(
-        target=_relay, args=(server, read), name=f"{server} stderr", daemon=True
+        target=_relay, args=(server, read, hidden), name=f"{server} stderr", daemon=True
     ).start()
     return os.fdopen(write, "w", encoding="utf-8")
 
 
-def _relay(server: str, descriptor: int) -> None:
+def _relay(server: str, descriptor: int, hidden: Sequence[str]) -> None:
     with os.fdopen(descriptor, encoding="utf-8", errors="replace") as lines:
         while line := lines.readline(_LINE_CHARS):
+            for secret in hidden:
+                line = line.replace(secret, "***")
             log.debug("%s: %s", server, line.rstrip())

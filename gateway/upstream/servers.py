@@ -11,8 +11,6 @@ from urllib.parse import urlsplit
 
 from gateway.errors import ConfigError
 
-_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
-
 
 def _digest(*parts: object) -> str:
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
@@ -86,11 +84,6 @@ class HttpServer:
         port = "" if parts.port is None else f":{parts.port}"
         host = parts.hostname or ""
         return f"{parts.scheme}://{f'[{host}]' if ':' in host else host}{port}"
-
-    @property
-    def loopback(self) -> bool:
-        """Whether the server runs on this machine: no proxy may stand before it."""
-        return urlsplit(self.url).hostname in _LOOPBACK
 
 
 def target_of(  # noqa: PLR0913  (keyword-only, the options of `Gateway.add_server`)

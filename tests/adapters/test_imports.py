@@ -13,16 +13,9 @@ from pathlib import Path
 import pytest
 
 from gateway import MissingExtraError
+from tests.adapters.frameworks import FRAMEWORKS
 
 ROOT = Path(__file__).parents[2]
-FRAMEWORKS = {
-    "langchain": "langchain",
-    "pydantic_ai": "pydantic_ai",
-    "openai_agents": "agents",
-    "agent_framework": "agent_framework",
-    "llama_index": "llama_index",
-}
-"""The adapters that have an extra, and what they import."""
 
 
 def test_the_package_imports_no_framework() -> None:
@@ -47,12 +40,17 @@ def test_a_missing_framework_is_named_with_its_extra(adapter: str) -> None:
 
 
 def test_each_framework_has_an_extra_an_adapter_a_test_and_an_example() -> None:
-    """Whoever adds one adds all four."""
+    """Whoever adds one adds all of it, and the gate runs it."""
+    gate = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    document = (ROOT / "docs" / "adapters.md").read_text(encoding="utf-8")
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     extras = project["project"]["optional-dependencies"]
 
     for adapter in FRAMEWORKS:
-        assert adapter.replace("_", "-") in extras
+        extra = adapter.replace("_", "-")
+        assert extra in extras
+        assert re.search(rf"[ :]{extra}[ :]", gate)
+        assert f"tool-gateway[{extra}]" in document
         assert (ROOT / "gateway" / "adapters" / f"{adapter}.py").is_file()
         assert (ROOT / "tests" / "adapters" / f"test_{adapter}.py").is_file()
         assert (ROOT / "examples" / "adapters" / f"{adapter}_agent.py").is_file()

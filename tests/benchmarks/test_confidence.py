@@ -69,6 +69,7 @@ async def test_an_empty_result_and_a_doubted_one_are_told_apart() -> None:
 
     assert (False, False) == (good.emptied, good.flagged)
     assert Told(confidence=0.0, emptied=True, flagged=True) == none
+    assert not good.right
     assert good.confidence > 0.35
 
 

@@ -19,6 +19,7 @@ from gateway.limits import Policy, UpstreamOptions
 from gateway.testing import ManualClock
 from gateway.types import ToolDefinition
 from gateway.upstream.source import Listing
+from gateway.upstream.supervisor import State
 from tests.fakes import ListSource, tool
 from tests.upstream.conftest import until
 
@@ -27,6 +28,8 @@ OPTIONS = UpstreamOptions(listing_ttl_s=100, retry_after_s=10)
 
 class LiveSource(ListSource):
     """A source whose listing waits for a door, and which learns what it listed."""
+
+    state: State = "idle"
 
     def __init__(self, *tools: ToolDefinition) -> None:
         super().__init__("srv", tools)

@@ -68,6 +68,7 @@ async def test_a_warm_start_starts_no_process_and_answers(desk: Desk) -> None:
     warm = await found(second)
 
     assert (["srv/good"], ["srv/good"], 1) == (cold, warm, len(desk.children))
+    assert {"srv": "idle"} == second.server_states()
     assert "pong" == (await second.invoke("srv/good")).text
     assert 2 == len(desk.children)
 

@@ -51,7 +51,7 @@ def test_the_graph_alone_needs_no_vectors(place: Place) -> None:
 
     result = ran.json["result"]
     assert (OK, "graph", 0) == (ran.code, result["mode"], result["counts"]["embedded_texts"])
-    assert not place.cache.exists()
+    assert not (place.cache / "vectors.sqlite3").exists()
 
 
 def test_an_empty_query_browses_by_name(place: Place) -> None:

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gateway.config import DiscoveryOptions
@@ -228,6 +228,7 @@ RESULTS = st.builds(
 )
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(RESULTS, st.sampled_from([100, 1200, 20_000]), st.integers(1, 12))
 def test_what_is_written_is_read_back(result: SearchResult, budget: int, proxies: int) -> None:
     """The text is the conversation's only memory of a search."""

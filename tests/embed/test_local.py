@@ -55,8 +55,8 @@ def test_the_two_ways_have_two_names() -> None:
 
     assert both.model_id != first.model_id
     assert (both.dimensions, first.dimensions) == (896, 512)
-    assert both.background is not None
-    assert first.background is not None
+    assert both.scale is not None
+    assert first.scale is not None
 
 
 def test_without_a_second_encoder_the_first_is_taken(tmp_path: Path) -> None:

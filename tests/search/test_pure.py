@@ -180,13 +180,13 @@ def test_confidence_is_a_share(
         unmatched=unmatched,
         eligible=eligible,
         standing=near,
-        deviations=far,
+        nearness=far,
     )
 
     assert 0 <= confidence.judge(known) <= 1
 
 
-@pytest.mark.parametrize("vectors", [{}, {"standing": 3.0}, {"standing": 3.0, "deviations": 2.0}])
+@pytest.mark.parametrize("vectors", [{}, {"standing": 3.0}, {"standing": 3.0, "nearness": 1.0}])
 @given(low=shares, high=shares)
 def test_more_words_are_never_less_confidence(
     vectors: dict[str, float], low: float, high: float
@@ -200,9 +200,9 @@ def test_more_words_are_never_less_confidence(
 
 def test_a_nearer_match_is_surer_and_one_of_many_is_not() -> None:
     """The best of ten thousand is near by chance."""
-    near = confidence.judge(signals(standing=3.0, deviations=5.0))
-    far = confidence.judge(signals(standing=3.0, deviations=2.0))
-    among = confidence.judge(signals(standing=3.0, deviations=5.0, eligible=10_000))
+    near = confidence.judge(signals(standing=3.0, nearness=2.0))
+    far = confidence.judge(signals(standing=3.0, nearness=1.0))
+    among = confidence.judge(signals(standing=3.0, nearness=2.0, eligible=10_000))
 
     assert near > far
     assert near > among

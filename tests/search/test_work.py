@@ -6,10 +6,10 @@ import pytest
 
 from gateway.config import SearchOptions
 from gateway.search.eligible import Eligibility
-from gateway.search.evidence import Asked, look_up, read_graph
+from gateway.search.evidence import Asked, look_up, read_graph, read_words
 from gateway.search.supplement import Supplements, supplement
 from gateway.types import Entity, Filters, ToolDefinition
-from graphs import Document, Link
+from graphs import Document, Hits, Link
 from tests.search.conftest import snapshot_of
 
 WORDS = ("invoice", "payment", "ticket", "flight", "album", "lesson")
@@ -60,6 +60,18 @@ def test_a_text_is_taken_apart_once_for_words_and_graph(context: str, texts: int
 
     assert texts == len(seen)
     assert seen == asked.taken_apart
+
+
+@pytest.mark.parametrize(("mended", "looked"), [("", False), ("pay the bill", True)])
+def test_words_that_do_not_rank_are_read_without_looking_at_anybody(
+    mended: str, looked: bool
+) -> None:
+    """Only which of two spellings met better has to be seen."""
+    asked = Asked(query="pay the bil", mended=mended, english="pay the bil")
+
+    words = read_words(snapshot_of(entities(12)).lexical, asked)
+
+    assert looked == isinstance(words.best, Hits)
 
 
 def test_a_search_touches_the_documents_of_its_words_alone() -> None:

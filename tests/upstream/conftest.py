@@ -21,6 +21,8 @@ from gateway.upstream.source import Listing
 
 HERE = Path(__file__).parent / "servers"
 PATIENCE_S = 20
+PATIENT = UpstreamOptions(connect_timeout_s=180, list_timeout_s=180)
+"""For real servers on a machine that has much else to do."""
 
 Hostile = Callable[..., McpSource]
 
@@ -69,7 +71,7 @@ async def listed(bridge: Bridge) -> AsyncIterator[Listed]:
     made: list[McpSource] = []
 
     async def ask(target: StdioServer) -> Listing:
-        made.append(McpSource("srv", target, bridge=bridge, options=UpstreamOptions()))
+        made.append(McpSource("srv", target, bridge=bridge, options=PATIENT))
         return await made[-1].list_tools()
 
     yield ask

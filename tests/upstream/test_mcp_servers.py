@@ -27,7 +27,7 @@ from gateway.upstream.mcp import McpSource
 from gateway.upstream.servers import HttpServer, StdioServer
 from gateway.upstream.session import Session
 from gateway.upstream.transport import SetAside
-from tests.upstream.conftest import HERE, PATIENCE_S, lines, lives, served
+from tests.upstream.conftest import HERE, PATIENCE_S, PATIENT, lines, lives, served
 from tests.upstream.servers.plain import plain
 
 BIN = Path(sys.executable).parent
@@ -35,7 +35,7 @@ BIN = Path(sys.executable).parent
 
 @asynccontextmanager
 async def opened(bridge: Bridge, target: object) -> AsyncIterator[McpSource]:
-    source = McpSource("srv", target, bridge=bridge, options=UpstreamOptions())
+    source = McpSource("srv", target, bridge=bridge, options=PATIENT)
     try:
         yield source
     finally:

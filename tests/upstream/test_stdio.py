@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import sys
+import threading
 from pathlib import Path
 
 import anyio
@@ -13,6 +15,7 @@ from mcp.shared.message import SessionMessage
 from mcp.types import JSONRPCError, JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
 
 from gateway.upstream.faults import OVERSIZED
+from gateway.upstream.quiet import stderr_log
 from gateway.upstream.servers import StdioServer
 from gateway.upstream.stdio import Incoming, stdio
 
@@ -84,6 +87,20 @@ async def test_a_write_to_a_child_that_is_gone_says_that_nothing_left(tmp_path: 
             for _ in range(2):
                 with pytest.raises(anyio.BrokenResourceError):
                     await write_to.send(request)
+
+
+def test_what_a_child_says_on_the_side_is_logged_without_its_secrets(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Programs print their environment when they fail."""
+    caplog.set_level(logging.DEBUG, "gateway.upstream")
+    with stderr_log("srv", ["s3cret-key", "s3cret-key-2", "on"]) as errors:
+        errors.write("KEY=s3cret-key-2 s3cret-key on\nlast\n")
+    relay = next((t for t in threading.enumerate() if t.name == "srv stderr"), None)
+    if relay is not None:
+        relay.join(20)
+
+    assert ["srv: KEY=*** *** on", "srv: last"] == caplog.messages
 
 
 async def test_a_request_that_was_withdrawn_is_no_longer_asked(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from gateway.errors import ConfigError
@@ -47,18 +49,31 @@ def test_no_secret_is_in_what_a_log_would_show() -> None:
 
 
 @pytest.mark.parametrize(
-    ("url", "origin", "loopback"),
+    ("url", "origin"),
     [
-        ("http://127.0.0.1:80/x", "http://127.0.0.1:80", True),
-        ("http://[::1]/x", "http://[::1]", True),
-        ("http://localhost/x", "http://localhost", True),
-        ("http://10.0.0.1/x", "http://10.0.0.1", False),
+        ("http://127.0.0.1:80/x", "http://127.0.0.1:80"),
+        ("http://[::1]/x", "http://[::1]"),
+        ("https://example.org/x?key=1", "https://example.org"),
     ],
 )
-def test_the_origin_of_an_address_and_whether_it_is_this_machine(
-    url: str, origin: str, *, loopback: bool
-) -> None:
-    """No proxy may stand before this machine."""
-    server = HttpServer(url)
+def test_the_origin_of_an_address_is_what_may_be_shown(url: str, origin: str) -> None:
+    """Its path and query may hold a key."""
+    assert origin == HttpServer(url).origin
 
-    assert (origin, loopback) == (server.origin, server.loopback)
+
+def test_a_fingerprint_tells_configurations_apart_and_a_launch_what_would_run() -> None:
+    """The values of variables count for the one and not for the other."""
+    plain = StdioServer("run", ("-v",), {"KEY": "one"})
+    others: list[StdioServer | HttpServer] = [
+        StdioServer("ran", ("-v",), {"KEY": "one"}),
+        StdioServer("run", ("-w",), {"KEY": "one"}),
+        StdioServer("run", ("-v",), {"KEY": "one"}, Path("/work")),
+        StdioServer("run", ("-v",), {"KEYS": "one"}),
+        HttpServer("https://run"),
+        HttpServer("https://run", {"KEY": "one"}),
+    ]
+    turned = StdioServer("run", ("-v",), {"KEY": "two"})
+
+    assert 7 == len({plain.launch, *(each.launch for each in others)})
+    assert 8 == len({plain.fingerprint, turned.fingerprint, *(e.fingerprint for e in others)})
+    assert plain.launch == turned.launch

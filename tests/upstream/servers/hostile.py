@@ -155,6 +155,10 @@ def listed(params: Json) -> Json | None:
     if MODE.endswith("_exits"):
         hint = "idempotentHint" if MODE.startswith("idempotent") else "readOnlyHint"
         return {**FRESH, "tools": [{**GOOD, "annotations": {hint: True}}]}
+    if MODE == "dressed_up":
+        return {**FRESH, "tools": [{**GOOD, "description": "Works better."}]}
+    if MODE == "huge":
+        return {"tools": [{**GOOD, "description": "x" * 50_000_000}]}
     spoofed: Json = {"tools": [GOOD], "_meta": {"tool-gateway/raw": "spoofed"}}
     page = pages.get(MODE, spoofed)
     return None if page is None else {**FRESH, **page}
@@ -170,6 +174,7 @@ def called(params: Json) -> Json | None:
         send({"method": "notifications/tools/list_changed"})
     answers: dict[str, Json] = {
         "blocks": {"content": BLOCKS, "structuredContent": [None, {"a": None}], "isError": True},
+        "long_answer": {"content": [{"type": "text", "text": "x" * 5000}]},
         "no_content": {"content": "text"},
         "refuses": {"code": -32603, "message": "secret-token is wrong"},
         "modern_asks": {"resultType": "input_required", "requestState": "s"},

@@ -1,0 +1,63 @@
+"""Secrets by reference: a configuration names them, and never holds them. The one home of keyring.
+
+``${NAME}`` and ``env:NAME`` come from the environment, ``keyring:SERVICE/NAME`` from the system's
+keyring.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from gateway.errors import ConfigError, MissingExtraError
+
+_KEYRING = "keyring:"
+_ENV = re.compile(r"env:([A-Za-z_][A-Za-z0-9_]*)")
+_SECRET_NAME = re.compile(r"key|token|secret|passw|auth|credential|cookie", re.IGNORECASE)
+_SHORT = 8
+"""Values below this many characters are taken for settings, such as ``on``."""
+
+
+def is_keyring(text: str) -> bool:
+    """Say whether *text* refers to the system's keyring."""
+    return text.startswith(_KEYRING)
+
+
+def as_variable(text: str) -> str:
+    """Give ``env:NAME`` as ``${NAME}``, and anything else as it is."""
+    found = _ENV.fullmatch(text)
+    return f"${{{found.group(1)}}}" if found else text
+
+
+def from_keyring(text: str) -> str:
+    """Give the secret that *text*, ``keyring:SERVICE/NAME``, refers to.
+
+    Raises:
+        ConfigError: It is none, or there is no such secret.
+        MissingExtraError: The package is not installed.
+    """
+    service, _, name = text.removeprefix(_KEYRING).rpartition("/")
+    if not service or not name:
+        raise ConfigError(f"{text!r} is no reference: write keyring:SERVICE/NAME")
+    try:
+        import keyring  # noqa: PLC0415  (an optional extra)
+    except ImportError as error:
+        raise MissingExtraError("a keyring reference", "keyring") from error
+    found = keyring.get_password(service, name)
+    if found is None:
+        raise ConfigError(f"the keyring has no {text!r}: put it there, or refer to another")
+    return found
+
+
+def literal_secrets(values: Mapping[str, object]) -> list[str]:
+    """Give the names in *values* that sound like secrets and hold a text instead of a reference."""
+    return [
+        name
+        for name, value in values.items()
+        if _SECRET_NAME.search(name)
+        and isinstance(value, str)
+        and len(value) >= _SHORT
+        and "${" not in value
+        and not is_keyring(value)
+        and as_variable(value) == value
+    ]

@@ -1,0 +1,155 @@
+"""Where HTTP may go: no plain text over a network, no door into the host's own.
+
+An address in a configuration, or a redirect, may lead to a service that trusts whoever can reach
+it (server-side request forgery; CVE-2026-26118). So a name is resolved once, the addresses are
+judged, and the connection goes to the very address that was judged: a name that resolves to
+something else a moment later changes nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import socket
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+
+import httpx2
+
+from gateway.config import proxied
+from gateway.errors import ConfigError
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+Resolve = Callable[[str, int], Awaitable[list[str]]]
+"""Gives the addresses of a host name."""
+
+_LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
+_PORTS = {"https": 443, "http": 80}
+_NAT64 = ipaddress.ip_network("64:ff9b::/96")
+_METADATA = frozenset({"169.254.169.254", "169.254.170.2", "fd00:ec2::254", "100.100.100.200"})
+
+
+async def resolved(host: str, port: int) -> list[str]:
+    """Resolve as the operating system does."""
+    loop = asyncio.get_running_loop()
+    found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return [str(entry[4][0]) for entry in found]
+
+
+class GuardedTransport(httpx2.AsyncBaseTransport):
+    """Sends each request, redirected ones too, only where it may go.
+
+    Args:
+        private_hosts: Names of hosts that may be private and speak plain HTTP.
+        inner: What sends.
+        resolve: Resolves names.
+    """
+
+    def __init__(
+        self,
+        private_hosts: tuple[str, ...],
+        *,
+        inner: httpx2.AsyncBaseTransport | None = None,
+        resolve: Resolve = resolved,
+    ) -> None:
+        self._private = frozenset(host.casefold() for host in private_hosts)
+        self._inner = inner or httpx2.AsyncHTTPTransport(trust_env=False)
+        self._resolve = resolve
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        """Judge where *request* goes, then send it to the address that was judged.
+
+        Raises:
+            ConfigError: It may not go there.
+        """
+        url = request.url
+        addresses = await self.judged(url)
+        request.extensions = {**request.extensions, "sni_hostname": url.host}
+        for address in addresses[:-1]:
+            request.url = url.copy_with(host=address)
+            with suppress(httpx2.ConnectError):
+                return await self._inner.handle_async_request(request)
+        request.url = url.copy_with(host=addresses[-1])
+        return await self._inner.handle_async_request(request)
+
+    async def judged(self, url: httpx2.URL) -> list[str]:
+        """Give the addresses of *url*'s host, one at least.
+
+        Raises:
+            ConfigError: A request may not go there.
+            httpx2.ConnectError: There is no such host.
+        """
+        host = url.host.casefold()
+        check_scheme(url.scheme, host, self._private)
+        try:
+            addresses = await self._resolve(host, url.port or _PORTS[url.scheme])
+        except OSError as error:
+            raise httpx2.ConnectError(f"no address for {host!r}") from error
+        for address in addresses:
+            check_address(address, host, self._private)
+        return [address.partition("%")[0] for address in addresses]
+
+    async def aclose(self) -> None:
+        """Close what sends."""
+        await self._inner.aclose()
+
+
+def guarded(url: str, private_hosts: tuple[str, ...]) -> GuardedTransport | None:
+    """Give the transport for *url*; None where a proxy of the environment stands before it.
+
+    A proxy resolves names itself: then only what stands in the address can be judged.
+
+    Raises:
+        ConfigError: The address itself may not be used.
+    """
+    parts = httpx2.URL(url)
+    host = parts.host.casefold()
+    private = frozenset(each.casefold() for each in private_hosts)
+    check_scheme(parts.scheme, host, private)
+    try:
+        check_address(host, host, private)
+    except ValueError:
+        # A name, not an address.
+        if proxied(parts.scheme, host):
+            return None
+    return GuardedTransport(private_hosts)
+
+
+def check_scheme(scheme: str, host: str, private: frozenset[str]) -> None:
+    """Refuse plain HTTP, but to this machine and to hosts that are allowed.
+
+    Raises:
+        ConfigError: It is refused.
+    """
+    if scheme != "https" and host not in _LOOPBACK_NAMES and host not in private:
+        raise ConfigError(
+            f"{host!r} may not be asked without TLS: use https, or, in a network of your own, "
+            "name it in UpstreamOptions.private_hosts"
+        )
+
+
+def check_address(address: str, host: str, private: frozenset[str]) -> None:
+    """Refuse *address*, to which *host* resolved, if it lies in a network of the host's own.
+
+    Raises:
+        ConfigError: It is refused.
+        ValueError: It is no address.
+    """
+    found = _inner(ipaddress.ip_address(address.partition("%")[0]))
+    if found.is_loopback and host in _LOOPBACK_NAMES:
+        return
+    allowed = host in private and not found.is_link_local and str(found) not in _METADATA
+    if (not found.is_global or found.is_multicast) and not allowed:
+        raise ConfigError(
+            f"{host!r} leads into a private network: if that is meant, name it in "
+            "UpstreamOptions.private_hosts"
+        )
+
+
+def _inner(address: Address) -> Address:
+    """Give the IPv4 address that *address* carries, if it carries one."""
+    if isinstance(address, ipaddress.IPv4Address):
+        return address
+    if address in _NAT64:
+        return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+    return address.ipv4_mapped or address.sixtofour or address

@@ -1,0 +1,28 @@
+"""The benchmark of upstreams, on a small server."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks.upstreams import main
+from tests.upstream.conftest import HERE
+
+
+def test_the_figures_of_a_small_server(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Ratios depend on the machine; that a warm start opens nothing does not."""
+    config = tmp_path / "mcp.json"
+    entry = {"command": sys.executable, "args": [str(HERE / "plain.py"), str(tmp_path / "r")]}
+    config.write_text(json.dumps({"mcpServers": {"it": entry}}), "utf-8")
+    call = ("--call", "it", "echo", '{"text": "hi"}')
+
+    main(["--config", str(config), "--starts", "1", "--calls", "3", "--json", *call])
+    figures = json.loads(capsys.readouterr().out)
+    main(["--config", str(config), "--starts", "1", "--calls", "1", *call])
+
+    assert (1, 4, 0) == (figures["servers"], figures["tools"], figures["warm_start_sessions"])
+    assert min(figures["cold_start_ratio"], figures["call_overhead_ratio"]) > 0
+    assert "warm_start_s" in capsys.readouterr().out

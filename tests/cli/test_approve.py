@@ -1,0 +1,51 @@
+"""`gateway approve`."""
+
+from __future__ import annotations
+
+import sys
+
+from gateway.catalog.records import SqliteRecords
+from tests.cli.running import Place
+from tests.upstream.conftest import HERE
+
+
+def entry(place: Place, mode: str) -> dict[str, object]:
+    args = [str(HERE / "hostile.py"), mode, str(place.folder / "record")]
+    return {"command": sys.executable, "args": args}
+
+
+def test_what_changed_is_told_shown_and_approved(place: Place) -> None:
+    """A command line that was edited, and a tool that is another one now."""
+    place.run("tools", "-c", place.config({"srv": entry(place, "plain")}))
+    config = place.config({"srv": entry(place, "dressed_up")})
+    changed = place.run("tools", "-c", config)
+    listed = place.run("approve", "-c", config)
+    one = place.run("approve", "srv/good", "-c", config, "--json")
+    rest = place.run("approve", "--all", "-c", config, "--json")
+    nothing = place.run("approve", "srv", "-c", config)
+    again = place.run("tools", "-c", config)
+
+    assert "gateway approve srv/good" in changed.err
+    assert "gateway approve srv [server_changed]" in changed.err
+    assert (0, "changed   srv\nchanged   srv/good\n") == (listed.code, listed.out)
+    assert {"approved": ["srv/good"], "changed": ["srv"]} == one.json
+    assert {"approved": ["srv"], "changed": []} == rest.json
+    assert (1, "nothing changed\n") == (nothing.code, nothing.out)
+    assert "approve" not in again.err
+
+
+def test_a_server_stands_for_all_of_its_own_and_an_unknown_name_is_told(place: Place) -> None:
+    """Nobody approves what is not configured."""
+    config = place.config({"srv": entry(place, "plain")})
+    records = SqliteRecords(place.cache / "catalog.sqlite3")
+    owner = f"{place.folder / 'servers.json'}#srv"
+    records.see(owner, {"": "1", "a": "1", "b": "1"})
+    records.see(owner, {"": "2", "a": "2", "b": "1"})
+    records.close()
+
+    both = place.run("approve", "srv", "-c", config, "--json")
+    unknown = place.run("approve", "other/x", "-c", config)
+
+    assert ["srv", "srv/a"] == both.json["approved"]
+    assert 0 != unknown.code
+    assert "belongs to no configured server: srv" in unknown.err
