@@ -135,9 +135,6 @@ class Indexer:
         texts = self._snapshots.texts
         texts.change(turnover.gone, turnover.new)
         vectors = await self._vectors(texts)
-        texts.embedded(vectors.rows)
-        measures = {text_key(text) for text in self._measures(texts)}
-        self._measured |= {key: row for key, row in vectors.rows.items() if key in measures}
         notes = [*_listing_notes(listed), *self._catalog.notes, *unread, *vectors.diagnostics]
         incomplete = _incomplete(texts) if self._embedder is not None else []
         notes += incomplete
@@ -163,9 +160,9 @@ class Indexer:
         if self._embedder is None or not texts.wanted:
             return DocumentVectors(rows={})
         before = self._built
-        measures = self._measures(texts)
-        unmeasured = (text for text in measures if text_key(text) not in self._measured)
-        return await document_vectors(
+        measures = {text_key(text): text for text in self._measures(texts)}
+        unmeasured = (text for key, text in measures.items() if key not in self._measured)
+        vectors = await document_vectors(
             sorted({*texts.wanted.values(), *unmeasured}),
             embedder=self._embedder,
             store=self._store,
@@ -173,6 +170,9 @@ class Indexer:
             dimensions=before.snapshot.dimensions if before else None,
             progress=lambda done, total: self._progress("embeddings", done, total),
         )
+        texts.embedded(vectors.rows)
+        self._measured |= {key: vectors.rows[key] for key in measures if key in vectors.rows}
+        return vectors
 
     def _measures(self, texts: Texts) -> tuple[str, ...]:
         """Give the texts by which the model is measured, if the catalog is worth it."""
