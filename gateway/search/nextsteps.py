@@ -1,7 +1,8 @@
 """What now? Tools that are likely to be used after given ones. Pure.
 
 Edges speak first: stated and derived next steps, and takers of what was produced. Beside them
-stand the meanings: tools near the query, near the tools just used, and of the same server.
+stand the meanings: tools near the query, near the tools just used, and of the same server. Of a
+long request, the part that the last tool served and what follows it count most.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 from gateway.search.eligible import Mask
 from gateway.search.index import Snapshot
 from gateway.search.scan import Question, VectorIndex
-from gateway.vectors import Vector, deviations, top
+from gateway.vectors import Matrix, Vector, deviations, top
 from graphs import Neighbour, expand
 
 EDGE_WEIGHT = 3.0
@@ -23,6 +24,9 @@ NEAR_WEIGHT = 0.6
 SERVER_WEIGHT = 2.0
 """In standard deviations of the catalog, so that the kinds of evidence add up. Chosen over two
 public sets, where the outcome is flat around them."""
+AFTER_WEIGHT = 0.5
+"""What a deviation of serving what follows in a long request counts, beside the whole task."""
+_AFTER = 3
 _EDGES = 32
 
 
@@ -66,6 +70,40 @@ def next_steps(
         NextStep(position=int(spot), score=float(scores[spot]), edge=edges.get(int(spot)))
         for spot in top(ranked, min(limit, int(allowed.sum())))
     )
+
+
+def following_clauses(
+    clauses: Matrix, index: VectorIndex, common: Vector | None, used: int
+) -> Matrix:
+    """Give the part of a request that a tool serves, and the two behind it.
+
+    Requests are told in the order in which they are worked off.
+
+    Args:
+        clauses: Unit vectors of the parts, in their order, shape (c, d).
+        index: The rows of the catalog.
+        common: Their mean; None without any.
+        used: The tool's position.
+
+    Returns:
+        At most three of *clauses*; none if there are fewer than two.
+    """
+    if len(clauses) < 2:
+        return clauses[:0]
+    row = index.rows(np.asarray([used]))[0]
+    away = row if common is None else row - common
+    first = int(np.argmax(clauses @ away))
+    return clauses[first : first + _AFTER]
+
+
+def served(clauses: Matrix, index: VectorIndex) -> Vector:
+    """Say how well each entity serves the best of *clauses*, in deviations, shape (n,)."""
+    nothing = clauses[:0]
+    scores = [
+        deviations(index.score(Question(texts=clause[None], clauses=nothing))[0])
+        for clause in clauses
+    ]
+    return np.asarray(np.max(scores, axis=0), dtype=np.float32)
 
 
 def _near(index: VectorIndex, common: Vector | None, position: int) -> Vector:

@@ -13,7 +13,7 @@ from gateway.search.evidence import Asked, look_up
 from gateway.search.fusion import together
 from gateway.search.index import Snapshot
 from gateway.search.invoke import resolve
-from gateway.search.nextsteps import next_steps
+from gateway.search.nextsteps import AFTER_WEIGHT, following_clauses, next_steps, served
 from gateway.search.pipeline import Embed
 from gateway.search.request import clauses
 from gateway.search.results import plain
@@ -40,7 +40,7 @@ async def suggest(  # noqa: PLR0913  (keyword-only, the options of `Gateway.next
     if not used:
         return ()
     mask = snapshot.mask(filters)
-    task = await _task(snapshot, query, embed, mask, options) if query else None
+    task = await _task(snapshot, used[-1], query, embed, mask, options) if query else None
     found = next_steps(snapshot, used, task=task, mask=mask, limit=limit)
     graph = snapshot.graph
     return tuple(
@@ -54,22 +54,34 @@ async def suggest(  # noqa: PLR0913  (keyword-only, the options of `Gateway.next
 
 
 async def _task(
-    snapshot: Snapshot, query: str, embed: Embed | None, mask: Mask, options: SearchOptions
+    snapshot: Snapshot,
+    last: int,
+    query: str,
+    embed: Embed | None,
+    mask: Mask,
+    options: SearchOptions,
 ) -> Vector:
-    """Score every entity for the task, as a search would; by words alone without vectors."""
+    """Score every entity for the task, as a search would, and for what follows the entity *last*.
+
+    Without vectors by words alone.
+    """
     asked = Asked(query=query, english=query, clauses=clauses(query))
     lexical, _ = look_up(snapshot.lexical, snapshot.names, asked)
     question = await _question(snapshot, asked, embed)
     if question is None or snapshot.vectors is None:
         return deviations(lexical.scores)
     found = candidates(snapshot.vectors, question, mask=mask, limit=1, options=options)
-    return together(
+    task = together(
         found,
         lexical,
         spots=np.arange(len(snapshot.entities)),
         mask=mask,
         weight=options.lexical_weight,
     )
+    following = following_clauses(question.clauses, snapshot.vectors, snapshot.common, last)
+    if len(following):
+        task = task + AFTER_WEIGHT * served(following, snapshot.vectors)
+    return np.asarray(task, dtype=np.float32)
 
 
 async def _question(snapshot: Snapshot, asked: Asked, embed: Embed | None) -> Question | None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from gateway.errors import InvalidRequestError, UnknownToolError
+from gateway.search.nextsteps import following_clauses, served
+from gateway.search.scan import VectorIndex
 from gateway.sync import SyncGateway
 from gateway.testing import HashingEmbedder
 from gateway.types import Filters, ToolDefinition
@@ -94,3 +97,27 @@ def test_an_unknown_tool_is_refused_with_near_names(
     assert "send_email" in [match.name for match in gateway.next_steps(["read_email"], limit=12)]
     with pytest.raises(UnknownToolError):
         gateway.next_steps(["read_emial"])
+
+
+def test_what_follows_in_a_long_request() -> None:
+    """The part that the used tool serves, and the two behind it; nothing of a request of one."""
+    parts = np.eye(5, dtype=np.float32)
+    index = VectorIndex.of(parts)
+
+    found = following_clauses(parts, index, None, used=1)
+    centred = following_clauses(parts, index, parts.mean(axis=0), used=4)
+
+    np.testing.assert_array_equal(found, parts[1:4])
+    np.testing.assert_array_equal(centred, parts[4:])
+    assert 0 == len(following_clauses(parts[:1], index, None, used=0))
+
+
+def test_who_serves_one_of_the_parts_stands_out() -> None:
+    """By the best of them."""
+    rows = np.eye(4, dtype=np.float32)
+
+    found = served(rows[1:3], VectorIndex.of(rows))
+
+    assert found.shape == (4,)
+    assert found[1] == found[2]
+    assert min(found[1:3]) > 0 > max(found[0], found[3])
