@@ -37,8 +37,8 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.lifelike import NumberedEmbedder, near, question, servers, vectors
 from gateway import CacheOptions, Gateway, Options
-from gateway.search.mending import Mending
-from gateway.search.wordlists import installed
+from gateway.search.spelling.mending import Mending
+from gateway.search.spelling.wordlists import installed
 from gateway.types import Strategy
 from gateway.vectors import Matrix, Vector
 

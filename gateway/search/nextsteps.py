@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gateway.search.dense.scan import Question, VectorIndex
 from gateway.search.eligible import Mask
-from gateway.search.index import Snapshot
-from gateway.search.scan import Question, VectorIndex
+from gateway.search.index.snapshot import Snapshot
 from gateway.vectors import Matrix, Vector, deviations, top
 from graphs import Neighbour, expand
 
