@@ -10,13 +10,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from gateway.catalog.jsonc import parse
 from gateway.catalog.secrets import as_variable, from_keyring, is_keyring, literal_secrets
 from gateway.catalog.shaping import read_shapes, read_virtual
 from gateway.catalog.virtual import VirtualServer
@@ -72,12 +72,7 @@ def read_manifest(path: Path) -> Manifest:
         ) from None
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{str(path)!r} cannot be read: {error}") from error
-    try:
-        whole = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise ConfigError(
-            f"{str(path)!r} is not JSON: line {error.lineno}, column {error.colno}: {error.msg}"
-        ) from error
+    whole = parse(text, where=str(path))
     return replace(parse_manifest(whole, where=path.name), origin=str(path.resolve()))
 
 
