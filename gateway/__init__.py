@@ -6,6 +6,7 @@ from importlib import import_module
 
 _HOMES = {
     "Accounting": "gateway.chat.accounting",
+    "Alias": "gateway.catalog.virtual",
     "Approval": "gateway.discovery.approval",
     "AsyncAutoDiscoveryClient": "gateway.chat.client",
     "AutoDiscoveryClient": "gateway.chat.client",
@@ -49,6 +50,7 @@ _HOMES = {
     "PathStep": "gateway.types",
     "Proposed": "gateway.search.propose",
     "Proposer": "gateway.search.propose",
+    "Reloaded": "gateway.catalog.configured",
     "Rewrite": "gateway.search.keyed",
     "SearchOptions": "gateway.config",
     "SearchResult": "gateway.types",

@@ -1,4 +1,6 @@
+from gateway.catalog.configured import Reloaded as Reloaded
 from gateway.catalog.sqlite import SqliteVectorStore as SqliteVectorStore
+from gateway.catalog.virtual import Alias as Alias
 from gateway.chat.client import AsyncAutoDiscoveryClient as AsyncAutoDiscoveryClient
 from gateway.chat.client import AutoDiscoveryClient as AutoDiscoveryClient
 from gateway.config import CacheOptions as CacheOptions

@@ -307,6 +307,11 @@ def catalog_store_path(options: Options) -> Path:
     return options.catalog_store_path or environment().cache_dir / "catalog.sqlite3"
 
 
+def settings_dir(application: str) -> Path:
+    """Say where *application* keeps this user's settings."""
+    return platformdirs.user_config_path(application, appauthor=False, roaming=True)
+
+
 def check_strategy(strategy: Strategy) -> Strategy:
     """Give *strategy* back.
 

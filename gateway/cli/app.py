@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from gateway.cli import configuring
 from gateway.cli.exits import EPILOG, USAGE
 from gateway.cli.graph import graph
 from gateway.cli.options import ConfigOption, GraphOption, JsonOption, StrategyOption
@@ -29,6 +30,7 @@ app = typer.Typer(
 
 app.add_typer(graph)
 app.command(epilog=EPILOG)(serve)
+configuring.attach(app)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
