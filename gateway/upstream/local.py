@@ -16,7 +16,13 @@ from typing import Protocol
 from gateway.errors import ClosedError, ConfigError, Failed, UpstreamTimeoutError, attempt
 from gateway.limits import UpstreamOptions
 from gateway.types import Content, Hints, InvokeResult, JsonObject, ToolDefinition
-from gateway.upstream.source import Function, Listing, UnfitError, check_server_name
+from gateway.upstream.source import (
+    Function,
+    Listing,
+    UnfitError,
+    check_server_name,
+    unknown_tool,
+)
 
 _NO_HINTS = Hints()
 
@@ -105,7 +111,7 @@ class LocalSource:
         with self._lock:
             made = self._callees.get(tool)
         if made is None:
-            return _failure(tool_id, f"unknown tool {tool!r}")
+            return unknown_tool(tool_id, tool)
         try:
             bound = made.bind(arguments)
         except UnfitError as error:
