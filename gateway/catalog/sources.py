@@ -23,10 +23,9 @@ from gateway.errors import ConfigError, attempt
 from gateway.types import Diagnostic, Hints
 from gateway.upstream.local import LocalSource
 from gateway.upstream.mcp import McpSource
-from gateway.upstream.schema import Function, callee
 from gateway.upstream.servers import HttpServer, StdioServer, target_of
 from gateway.upstream.shapes import Shape
-from gateway.upstream.source import Source
+from gateway.upstream.source import Function, Source
 from gateway.upstream.supervisor import State
 from gateway.upstream.wrappers import Shaped
 
@@ -79,6 +78,8 @@ class Sources:
             raise ConfigError(f"a server is called {LOCAL!r}, the name of functions: rename it")
         if replace:
             # Read it first: one that cannot be offered must not cost the one that is.
+            from gateway.upstream.schema import callee  # noqa: PLC0415  (pydantic is heavy: only who offers a function pays for it)
+
             told = callee(function, name=name, description=description, hints=hints or Hints())
             self._local.remove(told.definition.name)
         made = self._local.add(function, name=name, description=description, hints=hints or Hints())
