@@ -305,6 +305,11 @@ def catalog_store_path(options: Options) -> Path:
     return options.catalog_store_path or environment().cache_dir / "catalog.sqlite3"
 
 
+def tokens_path(options: Options) -> Path:
+    """Say in which folder the tokens of sign-ins persist: beside the catalog."""
+    return catalog_store_path(options).parent / "tokens"
+
+
 def check_strategy(strategy: Strategy) -> Strategy:
     """Give *strategy* back.
 

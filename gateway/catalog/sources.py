@@ -16,7 +16,8 @@ from gateway.catalog.lasting import LastingSource, Memory
 from gateway.catalog.manifests import Manifest, read_manifest
 from gateway.catalog.records import SqliteRecords
 from gateway.catalog.refresh import Registry
-from gateway.config import Options, catalog_store_path
+from gateway.catalog.tokens import signed
+from gateway.config import Options, catalog_store_path, tokens_path
 from gateway.errors import ConfigError, attempt
 from gateway.types import Diagnostic, Hints
 from gateway.upstream.local import LocalSource
@@ -41,6 +42,7 @@ class Sources:
         self._options = options.upstream
         self._clock = clock
         self._records = SqliteRecords(catalog_store_path(options))
+        self._tokens = tokens_path(options)
         self._lasting: dict[str, LastingSource] = {}
         self._local = LocalSource(LOCAL, options=self._options)
 
@@ -120,7 +122,7 @@ class Sources:
             cwd: Its working folder.
             url: Where it listens.
             headers: Sent with every request; keep secrets in the environment.
-            server: The object itself.
+            server: The object itself, or a `HttpServer` that signs in.
             hints: More to find its tools by, by the server's own tool name.
             trusted: Whether the host stands in for what it says of its tools.
 
@@ -186,6 +188,8 @@ class Sources:
         trusted: bool,
         owner: str = "",
     ) -> None:
+        if isinstance(target, HttpServer):
+            target = signed(name, target, self._tokens)
         memory = Memory(records=self._records, fingerprint="")
         if isinstance(target, StdioServer | HttpServer):
             memory = changed(
