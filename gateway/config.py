@@ -317,6 +317,11 @@ def settings_dir(application: str) -> Path:
     return platformdirs.user_config_path(application, appauthor=False, roaming=True)
 
 
+def tokens_path(options: Options) -> Path:
+    """Say in which folder the tokens of sign-ins persist: beside the catalog."""
+    return catalog_store_path(options).parent / "tokens"
+
+
 def check_strategy(strategy: Strategy) -> Strategy:
     """Give *strategy* back.
 

@@ -17,8 +17,9 @@ from gateway.catalog.lasting import LastingSource, Memory
 from gateway.catalog.manifests import Manifest, read_manifest
 from gateway.catalog.records import SqliteRecords
 from gateway.catalog.refresh import Registry
+from gateway.catalog.tokens import signed
 from gateway.catalog.virtual import Alias, VirtualServer, VirtualSource
-from gateway.config import Options, catalog_store_path
+from gateway.config import Options, catalog_store_path, tokens_path
 from gateway.errors import ConfigError, attempt
 from gateway.types import Diagnostic, Hints
 from gateway.upstream.local import LocalSource
@@ -44,6 +45,7 @@ class Sources:
         self._options = options.upstream
         self._clock = clock
         self._records = SqliteRecords(catalog_store_path(options))
+        self._tokens = tokens_path(options)
         self._lasting: dict[str, LastingSource] = {}
         self._configuration = Configuration()
         self._reloading = asyncio.Lock()
@@ -128,7 +130,7 @@ class Sources:
             cwd: Its working folder.
             url: Where it listens.
             headers: Sent with every request; keep secrets in the environment.
-            server: The object itself.
+            server: The object itself, or a `HttpServer` that signs in.
             hints: More to find its tools by, by the names that are shown.
             trusted: Whether the host stands in for what it says of its tools.
             shapes: What is shown of its tools, such as ``Filter(deny=("delete_*",))``.
@@ -285,6 +287,8 @@ class Sources:
         owner: str = "",
         shapes: Sequence[Shape] = (),
     ) -> None:
+        if isinstance(target, HttpServer):
+            target = signed(name, target, self._tokens)
         memory = Memory(records=self._records, fingerprint="")
         if isinstance(target, StdioServer | HttpServer):
             memory = changed(
