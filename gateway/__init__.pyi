@@ -55,6 +55,8 @@ from gateway.types import Match as Match
 from gateway.types import PathStep as PathStep
 from gateway.types import SearchResult as SearchResult
 from gateway.types import ToolDefinition as ToolDefinition
+from gateway.upstream.oauth import OAuth as OAuth
+from gateway.upstream.servers import HttpServer as HttpServer
 
 __all__ = [
     "AsyncAutoDiscoveryClient",
@@ -80,6 +82,7 @@ __all__ = [
     "GatewayError",
     "GraphOptions",
     "Hints",
+    "HttpServer",
     "IndexReport",
     "InvalidArgumentsError",
     "InvalidRequestError",
@@ -91,6 +94,7 @@ __all__ = [
     "MissingExtraError",
     "ModelFileError",
     "Normalizer",
+    "OAuth",
     "OpenAIEmbedder",
     "OpenAINormalizer",
     "OpenAIProposer",

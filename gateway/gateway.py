@@ -48,9 +48,8 @@ from gateway.types import (
     SearchResult,
     Strategy,
 )
-from gateway.upstream.schema import Function
 from gateway.upstream.shapes import Shape
-from gateway.upstream.source import Source
+from gateway.upstream.source import Function, Source
 from gateway.upstream.supervisor import State
 
 _ANYBODY = Filters()

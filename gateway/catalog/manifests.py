@@ -14,8 +14,10 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
+from gateway.catalog.authorization import read_auth
 from gateway.catalog.jsonc import parse
 from gateway.catalog.secrets import as_variable, from_keyring, is_keyring, literal_secrets
 from gateway.catalog.shaping import read_shapes, read_virtual
@@ -29,7 +31,7 @@ from gateway.upstream.source import check_server_name
 
 _VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 _STDIO_KEYS = frozenset({"command", "args", "env", "cwd", "type", "disabled", "description"})
-_HTTP_KEYS = frozenset({"url", "headers", "type", "disabled", "description"})
+_HTTP_KEYS = frozenset({"url", "headers", "auth", "type", "disabled", "description"})
 _OWN_KEYS = frozenset({"tools"})
 _TYPES = {"stdio": "stdio", "http": "http", "streamable-http": "http", "streamableHttp": "http"}
 _TOP_KEYS = frozenset({"mcpServers", "servers", "virtualServers", "inputs", "$schema"})
@@ -163,7 +165,8 @@ def _server(name: str, entry: object, notes: list[Diagnostic]) -> StdioServer | 
             f"server {name!r}: {key!r} stands in the file as it is: "
             "write ${NAME}, env:NAME or keyring:SERVICE/NAME instead"
         )
-        for key in literal_secrets(table if isinstance(table, dict) else {})
+        for part in (table, entry.get("auth") if kind == "http" else None)
+        for key in literal_secrets(part if isinstance(part, dict) else {})
     )
     if kind == "stdio":
         return StdioServer(
@@ -172,7 +175,9 @@ def _server(name: str, entry: object, notes: list[Diagnostic]) -> StdioServer | 
             env=_texts(name, entry, "env"),
             cwd=Path(_text(name, entry, "cwd")) if "cwd" in entry else None,
         )
-    return HttpServer(url=_text(name, entry, "url"), headers=_texts(name, entry, "headers"))
+    auth, headers = read_auth(name, entry, partial(_expand, name))
+    headers = {**_texts(name, entry, "headers"), **headers}
+    return HttpServer(url=_text(name, entry, "url"), headers=headers, auth=auth)
 
 
 def _kind(name: str, entry: Mapping[str, object]) -> str:

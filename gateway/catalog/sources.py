@@ -17,16 +17,16 @@ from gateway.catalog.lasting import LastingSource, Memory
 from gateway.catalog.manifests import Manifest, read_manifest
 from gateway.catalog.records import SqliteRecords
 from gateway.catalog.refresh import Registry
+from gateway.catalog.tokens import signed
 from gateway.catalog.virtual import Alias, VirtualServer, VirtualSource
-from gateway.config import Options, catalog_store_path
+from gateway.config import Options, catalog_store_path, tokens_path
 from gateway.errors import ConfigError, attempt
 from gateway.types import Diagnostic, Hints
 from gateway.upstream.local import LocalSource
 from gateway.upstream.mcp import McpSource
-from gateway.upstream.schema import Function, callee
 from gateway.upstream.servers import HttpServer, StdioServer, target_of
 from gateway.upstream.shapes import Shape
-from gateway.upstream.source import Source
+from gateway.upstream.source import Function, Source
 from gateway.upstream.supervisor import State
 from gateway.upstream.wrappers import Shaped
 
@@ -45,6 +45,7 @@ class Sources:
         self._options = options.upstream
         self._clock = clock
         self._records = SqliteRecords(catalog_store_path(options))
+        self._tokens = tokens_path(options)
         self._lasting: dict[str, LastingSource] = {}
         self._configuration = Configuration()
         self._reloading = asyncio.Lock()
@@ -79,6 +80,8 @@ class Sources:
             raise ConfigError(f"a server is called {LOCAL!r}, the name of functions: rename it")
         if replace:
             # Read it first: one that cannot be offered must not cost the one that is.
+            from gateway.upstream.schema import callee  # noqa: PLC0415  (pydantic is heavy: only who offers a function pays for it)
+
             told = callee(function, name=name, description=description, hints=hints or Hints())
             self._local.remove(told.definition.name)
         made = self._local.add(function, name=name, description=description, hints=hints or Hints())
@@ -127,7 +130,7 @@ class Sources:
             cwd: Its working folder.
             url: Where it listens.
             headers: Sent with every request; keep secrets in the environment.
-            server: The object itself.
+            server: The object itself, or a `HttpServer` that signs in.
             hints: More to find its tools by, by the names that are shown.
             trusted: Whether the host stands in for what it says of its tools.
             shapes: What is shown of its tools, such as ``Filter(deny=("delete_*",))``.
@@ -284,6 +287,8 @@ class Sources:
         owner: str = "",
         shapes: Sequence[Shape] = (),
     ) -> None:
+        if isinstance(target, HttpServer):
+            target = signed(name, target, self._tokens)
         memory = Memory(records=self._records, fingerprint="")
         if isinstance(target, StdioServer | HttpServer):
             memory = changed(

@@ -166,6 +166,25 @@ def approve(
 
 
 @app.command(epilog=EPILOG)
+def login(
+    server: Annotated[str, typer.Argument(help="Its name in the configuration.")],
+    *,
+    browser: Annotated[
+        bool, typer.Option("--browser/--no-browser", help="Open one, or only say where to go.")
+    ] = True,
+    forget: Annotated[bool, typer.Option("--forget", help="Forget the sign-in instead.")] = False,
+    config: ConfigOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Sign in to a server that wants it (OAuth); its tokens are kept and refreshed."""
+    with reported(as_json=as_json):
+        from gateway.cli.login import login as run  # noqa: PLC0415  (the door)
+
+        code = run(server, config=config, browser=browser, forget=forget, as_json=as_json)
+    raise typer.Exit(code)
+
+
+@app.command(epilog=EPILOG)
 def demo(
     *,
     trace: Annotated[bool, typer.Option("--trace", help="Print the tree of spans.")] = False,

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from gateway.errors import ConfigError
 from gateway.types import Content, Diagnostic, InvokeResult, JsonObject, ToolDefinition
 
+Function = Callable[..., object]
+"""What a host may offer as a tool, plain or async."""
 _SERVER_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+
+
+class UnfitError(Exception):
+    """Arguments that a function cannot be called with, and why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
