@@ -24,9 +24,9 @@ from gateway.config import Options, check_strategy, resolved, vector_store_path
 from gateway.embed.cached import VectorStore
 from gateway.embed.local import embedder_of
 from gateway.embed.protocol import Embedder
-from gateway.search.build import Built, Indexer, Progress
-from gateway.search.documents import GraphFormat, GraphSource, export
-from gateway.search.index import Snapshot
+from gateway.search.index.build import Built, Indexer, Progress
+from gateway.search.index.documents import GraphFormat, GraphSource, export
+from gateway.search.index.snapshot import Snapshot
 from gateway.search.invoke import invoke
 from gateway.search.keyed import Normalizer
 from gateway.search.propose import Proposed, Proposer, propose

@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Self
 
 from gateway.gateway import Gateway
-from gateway.search.documents import GraphFormat
+from gateway.search.index.documents import GraphFormat
 from gateway.search.propose import Proposed, Proposer
 from gateway.types import (
     Entity,

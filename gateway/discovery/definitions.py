@@ -12,7 +12,7 @@ from gateway.config import DiscoveryOptions
 from gateway.discovery.forms import Form, written
 from gateway.discovery.metatools import MetaNames, digest, meta_tools, native_tool
 from gateway.discovery.proxies import proxy
-from gateway.search.index import Snapshot
+from gateway.search.index.snapshot import Snapshot
 from gateway.text import estimate_tokens
 from gateway.types import Entity, Filters
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from gateway.search.toolgraph import ToolGraph
+from gateway.search.index.toolgraph import ToolGraph
 from graphs import Document, Fact, Link
 from graphs.index import EDGE_PREDICATES
 

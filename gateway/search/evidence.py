@@ -10,12 +10,12 @@ import numpy as np
 from gateway.embed.yardstick import Yardstick
 from gateway.search import confidence
 from gateway.search.confidence import Signals
+from gateway.search.dense.scan import Question
+from gateway.search.dense.vector import Candidates
 from gateway.search.eligible import Mask
 from gateway.search.fusion import Lexical, Order
-from gateway.search.names import Names
-from gateway.search.scan import Question
-from gateway.search.toolgraph import ToolGraph
-from gateway.search.vector import Candidates
+from gateway.search.index.names import Names
+from gateway.search.index.toolgraph import ToolGraph
 from gateway.types import Evidence, PathStep
 from gateway.vectors import Vector
 from graphs import Postings

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gateway.search.dense.mates import Mates
+from gateway.search.dense.segments import Positions
+from gateway.search.dense.vector import Candidates
 from gateway.search.eligible import Mask
-from gateway.search.mates import Mates
-from gateway.search.segments import Positions
-from gateway.search.vector import Candidates
 from gateway.vectors import Vector, moments, top
 
 FULL_TRUST = 0.2

@@ -9,7 +9,7 @@ from gateway.catalog.arguments import check_arguments
 from gateway.catalog.kinds import KINDS
 from gateway.catalog.refresh import Registration
 from gateway.errors import InvalidRequestError, UnknownToolError
-from gateway.search.index import Snapshot
+from gateway.search.index.snapshot import Snapshot
 from gateway.telemetry import CONTENT_ATTRIBUTES, Telemetry, fail
 from gateway.text import near
 from gateway.types import Entity, Filters, InvokeResult, JsonObject

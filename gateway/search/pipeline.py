@@ -21,13 +21,14 @@ import numpy as np
 from gateway.config import SearchOptions
 from gateway.embed.cached import QueryRows
 from gateway.errors import EmbeddingError, Failed, attempt
-from gateway.search import fusion, results, vector
+from gateway.search import fusion, results
+from gateway.search.dense import vector
+from gateway.search.dense.scan import Question, VectorIndex
 from gateway.search.eligible import Mask
 from gateway.search.evidence import Asked, GraphHits, Ranking, look_up, read_graph, read_words
-from gateway.search.index import Snapshot
-from gateway.search.mending import Mend
+from gateway.search.index.snapshot import Snapshot
 from gateway.search.request import clauses
-from gateway.search.scan import Question, VectorIndex
+from gateway.search.spelling.mending import Mend
 from gateway.search.supplement import Supplements, supplement
 from gateway.types import (
     DEGRADING,

@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 from gateway.catalog.kinds import KINDS
 from gateway.errors import Failed, InvalidRequestError, attempt
-from gateway.search.index import Snapshot
+from gateway.search.index.snapshot import Snapshot
 from gateway.text import clean
 from gateway.types import Entity, JsonObject
 from graphs import Document, Edge, GraphError, Section, parse

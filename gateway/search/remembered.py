@@ -14,11 +14,11 @@ from gateway.cache import Cache, Clock, SingleFlight, Submit, Told, key_of
 from gateway.config import CacheOptions, SearchOptions
 from gateway.embed.cached import QueryRows, QueryVectors
 from gateway.embed.protocol import Embedder
-from gateway.search.index import Snapshot
+from gateway.search.index.snapshot import Snapshot
 from gateway.search.keyed import CachedNormalizer, Normalizer
-from gateway.search.mending import Mending
 from gateway.search.pipeline import Search
-from gateway.search.wordlists import installed
+from gateway.search.spelling.mending import Mending
+from gateway.search.spelling.wordlists import installed
 from gateway.telemetry import CONTENT_ATTRIBUTES, Attributes, Span, Telemetry
 from gateway.types import Diagnostic, SearchRequest, SearchResult, Strategy
 from gateway.vectors import Vector

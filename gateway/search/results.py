@@ -10,7 +10,7 @@ import numpy as np
 
 from gateway.search.eligible import Mask
 from gateway.search.evidence import Ranking
-from gateway.search.index import Snapshot
+from gateway.search.index.snapshot import Snapshot
 from gateway.search.supplement import Supplement, Supplements
 from gateway.types import Entity, Evidence, Match, SearchResult
 

@@ -8,17 +8,17 @@ import numpy as np
 
 from gateway.config import SearchOptions
 from gateway.errors import Failed, InvalidRequestError, attempt
+from gateway.search.dense.scan import Question
+from gateway.search.dense.vector import candidates
 from gateway.search.eligible import Mask
 from gateway.search.evidence import Asked, look_up
 from gateway.search.fusion import together
-from gateway.search.index import Snapshot
+from gateway.search.index.snapshot import Snapshot
 from gateway.search.invoke import resolve
 from gateway.search.nextsteps import AFTER_WEIGHT, following_clauses, next_steps, served
 from gateway.search.pipeline import Embed
 from gateway.search.request import clauses
 from gateway.search.results import plain
-from gateway.search.scan import Question
-from gateway.search.vector import candidates
 from gateway.types import Evidence, Filters, Match
 from gateway.vectors import Vector, deviations
 

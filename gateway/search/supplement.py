@@ -13,9 +13,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from gateway.config import SearchOptions
-from gateway.search.derive import SURE
+from gateway.search.derived.derive import SURE
 from gateway.search.eligible import Mask
-from gateway.search.toolgraph import ToolGraph
+from gateway.search.index.toolgraph import ToolGraph
 from gateway.types import PathStep
 from gateway.vectors import Vector
 from graphs import Expansion, Neighbour, Role, expand

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from gateway.config import GraphOptions
 from gateway.search.edges import around
-from gateway.search.toolgraph import ToolGraph, build, node_of
+from gateway.search.index.toolgraph import ToolGraph, build, node_of
 from gateway.types import Entity
 from graphs import Document, Fact, Link, parse
 from graphs.expand import expand

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from gateway.config import SearchOptions
 from gateway.search import confidence, fusion
 from gateway.search.confidence import Signals
+from gateway.search.dense.scan import Question, VectorIndex
+from gateway.search.dense.vector import Candidates, candidates
 from gateway.search.evidence import Asked
 from gateway.search.fusion import Order, interleave, named_first
-from gateway.search.scan import Question, VectorIndex
-from gateway.search.vector import Candidates, candidates
 from gateway.vectors import unit_rows
 
 orders = st.lists(st.lists(st.integers(0, 12), max_size=10, unique=True), max_size=5)

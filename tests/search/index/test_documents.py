@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.search.documents import GraphSource, load
+from gateway.search.index.documents import GraphSource, load
 from graphs import Document, DocumentError
 
 TEXT = "---\ntitle: Pay\n---\n"

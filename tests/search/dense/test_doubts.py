@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from gateway.embed.yardstick import Yardstick
 from gateway.search import fusion
-from gateway.search.doubts import MAX_DOUBT, Boasts, among, doubts
+from gateway.search.dense.doubts import MAX_DOUBT, Boasts, among, doubts
+from gateway.search.dense.kinship import LEAST, narrowness
+from gateway.search.dense.mates import Mates
+from gateway.search.dense.scan import VectorIndex
 from gateway.search.fusion import Order
-from gateway.search.kinship import LEAST, narrowness
-from gateway.search.mates import Mates
-from gateway.search.scan import VectorIndex
 from gateway.vectors import Matrix, Vector
 from graphs import Postings
 from graphs.arrays import Moves

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from gateway.config import GraphOptions
-from gateway.search import toolgraph
-from gateway.search.texts import EMBEDDED_CHARS, embedding_text, humanized, lexical_fields
-from gateway.search.toolgraph import build, document_of
+from gateway.search.index import toolgraph
+from gateway.search.index.texts import EMBEDDED_CHARS, embedding_text, humanized, lexical_fields
+from gateway.search.index.toolgraph import build, document_of
 from gateway.types import Hints, ToolDefinition
 from tests.fakes import entity, tool
 

@@ -19,9 +19,9 @@ from gateway.embed import yardstick
 from gateway.embed.cached import DocumentVectors, VectorStore, document_vectors, text_key
 from gateway.embed.protocol import Embedder
 from gateway.embed.yardstick import Yardstick
-from gateway.search.documents import GraphSource, load
-from gateway.search.index import Snapshot, Snapshots
-from gateway.search.kept import Texts
+from gateway.search.index.documents import GraphSource, load
+from gateway.search.index.kept import Texts
+from gateway.search.index.snapshot import Snapshot, Snapshots
 from gateway.telemetry import Telemetry
 from gateway.types import Diagnostic, IndexReport
 from gateway.vectors import Vector

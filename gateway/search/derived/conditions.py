@@ -15,8 +15,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from gateway.search.namewords import FILLERS, SUPPLY, Name, ToolWords
-from gateway.search.places import Found, Place, Rule, Table
+from gateway.search.derived.namewords import FILLERS, SUPPLY, Name, ToolWords
+from gateway.search.derived.places import Found, Place, Rule, Table
 
 MAX_SUPPLIERS = 2
 """An argument that more tools could feed is fed by none in particular."""

@@ -12,17 +12,17 @@ from gateway.catalog.kinds import KINDS
 from gateway.catalog.refresh import Turnover
 from gateway.config import GraphOptions
 from gateway.embed.yardstick import Yardstick
-from gateway.search.doubts import Boasts, doubts
+from gateway.search.dense.doubts import Boasts, doubts
+from gateway.search.dense.kinship import narrowness
+from gateway.search.dense.mates import Mates
+from gateway.search.dense.scan import VectorIndex
+from gateway.search.dense.segments import Positions
 from gateway.search.eligible import Eligibility, Mask
-from gateway.search.kept import Texts
-from gateway.search.kinship import narrowness
-from gateway.search.mates import Mates
-from gateway.search.names import Names
+from gateway.search.index.kept import Texts
+from gateway.search.index.names import Names
+from gateway.search.index.texts import lexical_fields
+from gateway.search.index.toolgraph import ToolGraph, ToolGraphs
 from gateway.search.order import Order, Places, Step
-from gateway.search.scan import VectorIndex
-from gateway.search.segments import Positions
-from gateway.search.texts import lexical_fields
-from gateway.search.toolgraph import ToolGraph, ToolGraphs
 from gateway.types import Diagnostic, Entity, Filters
 from gateway.vectors import Matrix, Vector, unit_rows
 from graphs import Document, Postings
@@ -61,7 +61,7 @@ class Snapshot:
     doubts: Vector | None = None
     """What each entity loses in `auto`, in deviations, shape (n,); None if nobody loses."""
     narrowness: float = 1.0
-    """How much the tools have in common, 0.25 to 1; see `gateway.search.kinship`."""
+    """How much the tools have in common, 0.25 to 1; see `gateway.search.dense.kinship`."""
 
     def position(self, key: str) -> int:
         """Give the position of the entity with this id.

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.search.codes import Coder, Codes
+from gateway.search.dense.codes import Coder, Codes
 from gateway.vectors import Matrix, unit_rows
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from gateway.embed.cached import text_key
-from gateway.search.texts import embedding_text, name_text
+from gateway.search.index.texts import embedding_text, name_text
 from gateway.types import Entity
 from gateway.vectors import Vector
 

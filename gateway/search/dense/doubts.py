@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gateway.embed.yardstick import Yardstick
-from gateway.search.mates import Mates
-from gateway.search.scan import VectorIndex
-from gateway.search.segments import Positions
+from gateway.search.dense.mates import Mates
+from gateway.search.dense.scan import VectorIndex
+from gateway.search.dense.segments import Positions
 from gateway.vectors import Vector, best_cosine
 from graphs import Postings
 from graphs.arrays import Moves

@@ -8,8 +8,8 @@ from dataclasses import fields
 import pytest
 
 from gateway.config import GraphOptions, Options, SearchOptions
-from gateway.search.derive import MAX_GROUP, MAX_STEPS, RULES, Deriver, derive
-from gateway.search.toolgraph import build
+from gateway.search.derived.derive import MAX_GROUP, MAX_STEPS, RULES, Deriver, derive
+from gateway.search.index.toolgraph import build
 from gateway.testing import HashingEmbedder
 from gateway.types import Entity, ToolDefinition
 from graphs import Document, Link

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from gateway.config import SearchOptions
+from gateway.search.dense.scan import Question, Scanned, VectorIndex
+from gateway.search.dense.segments import Positions
 from gateway.search.eligible import Mask
-from gateway.search.scan import Question, Scanned, VectorIndex
-from gateway.search.segments import Positions
 from gateway.vectors import Vector
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from gateway.embed.yardstick import Yardstick
-from gateway.search.scan import VectorIndex
+from gateway.search.dense.scan import VectorIndex
 
 LEAST = 0.25
 _BROAD = 1.0

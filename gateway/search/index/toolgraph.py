@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 
 from gateway.catalog.kinds import KINDS
 from gateway.config import GraphOptions
-from gateway.search.derive import Deriver, Edges
+from gateway.search.derived.derive import Deriver, Edges
+from gateway.search.derived.namewords import Relation, nouns_of
 from gateway.search.eligible import Mask
-from gateway.search.namewords import Relation, nouns_of
+from gateway.search.index.texts import humanized, lexical_fields
 from gateway.search.order import Step
-from gateway.search.texts import humanized, lexical_fields
 from gateway.types import Entity, JsonObject, PathStep
 from graphs import Compiler, Document, Fact, GraphIndex, Link, Section
 from graphs import Step as GraphStep

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Literal, Protocol, TypeAlias
 
 from gateway.errors import ConfigError, Failed, attempt
-from gateway.search import toolgraph
-from gateway.search.index import Snapshot
+from gateway.search.index import toolgraph
+from gateway.search.index.snapshot import Snapshot
+from gateway.search.index.toolgraph import ToolGraph
 from gateway.search.invoke import resolve
-from gateway.search.toolgraph import ToolGraph
 from gateway.types import Diagnostic, Filters
 from graphs import (
     Document,

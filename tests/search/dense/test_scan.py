@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.search import scan
-from gateway.search.scan import Question, VectorIndex
+from gateway.search.dense import scan
+from gateway.search.dense.scan import Question, VectorIndex
 from gateway.vectors import Matrix, unit_rows
 
 

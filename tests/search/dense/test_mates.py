@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.search.mates import Mates
+from gateway.search.dense.mates import Mates
 
 
 @pytest.mark.parametrize("servers", [[], ["one"], ["one", "one", "one"]])

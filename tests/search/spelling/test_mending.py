@@ -11,15 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.config import SearchOptions
-from gateway.search.mending import Mended, Mender, Mending, likely
 from gateway.search.pipeline import Search
-from gateway.search.wordlists import CatalogWords, installed, word_list
+from gateway.search.spelling.mending import Mended, Mender, Mending, likely
+from gateway.search.spelling.wordlists import CatalogWords, installed, word_list
 from gateway.testing import HashingEmbedder
 from graphs import Postings
 from tests.fakes import codes, entity, plain_embed, tool
 from tests.search.conftest import run, snapshot_of
 
-CASES = Path(__file__).parent.parent / "cases" / "spelling.md"
+CASES = Path(__file__).parents[2] / "cases" / "spelling.md"
 TEXTS = (
     "get the weather forecast of a city",
     "send an email to somebody",

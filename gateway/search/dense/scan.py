@@ -16,9 +16,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from gateway.search.codes import Coder, Codes
+from gateway.search.dense.codes import Coder, Codes
+from gateway.search.dense.segments import Mean, Positions, drawn, joined, lots, merged
 from gateway.search.eligible import Mask
-from gateway.search.segments import Mean, Positions, drawn, joined, lots, merged
 from gateway.vectors import Matrix, Vector, best_cosine, top
 
 CLAUSE_WEIGHT = 0.7

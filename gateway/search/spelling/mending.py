@@ -2,8 +2,8 @@
 
 * A word that anybody knows stays: the catalog, a likely language, or the user, who wrote a name,
   an identifier or a literal.
-* Any other word becomes the likeliest guess of `gateway.search.slips`, if that is less of a wonder
-  than a word that nobody knows.
+* Any other word becomes the likeliest guess of `gateway.search.spelling.slips`, if that is less of
+  a wonder than a word that nobody knows.
 * A query in no language that we have a list of is mended from the catalog alone.
 """
 
@@ -15,9 +15,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from gateway.search.slips import guesses, split, unknown
-from gateway.search.typed import MIN_LETTERS, Word, cased, folded, loose, words
-from gateway.search.wordlists import LANGUAGES, CatalogWords, Costs, WordList, heads, word_list
+from gateway.search.spelling.slips import guesses, split, unknown
+from gateway.search.spelling.typed import MIN_LETTERS, Word, cased, folded, loose, words
+from gateway.search.spelling.wordlists import (
+    LANGUAGES,
+    CatalogWords,
+    Costs,
+    WordList,
+    heads,
+    word_list,
+)
 from graphs import Postings
 
 MAX_GUESSES = 32

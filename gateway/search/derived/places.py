@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from gateway.search.namewords import Relation, ToolWords
+from gateway.search.derived.namewords import Relation, ToolWords
 
 Place: TypeAlias = tuple[str, Hashable]
 """A rule's word of its own, and the words by which tools stand there or look there."""

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from types import MappingProxyType
 
-from gateway.search.wordlists import Costs, WordList
+from gateway.search.spelling.wordlists import Costs, WordList
 from graphs.text import bare
 
 UNKNOWN = 450

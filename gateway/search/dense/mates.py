@@ -14,7 +14,7 @@ from typing import Self
 
 import numpy as np
 
-from gateway.search.segments import Positions
+from gateway.search.dense.segments import Positions
 from gateway.vectors import Vector
 
 

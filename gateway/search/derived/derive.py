@@ -17,9 +17,9 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from gateway.config import GraphOptions
-from gateway.search import conditions
-from gateway.search.namewords import ACT, Relation, ToolWords
-from gateway.search.places import Found, Place, Rule, Table
+from gateway.search.derived import conditions
+from gateway.search.derived.namewords import ACT, Relation, ToolWords
+from gateway.search.derived.places import Found, Place, Rule, Table
 from gateway.types import Entity
 
 Edges: TypeAlias = Mapping[tuple[Relation, str], str]
