@@ -78,20 +78,21 @@ async def bring_in(plan: Plan, judged: Sequence[Gate], setting: Setting) -> Brou
         undo.push(step.undone)
         packages: tuple[str, ...] = ()
         if plan.folder is not None:
-            await step.agree("install", plan, (*plan.install, *filter(None, [plan.launch])))
+            await step.agree("install", plan)
             _make_folder(plan.folder, undo)
             known = plan.launch
             plan, packages = await step.install(plan)
             if plan.launch != known:
-                await step.agree("run", plan, (plan.launch,))
+                await step.agree("run", plan)
         else:
-            await step.agree("run", plan, ())
+            await step.agree("run", plan)
         manifest, target = _configured(plan, setting.config)
         listing = await step.probe(plan, target)
         tools = await step.index(plan, manifest, target, listing, undo)
         if setting.config is not None:
-            add_server(setting.config, plan.server, plan.configured())
             setting.audit.tell("configure", about=str(setting.config), file=str(setting.config))
+            # The last thing that can fail: what it writes needs no undoing.
+            add_server(setting.config, plan.server, plan.configured())
         undo.pop_all()
     setting.audit.tell("done", about=f"{len(tools)} tools", tools=[each.id for each in tools])
     return Brought(plan=plan, tools=tools, packages=packages)
@@ -118,15 +119,15 @@ class _Steps:
         self._judged = judged
         self._audit = setting.audit
 
-    async def agree(
-        self,
-        stage: Stage,
-        plan: Plan,
-        commands: tuple[tuple[str, ...], ...],
-        warnings: tuple[str, ...] = (),
-    ) -> None:
+    async def agree(self, stage: Stage, plan: Plan, warnings: tuple[str, ...] = ()) -> None:
+        commands = plan.install if stage == "install" else ()
         question = Question(
-            stage=stage, plan=plan, commands=commands, gates=self._judged, warnings=warnings
+            stage=stage,
+            plan=plan,
+            commands=commands,
+            launch=plan.launch,
+            gates=self._judged,
+            warnings=warnings,
         )
         agreed = await self._setting.consent(question)
         self._audit.tell(
@@ -135,6 +136,7 @@ class _Steps:
             stage,
             stage=stage,
             commands=[written(each) for each in commands],
+            launch=written(plan.launch),
             warnings=warnings,
         )
         if not agreed:
@@ -156,7 +158,7 @@ class _Steps:
         self._audit.tell("probe", about=", ".join(names), tools=names)
         if listing.suspicions:
             told = (f"tool {name!r}: {', '.join(why)}" for name, why in listing.suspicions.items())
-            await self.agree("keep", plan, (), tuple(told))
+            await self.agree("keep", plan, tuple(told))
         return listing
 
     async def index(
@@ -179,13 +181,12 @@ class _Steps:
 
     def undone(
         self,
-        kind: type[BaseException] | None,
+        _kind: type[BaseException] | None,
         error: BaseException | None,
         _trace: TracebackType | None,
     ) -> None:
-        if kind is not None:
-            own = isinstance(error, GatewayError)
-            self._audit.tell("rollback", "failed", str(error) if own else kind.__name__)
+        own = isinstance(error, GatewayError)
+        self._audit.tell("rollback", "failed", str(error) if own else type(error).__name__)
 
 
 def _remember(

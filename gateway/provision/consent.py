@@ -25,7 +25,10 @@ class Question:
     stage: Stage
     plan: Plan
     commands: tuple[tuple[str, ...], ...] = ()
-    """What will run, whole: program and arguments of each."""
+    """What will be run now, whole: program and arguments of each."""
+    launch: tuple[str, ...] = ()
+    """What will be run as the server from then on; empty for a remote one, and as long as only
+    the installed package tells: then it is asked again."""
     gates: tuple[Gate, ...] = ()
     """How the plan was judged."""
     warnings: tuple[str, ...] = ()

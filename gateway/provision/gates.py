@@ -25,9 +25,10 @@ Verdict = Literal["pass", "ask", "refuse"]
 _PYPI_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,98}[A-Za-z0-9])?")
 _NPM_NAME = re.compile(r"(@[a-z0-9~][a-z0-9._~-]{0,98}/)?[a-z0-9~][a-z0-9._~-]{0,98}")
 _PYPI_VERSION = re.compile(
-    r"(\d+!)?\d+(\.\d+){0,8}((a|b|rc)\d+)?(\.post\d+)?(\.dev\d+)?(\+[a-z0-9]+([._-][a-z0-9]+)*)?"
+    r"(\d+!)?\d+(\.\d+){0,8}((a|b|rc)\d+)?(\.post\d+)?(\.dev\d+)?(\+[a-z0-9]+([._-][a-z0-9]+)*)?",
+    re.ASCII,
 )
-_NPM_VERSION = re.compile(r"\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?")
+_NPM_VERSION = re.compile(r"\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?", re.ASCII)
 _FORMS = {"pypi": (_PYPI_NAME, _PYPI_VERSION), "npm": (_NPM_NAME, _NPM_VERSION)}
 _INDEXES = {"pypi": "pypi.org", "npm": "registry.npmjs.org"}
 _TRANSPORTS = frozenset({"streamable-http", "http"})
@@ -186,7 +187,7 @@ def _inputs(plan: Plan) -> Gate:
     if plan.needs.unsafe:
         return _gate("inputs", "refuse", "; ".join(plan.needs.unsafe))
     if plan.needs.missing:
-        return _gate("inputs", "refuse", f"needs {', '.join(plan.needs.missing)}")
+        return _gate("inputs", "refuse", f"needs {', '.join(plan.needs.missing)}: give it by name")
     if plan.needs.handed:
         told = f"would be given {', '.join(plan.needs.handed)} of this environment"
         return _gate("inputs", "ask", told)

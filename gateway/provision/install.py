@@ -46,7 +46,7 @@ async def install(plan: Plan, programs: Programs, *, limit_s: float) -> Installe
         raise AssertionError(plan.kind)
     path = str(Path(programs.node).parent) if programs.node else ""
     for command in plan.install:
-        await run(plan.server, command, path=path, limit_s=limit_s)
+        await run(plan.server, command, folder=folder, path=path, limit_s=limit_s)
     if route.kind == "pypi":
         return _pypi(plan, route, folder)
     return _npm(plan, route, folder, programs)

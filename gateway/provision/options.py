@@ -20,9 +20,9 @@ class ProvisionOptions:
     """Look at the bundled list of well-known servers."""
     namespaces: tuple[str, ...] = ()
     """Whom the host trusts in a registry: ``namespace/*``, or one ``namespace/name``."""
-    enough: float = 0.5
+    enough: float = 0.9
     """A local tool of this confidence serves: nothing outside is looked at."""
-    min_confidence: float = 0.5
+    min_confidence: float = 0.9
     """A server below this is never taken without asking a person."""
     candidates: int = 5
     """Servers that a result lists."""
@@ -63,4 +63,5 @@ class ProvisionOptions:
 
 def _is_pattern(text: str) -> bool:
     namespace, slash, name = text.partition("/")
-    return bool(namespace and slash and name) and (name == "*" or "*" not in text)
+    whole = bool(namespace and slash and name) and "*" not in namespace
+    return whole and (name == "*" or "*" not in name)

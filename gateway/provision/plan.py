@@ -165,6 +165,7 @@ class _Filling:
     def arguments(self, wanted: Sequence[Input]) -> list[str]:
         found: list[str] = []
         for each in wanted:
+            self._check(each.flag)
             value = self._value(each)
             if value is not None:
                 found += [each.flag, value] if each.flag else [value]
@@ -175,6 +176,7 @@ class _Filling:
     def named(self, wanted: Sequence[Input], *, from_environment: bool) -> dict[str, str]:
         found: dict[str, str] = {}
         for each in wanted:
+            self._check(each.name)
             value = self._value(each)
             if value is None and from_environment and each.required and each.name in self._given:
                 value = f"${{{each.name}}}"
@@ -211,6 +213,9 @@ class _Filling:
         # What the entry says would be expanded with the host's own secrets.
         if is_reference(text):
             self._unsafe.append("the entry refers to the environment or the keyring")
+        # Who agrees to a command must have seen all of it.
+        if not text.isprintable():
+            self._unsafe.append("the entry holds characters that nobody can see")
 
 
 def is_reference(text: str) -> bool:

@@ -45,11 +45,15 @@ class Programs:
             made = (self.uv, "venv", "--quiet", "--no-project", "--python", self.python)
             install = (self.uv, "pip", "install", "--quiet", "--python", inside, *wanted)
             return ((*made, str(folder)), install)
-        quietly = ("install", "--quiet", "--no-input", "--disable-pip-version-check", *wanted)
+        # What is never imported need not be compiled: that takes most of an install's time.
+        flags = ("--quiet", "--no-compile", "--no-input", "--disable-pip-version-check")
+        quietly = ("install", *flags, *wanted)
+        # Isolated: a file called pip.py in the folder at hand must not be what runs.
+        python = (self.python, "-I", "-m")
         if self.pip:
-            venv = (self.python, "-m", "venv", "--without-pip", str(folder))
-            return (venv, (self.python, "-m", "pip", "--python", inside, *quietly))
-        return ((self.python, "-m", "venv", str(folder)), (inside, "-m", "pip", *quietly))
+            venv = (*python, "venv", "--without-pip", str(folder))
+            return (venv, (*python, "pip", "--python", inside, *quietly))
+        return ((*python, "venv", str(folder)), (inside, "-I", "-m", "pip", *quietly))
 
     def npm_install(self, package: Package, folder: Path) -> Commands:
         """Give what puts *package* into *folder*, without running any script of any package."""

@@ -37,8 +37,8 @@ class Resolved:
     candidates: tuple[Ranked, ...] = ()
     """Best first."""
     best: Judged | None = None
-    """The first candidate that nothing forbids, by its first way that nothing forbids; else the
-    first. None if there is no candidate."""
+    """The first candidate that nothing forbids, or that only lacks what the host could give, by
+    its first such way; else the first. None if there is no candidate."""
     entries: int = 0
     """How many were looked at."""
     diagnostics: tuple[Diagnostic, ...] = ()
@@ -89,29 +89,55 @@ async def resolve(
     )
     if pick:
         ranked = (_picked(pick, offered.entries, ranked),)
-    upstream = gateway.options.upstream
-    judged = [
-        Judged(
-            plan=plan,
-            confidence=each.confidence,
-            gates=gates(
-                plan,
-                confidence=each.confidence,
-                options=options,
-                programs=place.programs,
-                private_hosts=upstream.private_hosts,
-            ),
-        )
-        for each in ranked
-        for plan in _plans(each.entry, place)
-    ]
-    allowed = (each for each in judged if worst(each.gates) != "refuse")
+    private = gateway.options.upstream.private_hosts
+    judged = [_judged(each, place, options, private) for each in ranked]
     return Resolved(
         candidates=ranked,
-        best=next(allowed, judged[0] if judged else None),
+        best=_best(judged),
         entries=len(offered.entries),
         diagnostics=offered.diagnostics,
     )
+
+
+def _judged(
+    ranked: Ranked, place: Place, options: ProvisionOptions, private_hosts: tuple[str, ...]
+) -> list[Judged]:
+    return [
+        Judged(
+            plan=plan,
+            confidence=ranked.confidence,
+            gates=gates(
+                plan,
+                confidence=ranked.confidence,
+                options=options,
+                programs=place.programs,
+                private_hosts=private_hosts,
+            ),
+        )
+        for plan in _plans(ranked.entry, place)
+    ]
+
+
+def _best(judged: Sequence[Sequence[Judged]]) -> Judged | None:
+    """Choose among the ways to each candidate.
+
+    One that only lacks what the host could give is not passed over for a worse candidate: the host
+    is told what it lacks.
+    """
+    for ways in judged:
+        for forbidden in (_forbidden, _impossible):
+            for each in ways:
+                if not forbidden(each):
+                    return each
+    return next((each for ways in judged for each in ways), None)
+
+
+def _forbidden(judged: Judged) -> bool:
+    return worst(judged.gates) == "refuse"
+
+
+def _impossible(judged: Judged) -> bool:
+    return worst(gate for gate in judged.gates if gate.name != "inputs") == "refuse"
 
 
 def _picked(pick: str, entries: Sequence[Entry], ranked: Sequence[Ranked]) -> Ranked:

@@ -49,12 +49,15 @@ _CHUNK = 1 << 16
 _USERINFO = re.compile(r"://[^/\s@]+@")
 
 
-async def run(server: str, command: Sequence[str], *, path: str, limit_s: float) -> None:
+async def run(
+    server: str, command: Sequence[str], *, folder: Path, path: str, limit_s: float
+) -> None:
     """Run *command* to its end.
 
     Args:
         server: For messages.
         command: Program and arguments.
+        folder: Where it runs: what lies in the folder at hand is none of its business.
         path: Put before the search path that it inherits.
         limit_s: How long it may take; then its whole process group is ended.
 
@@ -66,7 +69,7 @@ async def run(server: str, command: Sequence[str], *, path: str, limit_s: float)
 
     program, *args = command
     called = Path(program).name
-    target = StdioServer(program, tuple(args), env=_environment(path))
+    target = StdioServer(program, tuple(args), env=_environment(path), cwd=folder)
     with TemporaryFile("w+", encoding="utf-8", errors="replace") as errors:
         try:
             process = await spawn(target, errors)
@@ -87,11 +90,11 @@ async def run(server: str, command: Sequence[str], *, path: str, limit_s: float)
 
 async def _drained(process: asyncio.subprocess.Process) -> int:
     # What is not read would fill the pipe and stop the installer.
-    if process.stdin is not None:
-        process.stdin.close()
-    if process.stdout is not None:
-        while await process.stdout.read(_CHUNK):
-            pass
+    assert process.stdin is not None  # noqa: S101  (both are pipes: for the type checker)
+    assert process.stdout is not None  # noqa: S101
+    process.stdin.close()
+    while await process.stdout.read(_CHUNK):
+        pass
     return await process.wait()
 
 
