@@ -6,6 +6,7 @@ from importlib import import_module
 
 _HOMES = {
     "Accounting": "gateway.chat.accounting",
+    "Alias": "gateway.catalog.virtual",
     "Approval": "gateway.discovery.approval",
     "AsyncAutoDiscoveryClient": "gateway.chat.client",
     "AutoDiscoveryClient": "gateway.chat.client",
@@ -31,6 +32,7 @@ _HOMES = {
     "GatewayError": "gateway.errors",
     "GraphOptions": "gateway.config",
     "Hints": "gateway.types",
+    "HttpServer": "gateway.upstream.servers",
     "IndexReport": "gateway.types",
     "InvalidArgumentsError": "gateway.errors",
     "InvalidRequestError": "gateway.errors",
@@ -43,6 +45,7 @@ _HOMES = {
     "MissingExtraError": "gateway.errors",
     "ModelFileError": "gateway.errors",
     "Normalizer": "gateway.search.keyed",
+    "OAuth": "gateway.upstream.oauth",
     "OpenAIEmbedder": "gateway.embed.openai",
     "OpenAINormalizer": "gateway.search.normalize",
     "OpenAIProposer": "gateway.search.normalize",
@@ -54,6 +57,7 @@ _HOMES = {
     "Provisioned": "gateway.provision.provisioner",
     "Provisioner": "gateway.provision.provisioner",
     "Question": "gateway.provision.consent",
+    "Reloaded": "gateway.catalog.configured",
     "Rewrite": "gateway.search.keyed",
     "SearchOptions": "gateway.config",
     "SearchResult": "gateway.types",

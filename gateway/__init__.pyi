@@ -1,4 +1,6 @@
+from gateway.catalog.configured import Reloaded as Reloaded
 from gateway.catalog.sqlite import SqliteVectorStore as SqliteVectorStore
+from gateway.catalog.virtual import Alias as Alias
 from gateway.chat.client import AsyncAutoDiscoveryClient as AsyncAutoDiscoveryClient
 from gateway.chat.client import AutoDiscoveryClient as AutoDiscoveryClient
 from gateway.config import CacheOptions as CacheOptions
@@ -60,6 +62,8 @@ from gateway.types import Match as Match
 from gateway.types import PathStep as PathStep
 from gateway.types import SearchResult as SearchResult
 from gateway.types import ToolDefinition as ToolDefinition
+from gateway.upstream.oauth import OAuth as OAuth
+from gateway.upstream.servers import HttpServer as HttpServer
 
 __all__ = [
     "AsyncAutoDiscoveryClient",
@@ -86,6 +90,7 @@ __all__ = [
     "GatewayError",
     "GraphOptions",
     "Hints",
+    "HttpServer",
     "IndexReport",
     "InvalidArgumentsError",
     "InvalidRequestError",
@@ -97,6 +102,7 @@ __all__ = [
     "MissingExtraError",
     "ModelFileError",
     "Normalizer",
+    "OAuth",
     "OpenAIEmbedder",
     "OpenAINormalizer",
     "OpenAIProposer",

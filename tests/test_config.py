@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import platformdirs
 import pytest
 
 from gateway.config import (
+    VERSION,
     CacheOptions,
     ChatOptions,
     DiscoveryOptions,
@@ -31,6 +33,11 @@ OBJECTS = [
     Options,
     ProvisionOptions,
 ]
+
+
+def test_the_version_is_that_of_the_package() -> None:
+    """It is written down twice, so that nobody has to ask for it at each start."""
+    assert version("tool-gateway") == VERSION
 
 
 @pytest.mark.parametrize("kind", OBJECTS)

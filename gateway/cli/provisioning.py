@@ -7,14 +7,8 @@ from typing import Annotated
 
 import typer
 
-from gateway.cli.options import ConfigOption, GraphOption, JsonOption
+from gateway.cli.options import ConfigOption, GraphOption, JsonOption, StrategyOption
 from gateway.cli.screen import reported
-from gateway.types import Strategy
-
-StrategyOption = Annotated[
-    Strategy | None,
-    typer.Option(help="Default: auto with the embedded model installed, else graph."),
-]
 
 
 def discover(

@@ -156,6 +156,13 @@ def made(
 
 def _narrowed(manifest: Manifest, tool: str) -> Manifest:
     server = tool.partition("/")[0]
-    if server == tool or server not in manifest.servers:
+    virtual = manifest.virtual.get(server)
+    wanted = frozenset({server}) if virtual is None else virtual.servers
+    if server == tool or not wanted & manifest.servers.keys():
         return manifest
-    return replace(manifest, servers={server: manifest.servers[server]}, unusable=())
+    return replace(
+        manifest,
+        servers={name: each for name, each in manifest.servers.items() if name in wanted},
+        virtual={} if virtual is None else {server: virtual},
+        unusable=(),
+    )

@@ -1,7 +1,7 @@
 """Brings one planned server in, step by step; what a failed step leaves behind is undone.
 
-The configuration is written last: until then a failure, a refusal or a cancellation only has to
-take the folder and the catalog's entry away again.
+Each step that leaves something says first how it is taken away again; a failure, a refusal or a
+cancellation does that, last step first.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from gateway.config import catalog_store_path
 from gateway.errors import ConfigError, GatewayError, StoreError, UpstreamError
 from gateway.gateway import Gateway
 from gateway.provision.audit import Audit
-from gateway.provision.configuration import add_server
+from gateway.provision.configuration import add_server, take_back
 from gateway.provision.consent import Consent, Question, Stage
 from gateway.provision.gates import Gate
 from gateway.provision.install import install
@@ -88,11 +88,9 @@ async def bring_in(plan: Plan, judged: Sequence[Gate], setting: Setting) -> Brou
             await step.agree("run", plan)
         manifest, target = _configured(plan, setting.config)
         listing = await step.probe(plan, target)
-        tools = await step.index(plan, manifest, target, listing, undo)
-        if setting.config is not None:
-            setting.audit.tell("configure", about=str(setting.config), file=str(setting.config))
-            # The last thing that can fail: what it writes needs no undoing.
-            add_server(setting.config, plan.server, plan.configured())
+        _remember(setting.gateway, manifest, plan.server, target, listing)
+        await step.configure(plan, manifest, undo)
+        tools = await step.index(plan.server)
         undo.pop_all()
     setting.audit.tell("done", about=f"{len(tools)} tools", tools=[each.id for each in tools])
     return Brought(plan=plan, tools=tools, packages=packages)
@@ -161,19 +159,19 @@ class _Steps:
             await self.agree("keep", plan, tuple(told))
         return listing
 
-    async def index(
-        self,
-        plan: Plan,
-        manifest: Manifest,
-        target: StdioServer | HttpServer,
-        listing: Listing,
-        undo: AsyncExitStack,
-    ) -> tuple[Entity, ...]:
-        gateway, server = self._setting.gateway, plan.server
-        _remember(gateway, manifest, server, target, listing)
-        gateway.add_config(manifest)
-        undo.push_async_callback(gateway.remove_server, server)
-        tools = await gateway.list_tools(Filters(servers=frozenset({server})))
+    async def configure(self, plan: Plan, manifest: Manifest, undo: AsyncExitStack) -> None:
+        gateway, config = self._setting.gateway, self._setting.config
+        undo.push_async_callback(gateway.remove_server, plan.server)
+        if config is not None:
+            undo.callback(take_back, add_server(config, plan.server, plan.configured()))
+            self._audit.tell("configure", about=str(config), file=str(config))
+            await gateway.reload()
+        if plan.server not in gateway.server_states():
+            # A gateway that does not read this file, or there is none.
+            gateway.add_config(manifest)
+
+    async def index(self, server: str) -> tuple[Entity, ...]:
+        tools = await self._setting.gateway.list_tools(Filters(servers=frozenset({server})))
         self._audit.tell("index", "ok" if tools else "failed", f"{len(tools)} tools")
         if not tools:
             raise UpstreamError(server, "none of its tools came into the catalog")

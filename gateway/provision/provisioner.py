@@ -1,7 +1,7 @@
 """`Provisioner`: from a need to callable tools, with somebody's consent or not at all.
 
     local catalog -> bundled list and registry -> ranking -> gates -> plan
-    plan -> consent -> install -> consent -> probe -> consent -> index -> configuration
+    plan -> consent -> install -> consent -> probe -> consent -> configuration -> index
 
 Dry by default: the second line happens only on demand, each step of it has a line in the audit,
 and if one fails everything before it is undone.

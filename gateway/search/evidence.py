@@ -18,8 +18,8 @@ from gateway.search.index.names import Names
 from gateway.search.index.toolgraph import ToolGraph
 from gateway.types import Evidence, PathStep
 from gateway.vectors import Vector
-from graphs import Postings
 from graphs.hits import Held, Hits, Reading
+from graphs.postings import Postings
 from graphs.rank import best
 from graphs.text import Token, tokens
 

@@ -17,9 +17,10 @@ from mcp.server import MCPServer, Server
 from gateway.errors import ConfigError
 from gateway.limits import UpstreamOptions
 from gateway.upstream.faults import FAULTS
-from gateway.upstream.guard import guarded
+from gateway.upstream.guard import check_literal, guarded
 from gateway.upstream.quiet import stderr_log
 from gateway.upstream.servers import HttpServer, StdioServer
+from gateway.upstream.signing import authentication
 from gateway.upstream.stdio import stdio
 from gateway.upstream.transport import SetAside
 
@@ -120,6 +121,9 @@ async def _http_client(
     async def note(response: httpx2.Response) -> None:
         heard(response.status_code)
 
+    async def judge(request: httpx2.Request) -> None:
+        check_literal(str(request.url), target.url, options.private_hosts)
+
     transport = guarded(target.url, options.private_hosts)
     if transport is not None:
         # The SDK would tell of a refusal only that something failed.
@@ -129,5 +133,6 @@ async def _http_client(
         headers=dict(target.headers),
         timeout=httpx2.Timeout(_IDLE_TIMEOUT_S, read=_READ_TIMEOUT_S),
         transport=transport,
-        event_hooks={"response": [note]},
+        auth=authentication(target.url, target.auth) if target.auth is not None else None,
+        event_hooks={"request": [judge], "response": [note]},
     )

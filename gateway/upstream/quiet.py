@@ -19,6 +19,8 @@ log = logging.getLogger("gateway.upstream")
 _SERVER: ContextVar[str] = ContextVar("gateway_upstream_server", default="")
 _LOGGERS = (
     "client",
+    "mcp.client.auth.oauth2",
+    "mcp.client.auth.utils",
     "mcp.client.stdio",
     "mcp.client.streamable_http",
     "mcp.shared.jsonrpc_dispatcher",

@@ -193,7 +193,14 @@ class Session:
     def _broken(self, what: str, error: BaseException, sending: Sending) -> UpstreamError:
         if isinstance(error, MCPError) and error.code in _FATAL:
             self._ending.set()
-        return failed(self._server, what, error, sent=sending.left, status=self._status)
+        return failed(
+            self._server,
+            what,
+            error,
+            sent=sending.left,
+            status=self._status,
+            target=self._target,
+        )
 
 
 _FATAL = frozenset({types.CONNECTION_CLOSED, types.INVALID_REQUEST})

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from gateway.errors import ConfigError
-from gateway.types import Diagnostic, InvokeResult, JsonObject, ToolDefinition
+from gateway.types import Content, Diagnostic, InvokeResult, JsonObject, ToolDefinition
 
+Function = Callable[..., object]
+"""What a host may offer as a tool, plain or async."""
 _SERVER_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+
+
+class UnfitError(Exception):
+    """Arguments that a function cannot be called with, and why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,3 +86,10 @@ def check_server_name(name: str) -> str:
             f"server name {name!r} cannot be used: take 1 to 64 letters, digits, '_', '.' or '-'"
         )
     return name
+
+
+def unknown_tool(tool_id: str, tool: str, why: str = "") -> InvokeResult:
+    """Give the answer to a call of a tool that a source does not have."""
+    text = f"unknown tool {tool!r}{why}"
+    block = Content(type="text", text=text, data={"type": "text", "text": text})
+    return InvokeResult(tool_id=tool_id, content=(block,), is_error=True)

@@ -9,7 +9,7 @@ import pytest
 
 from gateway.errors import ConfigError, InvalidRequestError, StoreError
 from gateway.provision.audit import Audit, hashed
-from gateway.provision.configuration import add_server, configured_names
+from gateway.provision.configuration import add_server, configured_names, take_back
 from gateway.provision.consent import Question, by_policy, nobody
 from gateway.provision.entries import Entry, Package
 from gateway.provision.gates import Gate
@@ -285,6 +285,27 @@ def test_a_configuration_that_cannot_be_added_to_stays_as_it_is(tmp_path: Path, 
     with pytest.raises(ConfigError):
         add_server(path, "c", {})
     assert text == path.read_text()
+
+
+def test_an_edit_is_taken_back(tmp_path: Path) -> None:
+    """The file as it was; what somebody else wrote meanwhile stays."""
+    path = tmp_path / "mcp.json"
+    made = add_server(path, "c", {})
+    take_back(made)
+    gone = path.exists()
+    take_back(made)
+
+    path.write_text('{"a": 1}\n')
+    kept = add_server(path, "c", {})
+    take_back(kept)
+    as_it_was = path.read_text()
+    mine = add_server(path, "c", {})
+    add_server(path, "d", {})
+    take_back(mine)
+
+    assert not gone
+    assert '{"a": 1}\n' == as_it_was
+    assert {"a": 1, "mcpServers": {"d": {}}} == json.loads(path.read_text())
 
 
 def test_a_configuration_is_made_where_there_is_none(tmp_path: Path) -> None:

@@ -13,7 +13,8 @@ from gateway.catalog.refresh import Turnover
 from gateway.config import GraphOptions
 from gateway.embed.cached import text_key
 from gateway.search.index.kept import Texts
-from gateway.search.index.snapshot import Snapshot, Snapshots, compile_snapshot
+from gateway.search.index.snapshot import Snapshot
+from gateway.search.index.snapshots import Snapshots, compile_snapshot
 from gateway.testing import HashingEmbedder
 from gateway.types import Entity, Filters, Hints
 from gateway.vectors import Vector
