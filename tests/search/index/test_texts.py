@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from gateway.config import GraphOptions
-from gateway.search.index.snapshot import toolgraphs
+from gateway.search.index import toolgraphs
 from gateway.search.index.texts import EMBEDDED_CHARS, embedding_text, humanized, lexical_fields
 from gateway.search.index.toolgraph import NODE_BASE
 from gateway.search.index.toolgraphs import build, document_of
