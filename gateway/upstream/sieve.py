@@ -22,6 +22,7 @@ MAX_NAME_CHARS = 128
 MAX_TITLE_CHARS = 200
 MAX_DEPTH = 64
 """How deep a definition's objects and lists may lie in each other; real ones lie below 20."""
+_DEEP: JsonObject = {"type": "nested too deeply"}
 _PINNED = ("name", "title", "description", "inputSchema", "outputSchema", "annotations")
 
 
@@ -124,9 +125,16 @@ def fault(tool: object) -> str:
     """Say why *tool* cannot be used; empty if it can."""
     if not isinstance(tool, dict):
         return "it is not an object"
-    if _too_deep(tool):
+    if tool.get("inputSchema") == _DEEP or _too_deep(tool):
         return f"it is nested more than {MAX_DEPTH} levels deep"
     return _name_fault(tool.get("name")) or _schema_fault(tool.get("inputSchema"))
+
+
+def shallow(tool: object) -> object:
+    """Give *tool*, or, if it is nested too deeply for any walk, what is left of it."""
+    if not isinstance(tool, dict) or not _too_deep(tool):
+        return tool
+    return {"name": _name(tool), "inputSchema": _DEEP}
 
 
 def digest(tool: JsonObject) -> str:

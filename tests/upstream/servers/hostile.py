@@ -171,7 +171,7 @@ def listed(params: Json) -> Json | None:
 
 
 def called(params: Json) -> Json | None:
-    note(f"call {params['name']}")
+    note(f"call {params['name']} {(params.get('arguments') or {}).get('number', '')}".rstrip())
     if MODE.endswith(("exits_mid_call", "_exits")):
         os._exit(1)
     if params["name"] == "slow":
