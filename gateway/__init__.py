@@ -30,6 +30,7 @@ _HOMES = {
     "GatewayError": "gateway.errors",
     "GraphOptions": "gateway.config",
     "Hints": "gateway.types",
+    "IndexOptions": "gateway.config",
     "IndexReport": "gateway.types",
     "InvalidArgumentsError": "gateway.errors",
     "InvalidRequestError": "gateway.errors",
