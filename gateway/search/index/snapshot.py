@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from gateway.embed.yardstick import Yardstick
@@ -28,7 +28,7 @@ class Snapshot:
 
     version: int
     """Counts index builds: the key of everything that is remembered about searches."""
-    entities: tuple[Entity, ...]
+    entities: Sequence[Entity]
     """In the order of their exposed names, so that ties by position are ties by name."""
     by_name: Named
     """Positions by folded exposed name, folded own name and folded id."""
