@@ -55,6 +55,8 @@ class ToolGraph:
     """The entity of each of the graph's documents, by its place; -1 if it has none."""
     conditioned: frozenset[str]
     """The nodes of which the host declares what must come before them, or what they consume."""
+    guessed: frozenset[str]
+    """The nodes of which a rule derives what must come before them."""
     owned: bool
     """Whether every document is some entity's."""
 
@@ -157,7 +159,8 @@ class ToolGraphs:
         self._documents, self._learned = given, shown
         self._owners = self._owned(step, index, positions)
         owners = self._owners[: index.document_count]
-        conditions = index.adjacency.declared(("prerequisite", "consumes"))
+        conditions = index.adjacency.stated(("prerequisite", "consumes"), declared=True)
+        guesses = index.adjacency.stated(("prerequisite",), declared=False)
         return ToolGraph(
             index=index,
             nodes=tuple(nodes),
@@ -165,6 +168,7 @@ class ToolGraphs:
             owners=owners,
             owned=bool((owners >= 0).all()),
             conditioned=frozenset(index.nodes[at] for at in conditions),
+            guessed=frozenset(index.nodes[at] for at in guesses),
         )
 
     def _owned(
