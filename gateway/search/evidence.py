@@ -20,7 +20,7 @@ from gateway.types import Evidence, PathStep
 from gateway.vectors import Vector
 from graphs import Postings
 from graphs.hits import Held, Hits, Reading
-from graphs.rank import best
+from graphs.rank import among, best
 from graphs.text import Token, tokens
 
 
@@ -149,6 +149,21 @@ def read_graph(graph: ToolGraph, asked: Asked, mask: Mask, *, limit: int) -> Gra
     return GraphHits(
         scores=dict(zip(positions, found.scores, strict=True)),
         coverage=dict(zip(positions, found.coverage, strict=True)),
+    )
+
+
+def ask_graph(graph: ToolGraph, asked: Asked, spots: Sequence[int]) -> GraphHits:
+    """Ask the graph about the entities at *spots* alone: what its text search says of them."""
+    index = graph.index
+    places = {index.position(graph.nodes[spot]): spot for spot in spots}
+    known = [place for place in places if place is not None and place < index.document_count]
+    scores, coverage = among(index, asked.tokens(asked.graph_text), known)
+    ranks = index.ranks[known].tolist()
+    rows = zip([-score for score in scores], ranks, known, coverage, strict=True)
+    found = sorted(row for row in rows if row[0] < 0)
+    return GraphHits(
+        scores={places[place]: -score for score, _, place, _ in found},
+        coverage={places[place]: share for _, _, place, share in found},
     )
 
 

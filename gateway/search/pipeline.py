@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Protocol, TypeVar
@@ -25,8 +25,17 @@ from gateway.search import fusion, results
 from gateway.search.dense import vector
 from gateway.search.dense.scan import Question, VectorIndex
 from gateway.search.eligible import Mask
-from gateway.search.evidence import Asked, GraphHits, Ranking, look_up, read_graph, read_words
+from gateway.search.evidence import (
+    Asked,
+    GraphHits,
+    Ranking,
+    ask_graph,
+    look_up,
+    read_graph,
+    read_words,
+)
 from gateway.search.index.snapshot import Snapshot
+from gateway.search.index.toolgraph import ToolGraph
 from gateway.search.request import clauses
 from gateway.search.spelling.mending import Mend
 from gateway.search.supplement import Supplements, supplement
@@ -127,10 +136,11 @@ class Search:
         if questions is not None:
             ranked = [self._by_vectors(run, *each) for each in zip(asked, questions, strict=True)]
             return self._finish(run, ranked, "hybrid" if self.strategy == "auto" else "vector")
-        if snapshot.graph is None:
+        graph = snapshot.graph
+        if graph is None:
             run.note("graph", "graph_unavailable")
             return _result(run, "graph")
-        return self._finish(run, [self._by_graph(run, each) for each in asked], "graph")
+        return self._finish(run, [self._by_graph(run, graph, each) for each in asked], "graph")
 
     async def _ask(self, run: _Run, query: str) -> Asked:
         """Give *query* in all its forms: rewritten in English if somebody can, and mended."""
@@ -211,7 +221,7 @@ class Search:
             found=found,
             words=words,
             eligible=max(run.eligible, 1),
-            graph=self._graph_hits(run, asked, limit=self.options.window(limit)),
+            graph=self._agreement(run, asked, {*found.window, *order.positions[:limit].tolist()}),
             agree=self.graph and snapshot.graph is not None,
             yardstick=snapshot.yardstick,
         )
@@ -227,9 +237,10 @@ class Search:
         """Say whether vectors rank, and words have no say."""
         return self.strategy != "auto" and request.ranking == "strategy"
 
-    def _by_graph(self, run: _Run, asked: Asked) -> Ranking:
+    def _by_graph(self, run: _Run, graph: ToolGraph, asked: Asked) -> Ranking:
         limit = run.request.limit
-        hits = self._graph_hits(run, asked, limit=self.options.pool(limit), needed=True)
+        hits = read_graph(graph, asked, run.mask, limit=self.options.pool(limit))
+        run.spent("graph")
         words = read_words(run.snapshot.lexical, asked)
         named = run.snapshot.named(asked.query, run.mask)
         run.spent("lexical")
@@ -249,13 +260,12 @@ class Search:
             graph=hits,
         )
 
-    def _graph_hits(
-        self, run: _Run, asked: Asked, *, limit: int, needed: bool = False
-    ) -> GraphHits:
+    def _agreement(self, run: _Run, asked: Asked, spots: Iterable[int]) -> GraphHits:
+        """Ask the graph about those who may be listed."""
         graph = run.snapshot.graph
-        if graph is None or not (self.graph or needed):
+        if graph is None or not self.graph:
             return GraphHits()
-        hits = read_graph(graph, asked, run.mask, limit=limit)
+        hits = ask_graph(graph, asked, sorted(spots))
         run.spent("graph")
         return hits
 
