@@ -73,6 +73,8 @@ class SearchOptions:
     """Mend misspelt words of a query, without a model; the words as typed count as well."""
     lexical_weight: float = 0.4
     """What a standard deviation in words counts beside one in vectors, in `auto`, at the most."""
+    fuse_graph: bool = False
+    """Whether the graph's text search is a list of its own where ``ranking="hybrid"`` fuses."""
 
     def __post_init__(self) -> None:
         """Check the ranges."""

@@ -204,19 +204,19 @@ class Gateway:
         context_summary: str = "",
         filters: Filters | None = None,
         ranking: RankingPolicy = "strategy",
+        spread: bool = False,
     ) -> SearchResult:
         """Find tools.
 
         Args:
             query: What is wanted, in any language; None or blank browses the catalog by name.
-            queries: Instead of *query*: one for each step of a task. They are ranked apart and
-                interleaved with a quota each.
+            queries: Instead of *query*: one for each step of a task, interleaved with quotas.
             limit: Matches wanted, 1 to 50; None is 5.
             context: What else is known of the task, as JSON.
             context_summary: The same, in words.
             filters: Who may be found; None is enabled, active tools that need no scope.
-            ranking: ``hybrid`` fuses the ranks that vectors and words give independently
-                (reciprocal rank fusion, k = 60) instead of what the strategy does.
+            ranking: What weighs the evidence: the strategy, or one of `gateway.search.policies`.
+            spread: Keep a kind from taking more than 0.6 of the places while others wait.
 
         Returns:
             A result in every case; what failed on the way is in its ``diagnostics``.
@@ -234,6 +234,7 @@ class Gateway:
             filters=filters or _ANYBODY,
             options=self.options.search,
             ranking=ranking,
+            spread=spread,
         )
         return await self._search(await self.snapshot(), request, notes)
 

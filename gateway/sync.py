@@ -43,6 +43,7 @@ class SyncGateway:
         context_summary: str = "",
         filters: Filters | None = None,
         ranking: RankingPolicy = "strategy",
+        spread: bool = False,
     ) -> SearchResult:
         """See `Gateway.search`."""
         return self.gateway.bridge.call(
@@ -54,6 +55,7 @@ class SyncGateway:
                 context_summary=context_summary,
                 filters=filters,
                 ranking=ranking,
+                spread=spread,
             )
         )
 

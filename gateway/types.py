@@ -17,12 +17,12 @@ JsonObject: TypeAlias = Mapping[str, object]
 Kind = Literal["tool", "server", "virtual_server", "agent", "skill", "prompt", "resource"]
 Status = Literal["active", "draft", "deprecated"]
 Strategy = Literal["graph", "embeddings", "auto"]
-RankingPolicy = Literal["strategy", "hybrid"]
-"""How one search weighs its evidence: as the gateway's strategy says, or by *hybrid* fusion of the
-ranks that vectors and words give independently."""
-RankingMode = Literal["browse", "empty", "graph", "vector", "hybrid"]
+RankingPolicy = Literal["strategy", "hybrid", "weighted", "legacy", "lexical"]
+"""How one search weighs its evidence: as the gateway's strategy says, or by one of
+`gateway.search.policies`."""
+RankingMode = Literal["browse", "empty", "graph", "vector", "hybrid", "lexical"]
 """What really ranked: *browse* no query, *empty* no catalog, *graph* words and graph only,
-*vector* vectors alone, *hybrid* vectors with other evidence."""
+*vector* vectors alone, *hybrid* vectors with other evidence, *lexical* words alone."""
 Stage = Literal[
     "catalog", "store", "normalize", "embed", "vector", "lexical", "graph", "confidence", "invoke"
 ]
@@ -139,6 +139,8 @@ class SearchRequest:
     limit: int = 5
     filters: Filters = field(default_factory=Filters)
     ranking: RankingPolicy = "strategy"
+    spread: bool = False
+    """Whether kinds leave places to each other; see `gateway.search.spread`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -327,6 +329,7 @@ CODES: Mapping[str, str] = {
     "query_truncated": "The query was longer than the cap; its beginning was used.",
     "context_ignored": "The context could not be read as JSON and was left out.",
     "limit_clamped": "The limit was above the maximum and was lowered to it.",
+    "lexical_fallback": "Vectors were wanted but not usable; words alone ranked.",
     "graph_fallback": "Vectors were wanted but not usable; the graph answered.",
     "graph_unavailable": "No usable graph; supplements are missing.",
     "graph_document_invalid": "A graph document of the host could not be read; the others work.",
@@ -340,6 +343,7 @@ DEGRADING = frozenset(
     {
         "embedding_failed",
         "graph_fallback",
+        "lexical_fallback",
         "graph_unavailable",
         "query_normalization_failed",
         "query_vector_unusable",

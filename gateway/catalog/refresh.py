@@ -96,7 +96,8 @@ class Listed:
     revision: int
     listing: Listing
     failed: bool = False
-    """True if the source could not be listed; the listing is then the last good one, or empty."""
+    """True if the source, or a part of it, could not be listed; what is missing is then as it was
+    when last listed, or absent."""
 
 
 async def list_sources(
@@ -138,10 +139,13 @@ async def _list(registration: Registration, known: Listed | None, telemetry: Tel
             listing=Listing(tools=tools, diagnostics=(note,)),
             failed=True,
         )
-    quarantined = sum(note.code == "tool_quarantined" for note in listing.diagnostics)
+    codes = [note.code for note in listing.diagnostics]
+    quarantined = codes.count("tool_quarantined")
     if quarantined:
         telemetry.add("gateway.tools.quarantined", quarantined)
-    return Listed(revision=registration.revision, listing=listing)
+    # A source of several parts tells of one that failed: that is tried again as a whole one is.
+    failed = "source_load_failed" in codes
+    return Listed(revision=registration.revision, listing=listing, failed=failed)
 
 
 def entities_of(

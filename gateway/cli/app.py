@@ -13,11 +13,10 @@ import typer
 
 from gateway.cli.exits import EPILOG, USAGE
 from gateway.cli.graph import graph
-from gateway.cli.options import ConfigOption, GraphOption, JsonOption
+from gateway.cli.options import ConfigOption, GraphOption, JsonOption, StrategyOption
 from gateway.cli.screen import reported
 from gateway.cli.serving import serve
 from gateway.config import VERSION
-from gateway.types import Strategy
 
 app = typer.Typer(
     name="gateway",
@@ -67,10 +66,7 @@ def search(  # noqa: PLR0913  (one for each option)
     *,
     config: ConfigOption = None,
     documents: GraphOption = None,
-    strategy: Annotated[
-        Strategy | None,
-        typer.Option(help="Default: auto with the embedded model installed, else graph."),
-    ] = None,
+    strategy: StrategyOption = None,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="Matches, up to 50.")] = 5,
     explain: Annotated[
         bool, typer.Option("--explain", help="Say why; --json always does.")

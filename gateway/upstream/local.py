@@ -19,7 +19,7 @@ from gateway.errors import ClosedError, ConfigError, Failed, UpstreamTimeoutErro
 from gateway.limits import UpstreamOptions
 from gateway.types import Content, Hints, InvokeResult, JsonObject, ToolDefinition
 from gateway.upstream.schema import Callee, Function, callee
-from gateway.upstream.source import Listing, check_server_name
+from gateway.upstream.source import Listing, check_server_name, unknown_tool
 
 _ANY: TypeAdapter[Any] = TypeAdapter(Any)
 _NO_HINTS = Hints()
@@ -91,7 +91,7 @@ class LocalSource:
         with self._lock:
             made = self._callees.get(tool)
         if made is None:
-            return _failure(tool_id, f"unknown tool {tool!r}")
+            return unknown_tool(tool_id, tool)
         try:
             bound = made.bind(arguments)
         except ValidationError as error:

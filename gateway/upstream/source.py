@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from gateway.errors import ConfigError
-from gateway.types import Diagnostic, InvokeResult, JsonObject, ToolDefinition
+from gateway.types import Content, Diagnostic, InvokeResult, JsonObject, ToolDefinition
 
 _SERVER_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
@@ -80,3 +80,10 @@ def check_server_name(name: str) -> str:
             f"server name {name!r} cannot be used: take 1 to 64 letters, digits, '_', '.' or '-'"
         )
     return name
+
+
+def unknown_tool(tool_id: str, tool: str, why: str = "") -> InvokeResult:
+    """Give the answer to a call of a tool that a source does not have."""
+    text = f"unknown tool {tool!r}{why}"
+    block = Content(type="text", text=text, data={"type": "text", "text": text})
+    return InvokeResult(tool_id=tool_id, content=(block,), is_error=True)

@@ -18,7 +18,9 @@ from gateway.types import Hints
 from gateway.upstream.local import LocalSource
 from gateway.upstream.mcp import McpSource
 from gateway.upstream.servers import HttpServer, StdioServer
+from gateway.upstream.shapes import Describe, Filter, Prefix, Rename
 from gateway.upstream.source import Source
+from gateway.upstream.wrappers import Combined, Shaped
 from tests.upstream.conftest import HERE, PATIENCE_S, noted, served
 from tests.upstream.servers.plain import note, plain
 
@@ -31,8 +33,8 @@ class Bench:
     record: Path
 
 
-def local_source(record: Path, options: UpstreamOptions) -> LocalSource:
-    source = LocalSource("it", options=options)
+def local_source(record: Path, options: UpstreamOptions, name: str = "it") -> LocalSource:
+    source = LocalSource(name, options=options)
 
     def echo(text: str) -> str:
         """Say it again.
@@ -64,7 +66,21 @@ def local_source(record: Path, options: UpstreamOptions) -> LocalSource:
     return source
 
 
-@pytest.fixture(params=["local", "in-process", "stdio", "http"])
+def shaped_source(record: Path, options: UpstreamOptions) -> Source:
+    """The same tools, seen through every shape."""
+    names = {f"x_{name}": name for name in ("echo", "add", "fail", "wait")}
+    inner = Shaped(local_source(record, options), Prefix("x_"), Filter(allow=("x_*",)))
+    return Shaped(inner, Rename(names), Describe({"add": "Add."}))
+
+
+def combined_source(record: Path, options: UpstreamOptions) -> Source:
+    """The same tools, half from each of two sources; errors name the one that has the tool."""
+    one, two = (local_source(record, options, name) for name in ("other", "it"))
+    first, second = Filter(allow=("echo", "add")), Filter(deny=("echo", "add"))
+    return Combined("it", [Shaped(one, first), Shaped(two, second)])
+
+
+@pytest.fixture(params=["local", "in-process", "stdio", "http", "shaped", "combined"])
 async def bench(
     request: pytest.FixtureRequest, bridge: Bridge, record: Path
 ) -> AsyncIterator[Bench]:
@@ -81,6 +97,10 @@ async def bench(
         match request.param:
             case "local":
                 yield Bench(build=lambda options: local_source(record, options), record=record)
+            case "shaped":
+                yield Bench(build=lambda options: shaped_source(record, options), record=record)
+            case "combined":
+                yield Bench(build=lambda options: combined_source(record, options), record=record)
             case "in-process":
                 yield Bench(build=on(plain(record)), record=record)
             case "stdio":
