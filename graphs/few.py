@@ -12,48 +12,76 @@ from graphs.hits import Asked, Held, Reading
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Rows:
-    """The postings that are looked into; see `graphs.postings.Postings`."""
+    """The postings that are looked into."""
 
-    offsets: np.ndarray
-    positions: np.ndarray
+    keys: np.ndarray
+    """Row and document of each posting as one number, ascending, int64."""
     impacts: np.ndarray
+    """What it adds to the document's score, float32."""
+    size: int
+    """How many documents there are."""
+
+    @classmethod
+    def of(
+        cls, *, offsets: np.ndarray, positions: np.ndarray, impacts: np.ndarray, size: int
+    ) -> Rows:
+        """Number the postings; see `graphs.postings.Postings`."""
+        keys = np.repeat(np.arange(len(offsets) - 1) * size, np.diff(offsets))
+        keys += positions
+        return cls(keys=keys, impacts=impacts, size=size)
 
     def held(self, read: Reading, wanted: Sequence[int]) -> Held:
-        """Tell what each of the documents at *wanted* holds of a question.
-
-        Costs a look-up a term, and rounds as a pass over all documents does.
-        """
+        """Tell what each of the documents at *wanted* holds of a question."""
         words = [word for word in read.asked if word.ways]
-        if not words or not wanted:
-            nobody: list[tuple[str, ...]] = [()] * len(wanted)
-            return Held(scores=[0.0] * len(wanted), coverage=[0.0] * len(wanted), words=nobody)
-        terms = {term: None for word in words for ids, _ in word.ways for term in ids}
-        found = self._found(list(terms), np.asarray(wanted, dtype=np.int32))
-        scores = np.zeros((len(words), len(wanted)))
-        shares = np.zeros((len(words), len(wanted)))
-        total = read.weight
-        for word, score, share in zip(words, scores, shares, strict=True):
-            found.weigh(word, word.weight / total, score, share)
-        coverage = np.minimum(np.add.reduce(shares).astype(np.float32), 1.0)
+        scores, shares = self.weighed(read, wanted)
         met: list[list[str]] = [[] for _ in wanted]
         for place, at in zip(*(each.tolist() for each in shares.T.nonzero()), strict=True):
             met[place].append(words[at].word)
         return Held(
-            scores=np.add.reduce(scores).astype(np.float32).tolist(),
-            coverage=coverage.tolist(),
+            scores=_summed(scores).tolist(),
+            coverage=np.minimum(_summed(shares), 1.0).tolist(),
             words=[tuple(dict.fromkeys(each)) for each in met],
         )
 
-    def _found(self, terms: Sequence[int], wanted: np.ndarray) -> _Found:
-        near = np.empty((len(terms), len(wanted)), dtype=np.int32)
-        worth = np.empty((len(terms), len(wanted)), dtype=np.float32)
-        starts, ends = self.offsets[terms].tolist(), self.offsets[1:][terms].tolist()
-        for at, (start, end) in enumerate(zip(starts, ends, strict=True)):
-            row = self.positions[start:end]
-            places = row.searchsorted(wanted)
-            row.take(places, mode="clip", out=near[at])
-            self.impacts[start:end].take(places, mode="clip", out=worth[at])
-        holds = near == wanted
+    def told(self, read: Reading, wanted: Sequence[int]) -> tuple[list[float], list[float]]:
+        """Tell the scores and the coverage alone."""
+        scores, shares = self.weighed(read, wanted)
+        return _summed(scores).tolist(), np.minimum(_summed(shares), 1.0).tolist()
+
+    def weighed(self, read: Reading, wanted: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
+        """Give what each word that is known adds to the score and to the coverage of each document.
+
+        Costs a look-up a term, and rounds as a pass over all documents does; (words, documents).
+        """
+        words = [word for word in read.asked if word.ways]
+        scores, shares = np.zeros((2, len(words), len(wanted)))
+        if not words or not wanted:
+            return scores, shares
+        terms = dict.fromkeys([term for word in words for ids, _ in word.ways for term in ids])
+        found = self._found(terms, np.asarray(wanted))
+        total = read.weight
+        plain: list[int] = []
+        for at, word in enumerate(words):
+            if len(word.ways) == 1 and len(word.ways[0][0]) == 1:
+                plain.append(at)
+            else:
+                found.weigh(word, word.weight / total, scores[at], shares[at])
+        if plain:
+            ways = [words[at].ways[0] for at in plain]
+            rows = [found.rows[ids[0]] for ids, _ in ways]
+            like = [share for _, share in ways]
+            part = [
+                share * (words[at].weight / total) for at, share in zip(plain, like, strict=True)
+            ]
+            scores[plain] = found.worth[rows] * np.asarray(like, dtype=np.float32)[:, None]
+            shares[plain] = found.holds[rows] * np.asarray(part)[:, None]
+        return scores, shares
+
+    def _found(self, terms: dict[int, None], wanted: np.ndarray) -> _Found:
+        asked = np.fromiter(terms, dtype=np.int64, count=len(terms))[:, None] * self.size + wanted
+        places = self.keys.searchsorted(asked)
+        holds = self.keys.take(places, mode="clip") == asked
+        worth = self.impacts.take(places, mode="clip")
         worth *= holds
         return _Found(rows={term: at for at, term in enumerate(terms)}, holds=holds, worth=worth)
 
@@ -72,13 +100,17 @@ class _Found:
     def weigh(self, word: Asked, weight: float, score: np.ndarray, share: np.ndarray) -> None:
         """Write into *score* and *share* what *word* adds: of several ways to it, the best."""
         for ids, like in word.ways:
-            if len(ids) == 1:
-                at = self.rows[ids[0]]
-                worth = self.worth[at] if like == 1.0 else self.worth[at] * like
-                part = self.holds[at] * (like * weight)
+            rows = [self.rows[term] for term in ids]
+            if len(rows) == 1:
+                worth = self.worth[rows[0]] * like
+                part = self.holds[rows[0]] * (like * weight)
             else:
-                rows = [self.rows[term] for term in ids]
                 worth = np.add.reduce(self.worth[rows], dtype=np.float64) * like
                 part = np.add.reduce(self.holds[rows], dtype=np.intp) * (like * weight / len(ids))
             np.maximum(score, worth, out=score)
             np.maximum(share, part, out=share)
+
+
+def _summed(rows: np.ndarray) -> np.ndarray:
+    summed: np.ndarray = np.add.reduce(rows).astype(np.float32)
+    return summed

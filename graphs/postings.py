@@ -68,6 +68,8 @@ class Postings:
     """Row of the term of each of those words, int32."""
     resolved: dict[Token, tuple[Asked, ...]] = made(default_factory=dict, repr=False)
     """The words that were asked so far, not too many of them."""
+    numbered: list[Rows] = made(default_factory=list, repr=False)
+    """What `few` gives, once it was asked for."""
 
     @classmethod
     def build(
@@ -223,8 +225,20 @@ class Postings:
 
         Says less than `explain`, and costs a look-up a word where that costs one a document too.
         """
-        rows = Rows(offsets=self.offsets, positions=self.positions, impacts=self.impacts)
-        return rows.held(read, positions)
+        return self.few.held(read, positions)
+
+    @property
+    def few(self) -> Rows:
+        """The postings as they are looked into for a few documents; numbered when first asked."""
+        if not self.numbered:
+            rows = Rows.of(
+                offsets=self.offsets,
+                positions=self.positions,
+                impacts=self.impacts,
+                size=self.size,
+            )
+            self.numbered.append(rows)
+        return self.numbered[0]
 
     def _asked(self, query: Question) -> list[Asked]:
         said = tokens(query) if isinstance(query, str) else map(_token, query)

@@ -112,8 +112,7 @@ def among(
     """
     read = index.postings.read(query)
     if index.postings.size == index.document_count:
-        held = index.postings.held(read, places)
-        return held.scores, held.coverage
+        return index.postings.few.told(read, places)
     scores, coverage = _with_groups(index, index.postings.match(read))
     spots = list(places)
     return scores[spots].tolist(), coverage[spots].tolist()
