@@ -78,7 +78,8 @@ class Asked:
 
     def question(self, found: Mapping[str, Vector], common: Vector | None = None) -> Question:
         """Give the vectors of the texts and of the clauses; see `Question.common`."""
-        texts = np.array([found[text] for text in self.texts])
+        rows = [found[text] for text in self.texts]
+        texts = rows[0][None] if len(rows) == 1 else np.array(rows)
         parts = [found[text] for text in self.clauses]
         return Question(texts=texts, clauses=np.array(parts) if parts else texts[:0], common=common)
 
