@@ -204,6 +204,11 @@ class DiscoveryOptions:
     next_steps: int = 0
     """How many likely next tools the answer to a tool call names; 0 names none."""
 
+    @property
+    def reserved(self) -> frozenset[str]:
+        """The names that no tool may have."""
+        return frozenset({self.search_name, self.call_name})
+
     def __post_init__(self) -> None:
         """Check the ranges."""
         check(

@@ -96,13 +96,11 @@ class Gateway(Registering):
             meter_provider=meter_provider,
             capture_content=self.options.capture_content,
         )
-        self.caches = caches or Caches.of(
-            self.options.cache, clock=clock, told=self.telemetry.cache_event
-        )
+        told = self.telemetry.cache_event
+        self.caches = caches or Caches.of(self.options.cache, clock=clock, told=told)
         self._store = _store(vector_store, self.options)
         self._registry = Registry()
         super().__init__(Sources(self._registry, self._bridge, self.options, clock=clock))
-        names = self.options.discovery
         self._index = Indexer(
             self._registry,
             embedder=self.embedder if strategy != "graph" else None,
@@ -110,7 +108,7 @@ class Gateway(Registering):
             graph=graph,
             options=self.options,
             own_store=vector_store is not None,
-            reserved=frozenset({names.search_name, names.call_name}),
+            reserved=self.options.discovery.reserved,
             telemetry=self.telemetry,
             flights=SingleFlight[object](self._bridge.submit),
             clock=clock,
