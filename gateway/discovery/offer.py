@@ -16,7 +16,7 @@ from typing import Literal
 
 from gateway.config import vocabulary_dir
 from gateway.discovery.definitions import Catalog, Definition, Definitions, Own, Shown, tokens_of
-from gateway.discovery.forms import Form, names_of_tool
+from gateway.discovery.forms import NATIVE_SEARCH, Form, names_of_tool
 from gateway.discovery.metatools import MetaNames, meta_names
 from gateway.discovery.results import Count, Parameters
 from gateway.discovery.tokens import counter
@@ -58,7 +58,11 @@ class Offer:
         return definition_tokens(self.tools)
 
     def is_ours(self, name: str) -> bool:
-        """Whether we answer a call of *name*, known or not."""
+        """Whether we answer a call of *name*, known or not; the service's own search only if it is
+        we who offered it.
+        """
+        if name == NATIVE_SEARCH:
+            return self.mode == "native"
         return not self.empty and name not in self.host
 
 
