@@ -18,6 +18,7 @@ from gateway.discovery.approval import Approve, ask
 from gateway.discovery.metatools import MetaNames
 from gateway.discovery.proxies import parameters
 from gateway.discovery.results import Count, Parameters, compact, direct_names
+from gateway.discovery.written import Written
 from gateway.errors import (
     GatewayError,
     InvalidArgumentsError,
@@ -25,7 +26,7 @@ from gateway.errors import (
     UnknownToolError,
 )
 from gateway.gateway import Gateway
-from gateway.search.index import Snapshot
+from gateway.search.index.snapshot import Snapshot
 from gateway.text import estimate_tokens
 from gateway.types import Content, InvokeResult, JsonObject, SearchResult
 
@@ -95,6 +96,8 @@ class Manner:
     approve: Approve | None = None
     by_name: bool = True
     """False where no call tool is offered, so that no advice speaks of it."""
+    written: Written | None = None
+    """Keeps the texts of results, where `shown` and the hidden names are the same each time."""
 
 
 _PLAIN = Manner()
@@ -196,10 +199,19 @@ async def _search(
     found = await gateway.search(queries=asked[:limit]) if asked else await gateway.search(query)
     options = gateway.options.discovery
     loaded = direct_names(found, options, hidden=hidden) if call.native else ()
-    schemas = partial(manner.told, await gateway.snapshot()) if manner.schemas else None
-    text = compact(
-        found, options, hidden=hidden, shown=manner.shown, count=manner.count, schemas=schemas
+    snapshot = await gateway.snapshot()
+    schemas = partial(manner.told, snapshot) if manner.schemas else None
+    write = partial(
+        compact,
+        found,
+        options,
+        hidden=hidden,
+        shown=manner.shown,
+        count=manner.count,
+        schemas=schemas,
     )
+    written = manner.written
+    text = write() if written is None else written.text(found, snapshot.version, write)
     return Answer(
         call=call, text=text, queries=asked or (query or "",), search=found, loaded=loaded
     )

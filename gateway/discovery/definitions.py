@@ -20,7 +20,7 @@ from gateway.discovery.metatools import (
 )
 from gateway.discovery.proxies import parameters, proxy
 from gateway.discovery.results import Parameters
-from gateway.search.index import Snapshot
+from gateway.search.index.snapshot import Snapshot
 from gateway.text import estimate_tokens
 from gateway.types import Entity, Filters
 

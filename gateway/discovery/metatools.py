@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from gateway.config import DiscoveryOptions
-from gateway.search.texts import humanized
+from gateway.search.index.texts import humanized
 from gateway.text import estimate_tokens
 from gateway.types import Entity
 
