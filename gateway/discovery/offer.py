@@ -17,7 +17,7 @@ from typing import Literal
 from gateway.config import vocabulary_dir
 from gateway.discovery.definitions import Catalog, Definition, Definitions, Own, Shown, tokens_of
 from gateway.discovery.forms import NATIVE_SEARCH, Form, names_of_tool
-from gateway.discovery.metatools import MetaNames, meta_names
+from gateway.discovery.metatools import MetaNames
 from gateway.discovery.results import Count, Parameters
 from gateway.discovery.tokens import counter
 from gateway.discovery.window import Message, preselections, visible
@@ -122,7 +122,7 @@ class Discovery:
         options = self._gateway.options.discovery
         catalog = self._definitions.of(snapshot)
         host = frozenset(name for tool in asked.host_tools for name in names_of_tool(tool))
-        names = meta_names(options, host, avoid=catalog.names)
+        names = self._definitions.names(catalog, host)
         if not catalog.names:
             tools = tuple(asked.host_tools)
             return Offer(tools=tools, names=names, host=host, proxies=(), empty=True)
