@@ -25,6 +25,7 @@ from gateway.chat.wire import Plain, R, Talk
 from gateway.discovery.answers import Answer, Manner, ToolCall, answer
 from gateway.discovery.approval import Approve
 from gateway.discovery.definitions import tokens_of
+from gateway.discovery.forms import NATIVE_SEARCH
 from gateway.discovery.metatools import MetaNames
 from gateway.discovery.offer import Asked, Discovery, Offer
 from gateway.discovery.window import told_before
@@ -224,7 +225,9 @@ class Loop(Generic[R]):
         """Give those of *calls* that we answer."""
         mine = self._offer.is_ours
         functions = [call for call in calls if not call.foreign]
-        return tuple(call for call in functions if call.native or mine(call.name))
+        return tuple(
+            call for call in functions if mine(NATIVE_SEARCH if call.native else call.name)
+        )
 
     async def run(self, reply: R, calls: Sequence[ToolCall]) -> None:
         """Run *calls* of *reply*, and add it with the answers to the conversation."""
