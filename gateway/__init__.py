@@ -12,7 +12,7 @@ _HOMES = {
     "AutoDiscoveryClient": "gateway.chat.client",
     "CacheOptions": "gateway.config",
     "Caches": "gateway.search.remembered",
-    "ChatOptions": "gateway.config",
+    "ChatOptions": "gateway.limits",
     "ClosedError": "gateway.errors",
     "ConfigError": "gateway.errors",
     "Content": "gateway.types",
