@@ -18,6 +18,7 @@ _HOMES = {
     "Content": "gateway.types",
     "Counts": "gateway.types",
     "Diagnostic": "gateway.types",
+    "Discovered": "gateway.provision.discover",
     "DiscoveryOptions": "gateway.config",
     "Embedded": "gateway.embed.protocol",
     "Embedder": "gateway.embed.protocol",
@@ -52,6 +53,10 @@ _HOMES = {
     "PathStep": "gateway.types",
     "Proposed": "gateway.search.propose",
     "Proposer": "gateway.search.propose",
+    "ProvisionOptions": "gateway.provision.options",
+    "Provisioned": "gateway.provision.provisioner",
+    "Provisioner": "gateway.provision.provisioner",
+    "Question": "gateway.provision.consent",
     "Reloaded": "gateway.catalog.configured",
     "Rewrite": "gateway.search.keyed",
     "SearchOptions": "gateway.config",
@@ -68,6 +73,8 @@ _HOMES = {
     "UpstreamUnavailableError": "gateway.errors",
     "VectorStore": "gateway.embed.cached",
     "accounting_of": "gateway.chat.accounting",
+    "by_policy": "gateway.provision.consent",
+    "discover": "gateway.provision.discover",
 }
 """Where each public name lives. `__init__.pyi` says the same to type checkers; a test holds them
 equal."""

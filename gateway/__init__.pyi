@@ -33,6 +33,13 @@ from gateway.errors import UpstreamTimeoutError as UpstreamTimeoutError
 from gateway.errors import UpstreamUnavailableError as UpstreamUnavailableError
 from gateway.gateway import Gateway as Gateway
 from gateway.limits import UpstreamOptions as UpstreamOptions
+from gateway.provision.consent import Question as Question
+from gateway.provision.consent import by_policy as by_policy
+from gateway.provision.discover import Discovered as Discovered
+from gateway.provision.discover import discover as discover
+from gateway.provision.options import ProvisionOptions as ProvisionOptions
+from gateway.provision.provisioner import Provisioned as Provisioned
+from gateway.provision.provisioner import Provisioner as Provisioner
 from gateway.search.keyed import Normalizer as Normalizer
 from gateway.search.keyed import Rewrite as Rewrite
 from gateway.search.normalize import OpenAINormalizer as OpenAINormalizer
@@ -69,6 +76,7 @@ __all__ = [
     "Content",
     "Counts",
     "Diagnostic",
+    "Discovered",
     "DiscoveryOptions",
     "Embedded",
     "Embedder",
@@ -102,6 +110,10 @@ __all__ = [
     "PathStep",
     "Proposed",
     "Proposer",
+    "ProvisionOptions",
+    "Provisioned",
+    "Provisioner",
+    "Question",
     "Rewrite",
     "SearchOptions",
     "SearchResult",

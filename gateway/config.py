@@ -62,7 +62,7 @@ class SearchOptions:
     (``derived``); only those inside the ``window``; or none (``off``)."""
     min_confidence: float = 0.35
     """Below this for the best match, the result says ``low_confidence_results``."""
-    no_match_confidence: float = 0.1
+    no_match_confidence: float = 0.16
     """Below this for the best match, the result is empty: it says ``no_match`` and what is
     nearest; over a catalog of tools with little in common below less, down to a quarter; 0 never
     empties."""

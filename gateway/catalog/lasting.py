@@ -255,17 +255,20 @@ class LastingSource:
 
     async def _renew(self) -> Listing:
         before = self._known
-        while True:
-            self._again = False
-            try:
-                listing = await self._flights.run("list", self._read)
-            except UpstreamError as error:
-                listing = self._stale(error)
-            if not self._again:
-                break
+        listing = await self._read_again()
+        if self._again:
+            # Once: some servers say that they changed whenever they are listed.
+            listing = await self._read_again()
         if before is None or not _same(before.listing, listing):
             self._changed()
         return listing
+
+    async def _read_again(self) -> Listing:
+        self._again = False
+        try:
+            return await self._flights.run("list", self._read)
+        except UpstreamError as error:
+            return self._stale(error)
 
     def _stale(self, error: UpstreamError) -> Listing:
         known = self._known

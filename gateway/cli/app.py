@@ -15,6 +15,7 @@ from gateway.cli import configuring
 from gateway.cli.exits import EPILOG, USAGE
 from gateway.cli.graph import graph
 from gateway.cli.options import ConfigOption, GraphOption, JsonOption, StrategyOption
+from gateway.cli.provisioning import discover, provision
 from gateway.cli.screen import reported
 from gateway.cli.serving import serve
 from gateway.config import VERSION
@@ -30,6 +31,8 @@ app = typer.Typer(
 
 app.add_typer(graph)
 app.command(epilog=EPILOG)(serve)
+app.command(epilog=EPILOG)(discover)
+app.command(epilog=EPILOG)(provision)
 configuring.attach(app)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import httpx2
 from mcp import MCPError
 from mcp.client.auth import OAuthFlowError, OAuthRegistrationError, OAuthTokenError
-from mcp.types import CONNECTION_CLOSED
+from mcp.types import CONNECTION_CLOSED, PARSE_ERROR
 from pydantic import ValidationError
 
 from gateway.errors import UpstreamError, UpstreamFault, UpstreamTimeoutError
@@ -86,9 +86,11 @@ def failed(
             kind="lost",
             sent=sent,
         )
-    if isinstance(cause, MCPError) and cause.code == OVERSIZED:
+    if isinstance(cause, MCPError) and cause.code in {OVERSIZED, PARSE_ERROR}:
         return UpstreamError(
-            server, f"its answer to {what} is longer than UpstreamOptions.max_message_bytes"
+            server,
+            f"its answer to {what} is longer than UpstreamOptions.max_message_bytes, "
+            "nested without end, or no message",
         )
     if isinstance(cause, ValidationError):
         return UpstreamError(server, f"answered {what} in a form that MCP does not know")

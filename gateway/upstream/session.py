@@ -105,7 +105,7 @@ class Session:
         limit_s = self._options.call_timeout_s
         sending = Sending()
         try:
-            with _told(sending):
+            with quietly(self._server), _told(sending):
                 async with asyncio.timeout(limit_s):
                     # Not `Client.call_tool`: that lists the tools after the call to check the
                     # answer by their schemas, and loses it if the listing or the check fails.
