@@ -33,6 +33,7 @@ _HOMES = {
     "GraphOptions": "gateway.config",
     "Hints": "gateway.types",
     "HttpServer": "gateway.upstream.servers",
+    "IndexOptions": "gateway.config",
     "IndexReport": "gateway.types",
     "InvalidArgumentsError": "gateway.errors",
     "InvalidRequestError": "gateway.errors",

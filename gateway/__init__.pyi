@@ -7,6 +7,7 @@ from gateway.config import CacheOptions as CacheOptions
 from gateway.config import ChatOptions as ChatOptions
 from gateway.config import DiscoveryOptions as DiscoveryOptions
 from gateway.config import GraphOptions as GraphOptions
+from gateway.config import IndexOptions as IndexOptions
 from gateway.config import Options as Options
 from gateway.config import SearchOptions as SearchOptions
 from gateway.embed.cached import MemoryVectorStore as MemoryVectorStore
@@ -91,6 +92,7 @@ __all__ = [
     "GraphOptions",
     "Hints",
     "HttpServer",
+    "IndexOptions",
     "IndexReport",
     "InvalidArgumentsError",
     "InvalidRequestError",

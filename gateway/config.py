@@ -124,6 +124,27 @@ class GraphOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class IndexOptions:
+    """Indexes that outlive the process, so that the next start reads what this one made."""
+
+    saved: bool = True
+    """Whether they are saved and read. Where the host gives a vector store of its own, only if
+    ``Options.index_path`` says where."""
+    min_tools: int = 200
+    """An index of fewer tools is made sooner than it is worth saving."""
+    kept: int = 4
+    """How many are kept; who was not used for longest goes."""
+
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        check(
+            self,
+            at_least("min_tools", self.min_tools, 1),
+            at_least("kept", self.kept, 1),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CacheOptions:
     """Process-local caches: how many values, for how long. A size of 0 turns a cache off."""
 
@@ -255,6 +276,9 @@ class Options:
     """Where vectors persist; None is ``vectors.sqlite3`` in the user's cache folder."""
     catalog_store_path: Path | None = None
     """Where tool lists and approvals persist; None is ``catalog.sqlite3`` in the same folder."""
+    index: IndexOptions = field(default_factory=IndexOptions)
+    index_path: Path | None = None
+    """The folder where indexes are saved; None is ``index`` in the same folder."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -320,6 +344,18 @@ def settings_dir(application: str) -> Path:
 def tokens_path(options: Options) -> Path:
     """Say in which folder the tokens of sign-ins persist: beside the catalog."""
     return catalog_store_path(options).parent / "tokens"
+
+
+def index_path(options: Options, *, own_store: bool) -> Path | None:
+    """Say where indexes are saved; None if they are not.
+
+    Args:
+        options: What the host wants.
+        own_store: Whether the host keeps vectors in a store of its own.
+    """
+    if not options.index.saved or (own_store and options.index_path is None):
+        return None
+    return options.index_path or environment().cache_dir / "index"
 
 
 def check_strategy(strategy: Strategy) -> Strategy:

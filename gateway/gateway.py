@@ -110,18 +110,18 @@ class Gateway:
         self._store = SqliteVectorStore(path) if vector_store is None else vector_store
         self._registry = Registry()
         self._sources = Sources(self._registry, self._bridge, self.options, clock=clock)
-        discovery = self.options.discovery
+        names = self.options.discovery
         self._index = Indexer(
             self._registry,
             embedder=self.embedder if strategy != "graph" else None,
             store=self._store,
             graph=graph,
-            derive=self.options.graph,
-            reserved=frozenset({discovery.search_name, discovery.call_name}),
+            options=self.options,
+            own_store=vector_store is not None,
+            reserved=frozenset({names.search_name, names.call_name}),
             telemetry=self.telemetry,
-            flights=SingleFlight[Built](self._bridge.submit),
+            flights=SingleFlight[object](self._bridge.submit),
             clock=clock,
-            retry_after_s=self.options.upstream.retry_after_s,
             progress=progress,
         )
         self._search = remembered(
@@ -378,7 +378,7 @@ class Gateway:
 
     def close(self) -> None:
         """End every session, reap every child, stop the loop. Twice is harmless."""
-        self._bridge.finish(self._sources.close)
+        self._bridge.finish(lambda: self._index.finish(self._sources.close))
         self._store.close()
 
     async def aclose(self) -> None:

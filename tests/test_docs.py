@@ -21,6 +21,7 @@ OPTION_CLASSES = (
     config.GraphOptions,
     limits.UpstreamOptions,
     config.CacheOptions,
+    config.IndexOptions,
     config.DiscoveryOptions,
     config.ChatOptions,
     config.Options,

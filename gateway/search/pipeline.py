@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Protocol, TypeVar
@@ -31,12 +31,14 @@ from gateway.search.evidence import (
     GraphHits,
     Ranking,
     Words,
+    ask_graph,
     look_up,
     read_graph,
     read_words,
 )
 from gateway.search.fusion import Order
 from gateway.search.index.snapshot import Snapshot
+from gateway.search.index.toolgraph import ToolGraph
 from gateway.search.request import clauses
 from gateway.search.spelling.mending import Mend
 from gateway.search.spread import capped
@@ -141,10 +143,11 @@ class Search:
             return self._finish(run, ranked, "vector" if alone else "hybrid")
         if request.ranking != "strategy":
             return self._finish(run, [self._by_policy(run, each) for each in asked], "lexical")
-        if snapshot.graph is None:
+        graph = snapshot.graph
+        if graph is None:
             run.note("graph", "graph_unavailable")
             return _result(run, "graph")
-        return self._finish(run, [self._by_graph(run, each) for each in asked], "graph")
+        return self._finish(run, [self._by_graph(run, graph, each) for each in asked], "graph")
 
     async def _ask(self, run: _Run, query: str) -> Asked:
         """Give *query* in all its forms: rewritten in English if somebody can, and mended."""
@@ -240,16 +243,18 @@ class Search:
         snapshot = run.snapshot
         named = snapshot.named(asked.query, run.mask)
         run.spent("lexical")
-        limit = self.options.window(run.request.limit)
+        limit, wide = run.request.limit, self.options.window(run.request.limit)
+        window = found.window if found else frozenset(order.positions[:wide].tolist())
+        first = order.positions[: wide if run.request.spread else limit]
         return Ranking(
             asked=asked,
             order=order if run.request.ranking == "legacy" else fusion.named_first(order, named),
-            window=found.window if found else frozenset(order.positions[:limit].tolist()),
+            window=window,
             named=frozenset(named),
             found=found,
             words=words,
             eligible=max(run.eligible, 1),
-            graph=self._graph_hits(run, asked, limit=limit),
+            graph=self._agreement(run, asked, window.union(first.tolist())),
             agree=self.graph and snapshot.graph is not None,
             yardstick=snapshot.yardstick,
         )
@@ -265,9 +270,10 @@ class Search:
         """Say whether vectors rank, and words have no say."""
         return self.strategy != "auto" and request.ranking == "strategy"
 
-    def _by_graph(self, run: _Run, asked: Asked) -> Ranking:
+    def _by_graph(self, run: _Run, graph: ToolGraph, asked: Asked) -> Ranking:
         limit = run.request.limit
-        hits = self._graph_hits(run, asked, limit=self.options.pool(limit), needed=True)
+        hits = read_graph(graph, asked, run.mask, limit=self.options.pool(limit))
+        run.spent("graph")
         words = read_words(run.snapshot.lexical, asked)
         named = run.snapshot.named(asked.query, run.mask)
         run.spent("lexical")
@@ -287,13 +293,20 @@ class Search:
             graph=hits,
         )
 
-    def _graph_hits(
-        self, run: _Run, asked: Asked, *, limit: int, needed: bool = False
-    ) -> GraphHits:
+    def _graph_hits(self, run: _Run, asked: Asked, *, limit: int) -> GraphHits:
         graph = run.snapshot.graph
-        if graph is None or not (self.graph or needed):
+        if graph is None or not self.graph:
             return GraphHits()
         hits = read_graph(graph, asked, run.mask, limit=limit)
+        run.spent("graph")
+        return hits
+
+    def _agreement(self, run: _Run, asked: Asked, spots: Collection[int]) -> GraphHits:
+        """Ask the graph about those who may be listed."""
+        graph = run.snapshot.graph
+        if graph is None or not self.graph:
+            return GraphHits()
+        hits = ask_graph(graph, asked, sorted(spots))
         run.spent("graph")
         return hits
 
@@ -368,7 +381,7 @@ class Search:
 
 def _spread(run: _Run, order: Order) -> Order:
     """Give who is shown of a ranking, so that kinds leave places to each other."""
-    kinds = [run.snapshot.entities[spot].kind for spot in order.positions.tolist()]
+    kinds = run.snapshot.eligibility.kinds(order.positions)
     places = capped(kinds, order.scores.tolist(), limit=run.request.limit)
     return Order(positions=order.positions[places], scores=order.scores[places])
 

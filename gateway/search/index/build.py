@@ -8,21 +8,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 
 from gateway.cache import Clock, SingleFlight
-from gateway.catalog.refresh import Listed, Registry, list_sources
-from gateway.config import GraphOptions
+from gateway.catalog.refresh import Listed, Registration, Registry, list_sources
+from gateway.config import Options, index_path
 from gateway.embed.cached import VectorStore
 from gateway.embed.protocol import Embedder
 from gateway.search.index.documents import GraphSource, load
+from gateway.search.index.keeping import Ground, Keeper
 from gateway.search.index.made import Made, Make
+from gateway.search.index.shelf import Found, Shelf, mark_of_files
 from gateway.search.index.snapshot import Snapshot
 from gateway.telemetry import Telemetry
-from gateway.types import Diagnostic, IndexReport
+from gateway.types import IndexReport
 
 Progress = Callable[[str, int, int], None]
 """Told a stage (``servers``, ``embeddings``), how much of it is done, and how much there is."""
@@ -54,24 +58,27 @@ class Indexer:
         embedder: Embedder | None,
         store: VectorStore,
         graph: GraphSource | None,
-        derive: GraphOptions,
+        options: Options,
+        own_store: bool,
         reserved: frozenset[str],
         telemetry: Telemetry,
-        flights: SingleFlight[Built],
+        flights: SingleFlight[object],
         clock: Clock,
-        retry_after_s: float,
         progress: Progress | None = None,
     ) -> None:
         self._registry = registry
         self._embedder = embedder
         self._store = store
         self._graph = graph
-        self._derive = derive
+        self._options = options
+        folder = index_path(options, own_store=own_store)
+        shelf = Shelf(folder=folder, options=options.index) if folder else None
+        info = embedder.info if embedder else None
+        self._keeper = Keeper(shelf, info, options.graph, sorted(reserved)) if shelf else None
         self._reserved = reserved
         self._telemetry = telemetry
         self._flights = flights
         self._clock = clock
-        self._retry_after_s = retry_after_s
         self._progress = progress or _silent
         self._built: Built | None = None
         self._make_next: Make | None = None
@@ -118,14 +125,7 @@ class Indexer:
             registrations, before.listed if before else {}, telemetry=self._telemetry
         )
         self._progress("servers", len(registrations), len(registrations))
-        documents, unread = await load(self._graph)
-        made = await self._making()(
-            registrations,
-            listed,
-            documents,
-            version=self.builds + 1,
-            diagnostics=[*_listing_notes(listed), *unread],
-        )
+        made = await self._made(registrations, listed)
         self.builds += 1
         again = not made.complete or any(each.failed for each in listed.values())
         return Built(
@@ -133,8 +133,55 @@ class Indexer:
             snapshot=made.snapshot,
             listed=listed,
             report=_report(generation, made),
-            retry_at=self._clock() + self._retry_after_s if again else None,
+            retry_at=self._clock() + self._options.upstream.retry_after_s if again else None,
         )
+
+    async def _made(
+        self, registrations: Mapping[str, Registration], listed: Mapping[str, Listed]
+    ) -> Made:
+        """Read the index as it was saved, or make it."""
+        read = None
+        told: object = None
+        if isinstance(self._graph, str | Path):
+            told = mark_of_files(Path(self._graph))
+        else:
+            read = told = await load(self._graph)
+        ground = Ground(registrations=registrations, listed=listed, documents=told)
+        found = Found()
+        if self._keeper and not self.builds:
+            found = self._keeper.find(ground, version=1)
+        if found.snapshot is not None:
+            return Made(snapshot=found.snapshot, saved=True)
+        whole = self._make_next is None
+        documents, unread = read or await load(self._graph)
+        made = await self._making()(
+            registrations,
+            listed,
+            documents,
+            version=self.builds + 1,
+            diagnostics=[*ground.notes, *found.diagnostics, *unread],
+        )
+        if self._keeper and made.complete:
+            self._keeper.made(ground, made.snapshot)
+            if whole:
+                self._flights.start("keep", self._keep)
+        return made
+
+    async def _keep(self) -> None:
+        """Save the index, where nobody waits for it."""
+        if self._keeper:
+            notes = await asyncio.to_thread(self._keeper.keep)
+            if notes and self._built:
+                diagnostics = (*self._built.report.diagnostics, *notes)
+                report = replace(self._built.report, diagnostics=diagnostics)
+                self._built = replace(self._built, report=report)
+
+    async def finish(self, then: Callable[[], Awaitable[None]]) -> None:
+        """Save what was changed since it was saved, and await *then* in any case."""
+        try:
+            await self._flights.run("keep", self._keep)
+        finally:
+            await then()
 
     def _making(self) -> Make:
         if self._make_next is None:
@@ -143,16 +190,12 @@ class Indexer:
             self._make_next = Making(
                 embedder=self._embedder,
                 store=self._store,
-                derive=self._derive,
+                derive=self._options.graph,
                 reserved=self._reserved,
                 telemetry=self._telemetry,
                 progress=partial(self._progress, "embeddings"),
             )
         return self._make_next
-
-
-def _listing_notes(listed: Mapping[str, Listed]) -> list[Diagnostic]:
-    return [note for each in listed.values() for note in each.listing.diagnostics]
 
 
 def _report(generation: int, made: Made) -> IndexReport:
@@ -165,5 +208,6 @@ def _report(generation: int, made: Made) -> IndexReport:
         tokens=made.tokens,
         graph_nodes=graph.index.node_count if graph else 0,
         graph_edges=graph.index.edge_count if graph else 0,
+        saved=made.saved,
         diagnostics=snapshot.diagnostics,
     )

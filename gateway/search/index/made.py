@@ -21,6 +21,8 @@ class Made:
     """Whether every text has the vector that it should have."""
     embedded: int = 0
     """Texts sent to the embedder."""
+    saved: bool = False
+    """Whether it was read as an earlier process saved it."""
     tokens: int = 0
     """What the embedder reported for them."""
 

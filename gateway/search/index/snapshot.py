@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from gateway.embed.yardstick import Yardstick
@@ -28,7 +28,7 @@ class Snapshot:
 
     version: int
     """Counts index builds: the key of everything that is remembered about searches."""
-    entities: tuple[Entity, ...]
+    entities: Sequence[Entity]
     """In the order of their exposed names, so that ties by position are ties by name."""
     by_name: Named
     """Positions by folded exposed name, folded own name and folded id."""
@@ -79,9 +79,10 @@ class Snapshot:
         The whole query may be a name in any spelling of its spaces; within a longer one only
         words count that look like identifiers, so that ``run`` in a sentence names nothing.
         """
-        words = _IDENTIFIER.findall(query)
-        bare = (word.strip(".-/") for word in words)
-        stated = [query, *(word for word in bare if _NOT_PLAIN.search(word))]
+        stated = [query]
+        if _NOT_PLAIN.search(query):
+            bare = (word.strip(".-/") for word in _IDENTIFIER.findall(query))
+            stated += (word for word in bare if _NOT_PLAIN.search(word))
         spots = (spot for name in stated for spot in self.by_name.get(fold(name), ()))
         return [spot for spot in dict.fromkeys(spots) if mask[spot]]
 

@@ -65,7 +65,7 @@ class Changing:
 
 def same(fresh: Snapshot, found: Snapshot) -> None:
     """Compare all that an answer is made of, to the last bit."""
-    assert fresh.entities == found.entities
+    assert tuple(fresh.entities) == tuple(found.entities)
     assert dict(fresh.by_name) == dict(found.by_name)
     tags = Filters(tags=frozenset({"new"}))
     for filters in (Filters(), tags, Filters(servers=frozenset({"other"}))):
@@ -80,10 +80,11 @@ def same(fresh: Snapshot, found: Snapshot) -> None:
     if fresh.graph is None or found.graph is None:
         assert fresh.graph is found.graph
         return
-    assert fresh.graph.facts == found.graph.facts
+    assert tuple(fresh.graph.facts) == tuple(found.graph.facts)
     assert fresh.graph.nodes == found.graph.nodes
     assert fresh.graph.owners.tolist() == found.graph.owners.tolist()
     assert fresh.graph.conditioned == found.graph.conditioned
+    assert fresh.graph.guessed == found.graph.guessed
     for query in QUERIES:
         for ranking in (auto(EMBEDDER), auto(EMBEDDER, graph=False)):
             assert run(ranking, fresh, query, limit=9) == run(ranking, found, query, limit=9)
