@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import signal
 import subprocess
 import sys
@@ -82,12 +83,17 @@ def test_a_changed_configuration_is_taken_up_and_a_broken_one_is_told(place: Pla
         def heard(words: str) -> str:
             return next(each for each in said if words in each)
 
+        def put(text: str) -> None:
+            # At once: a file that is seen half written is told too.
+            (place.folder / "new").write_text(text)
+            (place.folder / "new").replace(config)
+
         heard("serving")
-        config.write_text("{")
+        put("{")
         broken = heard("stay as they were")
-        place.config({"time": TIME, "second": TIME})
+        put(json.dumps({"mcpServers": {"time": TIME, "second": TIME}}))
         changed = heard("read again")
-        config.write_text(whole)
+        put(whole)
         gone = heard("read again")
         running.send_signal(signal.SIGHUP)
         same = heard("read again")
