@@ -70,6 +70,7 @@ _HOMES = {
     "UnknownToolError": "gateway.errors",
     "UpstreamError": "gateway.errors",
     "UpstreamOptions": "gateway.limits",
+    "UsageOptions": "gateway.limits",
     "UpstreamTimeoutError": "gateway.errors",
     "UpstreamUnavailableError": "gateway.errors",
     "VectorStore": "gateway.embed.cached",

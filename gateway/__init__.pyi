@@ -34,6 +34,7 @@ from gateway.errors import UpstreamTimeoutError as UpstreamTimeoutError
 from gateway.errors import UpstreamUnavailableError as UpstreamUnavailableError
 from gateway.gateway import Gateway as Gateway
 from gateway.limits import UpstreamOptions as UpstreamOptions
+from gateway.limits import UsageOptions as UsageOptions
 from gateway.provision.consent import Question as Question
 from gateway.provision.consent import by_policy as by_policy
 from gateway.provision.discover import Discovered as Discovered
@@ -129,6 +130,7 @@ __all__ = [
     "UpstreamOptions",
     "UpstreamTimeoutError",
     "UpstreamUnavailableError",
+    "UsageOptions",
     "VectorStore",
 ]
 from gateway.chat.accounting import Accounting as Accounting

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from gateway.errors import ConfigError
-from gateway.limits import UpstreamOptions, at_least, check, one_of, share
+from gateway.limits import UpstreamOptions, UsageOptions, at_least, check, one_of, share
 from gateway.types import Strategy
 
 VERSION = "0.1.0"
@@ -270,6 +270,7 @@ class Options:
     cache: CacheOptions = field(default_factory=CacheOptions)
     discovery: DiscoveryOptions = field(default_factory=DiscoveryOptions)
     chat: ChatOptions = field(default_factory=ChatOptions)
+    usage: UsageOptions = field(default_factory=UsageOptions)
     capture_content: bool = False
     """Put queries, results and arguments on spans. Off: they are content, not telemetry."""
     vector_store_path: Path | None = None
@@ -339,6 +340,11 @@ def settings_dir(application: str) -> Path:
     import platformdirs  # noqa: PLC0415  (as for the cache folder)
 
     return platformdirs.user_config_path(application, appauthor=False, roaming=True)
+
+
+def ledger_path(options: Options) -> Path:
+    """Say where calls are noted: beside the catalog."""
+    return catalog_store_path(options).with_name("usage.sqlite3")
 
 
 def tokens_path(options: Options) -> Path:

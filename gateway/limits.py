@@ -1,6 +1,6 @@
 """What a server may take of our time and memory, how its session is kept, and what is trusted.
 
-Beside it stand the checks that all option objects share.
+Also what is noted of calls, and what that may change; and the checks that all option objects share.
 """
 
 from __future__ import annotations
@@ -126,3 +126,19 @@ class UpstreamOptions:
             one_of("on_change", self.on_change, Policy),
             one_of("on_suspicion", self.on_suspicion, Policy),
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsageOptions:
+    """What is noted of calls, and what that may change. All of it is off at first."""
+
+    record: bool = False
+    """Note how each call ended, in a ledger on this machine; never a value of an argument."""
+    rerank: bool = False
+    """Let outcomes swap matches that are about equally good without them."""
+    refresh_s: float = 60.0
+    """How long what the ledger says is believed before it is read again."""
+
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        check(self, at_least("refresh_s", self.refresh_s, 0))

@@ -24,6 +24,7 @@ OPTION_CLASSES = (
     config.IndexOptions,
     config.DiscoveryOptions,
     config.ChatOptions,
+    limits.UsageOptions,
     config.Options,
     ProvisionOptions,
 )

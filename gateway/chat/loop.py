@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from types import TracebackType
@@ -63,6 +64,7 @@ class Loop(Generic[R]):
         self._catalog_tokens = 0
         self._span = gateway.telemetry.begin("invoke_agent")
         self._began = time.monotonic()
+        self._task = uuid.uuid4().hex
         self._ended = False
         self.accounting: Accounting | None = None
         """What the call was, once there is a reply for the caller."""
@@ -262,6 +264,7 @@ class Loop(Generic[R]):
             told=self.discovery.told,
             approve=self._approve,
             by_name=self._offer.mode in {"proxy", "stable"},
+            task=self._task,
         )
 
         async def one(call: ToolCall) -> Answer:
