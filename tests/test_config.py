@@ -13,7 +13,6 @@ import pytest
 from gateway.config import (
     VERSION,
     CacheOptions,
-    ChatOptions,
     DiscoveryOptions,
     Options,
     SearchOptions,
@@ -21,7 +20,7 @@ from gateway.config import (
     variables,
 )
 from gateway.errors import ConfigError
-from gateway.limits import UpstreamOptions
+from gateway.limits import ChatOptions, UpstreamOptions
 from gateway.provision.options import ProvisionOptions
 
 OBJECTS = [
