@@ -92,7 +92,7 @@ class RememberedSearch:
             result = self.cache.get(key)
             if result is None:
                 result = await self.search(snapshot, request, notes)
-                if not result.degraded:
+                if self.cache.keeps and not result.degraded:
                     self.cache.put(key, replace(result, cached=True))
             labels |= {"gateway.search.mode": result.mode, "gateway.cache.hit": result.cached}
             if span.is_recording():
