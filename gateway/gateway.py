@@ -11,15 +11,16 @@ import asyncio
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Literal, Self
 
 from gateway.bridge import Bridge
 from gateway.cache import Clock, SingleFlight
+from gateway.catalog.configured import Reloaded
 from gateway.catalog.manifests import Manifest
 from gateway.catalog.refresh import Registry
 from gateway.catalog.sources import Sources
 from gateway.catalog.sqlite import SqliteVectorStore
+from gateway.catalog.virtual import Alias
 from gateway.config import Options, check_strategy, resolved, vector_store_path
 from gateway.embed.cached import VectorStore
 from gateway.embed.local import embedder_of
@@ -47,8 +48,8 @@ from gateway.types import (
     SearchResult,
     Strategy,
 )
-from gateway.upstream.schema import Function
-from gateway.upstream.source import Source
+from gateway.upstream.shapes import Shape
+from gateway.upstream.source import Function, Source
 from gateway.upstream.supervisor import State
 
 _ANYBODY = Filters()
@@ -105,21 +106,22 @@ class Gateway:
         self.caches = caches or Caches.of(
             self.options.cache, clock=clock, told=self.telemetry.cache_event
         )
-        self._store = _store(vector_store, self.options)
+        path = vector_store_path(self.options)
+        self._store = SqliteVectorStore(path) if vector_store is None else vector_store
         self._registry = Registry()
         self._sources = Sources(self._registry, self._bridge, self.options, clock=clock)
-        discovery = self.options.discovery
+        names = self.options.discovery
         self._index = Indexer(
             self._registry,
             embedder=self.embedder if strategy != "graph" else None,
             store=self._store,
             graph=graph,
-            derive=self.options.graph,
-            reserved=frozenset({discovery.search_name, discovery.call_name}),
+            options=self.options,
+            own_store=vector_store is not None,
+            reserved=frozenset({names.search_name, names.call_name}),
             telemetry=self.telemetry,
-            flights=SingleFlight[Built](self._bridge.submit),
+            flights=SingleFlight[object](self._bridge.submit),
             clock=clock,
-            retry_after_s=self.options.upstream.retry_after_s,
             progress=progress,
         )
         self._search = remembered(
@@ -163,6 +165,7 @@ class Gateway:
         server: object | None = None,
         hints: Mapping[str, Hints] | None = None,
         trusted: bool = False,
+        shapes: Sequence[Shape] = (),
     ) -> None:
         """Register an MCP server by *command*, *url* or *server*; see `Sources.add_server`."""
         self._sources.add_server(
@@ -176,11 +179,22 @@ class Gateway:
             server=server,
             hints=hints,
             trusted=trusted,
+            shapes=shapes,
         )
+
+    def add_virtual_server(
+        self, name: str, tools: Mapping[str, str | Alias], *, description: str = ""
+    ) -> None:
+        """Give tools of other servers names of your own; see `Sources.add_virtual_server`."""
+        self._sources.add_virtual_server(name, tools, description=description)
 
     def add_config(self, config: str | Path | Manifest) -> tuple[Diagnostic, ...]:
         """Register the servers of an ``mcp.json``; see `Sources.add_config`."""
         return self._sources.add_config(config)
+
+    async def reload(self) -> Reloaded:
+        """Read the configuration files again; see `Sources.reload`."""
+        return await self._sources.reload()
 
     def add_source(self, source: Source, *, hints: Mapping[str, Hints] | None = None) -> None:
         """Register any source of tools; see `Sources.add_source`."""
@@ -246,17 +260,7 @@ class Gateway:
         limit: int = 5,
         filters: Filters | None = None,
     ) -> tuple[Match, ...]:
-        """Suggest what to use after *tools*, best first, never one of them.
-
-        Args:
-            tools: Those just used, the last one last, each as `invoke` takes it.
-            query: The task, if it is known.
-            limit: Suggestions at most.
-            filters: Who may be suggested.
-
-        Raises:
-            UnknownToolError: If one of *tools* is not in the catalog.
-        """
+        """Suggest what to use after *tools*, best first, never one of them; see `suggest`."""
         return await suggest(
             await self.snapshot(),
             tools,
@@ -374,7 +378,7 @@ class Gateway:
 
     def close(self) -> None:
         """End every session, reap every child, stop the loop. Twice is harmless."""
-        self._bridge.finish(self._sources.close)
+        self._bridge.finish(lambda: self._index.finish(self._sources.close))
         self._store.close()
 
     async def aclose(self) -> None:
@@ -385,16 +389,6 @@ class Gateway:
         """Give the gateway itself."""
         return self
 
-    async def __aexit__(
-        self,
-        _kind: type[BaseException] | None,
-        _error: BaseException | None,
-        _trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_error: object) -> None:
         """Close it."""
         await self.aclose()
-
-
-def _store(given: VectorStore | None, options: Options) -> VectorStore:
-    # Not `or`: an empty store of the host may be falsy.
-    return SqliteVectorStore(vector_store_path(options)) if given is None else given

@@ -303,6 +303,8 @@ class IndexReport:
     graph_nodes: int = 0
     graph_edges: int = 0
     duration_s: float = 0.0
+    saved: bool = False
+    """Whether the index was not made but read, as it was saved by an earlier process."""
     diagnostics: tuple[Diagnostic, ...] = ()
 
 
@@ -311,14 +313,18 @@ CODES: Mapping[str, str] = {
     "source_load_failed": "A source could not be listed; its tools are missing, the others work.",
     "source_stale": "A source could not be listed again; its tools are those of before.",
     "catalog_unavailable": "The catalog store failed; tool lists live in memory only.",
+    "registry_unavailable": "The registry of servers could not be read.",
+    "registry_stale": "The registry's last answer was used, which is older than a day.",
+    "registry_truncated": "The registry offers more than its limits allow, or stopped under way.",
+    "registry_entry_skipped": "One entry of the registry cannot be read; the others are used.",
     "tool_quarantined": "One tool's definition cannot be used; the rest of its source lives.",
     "tool_changed": "A tool's definition is not the one that was approved.",
     "tool_suspicious": "A tool's definition looks like an attack on a model.",
     "server_changed": "A configured server's command line or address is not the approved one.",
     "listing_truncated": "A source offered more pages or tools than its limits allow.",
     "name_qualified": "Two sources offer this name; both are exposed with their server's name.",
-    "store_unavailable": "The vector store failed; vectors live in memory only.",
-    "store_rebuilt": "The vector store's file was corrupt; it was set aside and begun anew.",
+    "store_unavailable": "A store failed: vectors live in memory only, or an index is not saved.",
+    "store_rebuilt": "A store's file was corrupt: it was set aside, and what it held made anew.",
     "embedder_missing": "The strategy wants vectors but no embedder was given.",
     "embedding_failed": "The embedder raised.",
     "vectors_incomplete": "Some entities have no vector: only words and graph can find them.",

@@ -18,8 +18,8 @@ from gateway.search.index.names import Names
 from gateway.search.index.toolgraph import ToolGraph
 from gateway.types import Evidence, PathStep
 from gateway.vectors import Vector
-from graphs import Postings
 from graphs.hits import Held, Hits, Reading
+from graphs.postings import Postings
 from graphs.rank import among, best
 from graphs.text import Token, tokens
 
@@ -261,6 +261,7 @@ class Ranking:
         # Read once what all of them have in common: this is asked of every match.
         unmatched, count, yardstick = self._unmatched, found.eligible, self.yardstick
         mean, spread = found.cosine_mean, found.cosine_spread
+        unread = yardstick.unread(self.asked.judged[0]) if yardstick else 0.0
         judged = [
             confidence.judge(
                 Signals(
@@ -269,6 +270,7 @@ class Ranking:
                     eligible=self.eligible,
                     standing=confidence.standing(cosine, mean=mean, spread=spread, count=count),
                     nearness=yardstick.nearness(cosine) if yardstick else None,
+                    unread=unread,
                 )
             )
             for coverage, cosine in zip(held.coverage, cosines, strict=True)

@@ -16,7 +16,8 @@ from gateway.search.dense.scan import Question, VectorIndex
 from gateway.search.eligible import Mask
 from gateway.search.index.snapshot import Snapshot
 from gateway.vectors import Matrix, Vector, deviations, top
-from graphs import Neighbour, expand
+from graphs.expansion import expand
+from graphs.neighbour import Neighbour
 
 EDGE_WEIGHT = 3.0
 TASK_WEIGHT = 1.0

@@ -381,7 +381,7 @@ class Search:
 
 def _spread(run: _Run, order: Order) -> Order:
     """Give who is shown of a ranking, so that kinds leave places to each other."""
-    kinds = [run.snapshot.entities[spot].kind for spot in order.positions.tolist()]
+    kinds = run.snapshot.eligibility.kinds(order.positions)
     places = capped(kinds, order.scores.tolist(), limit=run.request.limit)
     return Order(positions=order.positions[places], scores=order.scores[places])
 

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
-import numpy as np
-
 from gateway.search.eligible import Mask
 from gateway.search.evidence import Ranking, Told
 from gateway.search.index.snapshot import Snapshot
@@ -86,7 +84,7 @@ def emptied(
 ) -> SearchResult:
     """Say that nothing serves the request, and what might help: the nearest, and what there is."""
     unmatched = dict.fromkeys(word for ranking in rankings for word in ranking.words.best.unmatched)
-    servers = {snapshot.entities[spot].server for spot in np.flatnonzero(mask).tolist()}
+    servers = snapshot.eligibility.servers(mask)
     return replace(
         found,
         matches=(),

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gateway.vectors import Vector
-from graphs import Hits, Postings
+from graphs.hits import Hits
+from graphs.postings import Postings
 
 _FIELD = "name"
 

@@ -25,7 +25,7 @@ from gateway.search.spelling.wordlists import (
     heads,
     word_list,
 )
-from graphs import Postings
+from graphs.postings import Postings
 
 MAX_GUESSES = 32
 """How many unknown words of one query are mended."""
