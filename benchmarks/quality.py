@@ -16,6 +16,8 @@ from typing import get_args
 from benchmarks.data import Benchmark
 from benchmarks.metrics import Figures, summary
 from benchmarks.ranking import Answered, Edges, View, asked, rank
+from benchmarks.recalled import Recalled
+from gateway import LocalEmbedder
 from gateway.types import Strategy
 
 VIEWS: tuple[View, ...] = get_args(View)
@@ -94,9 +96,14 @@ def edges_of(benchmark: Benchmark) -> tuple[Edges, ...]:
 def table(benchmark: Benchmark, strategies: Sequence[Strategy]) -> Iterator[Row]:
     """Measure one pair of rows after another, as they are asked for."""
     texts = asked(benchmark)
+    # A long request is many texts, and embedding them costs far more than all searches do.
+    embedder = Recalled(LocalEmbedder()) if set(strategies) - {"graph"} else None
     for strategy in strategies:
         for edges in edges_of(benchmark):
-            found = asyncio.run(rank(benchmark, texts, strategy=strategy, edges=edges))
+            work = rank(
+                benchmark, texts, strategy=strategy, edges=edges, embedder=embedder or "local"
+            )
+            found = asyncio.run(work)
             direct = _direct(benchmark, found) if edges == "given" else None
             for view in VIEWS:
                 judged = summary(benchmark.queries, [each.line(view) for each in found])

@@ -54,7 +54,8 @@ class Cache(Generic[V]):
         self._told = told or _nobody
         self._lock = threading.Lock()
         self._items: TTLCache[Hashable, V] = TTLCache(max(max_items, 1), ttl_s, timer=clock)
-        self._enabled = max_items > 0
+        self.keeps = max_items > 0
+        """Whether there is room for anything."""
 
     def get(self, key: Hashable) -> V | None:
         """Give the value of *key*, or None; tells the owner which."""
@@ -64,6 +65,8 @@ class Cache(Generic[V]):
 
     def peek(self, key: Hashable) -> V | None:
         """Give the value of *key*, or None, and tell nobody."""
+        if not self.keeps:
+            return None
         with self._lock:
             try:
                 # Not `get`: it looks twice.
@@ -73,7 +76,7 @@ class Cache(Generic[V]):
 
     def put(self, key: Hashable, value: V) -> None:
         """Keep *value* under *key*; the oldest goes when the cache is full."""
-        if not self._enabled:
+        if not self.keeps:
             return
         with self._lock:
             self._items[key] = value

@@ -225,7 +225,8 @@ class QueryVectors:
                 (model_id, dimensions, missing), lambda: self._embed(missing, dimensions)
             )
             rows.update(zip(missing, answer.vectors, strict=True))
-        matrix: Matrix = np.array([row for text in texts if (row := rows[text]) is not None])
+        found = [row for text in texts if (row := rows[text]) is not None]
+        matrix: Matrix = found[0][None] if len(found) == 1 else np.array(found)
         return QueryRows(vectors=matrix, embedded=answer.embedded, tokens=answer.tokens)
 
     @staticmethod

@@ -96,7 +96,7 @@ class RememberedSearch:
             if result is None:
                 liked = signals.by_tenant.get(request.tenant, {})
                 result = await self.search(snapshot, request, notes, liked=liked)
-                if not result.degraded:
+                if self.cache.keeps and not result.degraded:
                     self.cache.put(key, replace(result, cached=True))
             labels |= {"gateway.search.mode": result.mode, "gateway.cache.hit": result.cached}
             if span.is_recording():

@@ -15,6 +15,8 @@ import pytest
 from gateway.config import IndexOptions
 from gateway.embed.yardstick import Yardstick
 from gateway.errors import StoreError
+from gateway.search.dense.codes import Codes
+from gateway.search.dense.projected import Projected
 from gateway.search.dense.scan import VectorIndex
 from gateway.search.index import pack, parts
 from gateway.search.index.entities import Entities, written
@@ -76,20 +78,23 @@ def test_an_empty_catalog_is_saved_too(tmp_path: Path) -> None:
     assert (0, None, None) == (len(found.entities), found.graph, found.vectors)
 
 
-def test_all_that_vectors_bring_comes_back(tmp_path: Path) -> None:
-    """Codes, mates, doubts and the yardstick."""
+@pytest.mark.parametrize(("size", "looks"), [(0, Codes), (400, Projected)])
+def test_all_that_vectors_bring_comes_back(size: int, looks: type, tmp_path: Path) -> None:
+    """Codes or axes, mates, doubts and the yardstick."""
     tools = [entity(each) for each in definitions(60)]
     tools = [replace(tool, server=f"s{at % 3}") for at, tool in enumerate(tools)]
     yardstick = Yardstick(strangers=0.1, matches=0.5, boast=EMBEDDER.vectors(["use it first"])[0])
     made = compile_snapshot(tools, rows=rows_of(tools), yardstick=yardstick)
     assert made.vectors is not None
     rows = made.vectors.rows(np.arange(60))
+    rows = np.pad(rows, ((0, 0), (0, max(0, size - rows.shape[1]))))
     coded = replace(made, vectors=VectorIndex.of(rows, dense_numbers=1))
 
     found = again(coded, tmp_path)
 
     assert found.vectors is not None
     assert found.vectors.large is not None
+    assert isinstance(found.vectors.large.codes, looks)
     for name in ("vectors", "common", "mates", "yardstick", "doubts"):
         before: dict[str, np.ndarray] = {}
         after: dict[str, np.ndarray] = {}
