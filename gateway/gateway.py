@@ -32,7 +32,6 @@ from gateway.search.keyed import Normalizer
 from gateway.search.propose import Proposed, Proposer, propose
 from gateway.search.remembered import Caches, remembered
 from gateway.search.request import prepare
-from gateway.search.suggest import suggest
 from gateway.telemetry import MeterProvider, Telemetry, TracerProvider
 from gateway.types import (
     Diagnostic,
@@ -256,6 +255,8 @@ class Gateway:
         Raises:
             UnknownToolError: If one of *tools* is not in the catalog.
         """
+        from gateway.search.suggest import suggest  # noqa: PLC0415  (a search needs none of it)
+
         return await suggest(
             await self.snapshot(),
             tools,
