@@ -12,7 +12,7 @@ from gateway.config import GraphOptions
 from gateway.embed.yardstick import Yardstick
 from gateway.search.dense.doubts import Boasts, doubts
 from gateway.search.dense.kinship import narrowness
-from gateway.search.dense.mates import Mates
+from gateway.search.dense.mates import Servers
 from gateway.search.dense.scan import VectorIndex
 from gateway.search.dense.segments import Positions
 from gateway.search.eligible import Eligibility
@@ -81,6 +81,7 @@ class Snapshots:
         self._order = Order()
         self._last: Snapshot | None = None
         self._boasts = Boasts()
+        self._servers = Servers()
 
     def change(
         self,
@@ -105,7 +106,10 @@ class Snapshots:
         lexical = _lexical(last.lexical, step)
         vectors, fresh = self._vectors(last.vectors, step)
         graph = self.graphs.change(step, documents)
-        mates = Mates.of([entity.server for entity in step.entities])
+        came = {at: entity.server for at, entity in step.new.items()}
+        mates = self._servers.change(
+            step.moves, came, lambda: [entity.server for entity in step.entities]
+        )
         boasts = self._boasts.change(vectors, step.moves, fresh, yardstick)
         self._last = Snapshot(
             version=version,
