@@ -61,7 +61,7 @@ class SearchOptions:
     (``derived``); only those inside the ``window``; or none (``off``)."""
     min_confidence: float = 0.35
     """Below this for the best match, the result says ``low_confidence_results``."""
-    no_match_confidence: float = 0.1
+    no_match_confidence: float = 0.16
     """Below this for the best match, the result is empty: it says ``no_match`` and what is
     nearest; over a catalog of tools with little in common below less, down to a quarter; 0 never
     empties."""
@@ -331,6 +331,18 @@ def vector_store_path(options: Options) -> Path:
 def catalog_store_path(options: Options) -> Path:
     """Say where tool lists and approvals persist."""
     return options.catalog_store_path or environment().cache_dir / "catalog.sqlite3"
+
+
+def settings_dir(application: str) -> Path:
+    """Say where *application* keeps this user's settings."""
+    import platformdirs  # noqa: PLC0415  (as for the cache folder)
+
+    return platformdirs.user_config_path(application, appauthor=False, roaming=True)
+
+
+def tokens_path(options: Options) -> Path:
+    """Say in which folder the tokens of sign-ins persist: beside the catalog."""
+    return catalog_store_path(options).parent / "tokens"
 
 
 def index_path(options: Options, *, own_store: bool) -> Path | None:

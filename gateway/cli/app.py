@@ -11,9 +11,11 @@ from typing import Annotated, Literal
 
 import typer
 
+from gateway.cli import configuring
 from gateway.cli.exits import EPILOG, USAGE
 from gateway.cli.graph import graph
 from gateway.cli.options import ConfigOption, GraphOption, JsonOption, StrategyOption
+from gateway.cli.provisioning import discover, provision
 from gateway.cli.screen import reported
 from gateway.cli.serving import serve
 from gateway.config import VERSION
@@ -29,6 +31,9 @@ app = typer.Typer(
 
 app.add_typer(graph)
 app.command(epilog=EPILOG)(serve)
+app.command(epilog=EPILOG)(discover)
+app.command(epilog=EPILOG)(provision)
+configuring.attach(app)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -160,6 +165,25 @@ def approve(
         from gateway.cli.approve import approve as run  # noqa: PLC0415  (the door)
 
         code = run(names or [], config=config, everything=everything, as_json=as_json)
+    raise typer.Exit(code)
+
+
+@app.command(epilog=EPILOG)
+def login(
+    server: Annotated[str, typer.Argument(help="Its name in the configuration.")],
+    *,
+    browser: Annotated[
+        bool, typer.Option("--browser/--no-browser", help="Open one, or only say where to go.")
+    ] = True,
+    forget: Annotated[bool, typer.Option("--forget", help="Forget the sign-in instead.")] = False,
+    config: ConfigOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Sign in to a server that wants it (OAuth); its tokens are kept and refreshed."""
+    with reported(as_json=as_json):
+        from gateway.cli.login import login as run  # noqa: PLC0415  (the door)
+
+        code = run(server, config=config, browser=browser, forget=forget, as_json=as_json)
     raise typer.Exit(code)
 
 

@@ -24,3 +24,4 @@ StrategyOption = Annotated[
 JsonOption = Annotated[
     bool, typer.Option("--json", help="Print one JSON document on standard output.")
 ]
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Say what would be; write nothing.")]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Protocol, TypeVar
@@ -73,15 +74,13 @@ class Filter:
         """See `Shape.show`."""
         names = [tool.name for tool in listing.tools]
         idle = (each for each in (*(self.allow or ()), *self.deny) if not _meets(each, names))
+        left = _without(listing, {name for name in names if not self._shows(name)})
         return replace(
-            listing,
-            tools=tuple(tool for tool in listing.tools if self._shows(tool.name)),
+            left,
             diagnostics=(
                 *listing.diagnostics,
                 *(_note(f"{server!r}: no tool is called like {each!r}") for each in idle),
             ),
-            digests=self._shown(listing.digests),
-            suspicions=self._shown(listing.suspicions),
         )
 
     def own(self, name: str) -> str | None:
@@ -91,9 +90,6 @@ class Filter:
     def _shows(self, name: str) -> bool:
         allowed = self.allow is None or any(fnmatchcase(name, each) for each in self.allow)
         return allowed and not any(fnmatchcase(name, each) for each in self.deny)
-
-    def _shown(self, table: Mapping[str, T]) -> dict[str, T]:
-        return {name: value for name, value in table.items() if self._shows(name)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,12 +116,9 @@ class Rename:
         """See `Shape.show`."""
         have = {tool.name for tool in listing.tools}
         hidden = have.intersection(self.names.values()) - self.names.keys()
-        left = replace(
-            listing, tools=tuple(tool for tool in listing.tools if tool.name not in hidden)
-        )
         gone = sorted(old for old in self.names if old not in have)
         return replace(
-            _renamed(left, lambda name: self.names.get(name, name), hidden),
+            _renamed(_without(listing, hidden), lambda name: self.names.get(name, name)),
             diagnostics=(
                 *listing.diagnostics,
                 *(_note(f"{server!r}: no tool {each!r} is there to be renamed") for each in gone),
@@ -199,13 +192,27 @@ def check_tool_name(name: str) -> str:
     return name
 
 
-def _renamed(listing: Listing, new: Callable[[str], str], hidden: Iterable[str] = ()) -> Listing:
+def _renamed(listing: Listing, new: Callable[[str], str]) -> Listing:
+    names = {tool.name: new(tool.name) for tool in listing.tools}
+
     def table(given: Mapping[str, T]) -> dict[str, T]:
-        return {new(name): value for name, value in given.items() if name not in hidden}
+        return {names.get(name, name): value for name, value in given.items()}
 
     return replace(
         listing,
-        tools=tuple(replace(tool, name=new(tool.name)) for tool in listing.tools),
+        tools=tuple(replace(tool, name=names[tool.name]) for tool in listing.tools),
+        digests=table(listing.digests),
+        suspicions=table(listing.suspicions),
+    )
+
+
+def _without(listing: Listing, hidden: AbstractSet[str]) -> Listing:
+    def table(given: Mapping[str, T]) -> dict[str, T]:
+        return {name: value for name, value in given.items() if name not in hidden}
+
+    return replace(
+        listing,
+        tools=tuple(tool for tool in listing.tools if tool.name not in hidden),
         digests=table(listing.digests),
         suspicions=table(listing.suspicions),
     )

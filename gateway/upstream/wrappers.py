@@ -94,16 +94,7 @@ class Combined:
             UpstreamError: None of them could be listed.
             ClosedError: After `close`.
         """
-        answers = await asyncio.gather(
-            *(attempt(source.list_tools()) for source in self._sources.values())
-        )
-        failures = [answer for answer in answers if isinstance(answer, Failed)]
-        if len(failures) == len(answers):
-            raise failures[0].error
-        self._listings = {
-            server: self._before(server, answer) if isinstance(answer, Failed) else answer
-            for server, answer in zip(self._sources, answers, strict=True)
-        }
+        self._listings = await parts(self._sources, self._listings)
         return self._joined()
 
     async def call(self, tool: str, arguments: JsonObject, *, tool_id: str) -> InvokeResult:
@@ -118,12 +109,6 @@ class Combined:
     async def close(self) -> None:
         """Close all of them, at once."""
         await asyncio.gather(*(attempt(source.close()) for source in self._sources.values()))
-
-    def _before(self, server: str, failed: Failed) -> Listing:
-        reason = failed.reason
-        detail = reason if server in reason else f"{server!r}: {reason}"
-        note = Diagnostic(stage="catalog", code="source_load_failed", detail=detail)
-        return replace(self._listings.get(server, Listing()), diagnostics=(note,))
 
     def _joined(self) -> Listing:
         have = Counter(tool.name for each in self._listings.values() for tool in each.tools)
@@ -142,6 +127,34 @@ class Combined:
                     table[name] = server, own
         self._table = table
         return joined(table, self._listings, tuple(notes))
+
+
+async def parts(sources: Mapping[str, Source], before: Mapping[str, Listing]) -> dict[str, Listing]:
+    """List *sources* at once, by name.
+
+    Args:
+        sources: By name.
+        before: What they listed then: it stands in, with a diagnostic, for a source that fails.
+
+    Raises:
+        UpstreamError: None of them could be listed.
+        ClosedError: They are closed.
+    """
+    answers = await asyncio.gather(*(attempt(source.list_tools()) for source in sources.values()))
+    failures = [answer for answer in answers if isinstance(answer, Failed)]
+    if failures and len(failures) == len(answers):
+        raise failures[0].error
+    return {
+        server: _stood_in(server, answer, before) if isinstance(answer, Failed) else answer
+        for server, answer in zip(sources, answers, strict=True)
+    }
+
+
+def _stood_in(server: str, failed: Failed, before: Mapping[str, Listing]) -> Listing:
+    reason = failed.reason
+    detail = reason if server in reason else f"{server!r}: {reason}"
+    note = Diagnostic(stage="catalog", code="source_load_failed", detail=detail)
+    return replace(before.get(server, Listing()), diagnostics=(note,))
 
 
 def joined(

@@ -193,6 +193,14 @@ def test_a_nearer_match_is_surer_and_one_of_many_is_not() -> None:
     assert near > among
 
 
+def test_a_language_that_the_model_half_knows_is_no_sign_of_a_stranger() -> None:
+    """Its cosines are small for what serves the request too."""
+    read = confidence.judge(signals(standing=3.0, nearness=1.0))
+    unread = confidence.judge(signals(standing=3.0, nearness=1.0, unread=0.8))
+
+    assert unread > read
+
+
 @given(shares, st.none() | st.floats(-2, 2))
 def test_the_graph_raises_confidence_and_never_beyond_one(
     judged: float, agreement: float | None

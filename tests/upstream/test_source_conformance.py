@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 
 from gateway.bridge import Bridge
+from gateway.catalog.records import SqliteRecords
+from gateway.catalog.virtual import Alias, VirtualServer, VirtualSource
 from gateway.errors import ClosedError, UpstreamTimeoutError
 from gateway.limits import UpstreamOptions
 from gateway.types import Hints
@@ -80,7 +82,28 @@ def combined_source(record: Path, options: UpstreamOptions) -> Source:
     return Combined("it", [Shaped(one, first), Shaped(two, second)])
 
 
-@pytest.fixture(params=["local", "in-process", "stdio", "http", "shaped", "combined"])
+def virtual_source(record: Path, options: UpstreamOptions) -> Source:
+    """The same tools under aliases of the same names; errors name the server behind."""
+    behind: dict[str, Source] = {"it": local_source(record, options)}
+    tools = {name: Alias(of=f"it/{name}") for name in ("echo", "add", "fail", "wait")}
+    return VirtualSource(
+        VirtualServer(name="it", tools=tools),
+        sources=lambda: behind,
+        records=SqliteRecords(record.with_suffix(".sqlite3")),
+        owner="",
+        options=options,
+    )
+
+
+WITHOUT_PROCESS: Mapping[str, Callable[[Path, UpstreamOptions], Source]] = {
+    "local": local_source,
+    "shaped": shaped_source,
+    "combined": combined_source,
+    "virtual": virtual_source,
+}
+
+
+@pytest.fixture(params=[*WITHOUT_PROCESS, "in-process", "stdio", "http"])
 async def bench(
     request: pytest.FixtureRequest, bridge: Bridge, record: Path
 ) -> AsyncIterator[Bench]:
@@ -95,12 +118,9 @@ async def bench(
             return build
 
         match request.param:
-            case "local":
-                yield Bench(build=lambda options: local_source(record, options), record=record)
-            case "shaped":
-                yield Bench(build=lambda options: shaped_source(record, options), record=record)
-            case "combined":
-                yield Bench(build=lambda options: combined_source(record, options), record=record)
+            case name if name in WITHOUT_PROCESS:
+                make = WITHOUT_PROCESS[name]
+                yield Bench(build=lambda options: make(record, options), record=record)
             case "in-process":
                 yield Bench(build=on(plain(record)), record=record)
             case "stdio":

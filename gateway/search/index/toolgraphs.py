@@ -117,7 +117,8 @@ class ToolGraphs:
         self, index: GraphIndex, nodes: tuple[str, ...], positions: Mapping[str, int]
     ) -> ToolGraph:
         owners = self._owners[: index.document_count]
-        conditions = index.adjacency.declared(("prerequisite", "consumes"))
+        conditions = index.adjacency.stated(("prerequisite", "consumes"), declared=True)
+        guesses = index.adjacency.stated(("prerequisite",), declared=False)
         return ToolGraph(
             index=index,
             nodes=nodes,
@@ -125,6 +126,7 @@ class ToolGraphs:
             owners=owners,
             owned=bool((owners >= 0).all()),
             conditioned=frozenset(index.nodes[at] for at in conditions),
+            guessed=frozenset(index.nodes[at] for at in guesses),
         )
 
     def _owned(
