@@ -8,7 +8,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -361,7 +360,11 @@ def vocabulary_dir(variables: Mapping[str, str] | None = None) -> Path:
     """
     values = os.environ if variables is None else variables
     named = values.get("TIKTOKEN_CACHE_DIR") or values.get("DATA_GYM_CACHE_DIR")
-    return Path(named) if named else Path(tempfile.gettempdir()) / "data-gym-cache"
+    if named:
+        return Path(named)
+    import tempfile  # noqa: PLC0415  (slow to load)
+
+    return Path(tempfile.gettempdir()) / "data-gym-cache"
 
 
 def variables(needed: frozenset[str]) -> dict[str, str]:

@@ -30,7 +30,6 @@ from gateway.search.keyed import Normalizer
 from gateway.search.propose import Proposed, Proposer, propose
 from gateway.search.remembered import Caches, remembered
 from gateway.search.request import prepare
-from gateway.search.suggest import suggest
 from gateway.search.usage.memory import Usage
 from gateway.telemetry import MeterProvider, Telemetry, TracerProvider
 from gateway.types import (
@@ -194,6 +193,8 @@ class Gateway(Registering):
             UnknownToolError: If one of *tools* is not in the catalog.
             InvalidRequestError: If *limit* is below 1.
         """
+        from gateway.search.suggest import suggest  # noqa: PLC0415  (a search needs none of it)
+
         return await suggest(
             await self.snapshot(),
             tools,

@@ -9,14 +9,12 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable
+from functools import cache
 
 _KEPT_CONTROLS = frozenset("\n\t")
 _UNSEEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co"})
 _SPACES = re.compile(r"[^\S\n]+")
 _BLANK_LINES = re.compile(r"\n\s*\n\s*\n+")
-_WIDE = re.compile(
-    "[\u0e00-\u0e7f\u1100-\u11ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]"
-)
 _LITERAL = re.compile(
     r"""[\w.+-]+@[\w-]+\.[\w.-]+            # e-mail
       | https?://\S+                        # address
@@ -64,8 +62,15 @@ def estimate_tokens(text: str) -> int:
     Four characters a token, one token a wide (CJK, Thai, Hangul) character: within about 15 % of
     the o200k vocabulary on JSON schemas and English prose. An estimate: say so where it is shown.
     """
-    wide = len(_WIDE.findall(text))
+    wide = 0 if text.isascii() else len(_wide().findall(text))
     return wide + -(-(len(text) - wide) // 4)
+
+
+@cache
+def _wide() -> re.Pattern[str]:
+    return re.compile(
+        "[\u0e00-\u0e7f\u1100-\u11ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]"
+    )
 
 
 def near(name: str, names: Iterable[str], *, limit: int = 5) -> tuple[str, ...]:

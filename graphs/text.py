@@ -11,7 +11,7 @@ import hashlib
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import pairwise
 from types import MappingProxyType
 from unicodedata import category, normalize
@@ -33,7 +33,6 @@ _UNSPACED = (
 )
 _JOINING = re.compile(r"[\s_-]+")
 _CHUNK = re.compile(rf"['\u2019]s\b|[\w{_MARKS}]+(?:\+\+|\#(?!\w))?")
-_RUN = re.compile(rf"[{_UNSPACED}]+|[^{_UNSPACED}]+")
 _NUMBERED = re.compile(r"([^\W\d_]{3,})\d+")
 _SEPARATORS = re.compile(r"[\s_\-./:]+")
 _CACHED_CHARS = 64
@@ -120,14 +119,15 @@ def stem(word: str, language: str = "") -> str:
     return _stem(word, language)
 
 
-def split_identifier(name: str) -> list[str]:
+@lru_cache(maxsize=1 << 15)
+def split_identifier(name: str) -> tuple[str, ...]:
     """Split a name at separators and humps, casefolded and unstemmed.
 
     Returns:
-        ``["get", "k8s", "pods"]`` for ``getK8sPods``; empty for a name without letters or digits.
+        ``("get", "k8s", "pods")`` for ``getK8sPods``; empty for a name without letters or digits.
     """
     chunks = _CHUNK.findall(normalize("NFKC", name).replace("_", " "))
-    return [part.casefold() for chunk in chunks for part in _humps(chunk)]
+    return tuple(part.casefold() for chunk in chunks for part in _humps(chunk))
 
 
 def trigrams(word: str) -> list[str]:
@@ -165,17 +165,29 @@ def _quoted(mark: str) -> str:
 def _tokens(chunk: str, language: str) -> tuple[Token, ...]:
     if chunk[0] in "'\u2019":
         return ()
-    return tuple(token for run in _RUN.findall(chunk) for token in _run(run, language))
+    if chunk.isascii():
+        return tuple(_spaced(chunk, language))
+    found: list[Token] = []
+    for unspaced, run in _runs().findall(chunk):
+        found += _pairs(unspaced) if unspaced else _spaced(run, language)
+    return tuple(found)
+
+
+@cache
+def _runs() -> re.Pattern[str]:
+    # Not at the start: it takes as long to compile as all others, and most texts need none.
+    return re.compile(rf"([{_UNSPACED}]+)|([^{_UNSPACED}]+)")
 
 
 _kept = lru_cache(maxsize=1 << 16)(_tokens)
 
 
-def _run(run: str, language: str) -> Iterator[Token]:
-    if _is_unspaced(run):
-        pairs = [run[at : at + 2] for at in range(len(run) - 1)] or [run]
-        yield from (Token(surface=pair, parts=(pair,), spelt=(pair,)) for pair in pairs)
-        return
+def _pairs(run: str) -> list[Token]:
+    pairs = [run[at : at + 2] for at in range(len(run) - 1)] or [run]
+    return [Token(surface=pair, parts=(pair,), spelt=(pair,)) for pair in pairs]
+
+
+def _spaced(run: str, language: str) -> Iterator[Token]:
     # A longer run is a blob, not a word: its head names it well enough.
     run = run[:_CACHED_CHARS].replace("\u200c", "").replace("\u200d", "")
     humps = [hump.casefold() for hump in _humps(run)]
@@ -184,10 +196,6 @@ def _run(run: str, language: str) -> Iterator[Token]:
         wholes = _wholes(humps, language)
         stop = len(humps) == 1 and humps[0] in _STOP and language[:2] in {"", "en"}
         yield Token(surface=run, parts=parts, spelt=tuple(humps), wholes=wholes, stop=stop)
-
-
-def _is_unspaced(run: str) -> bool:
-    return re.match(f"[{_UNSPACED}]", run) is not None
 
 
 def _wholes(humps: list[str], language: str) -> tuple[str, ...]:
@@ -201,6 +209,8 @@ def _humps(chunk: str) -> list[str]:
     body = chunk.rstrip("+#")
     if len(body) == 1:
         return [chunk]
+    if body.islower():
+        return [body]
     cuts = [0, *(at for at in range(1, len(body)) if _is_hump(body, at)), len(body)]
     return [body[start:end] for start, end in pairwise(cuts) if start < end]
 

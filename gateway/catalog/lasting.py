@@ -211,6 +211,8 @@ class LastingSource:
 
     def _seen(self, digests: Mapping[str, str]) -> frozenset[str]:
         """Note *digests*; give the names that changed. A store that fails knows of none."""
+        if not digests:
+            return frozenset()
         found: list[frozenset[str]] = []
         see = self._memory.records.see
         self._attempt(lambda: found.append(see(self._memory.pinned, digests)))

@@ -43,6 +43,7 @@ CREATE TABLE IF NOT EXISTS pins (
     PRIMARY KEY (owner, name)
 ) WITHOUT ROWID;
 """
+_PINS = "SELECT name, approved, seen FROM pins WHERE owner = ?"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,18 +134,22 @@ class SqliteRecords:
     def see(self, owner: str, digests: Mapping[str, str]) -> frozenset[str]:
         """See `Records.see`."""
         with self._database.transaction() as connection:
-            seen = dict(connection.execute("SELECT name, seen FROM pins WHERE owner = ?", (owner,)))
+            found = connection.execute(_PINS, (owner,)).fetchall()
+            known = {name: (approved, seen) for name, approved, seen in found}
             rows = [
                 (owner, name, digest, digest)
                 for name, digest in digests.items()
-                if seen.get(name) != digest
+                if known.get(name, ("", ""))[1] != digest
             ]
+            # To write what is there already would cost every start more than to read it.
             connection.executemany(
                 "INSERT INTO pins VALUES (?, ?, ?, ?) "
                 "ON CONFLICT (owner, name) DO UPDATE SET seen = excluded.seen",
                 rows,
             )
-        return self.changed(owner) & frozenset(digests)
+        return frozenset(
+            name for name, digest in digests.items() if known.get(name, (digest, ""))[0] != digest
+        )
 
     def changed(self, owner: str) -> frozenset[str]:
         """See `Records.changed`."""

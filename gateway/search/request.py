@@ -19,9 +19,7 @@ MIN_CLAUSE_WORDS = 3
 MAX_CLAUSES = 24
 _STOPS = ".!?;\n\u2022\u3002\uff01\uff1f\uff1b"
 """Ends of sentences and of list items, Chinese and Japanese ones too."""
-_UNSPACED = re.compile(
-    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]"
-)
+_UNSPACED = "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]"
 """Letters of scripts without spaces: Thai, Lao, Burmese, Khmer, Japanese, Chinese."""
 _LETTERS_A_WORD = 2
 _CLAUSE = re.compile(
@@ -142,6 +140,6 @@ def clauses(query: str) -> tuple[str, ...]:
 
 def _words(text: str) -> int:
     """Count words; where a script has no spaces, two letters are about one."""
-    unspaced = 0 if text.isascii() else len(_UNSPACED.findall(text))
-    rest = _UNSPACED.sub(" ", text) if unspaced else text
+    unspaced = 0 if text.isascii() else len(re.findall(_UNSPACED, text))
+    rest = re.sub(_UNSPACED, " ", text) if unspaced else text
     return len(rest.split()) + unspaced // _LETTERS_A_WORD

@@ -112,13 +112,16 @@ def _foreign(index: Postings, mates: Mates) -> NDArray[np.float64]:
     if _NAME not in index.fields:
         return np.zeros(index.size)
     terms = np.repeat(np.arange(len(index.names)), np.diff(index.offsets))
-    owners = terms * mates.servers + mates.numbers[index.positions]
     names = index.sources == index.fields.index(_NAME)
     named = np.zeros(len(index.names), dtype=np.bool_)
     named[terms[names]] = True
-    spoken = named[terms] & ~among(owners, owners[names], len(index.names) * mates.servers)
+    # Most words stand in nobody's name: only the others are looked at.
+    held = np.flatnonzero(named[terms])
+    terms, names, positions = terms[held], names[held], index.positions[held]
+    owners = terms * mates.servers + mates.numbers[positions]
+    spoken = ~among(owners, owners[names], len(index.names) * mates.servers)
     weights = index.rarity[terms[spoken]]
-    said = np.bincount(index.positions[spoken], weights, minlength=index.size)
+    said = np.bincount(positions[spoken], weights, minlength=index.size)
     much = max(_FOREIGN * np.log1p(index.size), _USUAL * float(np.median(said)))
     lost: NDArray[np.float64] = _FOREIGN_WEIGHT * np.log2(np.maximum(said, 1e-9) / much)
     return np.maximum(lost, 0.0)

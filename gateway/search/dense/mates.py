@@ -8,7 +8,7 @@ says; where all tools are of one server it says nothing.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -16,6 +16,7 @@ import numpy as np
 
 from gateway.search.dense.segments import Positions
 from gateway.vectors import Vector
+from graphs.arrays import Moves
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -33,11 +34,16 @@ class Mates:
     def of(cls, servers: Sequence[str]) -> Self | None:
         """Read the server of each entity; None if there are not two of them."""
         known = {server: number for number, server in enumerate(dict.fromkeys(servers))}
-        if len(known) < 2:
+        return cls.numbered(np.asarray([known[server] for server in servers], dtype=np.intp))
+
+    @classmethod
+    def numbered(cls, numbers: Positions) -> Self | None:
+        """Weigh servers by their *numbers*, each of which somebody has."""
+        counts = np.bincount(numbers)
+        if len(counts) < 2:
             return None
-        numbers = np.asarray([known[server] for server in servers], dtype=np.intp)
-        rarity = np.log(len(servers) / np.bincount(numbers)) / math.log(len(servers))
-        return cls(numbers=numbers, weights=rarity.astype(np.float32)[numbers], servers=len(known))
+        rarity = np.log(len(numbers) / counts) / math.log(len(numbers))
+        return cls(numbers=numbers, weights=rarity.astype(np.float32)[numbers], servers=len(counts))
 
     def support(self, spots: Positions, scores: Vector) -> Vector:
         """Say how well the best other tool of each one's server fits, shape (len(spots),).
@@ -59,3 +65,31 @@ class Mates:
         alone = np.bincount(numbers[leads], minlength=self.servers)[numbers] == 1
         mate = np.where(leads & alone, rest[numbers], heads)
         return np.asarray(self.weights[spots] * mate, dtype=np.float32)
+
+
+class Servers:
+    """The servers of a catalog that changes. Not for two builds at once."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, int] = {}
+        self._numbers: Positions = np.zeros(0, dtype=np.intp)
+
+    def change(
+        self, moves: Moves, new: Mapping[int, str], everyone: Callable[[], list[str]]
+    ) -> Mates | None:
+        """Give who serves with whom after a change.
+
+        Args:
+            moves: Of the entities.
+            new: The servers of the new ones, by position.
+            everyone: Gives the server of each, where numbers do not tell any more.
+        """
+        numbers = moves.rows(self._numbers)
+        numbers[list(new)] = [self._known.get(server, -1) for server in new.values()]
+        left = np.bincount(numbers[numbers >= 0], minlength=len(self._known))
+        if not left.all() or (numbers < 0).any():
+            servers = everyone()
+            self._known = {server: at for at, server in enumerate(dict.fromkeys(servers))}
+            numbers = np.asarray([self._known[server] for server in servers], dtype=np.intp)
+        self._numbers = numbers
+        return Mates.numbered(numbers)

@@ -12,7 +12,7 @@ from gateway.config import GraphOptions
 from gateway.embed.yardstick import Yardstick
 from gateway.search.dense.doubts import Boasts, doubts
 from gateway.search.dense.kinship import narrowness
-from gateway.search.dense.mates import Mates
+from gateway.search.dense.mates import Servers
 from gateway.search.dense.scan import VectorIndex
 from gateway.search.dense.segments import Positions
 from gateway.search.eligible import Eligibility
@@ -80,9 +80,8 @@ class Snapshots:
         self.graphs = ToolGraphs(derive)
         self._order = Order()
         self._last: Snapshot | None = None
-        self._fresh: Positions | None = None
-        """Whose rows are new since the last snapshot; None if all are."""
         self._boasts = Boasts()
+        self._servers = Servers()
 
     def change(
         self,
@@ -105,10 +104,13 @@ class Snapshots:
         last = self._last or _nothing()
         step = self._order.change(turnover.gone, turnover.new)
         lexical = _lexical(last.lexical, step)
-        vectors = self._vectors(last.vectors, step)
+        vectors, fresh = self._vectors(last.vectors, step)
         graph = self.graphs.change(step, documents)
-        mates = Mates.of([entity.server for entity in step.entities])
-        boasts = self._boasts.change(vectors, step.moves, self._fresh, yardstick)
+        came = {at: entity.server for at, entity in step.new.items()}
+        mates = self._servers.change(
+            step.moves, came, lambda: [entity.server for entity in step.entities]
+        )
+        boasts = self._boasts.change(vectors, step.moves, fresh, yardstick)
         self._last = Snapshot(
             version=version,
             entities=step.entities,
@@ -127,17 +129,19 @@ class Snapshots:
         )
         return self._last
 
-    def _vectors(self, last: VectorIndex | None, step: Step) -> VectorIndex | None:
+    def _vectors(
+        self, last: VectorIndex | None, step: Step
+    ) -> tuple[VectorIndex | None, Positions | None]:
+        """Give the vectors after *step*, and whose rows are new; None for the latter if all are."""
         late = self.texts.late()
         if last is None or len(late) + len(step.new) > len(step.entities) / 2:
-            self._fresh = None
             matrix = blended(self.texts.of(step.entities))
-            return None if matrix is None else VectorIndex.of(matrix)
+            return None if matrix is None else VectorIndex.of(matrix), None
         entities = step.entities
         places = step.moves.table()
         numbers = dict.fromkeys(step.new)
         numbers |= dict.fromkeys(map(step.places.position, late))
-        self._fresh = spots = np.asarray(sorted(numbers), dtype=np.intp)
+        spots = np.asarray(sorted(numbers), dtype=np.intp)
         stays = places >= 0
         stays[stays] = ~np.isin(places[stays], spots)
         kept = np.flatnonzero(stays)
@@ -148,7 +152,7 @@ class Snapshots:
         if rows is None:
             rows = np.zeros((len(spots), last.dimensions), dtype=np.float32)
         found = last.changed(kept, rows, order)
-        return found if found.mean.count else None
+        return found if found.mean.count else None, spots
 
 
 def _nothing() -> Snapshot:

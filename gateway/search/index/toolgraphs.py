@@ -82,11 +82,7 @@ class ToolGraphs:
                 ``usage``: what the host wrote wins, what it forbids is dropped. Edges of tools
                 that are gone are left out.
         """
-        nodes = self._nodes
-        for at in reversed(step.moves.gone):
-            del nodes[at]
-        for at in step.moves.new:
-            nodes.insert(at, node_of(step.entities[at].id))
+        nodes = self._moved(step)
         positions = dict(zip(nodes, range(len(nodes)), strict=True))
         gone, new = _told(step.gone), _told(step.new)
         given = dict.fromkeys(map(content, documents))
@@ -94,11 +90,11 @@ class ToolGraphs:
         reread = self.deriver.change(gone, new)
         index = self.compiler.change(
             gone=[
-                *(document for document, _ in self._documents if content(document) not in given),
+                *(each[0] for each in self._documents if each not in given),
                 *(document_of(entity, self._options) for entity in gone),
             ],
             new=[
-                *(document for document, _ in given if content(document) not in self._documents),
+                *(each[0] for each in given if each not in self._documents),
                 *(document_of(entity, self._options) for entity in new),
             ],
             names=self._names.change(step.gone.values(), step.new.values()),
@@ -107,12 +103,25 @@ class ToolGraphs:
         )
         self._documents, self._learned = given, shown
         self._owners = self._owned(step, index, positions)
+        return self._graph(index, nodes, positions)
+
+    def _moved(self, step: Step) -> tuple[str, ...]:
+        nodes = self._nodes
+        for at in reversed(step.moves.gone):
+            del nodes[at]
+        for at in step.moves.new:
+            nodes.insert(at, node_of(step.entities[at].id))
+        return tuple(nodes)
+
+    def _graph(
+        self, index: GraphIndex, nodes: tuple[str, ...], positions: Mapping[str, int]
+    ) -> ToolGraph:
         owners = self._owners[: index.document_count]
         conditions = index.adjacency.stated(("prerequisite", "consumes"), declared=True)
         guesses = index.adjacency.stated(("prerequisite",), declared=False)
         return ToolGraph(
             index=index,
-            nodes=tuple(nodes),
+            nodes=nodes,
             positions=positions,
             owners=owners,
             owned=bool((owners >= 0).all()),

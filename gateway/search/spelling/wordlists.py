@@ -118,11 +118,16 @@ def heads(folder: Path, script: str) -> Mapping[str, Costs]:
 def _read(folder: Path, language: str, limit: int) -> Costs:
     names = (f"large_{language}.msgpack.gz", f"small_{language}.msgpack.gz")
     path = next((folder / name for name in names if (folder / name).is_file()), None)
-    return dict(islice(_priced(path), limit)) if path else {}
+    found: dict[str, int] = {}
+    for cost, words in enumerate(_priced(path) if path else ()):
+        found.update(dict.fromkeys(words[: limit - len(found)], cost))
+        if len(found) >= limit:
+            break
+    return found
 
 
-def _priced(path: Path) -> Iterator[tuple[str, int]]:
-    """Give the words of a file with their costs: ``[header, [words of 0 cB], [of 1 cB], …]``."""
+def _priced(path: Path) -> Iterator[list[str]]:
+    """Give the words of a file by their costs: ``[header, [words of 0 cB], [of 1 cB], …]``."""
     import msgpack  # noqa: PLC0415  (an optional extra)
 
     with gzip.open(path, "rb") as file:
@@ -130,6 +135,5 @@ def _priced(path: Path) -> Iterator[tuple[str, int]]:
         rows = stream.read_array_header() - 1
         if stream.unpack() != _FORMAT:
             return
-        for cost in range(rows):
-            for word in stream.unpack():
-                yield word, cost
+        for _ in range(rows):
+            yield stream.unpack()

@@ -63,6 +63,16 @@ class Changing:
         )
 
 
+def alike(fresh: Vector | None, found: Vector | None) -> None:
+    assert (fresh is None) == (found is None)
+    if fresh is not None and found is not None:
+        assert np.array_equal(fresh, found)
+
+
+def rarities(snapshot: Snapshot) -> Vector | None:
+    return None if snapshot.mates is None else snapshot.mates.weights
+
+
 def same(fresh: Snapshot, found: Snapshot) -> None:
     """Compare all that an answer is made of, to the last bit."""
     assert tuple(fresh.entities) == tuple(found.entities)
@@ -77,6 +87,8 @@ def same(fresh: Snapshot, found: Snapshot) -> None:
         assert np.array_equal(fresh.vectors.rows(everyone), found.vectors.rows(everyone))
         assert np.array_equal(fresh.vectors.mean.row, found.vectors.mean.row)
     assert np.array_equal(fresh.names.weights, found.names.weights)
+    alike(fresh.doubts, found.doubts)
+    alike(rarities(fresh), rarities(found))
     if fresh.graph is None or found.graph is None:
         assert fresh.graph is found.graph
         return
@@ -92,6 +104,19 @@ def same(fresh: Snapshot, found: Snapshot) -> None:
             assert fresh.lexical.match(query).scores.tolist() == (
                 found.lexical.match(query).scores.tolist()
             )
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_mates_are_those_of_a_fresh_start(number: int) -> None:
+    """Servers come, lose their last tool, and come again."""
+    draw = random.Random(number)  # noqa: S311  (the same catalogs at every run; no secret)
+    tools = [replace(tool, server=f"s{at % 7}") for at, tool in enumerate(CATALOG)]
+    index = Changing()
+    for _ in range(6):
+        some = [tool for tool in tools if tool.server != f"s{draw.randrange(7)}"]
+        some = draw.sample(some, k=draw.choice((1, 3, len(some))))
+        found = index.to(some)
+        same(compile_snapshot(some, rows=rows_of(some)), found)
 
 
 def changed(draw: random.Random, tool: Entity) -> Entity:
