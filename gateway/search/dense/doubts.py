@@ -25,8 +25,8 @@ MAX_DOUBT = 3.0
 _BOASTING = 1.3
 _BOAST_WEIGHT = 9.0
 """A vector so near to a boast, on the model's scale, is one; what each step above that costs."""
-_FOREIGN = 3.3
-_USUAL = 6.0
+_FOREIGN = 4.5
+_USUAL = 9.0
 _FOREIGN_WEIGHT = 2.0
 """So many words of the rarest kind, or so many times what is usual here, are nothing; what each
 doubling of that costs."""
