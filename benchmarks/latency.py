@@ -47,7 +47,6 @@ GOALS: Mapping[Strategy, Mapping[int, float]] = {
     "auto": {1_000: 10.0, 10_000: 2.0, 100_000: 0.5},
 }
 """At most so many times the kernel's cost, by the number of tools."""
-RECALL_GOAL = 0.99
 CACHED_GOAL_US = 30.0
 SPANS_GOAL = 8
 _TOP = 10

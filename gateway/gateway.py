@@ -10,13 +10,10 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from types import TracebackType
 from typing import Literal, Self
 
 from gateway.bridge import Bridge
 from gateway.cache import Clock, SingleFlight
-from gateway.catalog.manifests import Manifest
 from gateway.catalog.refresh import Registry
 from gateway.catalog.sources import Sources
 from gateway.catalog.sqlite import SqliteVectorStore
@@ -24,6 +21,7 @@ from gateway.config import Options, check_strategy, resolved, vector_store_path
 from gateway.embed.cached import VectorStore
 from gateway.embed.local import embedder_of
 from gateway.embed.protocol import Embedder
+from gateway.registering import Registering
 from gateway.search.index.build import Built, Indexer, Progress
 from gateway.search.index.documents import GraphFormat, GraphSource, export
 from gateway.search.index.snapshot import Snapshot
@@ -35,10 +33,8 @@ from gateway.search.request import prepare
 from gateway.search.suggest import suggest
 from gateway.telemetry import MeterProvider, Telemetry, TracerProvider
 from gateway.types import (
-    Diagnostic,
     Entity,
     Filters,
-    Hints,
     IndexReport,
     InvokeResult,
     JsonObject,
@@ -47,14 +43,11 @@ from gateway.types import (
     SearchResult,
     Strategy,
 )
-from gateway.upstream.schema import Function
-from gateway.upstream.source import Source
-from gateway.upstream.supervisor import State
 
 _ANYBODY = Filters()
 
 
-class Gateway:
+class Gateway(Registering):
     """A searchable, callable catalog of tools.
 
     Args:
@@ -105,21 +98,22 @@ class Gateway:
         self.caches = caches or Caches.of(
             self.options.cache, clock=clock, told=self.telemetry.cache_event
         )
-        self._store = _store(vector_store, self.options)
+        path = vector_store_path(self.options)
+        self._store = SqliteVectorStore(path) if vector_store is None else vector_store
         self._registry = Registry()
-        self._sources = Sources(self._registry, self._bridge, self.options, clock=clock)
-        discovery = self.options.discovery
+        super().__init__(Sources(self._registry, self._bridge, self.options, clock=clock))
+        names = self.options.discovery
         self._index = Indexer(
             self._registry,
             embedder=self.embedder if strategy != "graph" else None,
             store=self._store,
             graph=graph,
-            derive=self.options.graph,
-            reserved=frozenset({discovery.search_name, discovery.call_name}),
+            options=self.options,
+            own_store=vector_store is not None,
+            reserved=frozenset({names.search_name, names.call_name}),
             telemetry=self.telemetry,
-            flights=SingleFlight[Built](self._bridge.submit),
+            flights=SingleFlight[object](self._bridge.submit),
             clock=clock,
-            retry_after_s=self.options.upstream.retry_after_s,
             progress=progress,
         )
         self._search = remembered(
@@ -132,68 +126,6 @@ class Gateway:
             telemetry=self.telemetry,
         )
 
-    def add_tool(
-        self,
-        function: Function,
-        *,
-        name: str | None = None,
-        description: str | None = None,
-        hints: Hints | None = None,
-        replace: bool = False,
-    ) -> str:
-        """Offer a Python function, sync or async; see `Sources.add_tool`."""
-        return self._sources.add_tool(
-            function, name=name, description=description, hints=hints, replace=replace
-        )
-
-    def remove_tool(self, name: str) -> bool:
-        """Take a Python function away again; see `Sources.remove_tool`."""
-        return self._sources.remove_tool(name)
-
-    def add_server(  # noqa: PLR0913  (keyword-only options of the public API)
-        self,
-        name: str,
-        *,
-        command: str | None = None,
-        args: Sequence[str] = (),
-        env: Mapping[str, str] | None = None,
-        cwd: str | Path | None = None,
-        url: str | None = None,
-        headers: Mapping[str, str] | None = None,
-        server: object | None = None,
-        hints: Mapping[str, Hints] | None = None,
-        trusted: bool = False,
-    ) -> None:
-        """Register an MCP server by *command*, *url* or *server*; see `Sources.add_server`."""
-        self._sources.add_server(
-            name,
-            command=command,
-            args=args,
-            env=env,
-            cwd=cwd,
-            url=url,
-            headers=headers,
-            server=server,
-            hints=hints,
-            trusted=trusted,
-        )
-
-    def add_config(self, config: str | Path | Manifest) -> tuple[Diagnostic, ...]:
-        """Register the servers of an ``mcp.json``; see `Sources.add_config`."""
-        return self._sources.add_config(config)
-
-    def add_source(self, source: Source, *, hints: Mapping[str, Hints] | None = None) -> None:
-        """Register any source of tools; see `Sources.add_source`."""
-        self._sources.add_source(source, hints=hints)
-
-    async def remove_server(self, name: str) -> bool:
-        """Forget a server and close its session; say whether it was there."""
-        return await self._sources.remove_server(name)
-
-    def server_states(self) -> Mapping[str, State]:
-        """Say of each server: ``idle``, ``connecting``, ``active``, ``failed`` or ``closed``."""
-        return self._sources.states()
-
     async def search(  # noqa: PLR0913  (keyword-only, all but the query)
         self,
         query: str | None = None,
@@ -204,6 +136,7 @@ class Gateway:
         context_summary: str = "",
         filters: Filters | None = None,
         ranking: RankingPolicy = "strategy",
+        spread: bool = False,
     ) -> SearchResult:
         """Find tools.
 
@@ -215,8 +148,8 @@ class Gateway:
             context: What else is known of the task, as JSON.
             context_summary: The same, in words.
             filters: Who may be found; None is enabled, active tools that need no scope.
-            ranking: ``hybrid`` fuses the ranks that vectors and words give independently
-                (reciprocal rank fusion, k = 60) instead of what the strategy does.
+            ranking: What weighs the evidence: the strategy, or one of `gateway.search.policies`.
+            spread: Keep a kind from taking more than 0.6 of the places while others wait.
 
         Returns:
             A result in every case; what failed on the way is in its ``diagnostics``.
@@ -234,6 +167,7 @@ class Gateway:
             filters=filters or _ANYBODY,
             options=self.options.search,
             ranking=ranking,
+            spread=spread,
         )
         return await self._search(await self.snapshot(), request, notes)
 
@@ -255,6 +189,7 @@ class Gateway:
 
         Raises:
             UnknownToolError: If one of *tools* is not in the catalog.
+            InvalidRequestError: If *limit* is below 1.
         """
         return await suggest(
             await self.snapshot(),
@@ -373,7 +308,7 @@ class Gateway:
 
     def close(self) -> None:
         """End every session, reap every child, stop the loop. Twice is harmless."""
-        self._bridge.finish(self._sources.close)
+        self._bridge.finish(lambda: self._index.finish(self._sources.close))
         self._store.close()
 
     async def aclose(self) -> None:
@@ -384,16 +319,6 @@ class Gateway:
         """Give the gateway itself."""
         return self
 
-    async def __aexit__(
-        self,
-        _kind: type[BaseException] | None,
-        _error: BaseException | None,
-        _trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_error: object) -> None:
         """Close it."""
         await self.aclose()
-
-
-def _store(given: VectorStore | None, options: Options) -> VectorStore:
-    # Not `or`: an empty store of the host may be falsy.
-    return SqliteVectorStore(vector_store_path(options)) if given is None else given

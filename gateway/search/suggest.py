@@ -33,7 +33,21 @@ async def suggest(  # noqa: PLR0913  (keyword-only, the options of `Gateway.next
     limit: int,
     options: SearchOptions,
 ) -> tuple[Match, ...]:
-    """Say what may come after *tools*; see `Gateway.next_steps`."""
+    """Say what may come after *tools*, best first, never one of them.
+
+    Args:
+        snapshot: The index.
+        tools: Those just used, the last one last, each as `Gateway.invoke` takes it.
+        query: The task, if it is known.
+        embed: Reads the task; None reads its words alone.
+        filters: Who may be suggested.
+        limit: Suggestions at most.
+        options: Those of searches.
+
+    Raises:
+        UnknownToolError: If one of *tools* is not in the catalog.
+        InvalidRequestError: If *limit* is below 1.
+    """
     used = [snapshot.position(resolve(snapshot, tool, filters).id) for tool in tools]
     if limit < 1:
         raise InvalidRequestError(f"limit must be at least 1, got {limit}")

@@ -22,6 +22,7 @@ from mcp.server.context import ServerRequestContext
 from gateway.config import VERSION
 from gateway.discovery.answers import Manner, ToolCall, answer
 from gateway.discovery.metatools import MetaNames, digest, meta_names, meta_tools
+from gateway.discovery.written import Written
 from gateway.gateway import Gateway
 from gateway.serve.answered import answered
 from gateway.serve.shown import Page, meta, page
@@ -64,6 +65,7 @@ class _Served:
         self._names: MetaNames | None = None
         self._tools: tuple[types.Tool, ...] = ()
         self._first = asyncio.Lock()
+        self._manner = Manner(schemas=True, written=Written())
 
     @property
     def instructions(self) -> str:
@@ -104,7 +106,7 @@ class _Served:
             names,
             call,
             max_result_chars=self._gateway.options.chat.max_result_chars,
-            manner=Manner(schemas=True),
+            manner=self._manner,
         )
         return answered(told)
 

@@ -105,7 +105,7 @@ class Session:
         limit_s = self._options.call_timeout_s
         sending = Sending()
         try:
-            with _told(sending):
+            with quietly(self._server), _told(sending):
                 async with asyncio.timeout(limit_s):
                     # Not `Client.call_tool`: that lists the tools after the call to check the
                     # answer by their schemas, and loses it if the listing or the check fails.
@@ -193,7 +193,14 @@ class Session:
     def _broken(self, what: str, error: BaseException, sending: Sending) -> UpstreamError:
         if isinstance(error, MCPError) and error.code in _FATAL:
             self._ending.set()
-        return failed(self._server, what, error, sent=sending.left, status=self._status)
+        return failed(
+            self._server,
+            what,
+            error,
+            sent=sending.left,
+            status=self._status,
+            target=self._target,
+        )
 
 
 _FATAL = frozenset({types.CONNECTION_CLOSED, types.INVALID_REQUEST})

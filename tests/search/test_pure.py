@@ -142,21 +142,6 @@ def test_fusion_reorders_the_pool_and_nothing_else(evidence: list[tuple[float, f
     assert sorted(result.scores.tolist(), reverse=True) == result.scores.tolist()
 
 
-def test_reciprocal_ranks_add_up() -> None:
-    """By hand, k = 60: what both rank high stands before what one ranks first."""
-    chosen = found([0.9, 0.8, 0.7, 0.1])
-    lexical = np.asarray([0, 3, 0, 5], np.float32)
-
-    result = fusion.reciprocal(
-        fusion.by_vector(chosen), lexical, mask=np.asarray([True, True, False, True])
-    )
-
-    ranks = {0: 1 / 61, 1: 1 / 62 + 1 / 62, 2: 1 / 63, 3: 1 / 64 + 1 / 61}
-    by_hand = sorted(ranks, key=lambda spot: -ranks[spot])
-    assert by_hand == result.positions.tolist()
-    np.testing.assert_allclose(result.scores, [ranks[spot] for spot in by_hand], rtol=1e-5)
-
-
 # -- confidence ------------------------------------------------------------------------------------
 
 shares = st.floats(0, 1)

@@ -18,8 +18,8 @@ from gateway.search.dense.mates import Mates
 from gateway.search.dense.scan import VectorIndex
 from gateway.search.dense.segments import Positions
 from gateway.vectors import Vector, best_cosine
-from graphs import Postings
 from graphs.arrays import Moves
+from graphs.postings import Postings
 
 MAX_DOUBT = 3.0
 """The most that an entity loses: as much as a tool of the subject is ahead of a stranger."""

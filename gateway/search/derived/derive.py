@@ -175,6 +175,3 @@ RULES: Mapping[str, Rule] = {
     "mentions": Rule(stands=_named, looks=_spoken, edges=_mentions),
 }
 """By the name of their switch in `GraphOptions`; data flow and groups are links of the document."""
-SURE = frozenset(conditions.RULES)
-"""The rules whose prerequisites may come from outside the window: seldom wrong where the truth is
-known. What a description says is not among them: an upstream would promote what it likes."""

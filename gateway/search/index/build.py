@@ -8,23 +8,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
 
 from gateway.cache import Clock, SingleFlight
-from gateway.catalog.refresh import Catalog, Listed, Registry, list_sources
-from gateway.config import GraphOptions
-from gateway.embed import yardstick
-from gateway.embed.cached import DocumentVectors, VectorStore, document_vectors, text_key
+from gateway.catalog.refresh import Listed, Registration, Registry, list_sources
+from gateway.config import Options, index_path
+from gateway.embed.cached import VectorStore
 from gateway.embed.protocol import Embedder
-from gateway.embed.yardstick import Yardstick
 from gateway.search.index.documents import GraphSource, load
-from gateway.search.index.kept import Texts
-from gateway.search.index.snapshot import Snapshot, Snapshots
+from gateway.search.index.keeping import Ground, Keeper
+from gateway.search.index.made import Made, Make
+from gateway.search.index.shelf import Found, Shelf, mark_of_files
+from gateway.search.index.snapshot import Snapshot
 from gateway.telemetry import Telemetry
-from gateway.types import Diagnostic, IndexReport
-from gateway.vectors import Vector
+from gateway.types import IndexReport
 
 Progress = Callable[[str, int, int], None]
 """Told a stage (``servers``, ``embeddings``), how much of it is done, and how much there is."""
@@ -56,32 +58,30 @@ class Indexer:
         embedder: Embedder | None,
         store: VectorStore,
         graph: GraphSource | None,
-        derive: GraphOptions,
+        options: Options,
+        own_store: bool,
         reserved: frozenset[str],
         telemetry: Telemetry,
-        flights: SingleFlight[Built],
+        flights: SingleFlight[object],
         clock: Clock,
-        retry_after_s: float,
         progress: Progress | None = None,
     ) -> None:
         self._registry = registry
         self._embedder = embedder
         self._store = store
         self._graph = graph
-        self._derive = derive
+        self._options = options
+        folder = index_path(options, own_store=own_store)
+        shelf = Shelf(folder=folder, options=options.index) if folder else None
+        info = embedder.info if embedder else None
+        self._keeper = Keeper(shelf, info, options.graph, sorted(reserved)) if shelf else None
         self._reserved = reserved
         self._telemetry = telemetry
         self._flights = flights
         self._clock = clock
-        self._retry_after_s = retry_after_s
         self._progress = progress or _silent
         self._built: Built | None = None
-        self._catalog = Catalog(reserved=reserved)
-        self._snapshots = Snapshots(derive)
-        self._whole = True
-        """Whether the last build came to its end."""
-        self._measured: dict[str, Vector] = {}
-        """The vectors of the texts by which the model is measured, by key."""
+        self._make_next: Make | None = None
         self.builds = 0
         """How many builds there were."""
 
@@ -125,85 +125,89 @@ class Indexer:
             registrations, before.listed if before else {}, telemetry=self._telemetry
         )
         self._progress("servers", len(registrations), len(registrations))
-        documents, unread = await load(self._graph)
-        if not self._whole:
-            # A build that ended early leaves half a change behind: begin with nothing.
-            self._catalog = Catalog(reserved=self._reserved)
-            self._snapshots = Snapshots(self._derive)
-        self._whole = False
-        turnover = self._catalog.change(registrations, listed)
-        texts = self._snapshots.texts
-        texts.change(turnover.gone, turnover.new)
-        vectors = await self._vectors(texts)
-        notes = [*_listing_notes(listed), *self._catalog.notes, *unread, *vectors.diagnostics]
-        incomplete = _incomplete(texts) if self._embedder is not None else []
-        notes += incomplete
-        snapshot = self._snapshots.change(
-            turnover,
-            version=self.builds + 1,
-            documents=documents,
-            diagnostics=notes,
-            yardstick=self._yardstick(texts),
-        )
-        self._whole = True
+        made = await self._made(registrations, listed)
         self.builds += 1
-        again = bool(incomplete) or any(each.failed for each in listed.values())
+        again = not made.complete or any(each.failed for each in listed.values())
         return Built(
             generation=generation,
-            snapshot=snapshot,
+            snapshot=made.snapshot,
             listed=listed,
-            report=_report(generation, snapshot, vectors),
-            retry_at=self._clock() + self._retry_after_s if again else None,
+            report=_report(generation, made),
+            retry_at=self._clock() + self._options.upstream.retry_after_s if again else None,
         )
 
-    async def _vectors(self, texts: Texts) -> DocumentVectors:
-        if self._embedder is None or not texts.wanted:
-            return DocumentVectors(rows={})
-        before = self._built
-        measures = {text_key(text): text for text in self._measures(texts)}
-        unmeasured = (text for key, text in measures.items() if key not in self._measured)
-        vectors = await document_vectors(
-            sorted({*texts.wanted.values(), *unmeasured}),
-            embedder=self._embedder,
-            store=self._store,
-            telemetry=self._telemetry,
-            dimensions=before.snapshot.dimensions if before else None,
-            progress=lambda done, total: self._progress("embeddings", done, total),
+    async def _made(
+        self, registrations: Mapping[str, Registration], listed: Mapping[str, Listed]
+    ) -> Made:
+        """Read the index as it was saved, or make it."""
+        read = None
+        told: object = None
+        if isinstance(self._graph, str | Path):
+            told = mark_of_files(Path(self._graph))
+        else:
+            read = told = await load(self._graph)
+        ground = Ground(registrations=registrations, listed=listed, documents=told)
+        found = Found()
+        if self._keeper and not self.builds:
+            found = self._keeper.find(ground, version=1)
+        if found.snapshot is not None:
+            return Made(snapshot=found.snapshot, saved=True)
+        whole = self._make_next is None
+        documents, unread = read or await load(self._graph)
+        made = await self._making()(
+            registrations,
+            listed,
+            documents,
+            version=self.builds + 1,
+            diagnostics=[*ground.notes, *found.diagnostics, *unread],
         )
-        texts.embedded(vectors.rows)
-        self._measured |= {key: vectors.rows[key] for key in measures if key in vectors.rows}
-        return vectors
+        if self._keeper and made.complete:
+            self._keeper.made(ground, made.snapshot)
+            if whole:
+                self._flights.start("keep", self._keep)
+        return made
 
-    def _measures(self, texts: Texts) -> tuple[str, ...]:
-        """Give the texts by which the model is measured, if the catalog is worth it."""
-        if self._embedder is None or texts.count < yardstick.WORTH:
-            return ()
-        return yardstick.texts(self._embedder.info)
+    async def _keep(self) -> None:
+        """Save the index, where nobody waits for it."""
+        if self._keeper:
+            notes = await asyncio.to_thread(self._keeper.keep)
+            if notes and self._built:
+                diagnostics = (*self._built.report.diagnostics, *notes)
+                report = replace(self._built.report, diagnostics=diagnostics)
+                self._built = replace(self._built, report=report)
 
-    def _yardstick(self, texts: Texts) -> Yardstick | None:
-        return yardstick.of(self._embedder, self._measured if self._measures(texts) else {})
+    async def finish(self, then: Callable[[], Awaitable[None]]) -> None:
+        """Save what was changed since it was saved, and await *then* in any case."""
+        try:
+            await self._flights.run("keep", self._keep)
+        finally:
+            await then()
+
+    def _making(self) -> Make:
+        if self._make_next is None:
+            from gateway.search.index.making import Making  # noqa: PLC0415  (a warm start needs none of it)
+
+            self._make_next = Making(
+                embedder=self._embedder,
+                store=self._store,
+                derive=self._options.graph,
+                reserved=self._reserved,
+                telemetry=self._telemetry,
+                progress=partial(self._progress, "embeddings"),
+            )
+        return self._make_next
 
 
-def _listing_notes(listed: Mapping[str, Listed]) -> list[Diagnostic]:
-    return [note for each in listed.values() for note in each.listing.diagnostics]
-
-
-def _incomplete(texts: Texts) -> list[Diagnostic]:
-    if not texts.wanted:
-        return []
-    detail = f"{len(texts.rows)} of {texts.count} texts have a vector"
-    return [Diagnostic(stage="embed", code="vectors_incomplete", detail=detail)]
-
-
-def _report(generation: int, snapshot: Snapshot, vectors: DocumentVectors) -> IndexReport:
-    graph = snapshot.graph
+def _report(generation: int, made: Made) -> IndexReport:
+    snapshot, graph = made.snapshot, made.snapshot.graph
     return IndexReport(
         generation=generation,
         entities=len(snapshot.entities),
         vectors=0 if snapshot.vectors is None else snapshot.vectors.mean.count,
-        embedded_texts=vectors.embedded,
-        tokens=vectors.tokens,
+        embedded_texts=made.embedded,
+        tokens=made.tokens,
         graph_nodes=graph.index.node_count if graph else 0,
         graph_edges=graph.index.edge_count if graph else 0,
+        saved=made.saved,
         diagnostics=snapshot.diagnostics,
     )

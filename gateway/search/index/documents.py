@@ -6,28 +6,19 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, Protocol, TypeAlias
 
+import graphs
 from gateway.errors import ConfigError, Failed, attempt
-from gateway.search.index import toolgraph
 from gateway.search.index.snapshot import Snapshot
 from gateway.search.index.toolgraph import ToolGraph
 from gateway.search.invoke import resolve
 from gateway.types import Diagnostic, Filters
-from graphs import (
-    Document,
-    Fact,
-    GraphError,
-    GraphIndex,
-    Notice,
-    collect,
-    dot,
-    json_ld,
-    mermaid,
-    n_triples,
-    svg,
-    turtle,
-)
+from graphs.errors import GraphError, Notice
+from graphs.fact import Fact
+from graphs.index import GraphIndex
 
-GraphSource: TypeAlias = str | Path | Sequence[Document] | Callable[[], Sequence[Document]]
+GraphSource: TypeAlias = (
+    "str | Path | Sequence[graphs.Document] | Callable[[], Sequence[graphs.Document]]"
+)
 """A folder, a file or a bundle on disk; documents; or a function that gives them at each build."""
 GraphFormat = Literal["turtle", "json-ld", "n-triples", "mermaid", "dot", "svg"]
 
@@ -40,31 +31,32 @@ class Draw(Protocol):
         ...
 
 
-_RDF: Mapping[str, Callable[[Iterable[Fact]], str]] = {
-    "turtle": turtle,
-    "json-ld": json_ld,
-    "n-triples": n_triples,
-}
-_PICTURES: Mapping[str, Draw] = {"mermaid": mermaid, "dot": dot, "svg": svg}
+def _rdf() -> Mapping[str, Callable[[Iterable[Fact]], str]]:
+    return {"turtle": graphs.turtle, "json-ld": graphs.json_ld, "n-triples": graphs.n_triples}
+
+
+def _pictures() -> Mapping[str, Draw]:
+    return {"mermaid": graphs.mermaid, "dot": graphs.dot, "svg": graphs.svg}
 
 
 def export(snapshot: Snapshot, form: GraphFormat, *, centre: str = "", hops: int = 1) -> str:
     """Write the graph of *snapshot*; see `Gateway.export_graph`."""
     graph = graph_of(snapshot)
-    if form in _RDF:
+    texts, pictures = _rdf(), _pictures()
+    if form in texts:
         if centre:
-            raise ConfigError(f"{form} has no centre: draw one with {', '.join(_PICTURES)}")
-        return _RDF[form](graph.facts)
-    if form in _PICTURES:
+            raise ConfigError(f"{form} has no centre: draw one with {', '.join(pictures)}")
+        return texts[form](graph.facts)
+    if form in pictures:
         middle = node_named(snapshot, graph, centre) if centre else None
-        return _PICTURES[form](graph.index, centre=middle, hops=hops)
-    forms = ", ".join((*_RDF, *_PICTURES))
+        return pictures[form](graph.index, centre=middle, hops=hops)
+    forms = ", ".join((*texts, *pictures))
     raise ConfigError(f"unknown graph format {form!r}; it is one of {forms}")
 
 
 def graph_of(snapshot: Snapshot) -> ToolGraph:
     """Give the graph of *snapshot*; an empty catalog has an empty one."""
-    return snapshot.graph or toolgraph.build(())
+    return snapshot.graph or ToolGraph.empty()
 
 
 def node_named(snapshot: Snapshot, graph: ToolGraph, tool: str) -> str:
@@ -76,7 +68,9 @@ def node_named(snapshot: Snapshot, graph: ToolGraph, tool: str) -> str:
     return graph.nodes[snapshot.position(resolve(snapshot, tool, Filters()).id)]
 
 
-async def load(source: GraphSource | None) -> tuple[tuple[Document, ...], tuple[Diagnostic, ...]]:
+async def load(
+    source: GraphSource | None,
+) -> tuple[tuple[graphs.Document, ...], tuple[Diagnostic, ...]]:
     """Read the documents of *source*.
 
     What cannot be read, a whole source, a document or a rule in it, is a diagnostic that says
@@ -95,9 +89,9 @@ async def load(source: GraphSource | None) -> tuple[tuple[Document, ...], tuple[
     )
 
 
-async def _load(source: GraphSource) -> tuple[tuple[Document, ...], tuple[Notice, ...]]:
+async def _load(source: GraphSource) -> tuple[tuple[graphs.Document, ...], tuple[Notice, ...]]:
     if isinstance(source, str | Path):
-        return collect(Path(source))
+        return graphs.collect(Path(source))
     documents = tuple(source() if callable(source) else source)
     return documents, tuple(notice for document in documents for notice in document.notices)
 

@@ -21,8 +21,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from graphs import Postings
 from graphs.nearby import Nearby
+from graphs.postings import Postings
 from graphs.text import bare, stem
 
 LIST_WORDS = 60_000

@@ -8,8 +8,10 @@ from dataclasses import fields
 import pytest
 
 from gateway.config import GraphOptions, Options, SearchOptions
+from gateway.search.derived.conditions import RULES as CONDITIONS
 from gateway.search.derived.derive import MAX_GROUP, MAX_STEPS, RULES, Deriver, derive
-from gateway.search.index.toolgraph import build
+from gateway.search.index.toolgraph import SURE
+from gateway.search.index.toolgraphs import build
 from gateway.testing import HashingEmbedder
 from gateway.types import Entity, ToolDefinition
 from graphs import Document, Link
@@ -405,3 +407,8 @@ def test_edges_of_a_catalog_that_changes_are_those_of_a_fresh_one(number: int) -
             for subject, found in deriver.edges.items()
             for (relation, target), rule in found.items()
         }
+
+
+def test_the_sure_rules_are_those_of_conditions() -> None:
+    """A search names them without loading what derives."""
+    assert frozenset(CONDITIONS) == SURE

@@ -13,7 +13,8 @@ from gateway.catalog.refresh import Turnover
 from gateway.config import GraphOptions
 from gateway.embed.cached import text_key
 from gateway.search.index.kept import Texts
-from gateway.search.index.snapshot import Snapshot, Snapshots, compile_snapshot
+from gateway.search.index.snapshot import Snapshot
+from gateway.search.index.snapshots import Snapshots, compile_snapshot
 from gateway.testing import HashingEmbedder
 from gateway.types import Entity, Filters, Hints
 from gateway.vectors import Vector
@@ -64,7 +65,7 @@ class Changing:
 
 def same(fresh: Snapshot, found: Snapshot) -> None:
     """Compare all that an answer is made of, to the last bit."""
-    assert fresh.entities == found.entities
+    assert tuple(fresh.entities) == tuple(found.entities)
     assert dict(fresh.by_name) == dict(found.by_name)
     tags = Filters(tags=frozenset({"new"}))
     for filters in (Filters(), tags, Filters(servers=frozenset({"other"}))):
@@ -79,10 +80,11 @@ def same(fresh: Snapshot, found: Snapshot) -> None:
     if fresh.graph is None or found.graph is None:
         assert fresh.graph is found.graph
         return
-    assert fresh.graph.facts == found.graph.facts
+    assert tuple(fresh.graph.facts) == tuple(found.graph.facts)
     assert fresh.graph.nodes == found.graph.nodes
     assert fresh.graph.owners.tolist() == found.graph.owners.tolist()
     assert fresh.graph.conditioned == found.graph.conditioned
+    assert fresh.graph.guessed == found.graph.guessed
     for query in QUERIES:
         for ranking in (auto(EMBEDDER), auto(EMBEDDER, graph=False)):
             assert run(ranking, fresh, query, limit=9) == run(ranking, found, query, limit=9)

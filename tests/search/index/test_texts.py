@@ -7,9 +7,10 @@ from dataclasses import replace
 import pytest
 
 from gateway.config import GraphOptions
-from gateway.search.index import toolgraph
+from gateway.search.index import toolgraphs
 from gateway.search.index.texts import EMBEDDED_CHARS, embedding_text, humanized, lexical_fields
-from gateway.search.index.toolgraph import build, document_of
+from gateway.search.index.toolgraph import NODE_BASE
+from gateway.search.index.toolgraphs import build, document_of
 from gateway.types import Hints, ToolDefinition
 from tests.fakes import entity, tool
 
@@ -74,7 +75,7 @@ def test_a_tool_becomes_a_document_that_nobody_declared() -> None:
 
     assert not document.declared
     assert (FULL.id, "New invoice") == (
-        document.id.removeprefix(toolgraph.NODE_BASE),
+        document.id.removeprefix(NODE_BASE),
         document.title,
     )
     assert ["Parameters", "Examples"] == [section.heading for section in document.sections]
@@ -97,5 +98,5 @@ def test_only_an_own_name_that_nobody_shares_is_a_name_in_documents() -> None:
     graph = build(shared, [])
 
     assert 2 == len(graph.positions)
-    assert "t" not in toolgraph.names_of(shared)
-    assert {"a_t", "b_t", "a/t", "b/t"} == toolgraph.names_of(shared).keys()
+    assert "t" not in toolgraphs.names_of(shared)
+    assert {"a_t", "b_t", "a/t", "b/t"} == toolgraphs.names_of(shared).keys()

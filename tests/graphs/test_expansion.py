@@ -7,7 +7,7 @@ import pytest
 from graphs.adjacency import CROWD, Role
 from graphs.build import facts
 from graphs.document import Document
-from graphs.expand import expand
+from graphs.expansion import expand
 from graphs.fact import Fact
 from graphs.index import GraphIndex
 from graphs.neighbour import Expansion, Step
