@@ -19,7 +19,7 @@ from rich.console import Console
 import gateway
 import graphs
 from benchmarks import baselines, data, ranking, typos
-from benchmarks.data import Benchmark, read
+from benchmarks.data import Benchmark, Row, read, rows
 from benchmarks.kept import Lines, data_hash, files_hash, kept
 from benchmarks.metrics import Figures, summary
 from benchmarks.pages import page, placed
@@ -31,6 +31,8 @@ Given = Mapping[str, Mapping[str, Figures]]
 """Figures measured elsewhere: by set and system, shares of 1."""
 Say = Callable[[str], None]
 
+WAYS = ("clean", "typos")
+"""How the queries are written."""
 _BASELINES = "baselines"
 _NO_MODEL: frozenset[Way] = frozenset({"graph"})
 _BESIDE = ("cli", "chat", "discovery", "testing")
@@ -53,6 +55,8 @@ class Plan:
     """A fixed sample of so many queries a set; 0 takes all."""
     fresh: bool = False
     """Whether runs that are kept are measured again."""
+    runs: Path | None = None
+    """A folder of runs that were written before; see `written`."""
 
 
 def feasible(wanted: Iterable[str], *, model: bool) -> tuple[tuple[Way, ...], list[str]]:
@@ -115,14 +119,15 @@ def write_report(
 
 def _told(plan: Plan) -> str:
     sample = f" A sample of {plan.limit:,} queries a set." if plan.limit else ""
+    before = " Runs that were written before were taken as they are." if plan.runs else ""
     model = f" Embedder: `{plan.embedder.info.model_id}`." if plan.embedder else " No embedder."
     return (
         f"Percentages; typing errors in {100 * plan.noise:.0f} % of the words (seed {plan.seed})."
-        f"{model}{sample} Ours (bold) goes through the public API; the baselines were computed in "
-        "the same run, over one text a tool. A difference is ours less the floor, the best "
-        "baseline, in points of recall@5, with the interval that holds 95 % of a paired bootstrap "
-        "over queries: `wins` or `loses` where 0 lies outside it. Rows that are `given` were "
-        "measured elsewhere."
+        f"{model}{sample}{before} Ours (bold) goes through the public API; the baselines were "
+        "computed in the same run, over one text a tool. A difference is ours less the floor, the "
+        "best baseline, in points of recall@5, with the interval that holds 95 % of a paired "
+        "bootstrap over queries: `wins` or `loses` where 0 lies outside it. Rows that are `given` "
+        "were measured elsewhere."
     )
 
 
@@ -165,7 +170,7 @@ def _ours(
 ) -> list[System]:
     def measure() -> dict[str, Lines]:
         found: dict[str, Lines] = {}
-        for way, texts in zip(("clean", "typos"), ways, strict=True):
+        for way, texts in zip(WAYS, ways, strict=True):
             say(f"{benchmark.name}: {strategy}, {way}")
             answers = asyncio.run(_rank(benchmark, texts, plan, strategy))
             for view in views_of(strategy):
@@ -173,11 +178,48 @@ def _ours(
         return found
 
     full = {**key, "strategy": strategy, "model": _model(plan, strategy), "code": _gateway_hash()}
-    runs = kept(plan.cache, full, measure, fresh=plan.fresh)
+    runs = written(plan.runs, benchmark, strategy)
+    runs = runs or kept(plan.cache, full, measure, fresh=plan.fresh)
     return [
         system_of(benchmark, strategy, view, "ours", runs[f"clean {view}"], runs[f"typos {view}"])
         for view in views_of(strategy)
+        if f"clean {view}" in runs
     ]
+
+
+def written(
+    folder: Path | None, benchmark: Benchmark, strategy: Way
+) -> Mapping[str, Iterable[Row]]:
+    """Read the runs of one set and strategy that ``run`` wrote before.
+
+    Args:
+        folder: Holds a pair ``SET-STRATEGY-clean-VIEW.jsonl`` and ``…-typos-VIEW.jsonl`` a view.
+        benchmark: The set.
+        strategy: How it was searched.
+
+    Returns:
+        The pairs that are whole, by way and view; empty without any.
+
+    Raises:
+        ConfigError: If a run lacks queries of the set.
+    """
+    found: dict[str, Lines] = {}
+    for view in views_of(strategy) if folder else ():
+        names = {way: f"{benchmark.name}-{strategy}-{way}-{view}.jsonl" for way in WAYS}
+        paths = {way: Path(folder or "") / name for way, name in names.items()}
+        if all(path.is_file() for path in paths.values()):
+            found |= {f"{way} {view}": _whole(path, benchmark) for way, path in paths.items()}
+    return found
+
+
+def _whole(path: Path, benchmark: Benchmark) -> Lines:
+    lines = [dict(line) for line in rows(path)]
+    lacking = {str(query["id"]) for query in benchmark.queries} - {
+        str(each["id"]) for each in lines
+    }
+    if lacking:
+        raise ConfigError(f"{path.name} lacks {len(lacking):,} queries; write it with `run` again")
+    return lines
 
 
 async def _rank(
@@ -223,7 +265,7 @@ def _baselines(
         found = asyncio.run(baselines.run_baselines(benchmark, ways, embedder=plan.embedder))
         return {
             f"{way} {name}": lines
-            for way, runs in zip(("clean", "typos"), found, strict=True)
+            for way, runs in zip(WAYS, found, strict=True)
             for name, lines in runs.items()
         }
 

@@ -129,6 +129,9 @@ def report(  # noqa: PLR0913  (the options of a command)
     png: Annotated[bool, typer.Option("--png", help="Pictures as PNG, too.")] = False,
     cache: Annotated[Path | None, typer.Option(help="Where runs are kept.")] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Measure kept runs again.")] = False,
+    runs: Annotated[
+        Path | None, typer.Option(help="A folder of runs: SET-STRATEGY-clean|typos-VIEW.jsonl.")
+    ] = None,
 ) -> None:
     """Hold every strategy against every baseline, and write a document."""
     model = embedder_of("local") if one_of(embedder, ("local", "none")) == "local" else None
@@ -146,6 +149,7 @@ def report(  # noqa: PLR0913  (the options of a command)
         seed=seed,
         limit=limit_queries,
         fresh=fresh,
+        runs=runs,
     )
     write_report(data, out, plan, given=read_given(given), pictures=plots, png=png)
 

@@ -11,9 +11,10 @@ from typer.testing import CliRunner
 
 from benchmarks import retrieval
 from benchmarks.bootstrap import Difference
+from benchmarks.data import read
 from benchmarks.pages import BEGIN, END, losing, page, placed, typo_means
 from benchmarks.ranking import View
-from benchmarks.report import Plan, feasible, measured, read_given, write_report
+from benchmarks.report import Plan, feasible, measured, read_given, write_report, written
 from benchmarks.systems import Origin, SetReport, System, Versus, against, best_of
 from gateway import ConfigError
 from gateway.testing import HashingEmbedder
@@ -87,6 +88,23 @@ def test_a_report_is_cheap_to_make_again(tmp_path: Path) -> None:
     assert 2 * told == len(heard.lines)
     measured(FIXTURE, replace(plan, fresh=True), given={}, say=heard)
     assert 3 * told == len(heard.lines)
+
+
+def test_runs_that_were_written_before_are_taken(tmp_path: Path) -> None:
+    """If the pair of a view is whole; otherwise they are measured."""
+    benchmark = read(FIXTURE)
+    plan = Plan(strategies=("graph",), cache=tmp_path / "cache", runs=tmp_path)
+    lines = [json.dumps({"id": query["id"], "ranked": []}) for query in benchmark.queries]
+    (tmp_path / f"{FIXTURE.name}-graph-clean-matches.jsonl").write_text("\n".join(lines))
+
+    assert not written(tmp_path, benchmark, "graph")
+    (tmp_path / f"{FIXTURE.name}-graph-typos-matches.jsonl").write_text("\n".join(lines))
+    found = measured(FIXTURE, plan, given={}, say=Heard())
+
+    assert [0] == [each.figures["recall@5"] for each in found.systems if each.origin == "ours"]
+    (tmp_path / f"{FIXTURE.name}-graph-typos-matches.jsonl").write_text(lines[0])
+    with pytest.raises(ConfigError, match=r"typos-matches.jsonl lacks 4 queries"):
+        written(tmp_path, benchmark, "graph")
 
 
 def test_given_figures_are_marked_and_not_resampled(tmp_path: Path) -> None:

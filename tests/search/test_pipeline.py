@@ -51,3 +51,17 @@ def test_with_nobody_eligible_nothing_is_found_by_any_way(
     found = run(auto(embedder), snapshot_of(entities, embedder), "send an e-mail")
 
     assert ((), ["no_match"], 0) == (found.matches, codes(found), found.counts.window)
+
+
+def test_an_emptied_result_names_what_might_help(catalog: tuple[ToolDefinition, ...]) -> None:
+    """The nearest tool, the words that nobody holds, and the servers there are."""
+    search = Search(options=SearchOptions(no_match_confidence=1.0), strategy="graph")
+
+    found = run(search, snapshot_of([entity(each) for each in catalog]), "send a zebra")
+
+    assert ((), (), ()) == (found.matches, found.related, found.next_steps)
+    assert ["no_match"] == codes(found)
+    assert found.nearest is not None
+    assert 0 < found.nearest.confidence < 1
+    assert ("zebra",) == found.unmatched
+    assert ("srv",) == found.servers

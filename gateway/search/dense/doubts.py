@@ -3,7 +3,8 @@
 * It says so: its vector is near to that of a boast, in whatever language. Key words of many
   domains do not hide it.
 * It speaks of what others do: its texts hold many rare words that stand in the names of other
-  servers' tools, and in none of its own server's.
+  servers' tools, and in none of its own server's. One tool in ten does so by chance; a server that
+  means it does so with most of its tools.
 * The loss is bounded: what a request plainly means is still found, whoever boasts.
 """
 
@@ -30,6 +31,10 @@ _USUAL = 6.0
 _FOREIGN_WEIGHT = 2.0
 """So many words of the rarest kind, or so many times what is usual here, are nothing; what each
 doubling of that costs."""
+_SOME = 0.2
+_MOST = 0.5
+"""Where no larger share of a server's tools has more than that, it means nothing; from the second
+share on it counts in full."""
 _NAME = "name"
 _TABLE = 1 << 27
 """Numbers up to here are looked up, not searched for."""
@@ -123,5 +128,8 @@ def _foreign(index: Postings, mates: Mates) -> NDArray[np.float64]:
     weights = index.rarity[terms[spoken]]
     said = np.bincount(positions[spoken], weights, minlength=index.size)
     much = max(_FOREIGN * np.log1p(index.size), _USUAL * float(np.median(said)))
-    lost: NDArray[np.float64] = _FOREIGN_WEIGHT * np.log2(np.maximum(said, 1e-9) / much)
-    return np.maximum(lost, 0.0)
+    lost = np.maximum(_FOREIGN_WEIGHT * np.log2(np.maximum(said, 1e-9) / much), 0.0)
+    share = np.bincount(mates.numbers, lost > 0) / np.bincount(mates.numbers)
+    meant = np.clip((share - _SOME) / (_MOST - _SOME), 0.0, 1.0)
+    doubt: NDArray[np.float64] = lost * meant[mates.numbers]
+    return doubt

@@ -11,7 +11,7 @@ import numpy as np
 from gateway.embed.yardstick import Yardstick
 from gateway.search.dense.scan import VectorIndex
 
-LEAST = 0.25
+LEAST = 0.2
 _BROAD = 1.0
 _NARROW = 1.75
 """On the model's scale: how much nearer to its nearest a tool is than to any."""

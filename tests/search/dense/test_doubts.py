@@ -61,6 +61,18 @@ def test_who_speaks_of_what_all_others_do_is_doubted() -> None:
     assert lost(words, ["own"] * (len(NAMES) + 1)) is None
 
 
+def test_one_tool_of_a_server_may_speak_of_others_by_chance() -> None:
+    """Most of them do not."""
+    heap = ("do_it", f"Do {' '.join(NAMES)}.")
+    plain = [(f"wash_{number}", f"Wash shirt {number}.") for number in range(5)]
+    owners = ["own"] * len(NAMES)
+
+    assert lost(index(*honest(), heap, *plain), [*owners, *(["stranger"] * 6)]) is None
+    most = lost(index(*honest(), heap, *([heap] * 3), *plain[:2]), [*owners, *(["stranger"] * 6)])
+    assert most is not None
+    assert most[len(NAMES) : len(NAMES) + 4].all()
+
+
 def test_nobody_is_doubted_for_a_few_words() -> None:
     """Nor in a catalog without names, or without anything."""
     words = index(*honest(), ("take_it", "Take the weather to the train."))
