@@ -1,10 +1,13 @@
+from gateway.catalog.configured import Reloaded as Reloaded
 from gateway.catalog.sqlite import SqliteVectorStore as SqliteVectorStore
+from gateway.catalog.virtual import Alias as Alias
 from gateway.chat.client import AsyncAutoDiscoveryClient as AsyncAutoDiscoveryClient
 from gateway.chat.client import AutoDiscoveryClient as AutoDiscoveryClient
 from gateway.config import CacheOptions as CacheOptions
 from gateway.config import ChatOptions as ChatOptions
 from gateway.config import DiscoveryOptions as DiscoveryOptions
 from gateway.config import GraphOptions as GraphOptions
+from gateway.config import IndexOptions as IndexOptions
 from gateway.config import Options as Options
 from gateway.config import SearchOptions as SearchOptions
 from gateway.embed.cached import MemoryVectorStore as MemoryVectorStore
@@ -31,6 +34,13 @@ from gateway.errors import UpstreamTimeoutError as UpstreamTimeoutError
 from gateway.errors import UpstreamUnavailableError as UpstreamUnavailableError
 from gateway.gateway import Gateway as Gateway
 from gateway.limits import UpstreamOptions as UpstreamOptions
+from gateway.provision.consent import Question as Question
+from gateway.provision.consent import by_policy as by_policy
+from gateway.provision.discover import Discovered as Discovered
+from gateway.provision.discover import discover as discover
+from gateway.provision.options import ProvisionOptions as ProvisionOptions
+from gateway.provision.provisioner import Provisioned as Provisioned
+from gateway.provision.provisioner import Provisioner as Provisioner
 from gateway.search.keyed import Normalizer as Normalizer
 from gateway.search.keyed import Rewrite as Rewrite
 from gateway.search.normalize import OpenAINormalizer as OpenAINormalizer
@@ -67,6 +77,7 @@ __all__ = [
     "Content",
     "Counts",
     "Diagnostic",
+    "Discovered",
     "DiscoveryOptions",
     "Embedded",
     "Embedder",
@@ -81,6 +92,7 @@ __all__ = [
     "GraphOptions",
     "Hints",
     "HttpServer",
+    "IndexOptions",
     "IndexReport",
     "InvalidArgumentsError",
     "InvalidRequestError",
@@ -100,6 +112,10 @@ __all__ = [
     "PathStep",
     "Proposed",
     "Proposer",
+    "ProvisionOptions",
+    "Provisioned",
+    "Provisioner",
+    "Question",
     "Rewrite",
     "SearchOptions",
     "SearchResult",

@@ -120,7 +120,7 @@ class LastingSource:
         """Give the tools as they were last read; read them only if they never were, or expired.
 
         Raises:
-        XX            UpstreamTimeoutError: They are still being read for the first time.
+            UpstreamTimeoutError: They are still being read for the first time.
             ClosedError: After `close`.
         """
         self._check_launch()
@@ -175,6 +175,19 @@ class LastingSource:
         known = self._known
         if known is not None and self._clock() >= known.due:
             self._flights.start("renew", self._renew)
+
+    def recheck(self) -> bool:
+        """Look again, at the next listing, whether what had changed is approved by now.
+
+        Say whether there is anything to look at.
+        """
+        known = self._known
+        codes = [note.code for note in known.listing.diagnostics] if known is not None else []
+        doubtful = bool(self._launch_changed) or "tool_changed" in codes
+        if doubtful:
+            self._launch_changed = None
+            self._loaded = False
+        return doubtful
 
     def forget(self) -> None:
         """Remember the list no longer."""

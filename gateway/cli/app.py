@@ -11,13 +11,14 @@ from typing import Annotated, Literal
 
 import typer
 
+from gateway.cli import configuring
 from gateway.cli.exits import EPILOG, USAGE
 from gateway.cli.graph import graph
-from gateway.cli.options import ConfigOption, GraphOption, JsonOption
+from gateway.cli.options import ConfigOption, GraphOption, JsonOption, StrategyOption
+from gateway.cli.provisioning import discover, provision
 from gateway.cli.screen import reported
 from gateway.cli.serving import serve
 from gateway.config import VERSION
-from gateway.types import Strategy
 
 app = typer.Typer(
     name="gateway",
@@ -30,6 +31,9 @@ app = typer.Typer(
 
 app.add_typer(graph)
 app.command(epilog=EPILOG)(serve)
+app.command(epilog=EPILOG)(discover)
+app.command(epilog=EPILOG)(provision)
+configuring.attach(app)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -67,10 +71,7 @@ def search(  # noqa: PLR0913  (one for each option)
     *,
     config: ConfigOption = None,
     documents: GraphOption = None,
-    strategy: Annotated[
-        Strategy | None,
-        typer.Option(help="Default: auto with the embedded model installed, else graph."),
-    ] = None,
+    strategy: StrategyOption = None,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="Matches, up to 50.")] = 5,
     explain: Annotated[
         bool, typer.Option("--explain", help="Say why; --json always does.")

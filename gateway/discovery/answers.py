@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import partial
 
@@ -17,7 +17,7 @@ from gateway.discovery.advice import coming_next, hint, routed
 from gateway.discovery.approval import Approve, ask
 from gateway.discovery.metatools import MetaNames
 from gateway.discovery.proxies import parameters
-from gateway.discovery.results import Count, compact, direct_names
+from gateway.discovery.results import Count, Parameters, compact, direct_names
 from gateway.discovery.written import Written
 from gateway.errors import (
     GatewayError,
@@ -26,7 +26,7 @@ from gateway.errors import (
     UnknownToolError,
 )
 from gateway.gateway import Gateway
-from gateway.search.index import Snapshot
+from gateway.search.index.snapshot import Snapshot
 from gateway.text import estimate_tokens
 from gateway.types import Content, InvokeResult, JsonObject, SearchResult
 
@@ -76,6 +76,12 @@ class Answer:
         return bool(self.error) or (self.result is not None and self.result.is_error)
 
 
+def parameters_of(snapshot: Snapshot, name: str) -> Parameters | None:
+    """Write what the tool of this exposed name takes; None if there is no such tool."""
+    schema = _parameters(snapshot, name)
+    return Parameters(schema) if schema is not None else None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manner:
     """How calls are answered in one conversation."""
@@ -85,7 +91,11 @@ class Manner:
     shown: Collection[str] = ()
     """Found tools that the model has as tools of its own already."""
     count: Count = estimate_tokens
+    told: Callable[[Snapshot, str], Parameters | None] = parameters_of
+    """Writes the schemas; one that keeps what it has written is `Discovery.told`."""
     approve: Approve | None = None
+    by_name: bool = True
+    """False where no call tool is offered, so that no advice speaks of it."""
     written: Written | None = None
     """Keeps the texts of results, where `shown` and the hidden names are the same each time."""
 
@@ -133,7 +143,7 @@ async def answer(
         return _failed(call, str(error), tool=tool, arguments=arguments, schema=schema, near=near)
     text = clipped(result_text(result), max_result_chars)
     if not result.is_error:
-        text += await hint(gateway, names.call, tool)
+        text += await hint(gateway, names.call if manner.by_name else "", tool)
     return Answer(call=call, text=text, tool=tool, arguments=arguments, result=result)
 
 
@@ -190,7 +200,7 @@ async def _search(
     options = gateway.options.discovery
     loaded = direct_names(found, options, hidden=hidden) if call.native else ()
     snapshot = await gateway.snapshot()
-    schemas = partial(_parameters, snapshot) if manner.schemas else None
+    schemas = partial(manner.told, snapshot) if manner.schemas else None
     write = partial(
         compact,
         found,
