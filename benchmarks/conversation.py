@@ -160,7 +160,7 @@ def _cell(value: object) -> str:
     if value is None:
         return "-"
     if isinstance(value, tuple):
-        return " ".join(f"{each:.0f}" for each in value)
+        return " ".join(f"{each:.0f}" if isinstance(each, float) else str(each) for each in value)
     return f"{value:.4f}" if isinstance(value, float) else str(value)
 
 

@@ -27,6 +27,8 @@ from gateway.chat.loop import Loop
 _STATM = Path("/proc/self/statm")
 _PAGE = 4096
 _WINDOWS = 12
+_PATIENCE_S = 120
+"""What one request may take: a busy machine is no error."""
 _WARM = 4
 """Windows after which everything that is made once is made."""
 
@@ -37,6 +39,8 @@ class Soaked:
 
     conversations: int = 0
     errors: int = 0
+    failures: tuple[str, ...] = ()
+    """What kinds of errors they were."""
     cross_talk: int = 0
     left: int = 0
     """Calls of the wrapper that are still in memory when all have ended."""
@@ -57,7 +61,11 @@ def soak(seconds: float, *, threads: int = 16, tasks: int = 200) -> Soaked:
     found = Soaked()
     gateway = Gateway()
     gateway.add_tool(echo)
-    with repeating() as url, closing(gateway), OpenAI(base_url=url, api_key="none") as client:
+    with (
+        repeating() as url,
+        closing(gateway),
+        OpenAI(base_url=url, api_key="none", timeout=_PATIENCE_S) as client,
+    ):
         clock = _Clock(found, time.monotonic() + seconds)
         wrapped = AutoDiscoveryClient(client, gateway)
         workers = [
@@ -114,6 +122,7 @@ class _Clock:
             found.conversations += 1
             if isinstance(told, Exception):
                 found.errors += 1
+                found.failures = tuple(sorted({*found.failures, type(told).__name__}))
             elif told != f"echo:{canary}":
                 found.cross_talk += 1
 
@@ -130,7 +139,7 @@ def _talk(client: AutoDiscoveryClient, clock: _Clock, name: str) -> None:
 
 
 async def _tasks(url: str, gateway: Gateway, clock: _Clock, tasks: int) -> None:
-    async with AsyncOpenAI(base_url=url, api_key="none", max_retries=5) as client:
+    async with AsyncOpenAI(base_url=url, api_key="none", timeout=_PATIENCE_S) as client:
         wrapped = AsyncAutoDiscoveryClient(client, gateway)
 
         async def one(name: str) -> None:

@@ -4,7 +4,6 @@ from gateway.catalog.virtual import Alias as Alias
 from gateway.chat.client import AsyncAutoDiscoveryClient as AsyncAutoDiscoveryClient
 from gateway.chat.client import AutoDiscoveryClient as AutoDiscoveryClient
 from gateway.config import CacheOptions as CacheOptions
-from gateway.config import ChatOptions as ChatOptions
 from gateway.config import DiscoveryOptions as DiscoveryOptions
 from gateway.config import GraphOptions as GraphOptions
 from gateway.config import IndexOptions as IndexOptions
@@ -33,7 +32,9 @@ from gateway.errors import UpstreamError as UpstreamError
 from gateway.errors import UpstreamTimeoutError as UpstreamTimeoutError
 from gateway.errors import UpstreamUnavailableError as UpstreamUnavailableError
 from gateway.gateway import Gateway as Gateway
+from gateway.limits import ChatOptions as ChatOptions
 from gateway.limits import UpstreamOptions as UpstreamOptions
+from gateway.limits import UsageOptions as UsageOptions
 from gateway.provision.consent import Question as Question
 from gateway.provision.consent import by_policy as by_policy
 from gateway.provision.discover import Discovered as Discovered
@@ -129,6 +130,7 @@ __all__ = [
     "UpstreamOptions",
     "UpstreamTimeoutError",
     "UpstreamUnavailableError",
+    "UsageOptions",
     "VectorStore",
 ]
 from gateway.chat.accounting import Accounting as Accounting

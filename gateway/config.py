@@ -15,14 +15,21 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from gateway.errors import ConfigError
-from gateway.limits import UpstreamOptions, at_least, check, one_of, share
+from gateway.limits import (
+    ChatOptions,
+    UpstreamOptions,
+    UsageOptions,
+    at_least,
+    check,
+    one_of,
+    share,
+)
 from gateway.types import Strategy
 
 VERSION = "0.1.0"
 """As `pyproject.toml` says it: to ask the installed package costs a warm start more."""
 Prerequisites = Literal["derived", "declared", "window", "off"]
 Mode = Literal["proxy", "stable", "native", "auto"]
-Confirm = Literal["destructive", "not_read_only", "all"]
 MODEL_TOOL_LIMIT = 128
 """More tools than this no Chat Completions request may carry."""
 
@@ -204,6 +211,11 @@ class DiscoveryOptions:
     next_steps: int = 0
     """How many likely next tools the answer to a tool call names; 0 names none."""
 
+    @property
+    def reserved(self) -> frozenset[str]:
+        """The names that no tool may have."""
+        return frozenset({self.search_name, self.call_name})
+
     def __post_init__(self) -> None:
         """Check the ranges."""
         check(
@@ -226,41 +238,6 @@ class DiscoveryOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChatOptions:
-    """How far the loop around the model goes on its own."""
-
-    max_turns: int = 40
-    """Requests to the model within one call of the wrapper."""
-    max_seconds: float | None = None
-    """No request goes out this long after the call began; None sets no limit."""
-    max_tokens: int | None = None
-    """No request goes out once the turns used so many tokens, as the service reports them;
-    estimated where it does not, as in most streams."""
-    max_consecutive_errors: int = 3
-    """Turns in a row in which every call failed; 0 sets no limit."""
-    max_parallel_calls: int = 8
-    """Tool calls of one turn that run at the same time."""
-    max_result_chars: int = 60_000
-    """A longer tool result is cut in the conversation, and says so."""
-    confirm: Confirm = "destructive"
-    """Which calls the host's ``approve`` is asked about: tools that may destroy (of a server that
-    is not trusted, also those that say nothing about it), all that may write, or all."""
-
-    def __post_init__(self) -> None:
-        """Check the ranges."""
-        check(
-            self,
-            at_least("max_turns", self.max_turns, 1),
-            at_least("max_seconds", 1 if self.max_seconds is None else self.max_seconds, 0.001),
-            at_least("max_tokens", 1 if self.max_tokens is None else self.max_tokens, 1),
-            at_least("max_consecutive_errors", self.max_consecutive_errors, 0),
-            at_least("max_parallel_calls", self.max_parallel_calls, 1),
-            at_least("max_result_chars", self.max_result_chars, 1000),
-            one_of("confirm", self.confirm, Confirm),
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
     """All options of a gateway."""
 
@@ -270,6 +247,7 @@ class Options:
     cache: CacheOptions = field(default_factory=CacheOptions)
     discovery: DiscoveryOptions = field(default_factory=DiscoveryOptions)
     chat: ChatOptions = field(default_factory=ChatOptions)
+    usage: UsageOptions = field(default_factory=UsageOptions)
     capture_content: bool = False
     """Put queries, results and arguments on spans. Off: they are content, not telemetry."""
     vector_store_path: Path | None = None
@@ -339,6 +317,11 @@ def settings_dir(application: str) -> Path:
     import platformdirs  # noqa: PLC0415  (as for the cache folder)
 
     return platformdirs.user_config_path(application, appauthor=False, roaming=True)
+
+
+def ledger_path(options: Options) -> Path:
+    """Say where calls are noted: beside the catalog."""
+    return catalog_store_path(options).with_name("usage.sqlite3")
 
 
 def tokens_path(options: Options) -> Path:

@@ -31,6 +31,7 @@ from gateway.search.propose import Proposed, Proposer, propose
 from gateway.search.remembered import Caches, remembered
 from gateway.search.request import prepare
 from gateway.search.suggest import suggest
+from gateway.search.usage.memory import Usage
 from gateway.telemetry import MeterProvider, Telemetry, TracerProvider
 from gateway.types import (
     Entity,
@@ -95,14 +96,11 @@ class Gateway(Registering):
             meter_provider=meter_provider,
             capture_content=self.options.capture_content,
         )
-        self.caches = caches or Caches.of(
-            self.options.cache, clock=clock, told=self.telemetry.cache_event
-        )
-        path = vector_store_path(self.options)
-        self._store = SqliteVectorStore(path) if vector_store is None else vector_store
+        told = self.telemetry.cache_event
+        self.caches = caches or Caches.of(self.options.cache, clock=clock, told=told)
+        self._store = _store(vector_store, self.options)
         self._registry = Registry()
         super().__init__(Sources(self._registry, self._bridge, self.options, clock=clock))
-        names = self.options.discovery
         self._index = Indexer(
             self._registry,
             embedder=self.embedder if strategy != "graph" else None,
@@ -110,12 +108,13 @@ class Gateway(Registering):
             graph=graph,
             options=self.options,
             own_store=vector_store is not None,
-            reserved=frozenset({names.search_name, names.call_name}),
+            reserved=self.options.discovery.reserved,
             telemetry=self.telemetry,
             flights=SingleFlight[object](self._bridge.submit),
             clock=clock,
             progress=progress,
         )
+        self.usage = Usage.opened(self.options, telemetry=self.telemetry, clock=clock)
         self._search = remembered(
             self.options.search,
             strategy=strategy,
@@ -124,6 +123,7 @@ class Gateway(Registering):
             caches=self.caches,
             submit=self._bridge.submit,
             telemetry=self.telemetry,
+            usage=self.usage,
         )
 
     async def search(  # noqa: PLR0913  (keyword-only, all but the query)
@@ -137,6 +137,7 @@ class Gateway(Registering):
         filters: Filters | None = None,
         ranking: RankingPolicy = "strategy",
         spread: bool = False,
+        tenant: str = "",
     ) -> SearchResult:
         """Find tools.
 
@@ -150,6 +151,7 @@ class Gateway(Registering):
             filters: Who may be found; None is enabled, active tools that need no scope.
             ranking: What weighs the evidence: the strategy, or one of `gateway.search.policies`.
             spread: Keep a kind from taking more than 0.6 of the places while others wait.
+            tenant: For whom: whose calls count as own, where `UsageOptions.rerank` lets use speak.
 
         Returns:
             A result in every case; what failed on the way is in its ``diagnostics``.
@@ -168,6 +170,7 @@ class Gateway(Registering):
             options=self.options.search,
             ranking=ranking,
             spread=spread,
+            tenant=tenant,
         )
         return await self._search(await self.snapshot(), request, notes)
 
@@ -214,6 +217,8 @@ class Gateway(Registering):
         *,
         call_id: str = "",
         scopes: frozenset[str] = frozenset(),
+        task: str = "",
+        tenant: str = "",
     ) -> InvokeResult:
         """Call a tool, at most once.
 
@@ -222,6 +227,9 @@ class Gateway(Registering):
             arguments: Checked against its schema before anything is sent.
             call_id: The model's id of the call, for telemetry.
             scopes: What the caller holds.
+            task: What the call belongs to, such as one request of a user: any label. Noted as a
+                digest, if calls are noted (`UsageOptions.record`).
+            tenant: For whom, the same way.
 
         Returns:
             The tool's answer, whole; ``is_error`` if the tool says that it failed.
@@ -240,6 +248,9 @@ class Gateway(Registering):
             filters=Filters(scopes=scopes),
             call_id=call_id,
             telemetry=self.telemetry,
+            usage=self.usage,
+            task=task,
+            tenant=tenant,
         )
 
     async def refresh(self) -> IndexReport:
@@ -310,6 +321,7 @@ class Gateway(Registering):
         """End every session, reap every child, stop the loop. Twice is harmless."""
         self._bridge.finish(lambda: self._index.finish(self._sources.close))
         self._store.close()
+        self.usage.close()
 
     async def aclose(self) -> None:
         """Do what `close` does without blocking the caller's loop."""
@@ -322,3 +334,8 @@ class Gateway(Registering):
     async def __aexit__(self, *_error: object) -> None:
         """Close it."""
         await self.aclose()
+
+
+def _store(given: VectorStore | None, options: Options) -> VectorStore:
+    # Not `or`: an empty store of the host may be falsy.
+    return SqliteVectorStore(vector_store_path(options)) if given is None else given

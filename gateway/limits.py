@@ -1,4 +1,5 @@
-"""What a server may take of our time and memory, how its session is kept, and what is trusted.
+"""How far others may go: what a server may take of our time and memory, and how far the loop around
+a model goes on its own; what is trusted, and what is noted of calls.
 
 Beside it stand the checks that all option objects share.
 """
@@ -12,6 +13,7 @@ from gateway.errors import ConfigError
 
 Lifecycle = Literal["keep_alive", "idle", "ephemeral"]
 Policy = Literal["warn", "block"]
+Confirm = Literal["destructive", "not_read_only", "all"]
 
 _MIB = 1024 * 1024
 
@@ -125,4 +127,55 @@ class UpstreamOptions:
             at_least("max_result_bytes", self.max_result_bytes, 1024),
             one_of("on_change", self.on_change, Policy),
             one_of("on_suspicion", self.on_suspicion, Policy),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsageOptions:
+    """What is noted of calls, and what that may change. All of it is off at first."""
+
+    record: bool = False
+    """Note how each call ended, in a ledger on this machine; never a value of an argument."""
+    rerank: bool = False
+    """Let outcomes swap matches that are about equally good without them."""
+    refresh_s: float = 60.0
+    """How long what the ledger says is believed before it is read again."""
+
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        check(self, at_least("refresh_s", self.refresh_s, 0))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatOptions:
+    """How far the loop around the model goes on its own."""
+
+    max_turns: int = 40
+    """Requests to the model within one call of the wrapper."""
+    max_seconds: float | None = None
+    """No request goes out this long after the call began; None sets no limit."""
+    max_tokens: int | None = None
+    """No request goes out once the turns used so many tokens, as the service reports them;
+    estimated where it does not, as in most streams."""
+    max_consecutive_errors: int = 3
+    """Turns in a row in which every call failed; 0 sets no limit."""
+    max_parallel_calls: int = 8
+    """Tool calls of one turn that run at the same time."""
+    max_result_chars: int = 60_000
+    """A longer tool result is cut in the conversation, and says so."""
+    confirm: Confirm = "destructive"
+    """Which calls the host's ``approve`` is asked about: tools that may destroy (of a server that
+    is not trusted, also those that say nothing about it), all that may write, or all."""
+
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        check(
+            self,
+            at_least("max_turns", self.max_turns, 1),
+            at_least("max_seconds", 1 if self.max_seconds is None else self.max_seconds, 0.001),
+            at_least("max_tokens", 1 if self.max_tokens is None else self.max_tokens, 1),
+            at_least("max_consecutive_errors", self.max_consecutive_errors, 0),
+            at_least("max_parallel_calls", self.max_parallel_calls, 1),
+            at_least("max_result_chars", self.max_result_chars, 1000),
+            one_of("confirm", self.confirm, Confirm),
         )

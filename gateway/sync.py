@@ -45,6 +45,7 @@ class SyncGateway:
         filters: Filters | None = None,
         ranking: RankingPolicy = "strategy",
         spread: bool = False,
+        tenant: str = "",
     ) -> SearchResult:
         """See `Gateway.search`."""
         return self.gateway.bridge.call(
@@ -57,6 +58,7 @@ class SyncGateway:
                 filters=filters,
                 ranking=ranking,
                 spread=spread,
+                tenant=tenant,
             )
         )
 
@@ -84,10 +86,14 @@ class SyncGateway:
         *,
         call_id: str = "",
         scopes: frozenset[str] = frozenset(),
+        task: str = "",
+        tenant: str = "",
     ) -> InvokeResult:
         """See `Gateway.invoke`."""
         return self.gateway.bridge.call(
-            lambda: self.gateway.invoke(tool, arguments, call_id=call_id, scopes=scopes)
+            lambda: self.gateway.invoke(
+                tool, arguments, call_id=call_id, scopes=scopes, task=task, tenant=tenant
+            )
         )
 
     def remove_server(self, name: str) -> bool:

@@ -105,6 +105,12 @@ METRICS: Mapping[str, Metric] = {
         description="Sources that could not be listed.",
         attributes=("error.type",),
     ),
+    "gateway.usage.failures": Metric(
+        kind="counter",
+        unit="{failure}",
+        description="Times that the ledger of calls could not be read or written.",
+        attributes=("error.type",),
+    ),
     "gateway.tools.quarantined": Metric(
         kind="counter",
         unit="{tool}",

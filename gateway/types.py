@@ -141,6 +141,8 @@ class SearchRequest:
     ranking: RankingPolicy = "strategy"
     spread: bool = False
     """Whether kinds leave places to each other; see `gateway.search.spread`."""
+    tenant: str = ""
+    """For whom; whose calls count as own where use has a say."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

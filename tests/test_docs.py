@@ -23,7 +23,8 @@ OPTION_CLASSES = (
     config.CacheOptions,
     config.IndexOptions,
     config.DiscoveryOptions,
-    config.ChatOptions,
+    limits.ChatOptions,
+    limits.UsageOptions,
     config.Options,
     ProvisionOptions,
 )

@@ -116,11 +116,10 @@ def _set(whole: object, path: Sequence[str], value: object) -> object:
 
 
 def _dropped(whole: object, path: Sequence[str]) -> object:
-    if not isinstance(whole, dict):
-        return whole
+    table = whole if isinstance(whole, dict) else {}
     if len(path) == 1:
-        return {key: value for key, value in whole.items() if key != path[0]}
-    return {**whole, path[0]: _dropped(whole.get(path[0]), path[1:])}
+        return {key: value for key, value in table.items() if key != path[0]}
+    return {**table, path[0]: _dropped(table.get(path[0]), path[1:])}
 
 
 def _deepest(text: str, path: Sequence[str]) -> tuple[_Object, list[str]]:
@@ -137,8 +136,6 @@ def _deepest(text: str, path: Sequence[str]) -> tuple[_Object, list[str]]:
 def _object(text: str, at: int) -> _Object:
     """Read the members of the first object from *at* on, deeper ones as they stand."""
     tokens = [each for each in _TOKEN.finditer(text, at) if each.lastgroup != "skip"]
-    if not tokens or tokens[0][0] != "{":
-        return _Object(at, at, ())
     members: list[_Member] = []
     position = 1
     while position < len(tokens) and tokens[position][0] != "}":

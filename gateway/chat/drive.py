@@ -42,12 +42,55 @@ class Joined(Protocol):
     def ending(self, final: Any) -> Iterator[Any]:
         """Give what waited, now that *final* goes to the caller."""
 
+    def rest(self) -> Iterator[Any]:
+        """Give what waited, of a turn that is empty."""
+
     def again(self) -> Joined:
         """Begin the turn after this one."""
 
 
-def _joined(call: Call) -> Joined:
-    return JoinedResponse() if call.path == "/responses" else JoinedTurn()
+class Untouched:
+    """A turn of a request to which nothing was added: everything goes on as it came."""
+
+    def __init__(self, inner: Joined) -> None:
+        self._inner = inner
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is nothing to take."""
+        return self._inner.empty
+
+    @property
+    def began_as(self) -> str:
+        """The id that the caller was given."""
+        return self._inner.began_as
+
+    def feed(self, event: Any, is_ours: IsOurs) -> Iterator[Any]:
+        """Take one event and give it on."""
+        yield event
+        for _ in self._inner.feed(event, is_ours):
+            pass
+
+    def reply(self) -> Any:
+        """Give the whole turn as if it had not been streamed."""
+        return self._inner.reply()
+
+    def ending(self, _final: Any) -> Iterator[Any]:
+        """Give nothing: nothing waited."""
+        yield from ()
+
+    def rest(self) -> Iterator[Any]:
+        """Give nothing, likewise."""
+        yield from ()
+
+    def again(self) -> Joined:
+        """Stay: there is no turn after this one, since no call is ours."""
+        return self
+
+
+def _joined(call: Call, loop: Loop[Any]) -> Joined:
+    made: Joined = JoinedResponse() if call.path == "/responses" else JoinedTurn()
+    return Untouched(made) if loop.offer.empty else made
 
 
 def _goes_on(loop: Loop[Any], error: BadRequestError) -> bool:
@@ -115,13 +158,14 @@ class Driver:
     def _chunks(
         self, call: Call, loop: Loop[Any], opened: Stream[Any]
     ) -> Generator[Any, None, None]:
-        turn = _joined(call)
+        turn = _joined(call, loop)
         with loop:
             while True:
                 with opened:
                     for chunk in opened:
                         yield from turn.feed(chunk, loop.offer.is_ours)
                 if turn.empty:
+                    yield from turn.rest()
                     return
                 final = loop.settle(turn.reply())
                 if final is not None:
@@ -192,7 +236,7 @@ class AsyncDriver:
     async def _chunks(
         self, call: Call, loop: Loop[Any], opened: AsyncStream[Any]
     ) -> AsyncGenerator[Any, None]:
-        turn = _joined(call)
+        turn = _joined(call, loop)
         with loop:
             while True:
                 async with opened:
@@ -200,6 +244,8 @@ class AsyncDriver:
                         for passed in turn.feed(chunk, loop.offer.is_ours):
                             yield passed
                 if turn.empty:
+                    for passed in turn.rest():
+                        yield passed
                     return
                 final = loop.settle(turn.reply())
                 if final is not None:

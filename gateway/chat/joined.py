@@ -2,7 +2,8 @@
 
 * Text is passed on as it comes, however it is cut.
 * Tool calls and the end of the turn wait until it is known whose calls they are.
-* The turns of one call of the wrapper look like one completion: same id, one role, one end.
+* The turns of one call of the wrapper look like one completion: same id, one role, one end, and
+  the usage of all turns where the service tells that of the last.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from openai.types import CompletionUsage
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 from openai.types.chat.chat_completion import Choice as Answered
 from openai.types.chat.chat_completion_chunk import Choice, ChoiceDelta
@@ -28,9 +28,9 @@ class JoinedTurn:
         """Begin a turn that follows *before*; None at the start of the whole stream."""
         self._read: list[ChatCompletionChunk] = []
         self._waiting: list[ChatCompletionChunk] = []
-        self._usage: ChatCompletionChunk | None = None
+        self._usages: list[ChatCompletionChunk] = []
         self._whole: ChatCompletion | None = None
-        self._chosen = False
+        self._follows = before is not None
         self.opened: set[int] = set(before.opened) if before else set()
         """The choices that have begun, in this turn or before."""
         self.first: ChatCompletionChunk | None = before.first if before else None
@@ -47,8 +47,8 @@ class JoinedTurn:
 
     @property
     def empty(self) -> bool:
-        """Whether the turn brought no choice at all: there is nothing to take."""
-        return not self._chosen
+        """Whether the turn brought nothing at all: there is nothing to take."""
+        return not self._read
 
     def feed(
         self, chunk: ChatCompletionChunk, _is_ours: IsOurs | None = None
@@ -59,16 +59,15 @@ class JoinedTurn:
         if chunk.choices:
             yield from self._taken(_whole(chunk))
         elif chunk.usage is not None:
-            self._usage = chunk
+            self._usages.append(chunk)
         else:
             # What the service says of the request, as Azure does: there is no choice in it.
-            yield chunk
+            yield self._same(chunk, chunk.choices) if self._follows else chunk
 
     def _taken(self, chunk: ChatCompletionChunk) -> Iterator[ChatCompletionChunk]:
         if self.first is None:
             self.first = chunk
         if self._same_stream(chunk) and (plain := self._plain(chunk)) is not None:
-            self._chosen = True
             self.opened.update(choice.index for choice in chunk.choices)
             if plain:
                 yield chunk
@@ -78,12 +77,14 @@ class JoinedTurn:
         now = [_spoken(each, keep_role=each.index not in self.opened) for each in chunk.choices]
         later = [choice for choice in map(_held, chunk.choices) if choice is not None]
         self.opened.update(choice.index for choice in chunk.choices)
-        self._chosen = True
         if later:
             self._waiting.append(self._same(chunk, later))
         spoken = [choice for choice in now if choice is not None]
         if spoken:
-            yield self._same(chunk, spoken)
+            said = self._same(chunk, spoken)
+            yield _silent(said) if later else said
+        if not (later or spoken) and chunk.usage is not None:
+            self._usages.append(chunk)
 
     def _same_stream(self, chunk: ChatCompletionChunk) -> bool:
         """Whether *chunk* looks to the caller like the chunks before it."""
@@ -109,9 +110,17 @@ class JoinedTurn:
         whole = self._whole or final
         kept = {choice.index: _ids(choice) for choice in whole.choices}
         changed = [choice for choice in final.choices if _ids(choice) != kept.get(choice.index)]
-        yield from self._told_again(changed)
-        if self._usage is not None:
-            yield self._same(self._usage, [], usage=final.usage)
+        told = list(self._told_again(changed))
+        told += [self._same(each, each.choices) for each in self._usages]
+        others = self._follows or changed
+        if told and final.usage is not None and (others or told[-1].usage is not None):
+            # Those who read a stream take the last usage for that of the whole.
+            told[-1] = told[-1].model_copy(update={"usage": final.usage})
+        yield from told
+
+    def rest(self) -> Iterator[ChatCompletionChunk]:
+        """Give what waited, of a turn that brought nothing: nothing."""
+        yield from ()
 
     def _told_again(self, changed: Sequence[Answered]) -> Iterator[ChatCompletionChunk]:
         """Give what waited. Of a choice that lost calls of ours, say the calls that are left in
@@ -126,7 +135,7 @@ class JoinedTurn:
             if calls:
                 delta = {"index": choice.index, "delta": {"tool_calls": calls}}
                 one = Choice.construct(None, **delta, finish_reason=None)
-                yield self._same(self._waiting[0], [one])
+                yield _silent(self._same(self._waiting[0], [one]))
         for chunk in self._waiting:
             left = [
                 _end(each, ends[each.index]) if each.index in ends else each
@@ -136,20 +145,9 @@ class JoinedTurn:
             if choices:
                 yield chunk if not changed else self._same(chunk, choices)
 
-    def _same(
-        self,
-        chunk: ChatCompletionChunk,
-        choices: list[Choice],
-        usage: CompletionUsage | None = None,
-    ) -> ChatCompletionChunk:
+    def _same(self, chunk: ChatCompletionChunk, choices: list[Choice]) -> ChatCompletionChunk:
         first = self.first or chunk
-        update: dict[str, object] = {
-            "id": first.id,
-            "created": first.created,
-            "choices": choices,
-        }
-        if usage is not None:
-            update["usage"] = usage
+        update = {"id": first.id, "created": first.created, "choices": choices}
         return chunk.model_copy(update=update)
 
 
@@ -253,6 +251,11 @@ def _end(choice: Choice, reason: str | None = None) -> Choice | None:
     if choice.finish_reason is None:
         return None
     return _part(choice, {}, finish_reason=reason or choice.finish_reason)
+
+
+def _silent(chunk: ChatCompletionChunk) -> ChatCompletionChunk:
+    """Give *chunk* without a usage, which another part of it tells."""
+    return chunk if chunk.usage is None else chunk.model_copy(update={"usage": None})
 
 
 def _ids(choice: Answered) -> list[str]:

@@ -17,6 +17,7 @@ from openai.types.responses.response_output_item import ResponseOutputItem
 from pydantic import BaseModel
 
 from gateway.chat.wire import IsOurs
+from gateway.discovery.forms import NATIVE_SEARCH
 
 _BEGINNINGS = frozenset({"response.created", "response.queued", "response.in_progress"})
 _ENDS = frozenset({"response.completed", "response.incomplete", "response.failed"})
@@ -98,6 +99,10 @@ class JoinedResponse:
         told = {"output": [*self._items, *final.output], "id": self._began_as or final.id}
         yield self._numbered(end, response=final.model_copy(update=told))
 
+    def rest(self) -> Iterator[ResponseStreamEvent]:
+        """Give what waited, of a turn that was broken off."""
+        yield from self._opened()
+
     def _opened(self) -> Iterator[ResponseStreamEvent]:
         """Give the beginning that waits; of a later turn only if nothing has begun yet."""
         if not self._began_as:
@@ -115,5 +120,5 @@ class JoinedResponse:
 
 def _is_ours(item: ResponseOutputItem, is_ours: IsOurs) -> bool:
     if item.type == "tool_search_call":
-        return item.execution == "client"
+        return item.execution == "client" and is_ours(NATIVE_SEARCH)
     return item.type == "function_call" and is_ours(item.name)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from types import TracebackType
@@ -24,6 +25,7 @@ from gateway.chat.wire import Plain, R, Talk
 from gateway.discovery.answers import Answer, Manner, ToolCall, answer
 from gateway.discovery.approval import Approve
 from gateway.discovery.definitions import tokens_of
+from gateway.discovery.forms import NATIVE_SEARCH
 from gateway.discovery.metatools import MetaNames
 from gateway.discovery.offer import Asked, Discovery, Offer
 from gateway.discovery.window import told_before
@@ -63,6 +65,7 @@ class Loop(Generic[R]):
         self._catalog_tokens = 0
         self._span = gateway.telemetry.begin("invoke_agent")
         self._began = time.monotonic()
+        self._task = uuid.uuid4().hex
         self._ended = False
         self.accounting: Accounting | None = None
         """What the call was, once there is a reply for the caller."""
@@ -222,7 +225,9 @@ class Loop(Generic[R]):
         """Give those of *calls* that we answer."""
         mine = self._offer.is_ours
         functions = [call for call in calls if not call.foreign]
-        return tuple(call for call in functions if call.native or mine(call.name))
+        return tuple(
+            call for call in functions if mine(NATIVE_SEARCH if call.native else call.name)
+        )
 
     async def run(self, reply: R, calls: Sequence[ToolCall]) -> None:
         """Run *calls* of *reply*, and add it with the answers to the conversation."""
@@ -262,6 +267,7 @@ class Loop(Generic[R]):
             told=self.discovery.told,
             approve=self._approve,
             by_name=self._offer.mode in {"proxy", "stable"},
+            task=self._task,
         )
 
         async def one(call: ToolCall) -> Answer:

@@ -22,7 +22,7 @@ from gateway.chat.choice import demanded, relaxed
 from gateway.chat.messages import plain
 from gateway.chat.wire import IsOurs, Loaded, Plain
 from gateway.discovery.answers import Answer, ToolCall
-from gateway.discovery.forms import Form, messages_of
+from gateway.discovery.forms import NATIVE_SEARCH, Form, messages_of
 from gateway.discovery.offer import Offer
 from gateway.discovery.results import names_of
 from gateway.errors import InvalidRequestError
@@ -195,7 +195,7 @@ def _call(item: ResponseOutputItem) -> ToolCall | None:
 
 def _is_ours(item: ResponseOutputItem, is_ours: IsOurs) -> bool:
     if item.type == "tool_search_call":
-        return item.execution == "client"
+        return item.execution == "client" and is_ours(NATIVE_SEARCH)
     return item.type == "function_call" and is_ours(item.name)
 
 

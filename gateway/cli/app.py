@@ -18,6 +18,7 @@ from gateway.cli.options import ConfigOption, GraphOption, JsonOption, StrategyO
 from gateway.cli.provisioning import discover, provision
 from gateway.cli.screen import reported
 from gateway.cli.serving import serve
+from gateway.cli.using import usage
 from gateway.config import VERSION
 
 app = typer.Typer(
@@ -30,6 +31,7 @@ app = typer.Typer(
 )
 
 app.add_typer(graph)
+app.add_typer(usage)
 app.command(epilog=EPILOG)(serve)
 app.command(epilog=EPILOG)(discover)
 app.command(epilog=EPILOG)(provision)

@@ -137,7 +137,7 @@ def servers(config: Path | None, manifest: Manifest) -> Iterator[Check]:
 def _server(known: Known, manifest: Manifest) -> Iterator[Check]:
     name = f"server {known.name}"
     if known.state == "unusable":
-        yield Check(name=name, verdict="fail", told=known.detail, todo="mend its entry")
+        yield Check(name=name, verdict="fail", told=known.detail, todo="set it, or mend its entry")
         return
     if known.state == "disabled":
         yield Check(name=name, verdict="ok", told="disabled")

@@ -25,3 +25,10 @@ JsonOption = Annotated[
     bool, typer.Option("--json", help="Print one JSON document on standard output.")
 ]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Say what would be; write nothing.")]
+RegistryOption = Annotated[
+    str, typer.Option("--registry", help="An MCP registry's URL; without one, nothing is fetched.")
+]
+TrustOption = Annotated[
+    list[str] | None,
+    typer.Option("--trust", help="A registry's namespace/*, or namespace/name, that you trust."),
+]

@@ -7,7 +7,14 @@ from typing import Annotated
 
 import typer
 
-from gateway.cli.options import ConfigOption, GraphOption, JsonOption, StrategyOption
+from gateway.cli.options import (
+    ConfigOption,
+    GraphOption,
+    JsonOption,
+    RegistryOption,
+    StrategyOption,
+    TrustOption,
+)
 from gateway.cli.screen import reported
 
 
@@ -47,13 +54,8 @@ def provision(  # noqa: PLR0913  (one for each option)
         bool,
         typer.Option("--yes", "-y", help="Agree where no gate has a doubt; else agree to nothing."),
     ] = False,
-    registry: Annotated[
-        str, typer.Option(help="An MCP registry's URL; without one, nothing is fetched.")
-    ] = "",
-    trust: Annotated[
-        list[str] | None,
-        typer.Option(help="A registry's namespace/*, or namespace/name, that you trust."),
-    ] = None,
+    registry: RegistryOption = "",
+    trust: TrustOption = None,
     pick: Annotated[str, typer.Option(help="The server that is wanted, by its whole name.")] = "",
     values: Annotated[
         list[str] | None,

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import get_args
 
 from gateway.cli.exits import OK
 from gateway.cli.screen import note, warn
@@ -13,6 +16,10 @@ from gateway.cli.watching import followed
 from gateway.config import variables
 from gateway.errors import ConfigError, Failed, attempt
 from gateway.gateway import Gateway
+from gateway.provision.consent import by_policy
+from gateway.provision.options import ProvisionOptions
+from gateway.provision.provisioner import Provisioner
+from gateway.serve.extras import Extra, Extras
 from gateway.serve.http import HttpOptions, serve_http
 from gateway.serve.server import Expose, mcp_server
 from gateway.serve.stdio import serve_stdio
@@ -35,10 +42,43 @@ def where(
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class More:
+    """What is served beside search and call."""
+
+    extras: frozenset[Extra] = frozenset()
+    registry: str = ""
+    trust: tuple[str, ...] = ()
+
+    def check(self, expose: Expose) -> None:
+        """Refuse what does not go together.
+
+        Raises:
+            ConfigError: The whole catalog is served: a tool of its own may be called like ours.
+        """
+        if self.extras and expose == "all":
+            raise ConfigError("--with goes with --expose meta, not with all")
+
+
+def extras_of(names: Sequence[str]) -> frozenset[Extra]:
+    """Read which tools are served besides.
+
+    Raises:
+        ConfigError: There is no such tool.
+    """
+    known = get_args(Extra)
+    found: frozenset[Extra] = frozenset(each for each in known if each in names)
+    for name in names:
+        if name not in known:
+            raise ConfigError(f"--with takes {', '.join(known)}, not {name!r}")
+    return found
+
+
 def serve(
     http: HttpOptions | None,
     *,
     expose: Expose,
+    more: More,
     config: Path | None,
     documents: Path | None,
     strategy: Strategy | None,
@@ -48,16 +88,41 @@ def serve(
     Requests are taken at once; the first that needs the catalog waits until it is listed. The
     configuration is read again when it changes, or at SIGHUP.
     """
+    more.check(expose)
     with made(config, strategy=chosen(strategy), documents=documents) as (gateway, manifest):
         warn(manifest.warnings)
-        asyncio.run(_serve(gateway, http, expose, [Path(manifest.origin)]))
+        file = Path(manifest.origin)
+        with _extras(gateway, more, file) as extras:
+            asyncio.run(_serve(gateway, http, expose, [file], extras))
     return OK
 
 
+@contextmanager
+def _extras(gateway: Gateway, more: More, config: Path) -> Iterator[Extras]:
+    if not more.extras - {"discover"}:
+        yield Extras(gateway, more.extras)
+        return
+    provisioner = Provisioner(
+        gateway,
+        options=ProvisionOptions(registry=more.registry, namespaces=more.trust),
+        config=config,
+        # Nobody can be asked here.
+        consent=by_policy,
+        progress=lambda step, outcome, about: note(f"provision: {step} {outcome} {about}".strip()),
+    )
+    with closing(provisioner):
+        yield Extras(gateway, more.extras, provisioner)
+
+
 async def _serve(
-    gateway: Gateway, http: HttpOptions | None, expose: Expose, files: Sequence[Path]
+    gateway: Gateway,
+    http: HttpOptions | None,
+    expose: Expose,
+    files: Sequence[Path],
+    extras: Extras,
 ) -> None:
     server = mcp_server(gateway, expose=expose)
+    extras.join(server)
     listing = asyncio.create_task(_listed(gateway))
     try:
         async with followed(files, lambda: _reloaded(gateway)):

@@ -6,7 +6,13 @@ from typing import Annotated, Literal
 
 import typer
 
-from gateway.cli.options import ConfigOption, GraphOption, StrategyOption
+from gateway.cli.options import (
+    ConfigOption,
+    GraphOption,
+    RegistryOption,
+    StrategyOption,
+    TrustOption,
+)
 from gateway.cli.screen import reported
 
 
@@ -31,6 +37,12 @@ def serve(  # noqa: PLR0913  (one for each option)
     allow_origin: Annotated[
         list[str] | None, typer.Option(help="A web origin whose pages may speak to it.")
     ] = None,
+    extra: Annotated[
+        list[str] | None,
+        typer.Option("--with", help="discover; provision, which plans; install, which does it."),
+    ] = None,
+    registry: RegistryOption = "",
+    trust: TrustOption = None,
     config: ConfigOption = None,
     documents: GraphOption = None,
     strategy: StrategyOption = None,
@@ -50,6 +62,13 @@ def serve(  # noqa: PLR0913  (one for each option)
         else:
             where = None
         code = served.serve(
-            where, expose=expose, config=config, documents=documents, strategy=strategy
+            where,
+            expose=expose,
+            more=served.More(
+                extras=served.extras_of(extra or ()), registry=registry, trust=tuple(trust or ())
+            ),
+            config=config,
+            documents=documents,
+            strategy=strategy,
         )
     raise typer.Exit(code)

@@ -96,6 +96,8 @@ class Manner:
     approve: Approve | None = None
     by_name: bool = True
     """False where no call tool is offered, so that no advice speaks of it."""
+    task: str = ""
+    """What the calls belong to, for the ledger of calls."""
     written: Written | None = None
     """Keeps the texts of results, where `shown` and the hidden names are the same each time."""
 
@@ -136,7 +138,7 @@ async def answer(
     try:
         if manner.approve is not None:
             await ask(gateway, manner.approve, tool, arguments, call.id)
-        result = await gateway.invoke(tool, arguments, call_id=call.id)
+        result = await gateway.invoke(tool, arguments, call_id=call.id, task=manner.task)
     except GatewayError as error:
         schema = error.schema if isinstance(error, InvalidArgumentsError) else None
         near = error.near if isinstance(error, UnknownToolError) else ()

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from gateway.catalog.arguments import check_arguments
-from gateway.config import Confirm
 from gateway.errors import InvalidRequestError
 from gateway.gateway import Gateway
+from gateway.limits import Confirm
 from gateway.search.invoke import resolve
 from gateway.types import Entity, Filters, JsonObject
 

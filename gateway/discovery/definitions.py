@@ -15,6 +15,7 @@ from gateway.discovery.metatools import (
     advisers,
     call_tool,
     digest,
+    meta_names,
     meta_tools,
     native_tool,
 )
@@ -58,6 +59,8 @@ class Catalog:
     digest: str
     own: dict[tuple[MetaNames, Shown, Form], Own] = field(default_factory=dict)
     """The meta-tools that were written over it, a few."""
+    named: dict[frozenset[str], MetaNames] = field(default_factory=dict)
+    """What the meta-tools are called beside a host's tools, for a few hosts."""
     told: dict[str, Parameters] = field(default_factory=dict)
     """The parameters that were written for results, by exposed name."""
 
@@ -98,6 +101,15 @@ class Definitions:
             self._proxies = {key: value for key, value in self._proxies.items() if key[:2] in alive}
             self._catalog = made
             return made
+
+    def names(self, catalog: Catalog, host: frozenset[str]) -> MetaNames:
+        """Name the meta-tools beside the *host*'s tools."""
+        known = catalog.named.get(host)
+        if known is None:
+            known = meta_names(self._options, host, avoid=catalog.names)
+            if len(catalog.named) < _WRITTEN:
+                catalog.named[host] = known
+        return known
 
     def own(self, names: MetaNames, mode: Shown, form: Form) -> Own:
         """Write the meta-tools over the catalog that was read last."""

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal
 
 Form = Literal["chat", "responses"]
+NATIVE_SEARCH = "<tool_search>"
+"""Stands for the service's own tool search where a function's name would; none can be called so."""
 _OUTPUTS = "_output"
 
 

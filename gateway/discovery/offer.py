@@ -16,8 +16,8 @@ from typing import Literal
 
 from gateway.config import vocabulary_dir
 from gateway.discovery.definitions import Catalog, Definition, Definitions, Own, Shown, tokens_of
-from gateway.discovery.forms import Form, names_of_tool
-from gateway.discovery.metatools import MetaNames, meta_names
+from gateway.discovery.forms import NATIVE_SEARCH, Form, names_of_tool
+from gateway.discovery.metatools import MetaNames
 from gateway.discovery.results import Count, Parameters
 from gateway.discovery.tokens import counter
 from gateway.discovery.window import Message, preselections, visible
@@ -58,7 +58,11 @@ class Offer:
         return definition_tokens(self.tools)
 
     def is_ours(self, name: str) -> bool:
-        """Whether we answer a call of *name*, known or not."""
+        """Whether we answer a call of *name*, known or not; the service's own search only if it is
+        we who offered it.
+        """
+        if name == NATIVE_SEARCH:
+            return self.mode == "native"
         return not self.empty and name not in self.host
 
 
@@ -118,7 +122,7 @@ class Discovery:
         options = self._gateway.options.discovery
         catalog = self._definitions.of(snapshot)
         host = frozenset(name for tool in asked.host_tools for name in names_of_tool(tool))
-        names = meta_names(options, host, avoid=catalog.names)
+        names = self._definitions.names(catalog, host)
         if not catalog.names:
             tools = tuple(asked.host_tools)
             return Offer(tools=tools, names=names, host=host, proxies=(), empty=True)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping
+from functools import partial
 
 from gateway.catalog.kinds import KINDS
+from gateway.catalog.ledger import Call, Outcome, shape_of
 from gateway.catalog.refresh import Registration
-from gateway.errors import InvalidRequestError, UnknownToolError
+from gateway.errors import GatewayError, InvalidRequestError, UnknownToolError
 from gateway.search.index.snapshot import Snapshot
+from gateway.search.usage.memory import Usage
 from gateway.telemetry import CONTENT_ATTRIBUTES, Telemetry, fail
 from gateway.text import near
 from gateway.types import Entity, Filters, InvokeResult, JsonObject
@@ -47,8 +51,11 @@ async def invoke(  # noqa: PLR0913  (keyword-only, wired in one place)
     filters: Filters,
     call_id: str,
     telemetry: Telemetry,
+    usage: Usage,
+    task: str = "",
+    tenant: str = "",
 ) -> InvokeResult:
-    """Call *tool* once, traced; see `Gateway.invoke`."""
+    """Call *tool* once, traced and noted; see `Gateway.invoke`."""
     from gateway.catalog.arguments import check_arguments  # noqa: PLC0415  (a search needs no jsonschema)
 
     entity = resolve(snapshot, tool, filters)
@@ -60,12 +67,17 @@ async def invoke(  # noqa: PLR0913  (keyword-only, wired in one place)
     attributes: dict[str, str | int | float | bool] = {**labels, "gen_ai.tool.type": "function"}
     if call_id:
         attributes["gen_ai.tool.call.id"] = call_id
+    noted = partial(_noted, entity, arguments, time.perf_counter(), task=task, tenant=tenant)
     with (
         telemetry.span("execute_tool", entity.exposed_name, attributes) as span,
         telemetry.timed("gen_ai.execute_tool.duration", labels),
     ):
         source = registration.source
-        result = await source.call(entity.name, arguments, tool_id=entity.id)
+        try:
+            result = await source.call(entity.name, arguments, tool_id=entity.id)
+        except GatewayError:
+            await usage.note(noted("failed"))
+            raise
         if result.is_error:
             # The convention's name for a tool that answered with an error.
             labels["error.type"] = "tool_error"
@@ -73,4 +85,24 @@ async def invoke(  # noqa: PLR0913  (keyword-only, wired in one place)
         if telemetry.capture_content and span.is_recording():
             span.set_attribute(CONTENT_ATTRIBUTES.arguments, json.dumps(arguments, default=str))
             span.set_attribute(CONTENT_ATTRIBUTES.result, result.text)
+    await usage.note(noted("tool_error" if result.is_error else "ok"))
     return result
+
+
+def _noted(
+    entity: Entity,
+    arguments: JsonObject,
+    began: float,
+    outcome: Outcome,
+    *,
+    task: str,
+    tenant: str,
+) -> Call:
+    return Call(
+        tool=entity.id,
+        outcome=outcome,
+        seconds=time.perf_counter() - began,
+        shape=shape_of(entity, arguments),
+        task=task,
+        tenant=tenant,
+    )

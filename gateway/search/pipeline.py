@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Protocol
@@ -41,6 +41,7 @@ from gateway.search.run import Run
 from gateway.search.spelling.mending import Mend
 from gateway.search.spread import capped
 from gateway.search.supplement import Supplements, supplement
+from gateway.search.usage.bounded import reranked
 from gateway.types import (
     DEGRADING,
     Counts,
@@ -53,6 +54,9 @@ from gateway.types import (
 )
 
 Rewrite = Callable[[str], Awaitable[str]]
+_NOBODY: Mapping[str, float] = {}
+_NEAR_HEAD = 3
+"""Use has a say among so many for each match that is wanted."""
 
 
 class Embed(Protocol):
@@ -77,9 +81,20 @@ class Search:
     """Whether the graph supplements and agrees; without vectors it answers in any case."""
 
     async def __call__(
-        self, snapshot: Snapshot, request: SearchRequest, notes: Sequence[Diagnostic] = ()
+        self,
+        snapshot: Snapshot,
+        request: SearchRequest,
+        notes: Sequence[Diagnostic] = (),
+        *,
+        liked: Mapping[str, float] = _NOBODY,
     ) -> SearchResult:
         """Find what *request* asks for.
+
+        Args:
+            snapshot: The index.
+            request: What is asked.
+            notes: What is known to be amiss already.
+            liked: What use makes of scores, by ids; see `gateway.search.usage.bounded`.
 
         Returns:
             A result in every case: ``empty`` without a catalog, ``browse`` without a query, and
@@ -87,7 +102,8 @@ class Search:
         """
         degraded = [note for note in snapshot.diagnostics if note.code in DEGRADING]
         mask = snapshot.mask(request.filters)
-        run = Run(snapshot=snapshot, request=request, mask=mask, notes=[*notes, *degraded])
+        told = [*notes, *degraded]
+        run = Run(snapshot=snapshot, request=request, mask=mask, notes=told, liked=liked)
         if not snapshot.entities:
             return _result(run, "empty")
         if not request.queries and not request.context:
@@ -268,6 +284,8 @@ class Search:
         return hits
 
     def _finish(self, run: Run, rankings: Sequence[Ranking], mode: RankingMode) -> SearchResult:
+        if run.liked:
+            rankings = [replace(each, order=_used(run, each.order)) for each in rankings]
         if run.request.spread:
             rankings = [replace(each, order=_spread(run, each.order)) for each in rankings]
         chosen = fusion.interleave([each.order for each in rankings], limit=run.request.limit)
@@ -334,6 +352,15 @@ class Search:
         if best < self.options.min_confidence:
             run.note("confidence", "low_confidence_results")
         return False
+
+
+def _used(run: Run, order: Order) -> Order:
+    """Let use swap near ties among those who may be shown, and a few behind them."""
+    head = _NEAR_HEAD * run.request.limit
+    ids = [run.snapshot.entities[spot].id for spot in order.positions[:head].tolist()]
+    places = reranked(ids, order.scores[:head].tolist(), run.liked)
+    places += range(len(places), len(order.positions))
+    return Order(positions=order.positions[places], scores=order.scores[places])
 
 
 def _spread(run: Run, order: Order) -> Order:

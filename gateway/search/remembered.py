@@ -19,6 +19,7 @@ from gateway.search.keyed import CachedNormalizer, Normalizer
 from gateway.search.pipeline import Search
 from gateway.search.spelling.mending import Mending
 from gateway.search.spelling.wordlists import installed
+from gateway.search.usage.memory import Signals, Usage
 from gateway.telemetry import CONTENT_ATTRIBUTES, Attributes, Span, Telemetry
 from gateway.types import Diagnostic, SearchRequest, SearchResult, Strategy
 from gateway.vectors import Vector
@@ -69,6 +70,7 @@ class RememberedSearch:
     search: Search
     cache: Cache[SearchResult]
     telemetry: Telemetry
+    usage: Usage
     identity: tuple[str, ...]
     """Who asks: gateway, embedder and normalizer. Part of every key."""
 
@@ -88,10 +90,12 @@ class RememberedSearch:
             self.telemetry.span("retrieval", "catalog", attributes) as span,
             self.telemetry.timed("gateway.search.duration", labels),
         ):
-            key = self._key(snapshot, request, notes)
+            signals = await self.usage.signals(request.tenant)
+            key = self._key(snapshot, request, notes, signals)
             result = self.cache.get(key)
             if result is None:
-                result = await self.search(snapshot, request, notes)
+                liked = signals.by_tenant.get(request.tenant, {})
+                result = await self.search(snapshot, request, notes, liked=liked)
                 if not result.degraded:
                     self.cache.put(key, replace(result, cached=True))
             labels |= {"gateway.search.mode": result.mode, "gateway.cache.hit": result.cached}
@@ -102,7 +106,11 @@ class RememberedSearch:
         return result
 
     def _key(
-        self, snapshot: Snapshot, request: SearchRequest, notes: Sequence[Diagnostic]
+        self,
+        snapshot: Snapshot,
+        request: SearchRequest,
+        notes: Sequence[Diagnostic],
+        signals: Signals,
     ) -> Hashable:
         return key_of(
             self.identity,
@@ -115,6 +123,8 @@ class RememberedSearch:
             request.filters,
             request.ranking,
             request.spread,
+            request.tenant,
+            signals.version,
             tuple(notes),
         )
 
@@ -164,6 +174,7 @@ def remembered(  # noqa: PLR0913  (keyword-only, wired in one place)
     caches: Caches,
     submit: Submit[Any],
     telemetry: Telemetry,
+    usage: Usage,
 ) -> RememberedSearch:
     """Put a search together from what a gateway has.
 
@@ -175,6 +186,7 @@ def remembered(  # noqa: PLR0913  (keyword-only, wired in one place)
         caches: What is remembered, of queries and of results.
         submit: Starts work on the gateway's own loop.
         telemetry: Told of everything.
+        usage: What calls say.
     """
     embed = normalize = None
     if embedder is not None:
@@ -201,6 +213,7 @@ def remembered(  # noqa: PLR0913  (keyword-only, wired in one place)
         ),
         cache=caches.results,
         telemetry=telemetry,
+        usage=usage,
         identity=(
             uuid.uuid4().hex,
             embedder.info.model_id if embedder else "",

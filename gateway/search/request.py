@@ -43,6 +43,7 @@ def prepare(  # noqa: PLR0913  (keyword-only, one a parameter of the public sear
     options: SearchOptions,
     ranking: RankingPolicy = "strategy",
     spread: bool = False,
+    tenant: str = "",
 ) -> tuple[SearchRequest, tuple[Diagnostic, ...]]:
     """Check and clean what a caller asks.
 
@@ -72,6 +73,7 @@ def prepare(  # noqa: PLR0913  (keyword-only, one a parameter of the public sear
         filters=filters,
         ranking=ranking,
         spread=spread,
+        tenant=tenant,
     )
     return request, tuple(notes)
 

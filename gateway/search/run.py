@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -25,6 +25,8 @@ class Run:
     request: SearchRequest
     mask: Mask
     notes: list[Diagnostic]
+    liked: Mapping[str, float] = field(default_factory=dict)
+    """What use makes of scores, by ids."""
     seconds: dict[str, float] = field(default_factory=dict)
     told_at: float = field(default_factory=time.perf_counter)
     texts: int = 0

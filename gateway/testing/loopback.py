@@ -12,6 +12,10 @@ from starlette.types import ASGIApp
 from gateway.bridge import Bridge
 from gateway.errors import ClosedError
 
+_KEEP_ALIVE_S = 600
+"""How long an idle connection is kept. Clients let go of theirs after seconds; a server that does
+so first hangs up on a slow one that is about to ask again.
+"""
 GRACE_S = 1
 """How long an unfinished answer may hold up `Loopback.close`."""
 
@@ -28,6 +32,7 @@ class Loopback:
             lifespan="off",
             access_log=False,
             log_config=None,
+            timeout_keep_alive=_KEEP_ALIVE_S,
             timeout_graceful_shutdown=GRACE_S,
         )
         self._server = uvicorn.Server(config)

@@ -130,6 +130,19 @@ def test_what_cannot_be_edited_safely_is_left_alone(text: str) -> None:
         added(text, "s", "m")
 
 
+@pytest.mark.parametrize("text", ["{x: '}', }", "{a: 'x}y', \"s\": {}}", "{x: ',', }"])
+def test_marks_in_texts_of_another_form_are_noticed(text: str) -> None:
+    """JSON5 has texts in other quotes: a result that reads otherwise is thrown away."""
+    with pytest.raises(ConfigError, match="by hand"):
+        added(text, "s", "m")
+
+
+def test_of_two_members_of_a_name_none_is_taken_out() -> None:
+    """The other one would come back to life."""
+    with pytest.raises(ConfigError, match="by hand"):
+        removed('{"s": {"n": 1, "n": 2}}', "s", "n")
+
+
 def test_comments_and_trailing_commas_are_read() -> None:
     """As VS Code writes them."""
     assert {"a": [1]} == parse("{// x\n'a': [1,], /* y */}", where="f")

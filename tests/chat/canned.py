@@ -20,15 +20,23 @@ EVENTS = "text/event-stream"
 
 
 class Canned:
-    """Sends *parts* to every request; from `hold_at` on they wait for the gate."""
+    """Sends *parts* to every request; from `hold_at` on they wait for the gate. The first requests
+    get what is *before*, one each.
+    """
 
     def __init__(
-        self, parts: Sequence[bytes], *, media_type: str = EVENTS, hold_at: int | None = None
+        self,
+        parts: Sequence[bytes],
+        *,
+        media_type: str = EVENTS,
+        hold_at: int | None = None,
+        before: Sequence[Sequence[bytes]] = (),
     ) -> None:
         self.gate = Gate()
         self.ended = threading.Event()
         """Set when an answer was sent whole, or its reader went away."""
         self._parts = parts
+        self._before = iter(before)
         self._media_type = media_type
         self._hold_at = hold_at
         route = Route("/v1/chat/completions", self._answer, methods=["POST"])
@@ -56,7 +64,7 @@ class Canned:
 
     async def _each(self) -> AsyncIterator[bytes]:
         try:
-            for place, part in enumerate(self._parts):
+            for place, part in enumerate(next(self._before, self._parts)):
                 if place == self._hold_at:
                     await self.gate.hold()
                 yield part

@@ -19,7 +19,8 @@ from gateway import (
     LoopError,
 )
 from gateway.chat.accounting import accounting_of
-from gateway.config import ChatOptions, Options
+from gateway.config import Options
+from gateway.limits import ChatOptions
 from gateway.testing import Call, Turn
 from tests.chat.canned import DONE, Canned, event
 from tests.chat.conftest import add

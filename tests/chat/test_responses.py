@@ -12,6 +12,7 @@ from openai.types.responses import Response
 from gateway import AutoDiscoveryClient, Gateway, InvalidRequestError
 from gateway.chat.accounting import accounting_of
 from gateway.chat.chains import CONVERSATIONS, Chains, Link
+from gateway.chat.joinedevents import JoinedResponse
 from gateway.config import DiscoveryOptions, Options
 from gateway.discovery.offer import definition_tokens
 from gateway.errors import InvalidRequestError as Refused
@@ -303,6 +304,27 @@ async def test_native_mode_refuses_what_has_no_tool_search(
         client.responses.create(model=role.model, input="x", tools=[{"type": "tool_search"}])
 
 
+@pytest.mark.parametrize("catalog", [True, False])
+@pytest.mark.parametrize("way", WAYS)
+async def test_a_tool_search_of_the_host_is_the_hosts(
+    stage: Stage, speaker: Speaker, open_gateway: OpenGateway, way: Way, catalog: bool
+) -> None:
+    """It goes back to whoever offered it, beside a catalog and without."""
+    gateway = summing(open_gateway, "proxy") if catalog else open_gateway()
+    role = stage.cast(Turn(calls=(Call("tool_search", {"query": "add"}),)))
+    theirs = {
+        "type": "tool_search",
+        "execution": "client",
+        "description": "Find.",
+        "parameters": {},
+    }
+
+    answer = await Answering(speaker, gateway).ask(way, role, tools=[theirs])
+
+    assert 1 == len(role.requests)
+    assert ["tool_search_call"] == [item.type for item in answer.output]
+
+
 @pytest.mark.parametrize("way", ["whole", "async whole"])
 async def test_auto_is_native_until_the_service_refuses_it(
     stage: Stage, speaker: Speaker, open_gateway: OpenGateway, way: Way
@@ -374,6 +396,19 @@ async def test_a_broken_off_reply_is_given_as_it_is(
 
     assert "incomplete" == answer.status
     assert [] == answer.output
+
+
+def test_the_beginning_of_a_stream_that_is_broken_off_is_given(
+    openai: OpenAI, stage: Stage
+) -> None:
+    """It waits for the first thing that is said; if there is none, the caller still sees it."""
+    role = stage.cast(Turn("Hi."))
+    events = list(openai.responses.create(model=role.model, input="Hi.", stream=True))
+    turn = JoinedResponse()
+
+    assert [] == list(turn.feed(events[0], lambda _: True))
+    assert turn.empty
+    assert [events[0]] == list(turn.rest())
 
 
 @pytest.mark.parametrize("parse", [True, False])

@@ -25,6 +25,11 @@ LONG = "A longer answer, of several chunks — und 漢字 🎉."
 USAGE: dict[str, Any] = {"stream_options": {"include_usage": True}}
 
 
+def usage(tokens: int) -> dict[str, int]:
+    """As services report it."""
+    return {"prompt_tokens": tokens, "completion_tokens": 1, "total_tokens": tokens + 1}
+
+
 @pytest.fixture(scope="module", params=[1, 3, 7, 1000])
 def cut(request: pytest.FixtureRequest) -> Iterator[tuple[Stage, OpenAI]]:
     """Servers that cut their answers in pieces of many sizes."""
@@ -317,17 +322,17 @@ async def test_a_call_of_a_custom_tool_is_the_hosts(functions: Gateway, way: Way
 
 
 @pytest.mark.parametrize("way", STREAMS)
-@pytest.mark.parametrize("parts", [[DONE], [event(usage={"prompt_tokens": 1, "completion_tokens": 0,
-                                                   "total_tokens": 1}), DONE]])  # fmt: skip
+@pytest.mark.parametrize("parts", [[DONE], [event(usage=usage(1)), DONE]])
 async def test_a_stream_without_a_choice_ends(
     functions: Gateway, way: Way, parts: list[bytes]
 ) -> None:
-    """Nothing was said, nothing is to be done."""
+    """Nothing was said, nothing is to be done; a usage alone is told."""
     with Canned(parts) as server, _bare(server) as client:
         async with Speaker(client) as speaker:
             answer = await speaker.ask(way, functions, _role())
 
     assert [] == answer["choices"]
+    assert [None, usage(1)][len(parts) - 1] == answer.get("usage")
 
 
 def _bare(server: Canned) -> OpenAI:

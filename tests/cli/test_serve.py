@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import signal
 import subprocess
 import sys
@@ -39,6 +40,36 @@ def test_over_stdio_a_client_finds_and_calls(place: Place) -> None:
 
     assert ["search_tools", "call_tool"] == names
     assert "time/get_current_time" == found
+
+
+def test_more_tools_are_served_on_demand(place: Place) -> None:
+    """Discover and provision, planning alone."""
+    args = ["-m", "gateway", "serve", "--config", place.config({}), "--strategy", "graph"]
+    server = StdioServerParameters(
+        command=sys.executable,
+        args=[*args, "--with", "discover", "--with", "provision"],
+        env={"PATH": str(BIN), "GATEWAY_CACHE_DIR": str(place.cache)},
+    )
+
+    async def talk() -> tuple[list[str], dict[str, Any]]:
+        async with Client(server) as client:
+            names = [each.name for each in (await client.list_tools()).tools]
+            told = await client.call_tool("provision", {"intent": "crawl a whole website"})
+            return names, told.structured_content or {}
+
+    names, told = asyncio.run(talk())
+
+    assert ["search_tools", "call_tool", "discover", "provision"] == names
+    assert "firecrawl/firecrawl" == told["server"]
+
+
+def test_more_tools_do_not_go_with_the_whole_catalog(place: Place) -> None:
+    """One of its tools may be called like ours."""
+    ran = place.run("serve", "--expose", "all", "--with", "discover", "-c", place.config({}))
+    odd = place.run("serve", "--with", "everything", "-c", place.config({}))
+
+    assert (2, True) == (ran.code, "--with goes with --expose meta" in ran.err)
+    assert (2, True) == (odd.code, "--with takes discover, provision, install" in odd.err)
 
 
 def test_over_http_it_says_where(place: Place) -> None:
@@ -82,12 +113,17 @@ def test_a_changed_configuration_is_taken_up_and_a_broken_one_is_told(place: Pla
         def heard(words: str) -> str:
             return next(each for each in said if words in each)
 
+        def put(text: str) -> None:
+            # At once: a file that is seen half written is told too.
+            (place.folder / "new").write_text(text)
+            (place.folder / "new").replace(config)
+
         heard("serving")
-        config.write_text("{")
+        put("{")
         broken = heard("stay as they were")
-        place.config({"time": TIME, "second": TIME})
+        put(json.dumps({"mcpServers": {"time": TIME, "second": TIME}}))
         changed = heard("read again")
-        config.write_text(whole)
+        put(whole)
         gone = heard("read again")
         running.send_signal(signal.SIGHUP)
         same = heard("read again")

@@ -236,6 +236,20 @@ async def test_what_a_tool_takes_is_written_once(
     assert discovery.told(after, "another") is not None
 
 
+async def test_every_host_has_names_beside_its_own(
+    many: tuple[Gateway, tuple[str, ...]],
+) -> None:
+    """However many hosts there are, and asked twice."""
+    discovery = Discovery(many[0])
+    for number in range(70):
+        tools = [named(f"own_{number}"), named("search_tools")]
+        for _ in range(2):
+            offer = await discovery.offer(Asked(messages=(), host_tools=tools))
+
+            assert "gateway_search_tools" == offer.names.search
+            assert offer.host == {f"own_{number}", "search_tools"}
+
+
 @pytest.mark.parametrize(
     ("entry", "name"),
     [

@@ -1,0 +1,126 @@
+"""What a gateway remembers of calls, and what searches make of it.
+
+* A call is noted when it has ended, beside the caller's answer: a ledger that fails costs a
+  metric, never a call.
+* What was noted is read again after a while, in one go; until then a search asks nobody.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import ParamSpec, TypeVar
+
+from gateway.cache import Clock
+from gateway.catalog.ledger import Call, Ledger, SqliteLedger, Tally
+from gateway.config import Options, ledger_path
+from gateway.errors import Failed, attempt
+from gateway.limits import UsageOptions
+from gateway.search.usage import bounded
+from gateway.search.usage.bounded import Outcomes
+from gateway.telemetry import Telemetry
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Multipliers = Mapping[str, float]
+"""Of tools by canonical id, 0.85 to 1.15; see `gateway.search.usage.bounded`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signals:
+    """What the ledger said when it was read last."""
+
+    version: int = 0
+    """Counts the readings that said something else than the one before."""
+    by_tenant: Mapping[str, Multipliers]
+    """Of those who were asked for; "" is everybody."""
+
+
+NOTHING = Signals(by_tenant={})
+_TENANTS = 64
+
+
+class Usage:
+    """The ledger of one gateway, read now and then.
+
+    Args:
+        ledger: Where calls are noted.
+        options: What that may change.
+        telemetry: Told of a ledger that fails.
+        clock: Seconds that only grow.
+    """
+
+    def __init__(
+        self, ledger: Ledger, options: UsageOptions, *, telemetry: Telemetry, clock: Clock
+    ) -> None:
+        self.options = options
+        self.ledger = ledger
+        self._telemetry = telemetry
+        self._clock = clock
+        self._signals = NOTHING
+        self._read_at: float | None = None
+        self._tenants: dict[str, None] = {}
+
+    @classmethod
+    def opened(cls, options: Options, *, telemetry: Telemetry, clock: Clock) -> Usage:
+        """Give the usage of a gateway with *options*; its file is made when first needed."""
+        ledger = SqliteLedger(ledger_path(options))
+        return cls(ledger, options.usage, telemetry=telemetry, clock=clock)
+
+    async def note(self, call: Call) -> None:
+        """Note a call that has ended, if calls are noted."""
+        if self.options.record:
+            await self._asked(self.ledger.note, call)
+
+    async def signals(self, tenant: str = "") -> Signals:
+        """Give what the ledger says, as it was read within the last minute.
+
+        Args:
+            tenant: Whose own calls are to be known; the last 64 are.
+        """
+        if not self.options.rerank:
+            return NOTHING
+        now = self._clock()
+        known = tenant in self._tenants
+        if self._read_at is not None and known and now - self._read_at < self.options.refresh_s:
+            return self._signals
+        self._tenants = dict.fromkeys([*self._tenants, tenant][-_TENANTS:])
+        self._read_at = now
+        read = await self._asked(self._read, tuple(self._tenants))
+        if read is not None and read != self._signals.by_tenant:
+            self._signals = Signals(version=self._signals.version + 1, by_tenant=read)
+        return self._signals
+
+    def close(self) -> None:
+        """Let go of the ledger."""
+        self.ledger.close()
+
+    async def _asked(self, work: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T | None:
+        answer = await attempt(asyncio.to_thread(work, *arguments, **named))
+        if isinstance(answer, Failed):
+            error_type = type(answer.error).__name__
+            self._telemetry.add("gateway.usage.failures", attributes={"error.type": error_type})
+            return None
+        return answer
+
+    def _read(self, tenants: Sequence[str]) -> Mapping[str, Multipliers]:
+        everybody = _outcomes(self.ledger.tallies())
+        common = {tool: bounded.multiplier(Outcomes(), found) for tool, found in everybody.items()}
+        return {
+            tenant: common
+            | {
+                tool: bounded.multiplier(mine, everybody.get(tool, mine))
+                for tool, mine in (_outcomes(self.ledger.tallies(tenant)) if tenant else {}).items()
+            }
+            for tenant in tenants
+        }
+
+
+def _outcomes(tallies: Sequence[Tally]) -> Mapping[str, Outcomes]:
+    found: dict[str, Outcomes] = {}
+    for each in tallies:
+        weight = bounded.decayed(each.age_s)
+        ended = Outcomes(succeeded=weight * each.succeeded, failed=weight * each.failed)
+        found[each.tool] = found.get(each.tool, Outcomes()) + ended
+    return found

@@ -1,0 +1,158 @@
+"""The usage that a stream tells: where services put it, nothing of it is lost or told twice."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from openai import OpenAI
+from openai.types.chat import ChatCompletionChunk
+
+from gateway import AutoDiscoveryClient, Gateway
+from gateway.chat.accounting import accounting_of
+from tests.chat.canned import DONE, Canned, event, fragment
+from tests.chat.stage import ASK, function
+from tests.conftest import OpenGateway
+
+HELLO = {"role": "assistant", "content": "Hi."}
+ENDS: dict[str, Any] = {"finish": "stop"}
+
+
+def usage(tokens: int) -> dict[str, int]:
+    return {"prompt_tokens": tokens, "completion_tokens": 1, "total_tokens": tokens + 1}
+
+
+STREAMS: dict[str, list[bytes]] = {
+    "in no chunk at all": [],
+    "nowhere": [event(HELLO), event({}, **ENDS)],
+    "in a chunk of its own": [event(HELLO), event({}, **ENDS), event(usage=usage(2))],
+    "in two of them": [
+        event(usage=usage(1)),
+        event(HELLO),
+        event({}, **ENDS),
+        event(usage=usage(2)),
+    ],
+    "with the end": [event(HELLO), event({}, **ENDS, usage=usage(2))],
+    "with the end and a text": [event(HELLO), event({"content": "!"}, **ENDS, usage=usage(2))],
+    "with every chunk": [event(HELLO, usage=usage(1)), event({}, **ENDS, usage=usage(2))],
+    "with an empty one": [event(HELLO), event({}, **ENDS), event({}, usage=usage(2))],
+    "alone": [event(usage=usage(2))],
+    "null but for the last": [
+        event(HELLO, usage=None),
+        event({}, **ENDS, usage=None),
+        event(usage=usage(2)),
+    ],
+}
+SEARCHES = [
+    event(fragment(0, id="a", type="function", name="search_tools", arguments='{"query": "add"}')),
+    event({}, finish="tool_calls", usage=usage(10)),
+]
+SILENT = {"in no chunk at all", "alone"}
+"""Streams of which the helper of the SDK makes nothing."""
+LATER = {
+    name: parts for name, parts in STREAMS.items() if any(b"_tokens" in each for each in parts)
+}
+
+
+def read(client: OpenAI) -> list[ChatCompletionChunk]:
+    return list(client.chat.completions.create(model="m", messages=ASK, stream=True))
+
+
+def told(chunks: list[ChatCompletionChunk]) -> list[int]:
+    """The prompt tokens that a stream tells, in order."""
+    return [each.usage.prompt_tokens for each in chunks if each.usage is not None]
+
+
+def snapshot(client: OpenAI) -> Any:
+    """What the helper of the SDK makes of a stream."""
+    with client.chat.completions.stream(model="m", messages=ASK) as stream:
+        return stream.get_final_completion()
+
+
+def summary(chunks: list[ChatCompletionChunk]) -> tuple[str, list[str]]:
+    choices = [choice for each in chunks for choice in each.choices]
+    ends = [str(each.finish_reason) for each in choices if each.finish_reason]
+    return "".join(each.delta.content or "" for each in choices), ends
+
+
+@pytest.mark.parametrize("where", STREAMS)
+def test_a_turn_tells_the_usage_that_the_service_tells(functions: Gateway, where: str) -> None:
+    """As often, in the same order, and to the helper of the SDK as well."""
+    with (
+        Canned([*STREAMS[where], DONE]) as server,
+        OpenAI(base_url=server.base_url, api_key="test", max_retries=0) as bare,
+    ):
+        wrapped = AutoDiscoveryClient(bare, functions)
+        plain, ours = read(bare), read(wrapped)
+        if where not in SILENT:
+            assert snapshot(bare).to_dict() == snapshot(wrapped).to_dict()
+
+    assert (told(plain), summary(plain)) == (told(ours), summary(ours))
+
+
+@pytest.mark.parametrize("where", STREAMS)
+def test_over_an_empty_catalog_every_chunk_goes_on_as_it_came(
+    open_gateway: OpenGateway, where: str
+) -> None:
+    """Not one is split, moved or left out."""
+    with (
+        Canned([*STREAMS[where], DONE]) as server,
+        OpenAI(base_url=server.base_url, api_key="test", max_retries=0) as bare,
+    ):
+        plain, ours = read(bare), read(AutoDiscoveryClient(bare, open_gateway()))
+
+    assert [each.to_dict() for each in plain] == [each.to_dict() for each in ours]
+
+
+@pytest.mark.parametrize("where", LATER)
+def test_the_last_usage_of_a_stream_is_that_of_all_turns(functions: Gateway, where: str) -> None:
+    """The first turn is a search that the caller never sees; its tokens were spent all the same."""
+    with (
+        Canned([*LATER[where], DONE], before=[[*SEARCHES, DONE]]) as server,
+        OpenAI(base_url=server.base_url, api_key="test", max_retries=0) as bare,
+    ):
+        stream = AutoDiscoveryClient(bare, functions).chat.completions.create(
+            model="m", messages=ASK, stream=True
+        )
+        chunks = list(stream)
+
+    accounting = accounting_of(stream)
+    assert accounting is not None
+    assert 12 == told(chunks)[-1] == accounting.prompt_tokens
+    assert len(told(chunks)) == len(told_by(LATER[where]))
+    assert 1 == len({each.id for each in chunks})
+
+
+def told_by(parts: list[bytes]) -> list[bytes]:
+    """The parts that tell a usage."""
+    return [part for part in parts if b"prompt_tokens" in part]
+
+
+def test_a_usage_beside_calls_that_are_told_again_is_told_once(functions: Gateway) -> None:
+    """Of a mixed turn the host sees its own calls; the tokens are those of the whole."""
+    calls = {
+        "tool_calls": [
+            *fragment(0, id="a", type="function", name="mine", arguments="{}")["tool_calls"],
+            *fragment(1, id="b", type="function", name="add", arguments="{}")["tool_calls"],
+        ]
+    }
+    parts = [event(calls, usage=usage(1)), event({}, finish="tool_calls", usage=usage(2)), DONE]
+    mine: Any = [function("mine")]
+    with (
+        Canned(parts) as server,
+        OpenAI(base_url=server.base_url, api_key="test", max_retries=0) as bare,
+    ):
+        wrapped = AutoDiscoveryClient(bare, functions)
+        chunks = list(
+            wrapped.chat.completions.create(model="m", messages=ASK, stream=True, tools=mine)
+        )
+
+    assert [2] == told(chunks)
+    names = [
+        call.function.name
+        for each in chunks
+        for choice in each.choices
+        for call in choice.delta.tool_calls or ()
+        if call.function is not None
+    ]
+    assert ["mine"] == names

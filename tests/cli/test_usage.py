@@ -1,0 +1,88 @@
+"""`gateway usage`."""
+
+from __future__ import annotations
+
+import pytest
+
+from gateway.catalog.ledger import Call, SqliteLedger
+from tests.cli.running import Place
+
+
+@pytest.fixture
+def used(place: Place) -> Place:
+    """Twenty-five tasks of five ways to work, one call of them failed, two of a tenant."""
+    ledger = SqliteLedger(place.cache / "usage.sqlite3")
+    for number in range(25):
+        for step in range(3):
+            failed = (number, step) == (0, 2)
+            ledger.note(
+                Call(
+                    tool=f"srv/{'abcde'[number % 5]}{step}",
+                    outcome="tool_error" if failed else "ok",
+                    task=str(number),
+                    tenant="acme" if number < 1 else "",
+                )
+            )
+    ledger.close()
+    return place
+
+
+def test_nothing_is_noted_yet(place: Place) -> None:
+    """A ledger that is not there is empty, and nothing is made of it."""
+    shown = place.run("usage", "show")
+
+    assert (1, "no calls are noted\n") == (shown.code, shown.out)
+    assert (1, []) == (
+        (exported := place.run("usage", "export", "--json")).code,
+        exported.json["documents"],
+    )
+
+
+def test_calls_and_what_follows_them_are_told(used: Place) -> None:
+    """Counts, what they do to scores, and pairs."""
+    shown = used.run("usage", "show", "srv/a1")
+    told = used.run("usage", "show", "--json").json
+
+    assert "srv/a1: 5 of 5 calls succeeded, scores x 1.038\n" in shown.out
+    assert "`srv/a1` then `srv/a2`: 4 tasks" in shown.out
+    assert (15, 25, True) == (len(told["tools"]), told["tasks"], told["believed"])
+    assert {"tool": "srv/a2", "calls": 5, "succeeded": 4, "multiplier": 1.022} in told["tools"]
+
+
+def test_next_steps_become_a_document_that_the_gateway_reads(used: Place) -> None:
+    """Written once; overwritten only on demand."""
+    folder = used.folder / "graph"
+    first = used.run("usage", "export", "--out", str(folder))
+    again = used.run("usage", "export", "--out", str(folder))
+    forced = used.run("usage", "export", "--out", str(folder), "--force", "--json")
+
+    text = (folder / "shown-by-use.md").read_text(encoding="utf-8")
+    assert (0, 0) == (first.code, forced.code)
+    assert again.code
+    assert "--force" in again.err
+    assert "srv/a0" in text
+    assert text == forced.json["documents"][0]["content"]
+    assert 15 == len(forced.json["followed"])
+
+
+def test_chance_is_told_as_such(place: Place) -> None:
+    """Two tasks say nothing of each other."""
+    ledger = SqliteLedger(place.cache / "usage.sqlite3")
+    for task in "12":
+        for tool in ("srv/a", "srv/b"):
+            ledger.note(Call(tool=tool, outcome="ok", task=task))
+    ledger.close()
+
+    shown, exported = place.run("usage", "show"), place.run("usage", "export")
+
+    assert "may be chance" in shown.err
+    assert "may be chance" in exported.err
+    assert "srv/b" in exported.out
+
+
+def test_calls_are_forgotten(used: Place) -> None:
+    """Of a tool, of a tenant, all of them; nothing without saying what."""
+    assert 1 == used.run("usage", "forget").code
+    assert {"forgotten": 5} == used.run("usage", "forget", "--tool", "srv/a1", "--json").json
+    assert "2 calls forgotten" in used.run("usage", "forget", "--tenant", "acme").out
+    assert {"forgotten": 68} == used.run("usage", "forget", "--all", "--json").json

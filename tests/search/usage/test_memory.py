@@ -1,0 +1,162 @@
+"""Calls in the ledger, and what searches make of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+
+from gateway.catalog.ledger import Call
+from gateway.config import Options
+from gateway.errors import UpstreamError
+from gateway.gateway import Gateway
+from gateway.limits import UsageOptions
+from gateway.testing import ManualClock
+from gateway.types import InvokeResult, JsonObject
+from tests.conftest import OpenGateway
+from tests.fakes import ListSource, names, tool
+from tests.metrics import counted
+
+
+class Dead(ListSource):
+    """Lists its tools, and answers no call."""
+
+    async def call(self, tool: str, arguments: JsonObject, *, tool_id: str) -> InvokeResult:
+        """Fail."""
+        raise UpstreamError(self.server, "gone", kind="lost")
+
+
+def options(folder: Path, **usage: object) -> Options:
+    return Options(
+        catalog_store_path=folder / "catalog.sqlite3",
+        usage=UsageOptions(**usage),  # type: ignore[arg-type]  # as they came
+    )
+
+
+def gateway_with(open_gateway: OpenGateway, chosen: Options, **more: object) -> Gateway:
+    """Two letters that differ in nothing but their names' last letters, and one that fails."""
+    gateway = open_gateway(options=chosen, **more)
+
+    def letter_x(to: str) -> str:
+        """Send a letter to somebody."""
+        return to
+
+    def letter_y(to: str) -> str:
+        """Send a letter to somebody."""
+        return to
+
+    def broken() -> str:
+        """Fail."""
+        raise RuntimeError("no")
+
+    for function in (letter_x, letter_y, broken):
+        gateway.add_tool(function)
+    return gateway
+
+
+async def test_calls_are_noted_as_they_ended(open_gateway: OpenGateway, tmp_path: Path) -> None:
+    """One line a call, with the shape of its arguments and no value."""
+    gateway = gateway_with(open_gateway, options(tmp_path, record=True))
+
+    await gateway.invoke("letter_x", {"to": "Ada"}, task="1", tenant="acme")
+    assert (await gateway.invoke("broken")).is_error
+
+    first, second = gateway.usage.ledger.lines()
+    assert ("local/letter_x", "ok", {"to": "string"}) == (
+        first["tool"],
+        first["outcome"],
+        first["shape"],
+    )
+    assert ("local/broken", "tool_error", "") == (
+        second["tool"],
+        second["outcome"],
+        second["task"],
+    )
+    assert "Ada" not in str(first)
+
+
+async def test_nothing_is_noted_unless_the_host_wants_it(
+    open_gateway: OpenGateway, tmp_path: Path
+) -> None:
+    """Off at first: there is not even a file."""
+    gateway = gateway_with(open_gateway, options(tmp_path))
+
+    await gateway.invoke("letter_x", {"to": "Ada"})
+    await gateway.search("a letter")
+
+    assert not (tmp_path / "usage.sqlite3").exists()
+
+
+async def test_a_ledger_that_fails_costs_a_metric_and_no_call(
+    open_gateway: OpenGateway, tmp_path: Path
+) -> None:
+    """Neither the call nor the search."""
+    (tmp_path / "usage.sqlite3").mkdir()
+    reader = InMemoryMetricReader()
+    provider = MeterProvider([reader], shutdown_on_exit=False)
+    gateway = gateway_with(
+        open_gateway, options(tmp_path, record=True, rerank=True), meter_provider=provider
+    )
+
+    assert "Ada" == (await gateway.invoke("letter_x", {"to": "Ada"})).text
+    assert (await gateway.search("a letter")).matches
+
+    assert {"StoreError": 2} == counted(reader, "gateway.usage.failures", "error.type")
+
+
+async def test_outcomes_swap_what_is_about_equally_good(
+    open_gateway: OpenGateway, tmp_path: Path
+) -> None:
+    """y is called and works; after a while it stands first. Searching alone changes nothing."""
+    clock = ManualClock()
+    gateway = gateway_with(
+        open_gateway,
+        options(tmp_path, record=True, rerank=True),
+        clock=clock,
+    )
+
+    async def found() -> list[str]:
+        return names(await gateway.search("send a letter"))[:2]
+
+    before = [await found() for _ in range(30)]
+    for _ in range(20):
+        await gateway.invoke("letter_y", {"to": "Ada"})
+    soon = await found()
+    clock.tick(61)
+    later = await found()
+
+    assert [["letter_x", "letter_y"]] * 31 == [*before, soon]
+    assert ["letter_y", "letter_x"] == later
+
+
+async def test_a_tenants_own_calls_weigh_more_for_it(
+    open_gateway: OpenGateway, tmp_path: Path
+) -> None:
+    """Everybody has y; for acme it failed."""
+    gateway = gateway_with(open_gateway, options(tmp_path, rerank=True))
+    ledger = gateway.usage.ledger
+    for tenant, name, outcome in (
+        *[("", "y", "ok")] * 30,
+        *[("acme", "y", "failed")] * 15,
+        *[("acme", "x", "ok")] * 5,
+    ):
+        ledger.note(Call(tool=f"local/letter_{name}", outcome=outcome, tenant=tenant))  # type: ignore[arg-type]  # texts
+
+    everybody = await gateway.search("send a letter")
+    acme = await gateway.search("send a letter", tenant="acme")
+
+    assert ["letter_y", "letter_x"] == names(everybody)[:2]
+    assert ["letter_x", "letter_y"] == names(acme)[:2]
+
+
+async def test_what_cannot_be_asked_is_a_failure(open_gateway: OpenGateway, tmp_path: Path) -> None:
+    """The error reaches the caller all the same."""
+    gateway = open_gateway(options=options(tmp_path, record=True))
+    gateway.add_source(Dead("dead", [tool("x")]))
+
+    with pytest.raises(UpstreamError):
+        await gateway.invoke("x")
+
+    assert ["failed"] == [line["outcome"] for line in gateway.usage.ledger.lines()]
