@@ -205,8 +205,8 @@ async def _cancelled(place: Path, count: int, chance: random.Random) -> Mapping[
     await source.call("good", {}, tool_id="t")
     tasks = len(await bridge.run(_tasks))
     ended: Counter[str] = Counter()
-    for number in range(count):
-        tool = "slow" if number % 2 else "good"
+    while ended["cancelled"] < count:
+        tool = chance.choice(("slow", "good"))
         calling = asyncio.create_task(source.call(tool, {}, tool_id="t"))
         for _ in range(chance.randrange(8)):
             await asyncio.sleep(0)

@@ -5,7 +5,8 @@
 * Both sides of a ratio in the same run, in turns; medians.
 * ``--install`` puts the servers of `realservers` into a folder of their own; ``--config`` takes
   those of an ``mcp.json``; without either they are the demo's.
-* `overhead` compares searches through our MCP server with calls that do nothing.
+* `overhead` compares searches through our MCP server with calls that do nothing;
+  ``search_overhead_ratio`` is that of a remembered search over the last of ``--transports``.
 """
 
 from __future__ import annotations

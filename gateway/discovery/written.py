@@ -6,11 +6,12 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import fields
+from operator import attrgetter, is_
 
 from gateway.types import SearchResult
 
 _ITEMS = 256
-_TOLD = tuple(each.name for each in fields(SearchResult) if each.name != "cached")
+_parts = attrgetter(*(each.name for each in fields(SearchResult) if each.name != "cached"))
 
 
 class Written:
@@ -49,4 +50,4 @@ class Written:
 
 
 def _same(one: SearchResult, other: SearchResult) -> bool:
-    return all(getattr(one, name) is getattr(other, name) for name in _TOLD)
+    return all(map(is_, _parts(one), _parts(other)))

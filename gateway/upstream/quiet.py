@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -28,13 +29,18 @@ _LOGGERS = (
     "mcp.client.streamable_http",
     "mcp.shared.jsonrpc_dispatcher",
 )
+_ADDRESS = re.compile(r"(https?://)(?:[^/\s@]*@)?([^/\s?#]*)\S*")
+"""Of an address only scheme, host and port may be shown."""
 _LINE_CHARS = 4096
 _SECRET_CHARS = 6
 
 
 @contextmanager
 def quietly(server: str) -> Iterator[None]:
-    """Send what the SDK logs about *server* within this context to our own log at DEBUG."""
+    """Send what the SDK logs about *server* within this context to our own log at DEBUG.
+
+    What it logs at DEBUG itself holds whole messages and goes nowhere.
+    """
     for name in _LOGGERS:
         logging.getLogger(name).addFilter(_aside)  # adding it again changes nothing
     token = _SERVER.set(server)
@@ -46,8 +52,8 @@ def quietly(server: str) -> Iterator[None]:
 
 def _aside(record: logging.LogRecord) -> bool:
     server = _SERVER.get()
-    if server and record.name not in _TELLING:
-        log.debug("%s: %s", server, record.getMessage())
+    if server and record.name not in _TELLING and record.levelno >= logging.INFO:
+        log.debug("%s: %s", server, _ADDRESS.sub(r"\1\2", record.getMessage()))
     return not server
 
 

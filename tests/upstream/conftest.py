@@ -20,7 +20,7 @@ from gateway.upstream.servers import StdioServer
 from gateway.upstream.source import Listing
 
 HERE = Path(__file__).parent / "servers"
-PATIENCE_S = 20
+PATIENCE_S = 120
 PATIENT = UpstreamOptions(connect_timeout_s=180, list_timeout_s=180)
 """For real servers on a machine that has much else to do."""
 

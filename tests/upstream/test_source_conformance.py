@@ -23,7 +23,7 @@ from gateway.upstream.servers import HttpServer, StdioServer
 from gateway.upstream.shapes import Describe, Filter, Prefix, Rename
 from gateway.upstream.source import Source
 from gateway.upstream.wrappers import Combined, Shaped
-from tests.upstream.conftest import HERE, PATIENCE_S, noted, served
+from tests.upstream.conftest import HERE, PATIENCE_S, PATIENT, noted, served
 from tests.upstream.servers.plain import note, plain
 
 Build = Callable[[UpstreamOptions], Source]
@@ -134,7 +134,7 @@ async def bench(
 
 @pytest.fixture
 def source(bench: Bench) -> Source:
-    return bench.build(UpstreamOptions())
+    return bench.build(PATIENT)
 
 
 async def test_a_listing_holds_each_tool_with_its_text_schema_and_hints(source: Source) -> None:
@@ -192,7 +192,7 @@ async def test_concurrent_calls_get_their_own_answers(source: Source) -> None:
 
 async def test_cancelling_the_caller_ends_the_call_and_nothing_else(bench: Bench) -> None:
     """A user who stops waiting must not leave work behind, nor break the source for others."""
-    source = bench.build(UpstreamOptions())
+    source = bench.build(PATIENT)
     calling = asyncio.create_task(source.call("wait", {}, tool_id="it/wait"))
     await noted(bench.record, "started")
 
