@@ -15,6 +15,7 @@ from gateway.embed.protocol import Embedded as Embedded
 from gateway.embed.protocol import Embedder as Embedder
 from gateway.embed.protocol import EmbedderInfo as EmbedderInfo
 from gateway.embed.protocol import EmbeddingLimits as EmbeddingLimits
+from gateway.errors import CallerError as CallerError
 from gateway.errors import ClosedError as ClosedError
 from gateway.errors import ConfigError as ConfigError
 from gateway.errors import EmbeddingError as EmbeddingError
@@ -51,6 +52,8 @@ from gateway.types import IndexReport as IndexReport
 from gateway.types import InvokeResult as InvokeResult
 from gateway.types import Match as Match
 from gateway.types import PathStep as PathStep
+from gateway.types import PromptMessage as PromptMessage
+from gateway.types import PromptResult as PromptResult
 from gateway.types import SearchResult as SearchResult
 from gateway.types import ToolDefinition as ToolDefinition
 
@@ -59,6 +62,7 @@ __all__ = [
     "AutoDiscoveryClient",
     "CacheOptions",
     "Caches",
+    "CallerError",
     "ChatOptions",
     "ClosedError",
     "ConfigError",
@@ -94,6 +98,8 @@ __all__ = [
     "OpenAIProposer",
     "Options",
     "PathStep",
+    "PromptMessage",
+    "PromptResult",
     "Proposed",
     "Proposer",
     "Rewrite",

@@ -10,12 +10,14 @@ from gateway.gateway import Gateway
 from gateway.search.documents import GraphFormat
 from gateway.search.propose import Proposed, Proposer
 from gateway.types import (
+    Content,
     Entity,
     Filters,
     IndexReport,
     InvokeResult,
     JsonObject,
     Match,
+    PromptResult,
     RankingPolicy,
     SearchResult,
 )
@@ -86,6 +88,14 @@ class SyncGateway:
         return self.gateway.bridge.call(
             lambda: self.gateway.invoke(tool, arguments, call_id=call_id, scopes=scopes)
         )
+
+    def read(self, resource: str) -> tuple[Content, ...]:
+        """See `Gateway.read`."""
+        return self.gateway.bridge.call(lambda: self.gateway.read(resource))
+
+    def prompt(self, prompt: str, arguments: Mapping[str, str] | None = None) -> PromptResult:
+        """See `Gateway.prompt`."""
+        return self.gateway.bridge.call(lambda: self.gateway.prompt(prompt, arguments))
 
     def remove_server(self, name: str) -> bool:
         """See `Gateway.remove_server`."""

@@ -159,6 +159,10 @@ class SqliteRecords:
 def _written(listing: Listing) -> JsonObject:
     return {
         "tools": [_tool(tool) for tool in listing.tools],
+        "things": [
+            {**_tool(thing), "kind": thing.kind, "details": thing.details}
+            for thing in listing.things
+        ],
         "notes": [[note.code, note.detail] for note in listing.diagnostics],
         "digests": dict(listing.digests),
         "suspicions": {name: list(why) for name, why in listing.suspicions.items()},
@@ -180,6 +184,7 @@ def _tool(tool: ToolDefinition) -> JsonObject:
 def _read(raw: Any) -> Listing:
     return Listing(
         tools=tuple(_definition(tool) for tool in raw["tools"]),
+        things=tuple(_definition(thing) for thing in raw.get("things", ())),
         diagnostics=tuple(
             Diagnostic(stage="catalog", code=code, detail=detail) for code, detail in raw["notes"]
         ),
@@ -197,4 +202,6 @@ def _definition(raw: Any) -> ToolDefinition:
         input_schema=raw["input"],
         output_schema=raw["output"],
         hints=Hints(read_only=read_only, destructive=destructive, idempotent=idempotent),
+        kind=raw.get("kind", "tool"),
+        details=raw.get("details", {}),
     )

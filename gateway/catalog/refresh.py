@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from gateway.catalog.addresses import placed, thing_id
 from gateway.catalog.identity import Naming, canonical_id, definition_digest
 from gateway.errors import ConfigError, Failed, attempt
 from gateway.telemetry import Telemetry
@@ -32,6 +33,21 @@ class Registry:
         self._lock = threading.Lock()
         self._registrations: dict[str, Registration] = {}
         self._generation = 0
+        self._watchers: dict[object, Callable[[], None]] = {}
+
+    def watch(self, changed: Callable[[], None]) -> Callable[[], None]:
+        """Call *changed* after every change, on any thread; give what ends that."""
+        token = object()
+        self._watchers[token] = changed
+
+        def end() -> None:
+            self._watchers.pop(token, None)
+
+        return end
+
+    def _tell(self) -> None:
+        for changed in tuple(self._watchers.values()):
+            changed()
 
     @property
     def generation(self) -> int:
@@ -55,6 +71,7 @@ class Registry:
             self._registrations[source.server] = Registration(
                 source=source, hints=hints, revision=self._generation
             )
+        self._tell()
 
     def touch(self, server: str) -> None:
         """Say that the tools of *server* changed; nothing if it is unknown by now."""
@@ -64,6 +81,7 @@ class Registry:
                 return
             self._registrations[server] = replace(known, revision=known.revision + 1)
             self._generation += 1
+        self._tell()
 
     def touch_all(self) -> None:
         """Say that the tools of every server may have changed."""
@@ -77,7 +95,8 @@ class Registry:
             if known is None:
                 return None
             self._generation += 1
-            return known.source
+        self._tell()
+        return known.source
 
     def all(self) -> Mapping[str, Registration]:
         """Give the registrations by server, as they are now."""
@@ -173,7 +192,7 @@ class _Server:
     hints: Mapping[str, Hints]
     trusted: bool
     tools: Mapping[str, ToolDefinition]
-    """What the source said, by canonical id."""
+    """What the source said, tools and other things, by canonical id."""
 
     def as_before(self, before: _Server) -> set[str]:
         """Give the ids of the tools that are what they were."""
@@ -220,8 +239,12 @@ class Catalog:
         old, new = self._tools(seen)
         self._servers = seen
         moved = self._naming.change(
-            [key for key in old if key not in new],
-            [(server, tool.name) for key, (server, tool) in new.items() if key not in old],
+            [key for key in old if key not in new and key in self._naming.names],
+            [
+                (server, tool.name)
+                for key, (server, tool) in new.items()
+                if key not in old and tool.kind == "tool"
+            ],
         )
         gone = [self.entities.pop(key) for key in old]
         came = [self._entity(key, *told) for key, told in new.items()]
@@ -247,7 +270,7 @@ class Catalog:
             listing=listing,
             hints=registration.hints,
             trusted=source.trusted,
-            tools={canonical_id(source.server, tool.name): tool for tool in listing.tools},
+            tools={_id(source.server, each): each for each in (*listing.tools, *listing.things)},
         )
 
     def _tools(
@@ -269,12 +292,16 @@ class Catalog:
         return old, new
 
     def _entity(self, key: str, server: str, definition: ToolDefinition) -> Entity:
-        told = self._servers[server].hints.get(definition.name)
+        tool = definition.kind == "tool"
+        told = self._servers[server].hints.get(definition.name) if tool else None
         if told is not None:
             definition = replace(definition, hints=merge(told, definition.hints))
         return Entity(
             id=key,
-            exposed_name=self._naming.names[key],
+            kind=definition.kind,
+            exposed_name=self._naming.names[key]
+            if tool
+            else placed(definition.kind, server, definition.name),
             server=server,
             definition=definition,
             trusted=self._servers[server].trusted,
@@ -283,11 +310,11 @@ class Catalog:
 
     def _qualify(self, gone: Iterable[Entity], new: Iterable[Entity]) -> None:
         changed: dict[str, None] = {}
-        for entity in gone:
+        for entity in _tools(gone):
             changed[entity.name] = None
             left = tuple(key for key in self._own[entity.name] if key != entity.id)
             self._own[entity.name] = left
-        for entity in new:
+        for entity in _tools(new):
             changed[entity.name] = None
             self._own[entity.name] = (*self._own.get(entity.name, ()), entity.id)
         for name in changed:
@@ -298,6 +325,16 @@ class Catalog:
                 self._notes[name] = Diagnostic(
                     stage="catalog", code="name_qualified", detail=f"{name!r} became {exposed}"
                 )
+
+
+def _tools(entities: Iterable[Entity]) -> Iterable[Entity]:
+    return (entity for entity in entities if entity.kind == "tool")
+
+
+def _id(server: str, definition: ToolDefinition) -> str:
+    if definition.kind == "tool":
+        return canonical_id(server, definition.name)
+    return thing_id(definition.kind, server, definition.name)
 
 
 def merge(first: Hints, second: Hints) -> Hints:

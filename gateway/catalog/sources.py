@@ -19,6 +19,7 @@ from gateway.catalog.refresh import Registry
 from gateway.config import Options, catalog_store_path
 from gateway.errors import ConfigError, attempt
 from gateway.types import Diagnostic, Hints
+from gateway.upstream.audience import Audience
 from gateway.upstream.local import LocalSource
 from gateway.upstream.mcp import McpSource
 from gateway.upstream.schema import Function, callee
@@ -43,6 +44,8 @@ class Sources:
         self._records = SqliteRecords(catalog_store_path(options))
         self._lasting: dict[str, LastingSource] = {}
         self._local = LocalSource(LOCAL, options=self._options)
+        self.audience = Audience()
+        """Whom servers may ask for something."""
 
     def add_tool(
         self,
@@ -208,6 +211,7 @@ class Sources:
                 trusted=trusted,
                 clock=self._clock,
                 changed=outdated,
+                audience=self.audience,
             ),
             memory=memory,
             bridge=self._bridge,

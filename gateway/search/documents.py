@@ -49,7 +49,18 @@ _PICTURES: Mapping[str, Draw] = {"mermaid": mermaid, "dot": dot, "svg": svg}
 
 
 def export(snapshot: Snapshot, form: GraphFormat, *, centre: str = "", hops: int = 1) -> str:
-    """Write the graph of *snapshot*; see `Gateway.export_graph`."""
+    """Write the graph of *snapshot* as RDF (``turtle``, ``json-ld``, ``n-triples``), or draw it.
+
+    Args:
+        snapshot: Whose graph.
+        form: Or ``mermaid``, ``dot``, ``svg``: a picture.
+        centre: For a picture: the tool in its middle; empty draws everything.
+        hops: How far from the centre, in edges.
+
+    Raises:
+        ConfigError: If there is no such form, or it has no centre.
+        UnknownToolError: If *centre* is no tool.
+    """
     graph = graph_of(snapshot)
     if form in _RDF:
         if centre:
