@@ -2,26 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import subprocess
-import sys
-from collections.abc import Iterator, Mapping
-from concurrent.futures import Future
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-from gateway.bridge import Bridge
-from gateway.config import Options
-from gateway.embed.cached import MemoryVectorStore
-from gateway.gateway import Gateway
-from gateway.limits import UpstreamOptions
-from gateway.serve.http import HttpOptions, serve_http
-from gateway.serve.server import mcp_server
-from tests.serve.conftest import NODE, Tool, node_env
+from tests.serve.conftest import NODE, Script, node_env
 
-ROOT = Path(__file__).parents[2]
 LOGGING = frozenset({"logging-set-level", "tools-call-with-logging"})
 """Not passed through: the protocol has deprecated it."""
 WATCHING = frozenset({"resources-subscribe", "resources-unsubscribe"})
@@ -34,29 +23,8 @@ MISSING: Mapping[str, frozenset[str]] = {
 }
 
 
-@pytest.fixture(scope="module")
-def url() -> Iterator[str]:
-    """Serve what a real server offers, all of it."""
-    options = Options(upstream=UpstreamOptions(first_listing_s=120, connect_timeout_s=120))
-    gateway = Gateway(vector_store=MemoryVectorStore(), options=options)
-    args = ["-m", "tests.serve.upstream"]
-    server = mcp_server(gateway, expose="all")
-    gateway.add_server("fixture", command=sys.executable, args=args, cwd=ROOT)
-    bridge = Bridge("served")
-    where: Future[str] = Future()
-    serving = bridge.submit(
-        lambda: serve_http(server, HttpOptions(port=0), listening=where.set_result)
-    )
-    # The suite is not patient with a server that has yet to start another.
-    asyncio.run(gateway.refresh())
-    yield where.result(timeout=60)
-    serving.cancel()
-    bridge.close()
-    gateway.close()
-
-
 @pytest.mark.parametrize("version", list(MISSING))
-def test_the_suite_passes(conformance: Tool, url: str, tmp_path: Path, version: str) -> None:
+def test_the_suite_passes(conformance: Script, url: str, tmp_path: Path, version: str) -> None:
     """Every scenario that the version has, but for those whose reason stands above."""
     told = ["server", "--url", url, "--suite", "all", "--spec-version", version]
     ran = subprocess.run(
