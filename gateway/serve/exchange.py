@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Awaitable, Callable, Hashable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -17,14 +18,13 @@ from mcp import MCPError, types
 
 from gateway.serve.client import Context, SessionClient, across, stateless, who
 from gateway.types import JsonObject
-from gateway.upstream.caller import on_behalf_of
+from gateway.upstream.caller import on_behalf_of, passed
 
 T = TypeVar("T")
 Params = (
     types.CallToolRequestParams | types.GetPromptRequestParams | types.ReadResourceRequestParams
 )
 MAX_WAITING = 1000
-"""Calls that wait for their clients at the same time."""
 _ANSWERS: Mapping[str, tuple[type, ...]] = {
     "sampling/createMessage": (types.CreateMessageResult, types.CreateMessageResultWithTools),
     "elicitation/create": (types.ElicitResult,),
@@ -76,15 +76,15 @@ class _Talk:
 
 
 class Exchanges:
-    """The calls of one server that wait for their clients."""
+    """The calls of one server that wait for their clients.
 
-    def __init__(self) -> None:
+    Args:
+        most: Calls that wait at the same time.
+    """
+
+    def __init__(self, *, most: int = MAX_WAITING) -> None:
+        self._most = most
         self._waiting: dict[str, _Talk] = {}
-
-    @property
-    def waiting(self) -> int:
-        """How many calls wait for their clients."""
-        return len(self._waiting)
 
     async def run(
         self, context: Context, params: Params, work: Callable[[], Awaitable[T]]
@@ -103,6 +103,9 @@ class Exchanges:
             return found
         client = _Patient(context)
         with on_behalf_of(client):
+            if not passed(client.capabilities):
+                # Nothing can be asked of it: the call needs no background.
+                return await work()
             task = asyncio.ensure_future(_done(work))
         found = await self._next(_Talk(client, task, _told(params)))
         return found
@@ -119,7 +122,7 @@ class Exchanges:
         said = params.input_responses or {}
         if not _complete(talk.round, said):
             return self._required(talk, talk.round)
-        if not talk.round.said.done():
+        with suppress(asyncio.InvalidStateError):  # its time has just run out
             talk.round.said.set_result({key: said[key] for key in talk.round.requests})
         return await self._next(talk)
 
@@ -138,7 +141,7 @@ class Exchanges:
             asking.cancel()
 
     def _required(self, talk: _Talk, asked: _Round) -> types.InputRequiredResult:
-        if len(self._waiting) >= MAX_WAITING:
+        if len(self._waiting) >= self._most:
             raise MCPError(types.INTERNAL_ERROR, "too many calls wait for their clients")
         token = secrets.token_urlsafe(24)
         talk.round = asked

@@ -138,7 +138,8 @@ def refused(error: CallerError, context: Context) -> MCPError:
     """Say that a client cannot do what a server asks for."""
     if error.needed and stateless(context):
         return incapable(str(error), error.needed)
-    return MCPError(types.INVALID_REQUEST, str(error))
+    # Not INVALID_REQUEST, which the SDK's clients take for a session that was lost.
+    return MCPError(types.INVALID_PARAMS, str(error))
 
 
 def incapable(said: str, needed: JsonObject) -> MCPError:

@@ -14,8 +14,11 @@ from mcp.server import Server
 from gateway.config import Options
 from gateway.gateway import Gateway
 from gateway.limits import UpstreamOptions
+from gateway.serve.exchange import Exchanges
 from gateway.serve.server import mcp_server
+from gateway.upstream.caller import CALLER
 from tests.conftest import OpenGateway
+from tests.serve.asking import NAME
 from tests.serve.test_server import text_of
 from tests.serve.upstream import Fixture, piped
 
@@ -176,6 +179,22 @@ def test_a_client_of_before_that_cannot_gets_a_clear_error(
     assert "the client cannot do it" in text_of(result)
 
 
+def test_a_client_of_before_hears_it_of_a_prompt_too(before: Callable[[str], Gateway]) -> None:
+    """As an error of the protocol, after which its session lives."""
+
+    async def talk() -> MCPError:
+        async with Client(mcp_server(before("object")), mode="legacy") as client:
+            with pytest.raises(MCPError) as raised:
+                await client.get_prompt("test_input_required_result_prompt")
+            await client.get_prompt("test_simple_prompt")
+            return raised.value
+
+    error = talked(talk)
+
+    assert types.INVALID_PARAMS == error.error.code
+    assert "elicitation" in error.error.message
+
+
 def test_a_client_of_today_that_cannot_gets_the_protocols_error(
     before: Callable[[str], Gateway],
 ) -> None:
@@ -300,19 +319,18 @@ def test_a_client_that_never_comes_back_is_forgotten(open_gateway: OpenGateway) 
     gateway = open_gateway(options=Options(upstream=UpstreamOptions(ask_timeout_s=0.2)))
     gateway.add_server("fixture", server=target("modern"))
 
-    async def talk() -> int:
+    async def talk() -> MCPError:
         async with Desk().client(mcp_server(gateway), "auto") as client:
-            first = await first_round(client)
+            told = await first_round(client)
             while True:
-                with pytest.raises(MCPError) as raised:
-                    await next_round(client, first.request_state, {}, "another")
-                if gone(raised.value):
-                    return raised.value.error.code
+                try:
+                    again = await next_round(client, told.request_state, {})
+                except MCPError as error:
+                    return error
+                assert isinstance(again, types.InputRequiredResult)
+                told = again
 
-    def gone(error: MCPError) -> bool:
-        return "begin anew" in error.error.message
-
-    assert types.INVALID_PARAMS == talked(talk)
+    assert types.INVALID_PARAMS == talked(talk).error.code
 
 
 def test_a_client_that_refuses_ends_the_call_with_an_error(
@@ -332,3 +350,51 @@ def test_a_client_that_refuses_ends_the_call_with_an_error(
 
     assert [True] * 3 == [each.is_error for each in results]
     assert all("the client refused" in text_of(each) for each in results)
+
+
+def alone(exchanges: Exchanges) -> Server[Any]:
+    """A server whose one tool asks for a name, without any other server."""
+
+    async def call(context: Any, params: types.CallToolRequestParams) -> Any:
+        async def work() -> types.CallToolResult:
+            caller = CALLER.get()
+            assert caller is not None
+            said = await caller.ask({"name": NAME})
+            return types.CallToolResult(content=[types.TextContent(text=str(said["name"]))])
+
+        return await exchanges.run(context, params, work)
+
+    async def tools(_context: object, _params: object) -> types.ListToolsResult:
+        return types.ListToolsResult(tools=[])
+
+    return Server("alone", on_list_tools=tools, on_call_tool=call)
+
+
+@pytest.mark.parametrize("mode", ERAS)
+def test_who_asks_may_be_on_the_same_loop(mode: str) -> None:
+    """Nothing waits for itself."""
+    desk = Desk()
+
+    async def talk() -> types.CallToolResult:
+        async with desk.client(alone(Exchanges()), mode) as client:
+            return await client.call_tool("ask", {})
+
+    assert "Ada" in text_of(talked(talk))
+
+
+def test_only_so_many_calls_wait() -> None:
+    """A client that begins and never comes back costs a bounded amount."""
+
+    async def talk() -> list[MCPError]:
+        refusals = []
+        async with Desk().client(alone(Exchanges(most=2)), "auto") as client:
+            for _ in range(3):
+                try:
+                    await client.session.call_tool("ask", {}, allow_input_required=True)
+                except MCPError as error:
+                    refusals.append(error)
+        return refusals
+
+    (error,) = talked(talk)
+
+    assert "too many" in error.error.message

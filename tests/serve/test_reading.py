@@ -10,7 +10,7 @@ import pytest
 from mcp import Client, MCPError, types
 
 from gateway.gateway import Gateway
-from gateway.serve.placed import prompt, resource, template
+from gateway.serve.placed import block, prompt, resource, template
 from gateway.serve.server import mcp_server
 from gateway.types import Entity, ToolDefinition
 from tests.conftest import OpenGateway
@@ -208,3 +208,14 @@ def test_details_that_the_protocol_knows_are_passed_on() -> None:
     assert ("gateway:/s/n", None) == (resource(entity(bad)).uri, resource(entity(bad)).annotations)
     assert "gateway:/s/n" == template(entity(bad)).uri_template
     assert prompt(entity(bad)).arguments is None
+
+
+@pytest.mark.parametrize("uri", ["https://a.example/b", "data:text/plain,b", None])
+def test_what_anybody_can_read_keeps_its_address(uri: str | None) -> None:
+    """A client needs nobody for it."""
+    link = {"type": "resource_link", "uri": uri}
+    text = {"type": "text", "text": "a", "uri": "a://b"}
+
+    assert link == block(link, "srv")
+    assert text == block(text, "srv")
+    assert "gateway:/srv/a://b" == block({**link, "uri": "a://b"}, "srv")["uri"]

@@ -141,3 +141,21 @@ def test_what_nobody_was_shown_is_not_announced(open_gateway: OpenGateway) -> No
             return await anext(events) == ToolsListChanged()
 
     assert asyncio.run(asyncio.wait_for(talk(), 60))
+
+
+def test_a_catalog_that_cannot_be_read_announces_nothing(open_gateway: OpenGateway) -> None:
+    """The server lives on."""
+    gateway = open_gateway((tool("a"),))
+
+    async def talk() -> None:
+        async with (
+            Client(mcp_server(gateway, expose="all"), cache=None) as client,
+            client.listen(tools_list_changed=True) as events,
+        ):
+            await client.list_tools()
+            await gateway.aclose()
+            gateway.add_source(ListSource("late", [tool("b")]))
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(anext(events), 0.2)
+
+    asyncio.run(asyncio.wait_for(talk(), 60))
