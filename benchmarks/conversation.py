@@ -97,26 +97,34 @@ def _costs(benchmark: Benchmark, mode: Mode, url: str, calls: int) -> dict[str, 
     }
 
 
-def _ask(client: OpenAI, text: str = "Hello.") -> None:
+def _ask(client: OpenAI, text: str = "Hello.") -> float:
     client.chat.completions.create(model="canned", messages=[{"role": "user", "content": text}])
+    return time.process_time()
 
 
-def _first(client: OpenAI) -> None:
-    with client.chat.completions.create(
+def _first(client: OpenAI) -> float:
+    stream = client.chat.completions.create(
         model="canned", messages=[{"role": "user", "content": "Hello."}], stream=True
-    ) as stream:
-        next(iter(stream))
+    )
+    next(stream)
+    came = time.process_time()
+    # Read to its end: who comes next would have to connect anew.
+    for _ in stream:
+        pass
+    return came
 
 
-def _medians(works: Sequence[Callable[[], None]], calls: int) -> list[float]:
-    """Give the median CPU of each, in milliseconds; they take turns."""
+def _medians(works: Sequence[Callable[[], float]], calls: int) -> list[float]:
+    """Give the median CPU of each up to the moment that it tells, in milliseconds; they take
+    turns.
+    """
     spent: list[list[float]] = [[] for _ in works]
     for number in range(calls + _WARM):
         for work, found in zip(works, spent, strict=True):
             began = time.process_time()
-            work()
+            ended = work()
             if number >= _WARM:
-                found.append(1000 * (time.process_time() - began))
+                found.append(1000 * (ended - began))
     return [median(found) for found in spent]
 
 

@@ -24,7 +24,7 @@ import numpy as np
 from benchmarks.synthetic import servers
 from gateway import Gateway
 from gateway.embed.cached import MemoryVectorStore
-from gateway.search.scan import Question, VectorIndex
+from gateway.search.dense.scan import Question, VectorIndex
 from gateway.testing import HashingEmbedder
 from gateway.types import Strategy
 from gateway.vectors import Matrix, unit_rows

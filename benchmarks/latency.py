@@ -37,8 +37,8 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.lifelike import NumberedEmbedder, near, question, servers, vectors
 from gateway import CacheOptions, Gateway, Options
-from gateway.search.mending import Mending
-from gateway.search.wordlists import installed
+from gateway.search.spelling.mending import Mending
+from gateway.search.spelling.wordlists import installed
 from gateway.types import Strategy
 from gateway.vectors import Matrix, Vector
 
@@ -47,7 +47,6 @@ GOALS: Mapping[Strategy, Mapping[int, float]] = {
     "auto": {1_000: 10.0, 10_000: 2.0, 100_000: 0.5},
 }
 """At most so many times the kernel's cost, by the number of tools."""
-RECALL_GOAL = 0.99
 CACHED_GOAL_US = 30.0
 SPANS_GOAL = 8
 _TOP = 10

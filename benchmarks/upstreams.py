@@ -1,9 +1,11 @@
 """What supervision costs: starts and calls of real servers, beside bare sessions of the SDK.
 
-* Both sides of a ratio in the same process, in turns; medians.
-* Without ``--config`` the servers are the demo's.
-* A search goes through our MCP server, each with another query, beside the SDK's server with a
-  tool that does nothing; both in this process.
+    python -m benchmarks.upstreams --install FOLDER --json
+
+* Both sides of a ratio in the same run, in turns; medians.
+* ``--install`` puts the servers of `realservers` into a folder of their own; ``--config`` takes
+  those of an ``mcp.json``; without either they are the demo's.
+* `overhead` compares searches through our MCP server with calls that do nothing.
 """
 
 from __future__ import annotations
@@ -11,22 +13,24 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import TextIO
 
-from mcp import Client, StdioServerParameters, stdio_client, types
-from mcp.server import Server
+from mcp import Client, StdioServerParameters, stdio_client
 
+from benchmarks import overhead
+from benchmarks.realservers import installed
 from gateway import Gateway, Options, UpstreamOptions
 from gateway.catalog.manifests import read_manifest
-from gateway.serve.server import mcp_server
 from gateway.upstream.servers import StdioServer
 
 BIN = Path(sys.executable).parent
@@ -36,6 +40,7 @@ DEMO = {
     "word": StdioServer(str(BIN / "word_mcp_server")),
 }
 _CALL = ("time", "get_current_time", '{"timezone": "UTC"}')
+_ROOM = UpstreamOptions(first_listing_s=300, connect_timeout_s=300, list_timeout_s=300)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,27 +53,34 @@ class Plan:
     arguments: dict[str, object]
     starts: int
     calls: int
+    transports: tuple[overhead.Transport, ...] = overhead.TRANSPORTS
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure, and print the figures."""
     parser = argparse.ArgumentParser(prog="benchmarks.upstreams", description=__doc__)
     parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--install", type=Path, help="where real servers are, or come to be")
     parser.add_argument("--config", type=Path, help="an mcp.json; only its stdio servers count")
     parser.add_argument("--call", nargs=3, default=_CALL, metavar=("SERVER", "TOOL", "ARGUMENTS"))
     parser.add_argument("--starts", type=int, default=3)
     parser.add_argument("--calls", type=int, default=200)
+    parser.add_argument(
+        "--transports", nargs="+", default=overhead.TRANSPORTS, choices=overhead.TRANSPORTS
+    )
     asked = parser.parse_args(arguments)
     server, tool, given = asked.call
     plan = Plan(
-        servers=_servers(asked.config),
+        servers=_servers(asked.config) if asked.install is None else installed(asked.install),
         server=server,
         tool=tool,
         arguments=json.loads(given),
         starts=asked.starts,
         calls=asked.calls,
+        transports=tuple(asked.transports),
     )
-    figures = asyncio.run(measured(plan))
+    with Path(os.devnull).open("w", encoding="utf-8") as quiet:
+        figures = asyncio.run(measured(plan, quiet))
     if asked.json:
         print(json.dumps(figures))
     else:
@@ -82,30 +94,37 @@ def _servers(config: Path | None) -> dict[str, StdioServer]:
     return {name: each for name, each in found.items() if isinstance(each, StdioServer)}
 
 
-async def measured(plan: Plan) -> dict[str, object]:
-    """Give the figures; ratios are ours over the SDK's, so 1 is nothing lost."""
+async def measured(plan: Plan, quiet: TextIO) -> dict[str, object]:
+    """Give the figures; ratios are ours over the SDK's, so 1 is nothing lost.
+
+    What servers print besides goes to *quiet*.
+    """
     bare: list[float] = []
     ours: list[float] = []
-    warm_s, opened, tools = 0.0, 0, 0
-    for _ in range(plan.starts):
-        bare.append(await _timed(lambda: _bare_start(plan.servers)))
-        with tempfile.TemporaryDirectory() as folder:
-            ours.append(await _timed(lambda folder=Path(folder): _start(plan, folder)))  # type: ignore[misc]  # bound now
-            warm_s, opened, tools = await _warm(plan, Path(folder))
-    direct, proxied, cpu = await _calls(plan)
-    nothing, searched = await _searches(plan)
+    protocols: Counter[str] = Counter()
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        for number in range(plan.starts):
+            folder = Path(place) / str(number)
+            protocols = Counter()
+            bare.append(await _timed(lambda: _bare_start(plan.servers, protocols, quiet)))  # noqa: B023  (awaited at once)
+            ours.append(await _timed(lambda: _start(plan, folder)))  # noqa: B023  (awaited at once)
+        warm = await _warm(plan, folder)
+        direct, proxied, cpu = await _calls(plan, folder, quiet)
+        config = _written(plan, folder)
+        async with _gateway(plan, folder) as gateway:
+            searches = await overhead.measured(gateway, config, plan.calls, quiet, plan.transports)
     return {
         "servers": len(plan.servers),
-        "tools": tools,
+        "protocols": dict(sorted(protocols.items())),
+        **warm,
         "cold_start_ratio": median(ours) / median(bare),
         "cold_start_s": median(ours),
-        "warm_start_s": warm_s,
-        "warm_start_sessions": opened,
         "call_overhead_ratio": median(proxied) / median(direct),
         "call_ms": 1000 * median(proxied),
         "call_cpu_ratio": cpu,
-        "search_overhead_ratio": median(searched) / median(nothing),
-        "search_ms": 1000 * median(searched),
+        "search_overhead_ratio": searches[plan.transports[-1]]["cached_ratio"],
+        "search_overhead": searches,
     }
 
 
@@ -115,12 +134,15 @@ async def _timed(work: Callable[[], Awaitable[object]]) -> float:
     return time.perf_counter() - began
 
 
-async def _bare_start(servers: dict[str, StdioServer]) -> None:
+async def _bare_start(
+    servers: dict[str, StdioServer], protocols: Counter[str], quiet: TextIO
+) -> None:
     """Open a session to each server and list it, all at once; closing is part of it."""
 
     async def one(target: StdioServer) -> None:
-        async with Client(stdio_client(_parameters(target)), cache=None) as client:
+        async with Client(stdio_client(_parameters(target), errlog=quiet), cache=None) as client:
             await client.list_tools()
+            protocols[client.protocol_version] += 1
 
     await asyncio.gather(*(one(each) for each in servers.values()))
 
@@ -131,11 +153,23 @@ def _parameters(target: StdioServer) -> StdioServerParameters:
     )
 
 
+def _written(plan: Plan, folder: Path) -> Path:
+    config = folder / "mcp.json"
+    table = {
+        name: {
+            "command": each.command,
+            "args": list(each.args),
+            "env": dict(each.env),
+            **({} if each.cwd is None else {"cwd": str(each.cwd)}),
+        }
+        for name, each in plan.servers.items()
+    }
+    config.write_text(json.dumps({"mcpServers": table}), "utf-8")
+    return config
+
+
 def _gateway(plan: Plan, folder: Path) -> Gateway:
-    options = Options(
-        catalog_store_path=folder / "catalog.sqlite3",
-        upstream=UpstreamOptions(first_listing_s=120),
-    )
+    options = Options(catalog_store_path=folder / "catalog.sqlite3", upstream=_ROOM)
     gateway = Gateway(options=options)
     for name, each in plan.servers.items():
         gateway.add_server(name, command=each.command, args=each.args, env=each.env, cwd=each.cwd)
@@ -147,28 +181,34 @@ async def _start(plan: Plan, folder: Path) -> None:
         await gateway.search("what time is it")
 
 
-async def _warm(plan: Plan, folder: Path) -> tuple[float, int, int]:
-    """Give the seconds of a first search with known servers, sessions it opened, and tools."""
+async def _warm(plan: Plan, folder: Path) -> Mapping[str, object]:
+    """Tell of a first search with known servers: how long, what it started, what it found."""
     async with _gateway(plan, folder) as gateway:
         took = await _timed(lambda: gateway.search("what time is it"))
         states = gateway.server_states()
-        return (
-            took,
-            sum(state != "idle" for state in states.values()),
-            len(await gateway.list_tools()),
-        )
+        return {
+            "tools": len(await gateway.list_tools()),
+            "warm_start_s": took,
+            "warm_start_sessions": sum(state != "idle" for state in states.values()),
+            "warm_start_processes": _children(),
+        }
 
 
-async def _calls(plan: Plan) -> tuple[list[float], list[float], float]:
+def _children() -> int:
+    """Count the processes that this one started and that are not gone, where the system tells."""
+    tasks = Path("/proc/self/task")
+    return sum(len((each / "children").read_text().split()) for each in tasks.glob("*"))
+
+
+async def _calls(plan: Plan, folder: Path, quiet: TextIO) -> tuple[list[float], list[float], float]:
     direct: list[float] = []
     proxied: list[float] = []
     cpu = [0.0, 0.0]
     async with AsyncExitStack() as stack:
-        target = plan.servers[plan.server]
-        client = await stack.enter_async_context(Client(stdio_client(_parameters(target))))
+        place = stdio_client(_parameters(plan.servers[plan.server]), errlog=quiet)
+        client = await stack.enter_async_context(Client(place))
         await client.list_tools()
-        folder = stack.enter_context(tempfile.TemporaryDirectory())
-        gateway = await stack.enter_async_context(_gateway(plan, Path(folder)))
+        gateway = await stack.enter_async_context(_gateway(plan, folder))
         tool = f"{plan.server}/{plan.tool}"
         await gateway.invoke(tool, plan.arguments)
         for _ in range(plan.calls):
@@ -179,37 +219,6 @@ async def _calls(plan: Plan) -> tuple[list[float], list[float], float]:
             cpu[0] += middle - began
             cpu[1] += time.process_time() - middle
     return direct, proxied, cpu[1] / cpu[0]
-
-
-def _idle_server() -> Server[Any]:
-    idle = types.Tool(name="idle", input_schema={"type": "object"})
-
-    async def listed(_context: object, _params: object) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=[idle])
-
-    async def called(_context: object, _params: object) -> types.CallToolResult:
-        return types.CallToolResult(content=[types.TextContent(type="text", text="")])
-
-    return Server("idle", on_list_tools=listed, on_call_tool=called)
-
-
-async def _searches(plan: Plan) -> tuple[list[float], list[float]]:
-    nothing: list[float] = []
-    searched: list[float] = []
-    async with AsyncExitStack() as stack:
-        folder = stack.enter_context(tempfile.TemporaryDirectory())
-        gateway = await stack.enter_async_context(_gateway(plan, Path(folder)))
-        idle = await stack.enter_async_context(Client(_idle_server()))
-        ours = await stack.enter_async_context(Client(mcp_server(gateway)))
-        await idle.list_tools()
-        await ours.list_tools()
-        for number in range(plan.calls):
-            query = {"query": f"write the total of sheet {number} into a document"}
-            nothing.append(await _timed(lambda: idle.call_tool("idle", {})))
-            searched.append(
-                await _timed(lambda query=query: ours.call_tool("search_tools", query))  # type: ignore[misc]  # bound now
-            )
-    return nothing, searched
 
 
 if __name__ == "__main__":

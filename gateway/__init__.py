@@ -6,6 +6,7 @@ from importlib import import_module
 
 _HOMES = {
     "Accounting": "gateway.chat.accounting",
+    "Alias": "gateway.catalog.virtual",
     "Approval": "gateway.discovery.approval",
     "AsyncAutoDiscoveryClient": "gateway.chat.client",
     "AutoDiscoveryClient": "gateway.chat.client",
@@ -18,6 +19,7 @@ _HOMES = {
     "Content": "gateway.types",
     "Counts": "gateway.types",
     "Diagnostic": "gateway.types",
+    "Discovered": "gateway.provision.discover",
     "DiscoveryOptions": "gateway.config",
     "Embedded": "gateway.embed.protocol",
     "Embedder": "gateway.embed.protocol",
@@ -31,6 +33,8 @@ _HOMES = {
     "GatewayError": "gateway.errors",
     "GraphOptions": "gateway.config",
     "Hints": "gateway.types",
+    "HttpServer": "gateway.upstream.servers",
+    "IndexOptions": "gateway.config",
     "IndexReport": "gateway.types",
     "InvalidArgumentsError": "gateway.errors",
     "InvalidRequestError": "gateway.errors",
@@ -43,6 +47,7 @@ _HOMES = {
     "MissingExtraError": "gateway.errors",
     "ModelFileError": "gateway.errors",
     "Normalizer": "gateway.search.keyed",
+    "OAuth": "gateway.upstream.oauth",
     "OpenAIEmbedder": "gateway.embed.openai",
     "OpenAINormalizer": "gateway.search.normalize",
     "OpenAIProposer": "gateway.search.normalize",
@@ -52,6 +57,11 @@ _HOMES = {
     "PromptResult": "gateway.types",
     "Proposed": "gateway.search.propose",
     "Proposer": "gateway.search.propose",
+    "ProvisionOptions": "gateway.provision.options",
+    "Provisioned": "gateway.provision.provisioner",
+    "Provisioner": "gateway.provision.provisioner",
+    "Question": "gateway.provision.consent",
+    "Reloaded": "gateway.catalog.configured",
     "Rewrite": "gateway.search.keyed",
     "SearchOptions": "gateway.config",
     "SearchResult": "gateway.types",
@@ -67,6 +77,8 @@ _HOMES = {
     "UpstreamUnavailableError": "gateway.errors",
     "VectorStore": "gateway.embed.cached",
     "accounting_of": "gateway.chat.accounting",
+    "by_policy": "gateway.provision.consent",
+    "discover": "gateway.provision.discover",
 }
 """Where each public name lives. `__init__.pyi` says the same to type checkers; a test holds them
 equal."""

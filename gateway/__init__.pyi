@@ -1,10 +1,13 @@
+from gateway.catalog.configured import Reloaded as Reloaded
 from gateway.catalog.sqlite import SqliteVectorStore as SqliteVectorStore
+from gateway.catalog.virtual import Alias as Alias
 from gateway.chat.client import AsyncAutoDiscoveryClient as AsyncAutoDiscoveryClient
 from gateway.chat.client import AutoDiscoveryClient as AutoDiscoveryClient
 from gateway.config import CacheOptions as CacheOptions
 from gateway.config import ChatOptions as ChatOptions
 from gateway.config import DiscoveryOptions as DiscoveryOptions
 from gateway.config import GraphOptions as GraphOptions
+from gateway.config import IndexOptions as IndexOptions
 from gateway.config import Options as Options
 from gateway.config import SearchOptions as SearchOptions
 from gateway.embed.cached import MemoryVectorStore as MemoryVectorStore
@@ -32,6 +35,13 @@ from gateway.errors import UpstreamTimeoutError as UpstreamTimeoutError
 from gateway.errors import UpstreamUnavailableError as UpstreamUnavailableError
 from gateway.gateway import Gateway as Gateway
 from gateway.limits import UpstreamOptions as UpstreamOptions
+from gateway.provision.consent import Question as Question
+from gateway.provision.consent import by_policy as by_policy
+from gateway.provision.discover import Discovered as Discovered
+from gateway.provision.discover import discover as discover
+from gateway.provision.options import ProvisionOptions as ProvisionOptions
+from gateway.provision.provisioner import Provisioned as Provisioned
+from gateway.provision.provisioner import Provisioner as Provisioner
 from gateway.search.keyed import Normalizer as Normalizer
 from gateway.search.keyed import Rewrite as Rewrite
 from gateway.search.normalize import OpenAINormalizer as OpenAINormalizer
@@ -56,6 +66,8 @@ from gateway.types import PromptMessage as PromptMessage
 from gateway.types import PromptResult as PromptResult
 from gateway.types import SearchResult as SearchResult
 from gateway.types import ToolDefinition as ToolDefinition
+from gateway.upstream.oauth import OAuth as OAuth
+from gateway.upstream.servers import HttpServer as HttpServer
 
 __all__ = [
     "AsyncAutoDiscoveryClient",
@@ -69,6 +81,7 @@ __all__ = [
     "Content",
     "Counts",
     "Diagnostic",
+    "Discovered",
     "DiscoveryOptions",
     "Embedded",
     "Embedder",
@@ -82,6 +95,8 @@ __all__ = [
     "GatewayError",
     "GraphOptions",
     "Hints",
+    "HttpServer",
+    "IndexOptions",
     "IndexReport",
     "InvalidArgumentsError",
     "InvalidRequestError",
@@ -93,6 +108,7 @@ __all__ = [
     "MissingExtraError",
     "ModelFileError",
     "Normalizer",
+    "OAuth",
     "OpenAIEmbedder",
     "OpenAINormalizer",
     "OpenAIProposer",
@@ -102,6 +118,10 @@ __all__ = [
     "PromptResult",
     "Proposed",
     "Proposer",
+    "ProvisionOptions",
+    "Provisioned",
+    "Provisioner",
+    "Question",
     "Rewrite",
     "SearchOptions",
     "SearchResult",

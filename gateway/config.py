@@ -11,18 +11,15 @@ import os
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from importlib.metadata import version
 from pathlib import Path
 from typing import Literal, get_args
-from urllib.request import getproxies, proxy_bypass
-
-import platformdirs
 
 from gateway.errors import ConfigError
 from gateway.limits import UpstreamOptions, at_least, check, one_of, share
 from gateway.types import Strategy
 
-VERSION = version("tool-gateway")
+VERSION = "0.1.0"
+"""As `pyproject.toml` says it: to ask the installed package costs a warm start more."""
 Prerequisites = Literal["derived", "declared", "window", "off"]
 Mode = Literal["proxy", "stable", "native", "auto"]
 Confirm = Literal["destructive", "not_read_only", "all"]
@@ -65,7 +62,7 @@ class SearchOptions:
     (``derived``); only those inside the ``window``; or none (``off``)."""
     min_confidence: float = 0.35
     """Below this for the best match, the result says ``low_confidence_results``."""
-    no_match_confidence: float = 0.1
+    no_match_confidence: float = 0.16
     """Below this for the best match, the result is empty: it says ``no_match`` and what is
     nearest; over a catalog of tools with little in common below less, down to a quarter; 0 never
     empties."""
@@ -73,6 +70,8 @@ class SearchOptions:
     """Mend misspelt words of a query, without a model; the words as typed count as well."""
     lexical_weight: float = 0.4
     """What a standard deviation in words counts beside one in vectors, in `auto`, at the most."""
+    fuse_graph: bool = False
+    """Whether the graph's text search is a list of its own where ``ranking="hybrid"`` fuses."""
 
     def __post_init__(self) -> None:
         """Check the ranges."""
@@ -122,6 +121,27 @@ class GraphOptions:
     """What tells whether the machine is online comes before signing in."""
     mentions: bool = True
     """A description that names another tool of its server."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexOptions:
+    """Indexes that outlive the process, so that the next start reads what this one made."""
+
+    saved: bool = True
+    """Whether they are saved and read. Where the host gives a vector store of its own, only if
+    ``Options.index_path`` says where."""
+    min_tools: int = 200
+    """An index of fewer tools is made sooner than it is worth saving."""
+    kept: int = 4
+    """How many are kept; who was not used for longest goes."""
+
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        check(
+            self,
+            at_least("min_tools", self.min_tools, 1),
+            at_least("kept", self.kept, 1),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -256,6 +276,9 @@ class Options:
     """Where vectors persist; None is ``vectors.sqlite3`` in the user's cache folder."""
     catalog_store_path: Path | None = None
     """Where tool lists and approvals persist; None is ``catalog.sqlite3`` in the same folder."""
+    index: IndexOptions = field(default_factory=IndexOptions)
+    index_path: Path | None = None
+    """The folder where indexes are saved; None is ``index`` in the same folder."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -279,14 +302,20 @@ def environment(variables: Mapping[str, str] | None = None) -> Environment:
         variables: The variables to read; None is the process's own.
     """
     values = os.environ if variables is None else variables
-    folder = values.get("GATEWAY_CACHE_DIR", "").strip()
+    folder = values.get("GATEWAY_CACHE_DIR", "").strip() or _cache_folder()
     capture = values.get("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "").strip().upper()
     return Environment(
-        cache_dir=Path(folder) if folder else Path(platformdirs.user_cache_dir("tool-gateway")),
+        cache_dir=Path(folder),
         capture_content=capture in {"TRUE", "SPAN_ONLY", "SPAN_AND_EVENT"},
         openai_configured=bool(values.get("OPENAI_API_KEY") or values.get("OPENAI_BASE_URL")),
         openai_model=values.get("GATEWAY_MODEL", "gpt-5.4-mini"),
     )
+
+
+def _cache_folder() -> str:
+    import platformdirs  # noqa: PLC0415  (only where nobody names a folder)
+
+    return platformdirs.user_cache_dir("tool-gateway")
 
 
 def resolved(options: Options) -> Options:
@@ -303,6 +332,30 @@ def vector_store_path(options: Options) -> Path:
 def catalog_store_path(options: Options) -> Path:
     """Say where tool lists and approvals persist."""
     return options.catalog_store_path or environment().cache_dir / "catalog.sqlite3"
+
+
+def settings_dir(application: str) -> Path:
+    """Say where *application* keeps this user's settings."""
+    import platformdirs  # noqa: PLC0415  (as for the cache folder)
+
+    return platformdirs.user_config_path(application, appauthor=False, roaming=True)
+
+
+def tokens_path(options: Options) -> Path:
+    """Say in which folder the tokens of sign-ins persist: beside the catalog."""
+    return catalog_store_path(options).parent / "tokens"
+
+
+def index_path(options: Options, *, own_store: bool) -> Path | None:
+    """Say where indexes are saved; None if they are not.
+
+    Args:
+        options: What the host wants.
+        own_store: Whether the host keeps vectors in a store of its own.
+    """
+    if not options.index.saved or (own_store and options.index_path is None):
+        return None
+    return options.index_path or environment().cache_dir / "index"
 
 
 def check_strategy(strategy: Strategy) -> Strategy:
@@ -335,4 +388,6 @@ def variables(needed: frozenset[str]) -> dict[str, str]:
 
 def proxied(scheme: str, host: str) -> bool:
     """Say whether the environment (or the system) puts a proxy before *host*."""
+    from urllib.request import getproxies, proxy_bypass  # noqa: PLC0415  (slow to load)
+
     return scheme in getproxies() and not proxy_bypass(host)

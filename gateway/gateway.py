@@ -11,22 +11,23 @@ import asyncio
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Literal, Self
 
 from gateway.bridge import Bridge
 from gateway.cache import Clock, SingleFlight
+from gateway.catalog.configured import Reloaded
 from gateway.catalog.manifests import Manifest
 from gateway.catalog.refresh import Registry
 from gateway.catalog.sources import Sources
 from gateway.catalog.sqlite import SqliteVectorStore
+from gateway.catalog.virtual import Alias
 from gateway.config import Options, check_strategy, resolved, vector_store_path
 from gateway.embed.cached import VectorStore
 from gateway.embed.local import embedder_of
 from gateway.embed.protocol import Embedder
-from gateway.search.build import Built, Indexer, Progress
-from gateway.search.documents import GraphFormat, GraphSource, export
-from gateway.search.index import Snapshot
+from gateway.search.index.build import Built, Indexer, Progress
+from gateway.search.index.documents import GraphFormat, GraphSource, export
+from gateway.search.index.snapshot import Snapshot
 from gateway.search.invoke import invoke
 from gateway.search.keyed import Normalizer
 from gateway.search.library import Library
@@ -50,8 +51,8 @@ from gateway.types import (
     SearchResult,
     Strategy,
 )
-from gateway.upstream.schema import Function
-from gateway.upstream.source import Source
+from gateway.upstream.shapes import Shape
+from gateway.upstream.source import Function, Source
 from gateway.upstream.supervisor import State
 
 _ANYBODY = Filters()
@@ -108,22 +109,22 @@ class Gateway:
         self.caches = caches or Caches.of(
             self.options.cache, clock=clock, told=self.telemetry.cache_event
         )
-        self._store = _store(vector_store, self.options)
+        path = vector_store_path(self.options)
+        self._store = SqliteVectorStore(path) if vector_store is None else vector_store
         self._registry = Registry()
         self._sources = Sources(self._registry, self._bridge, self.options, clock=clock)
-        self.library = Library(self._registry, self.snapshot, self._sources.audience)
-        discovery = self.options.discovery
+        names = self.options.discovery
         self._index = Indexer(
             self._registry,
             embedder=self.embedder if strategy != "graph" else None,
             store=self._store,
             graph=graph,
-            derive=self.options.graph,
-            reserved=frozenset({discovery.search_name, discovery.call_name}),
+            options=self.options,
+            own_store=vector_store is not None,
+            reserved=frozenset({names.search_name, names.call_name}),
             telemetry=self.telemetry,
-            flights=SingleFlight[Built](self._bridge.submit),
+            flights=SingleFlight[object](self._bridge.submit),
             clock=clock,
-            retry_after_s=self.options.upstream.retry_after_s,
             progress=progress,
         )
         self._search = remembered(
@@ -167,6 +168,7 @@ class Gateway:
         server: object | None = None,
         hints: Mapping[str, Hints] | None = None,
         trusted: bool = False,
+        shapes: Sequence[Shape] = (),
     ) -> None:
         """Register an MCP server by *command*, *url* or *server*; see `Sources.add_server`."""
         self._sources.add_server(
@@ -180,11 +182,22 @@ class Gateway:
             server=server,
             hints=hints,
             trusted=trusted,
+            shapes=shapes,
         )
+
+    def add_virtual_server(
+        self, name: str, tools: Mapping[str, str | Alias], *, description: str = ""
+    ) -> None:
+        """Give tools of other servers names of your own; see `Sources.add_virtual_server`."""
+        self._sources.add_virtual_server(name, tools, description=description)
 
     def add_config(self, config: str | Path | Manifest) -> tuple[Diagnostic, ...]:
         """Register the servers of an ``mcp.json``; see `Sources.add_config`."""
         return self._sources.add_config(config)
+
+    async def reload(self) -> Reloaded:
+        """Read the configuration files again; see `Sources.reload`."""
+        return await self._sources.reload()
 
     def add_source(self, source: Source, *, hints: Mapping[str, Hints] | None = None) -> None:
         """Register any source of tools; see `Sources.add_source`."""
@@ -208,19 +221,19 @@ class Gateway:
         context_summary: str = "",
         filters: Filters | None = None,
         ranking: RankingPolicy = "strategy",
+        spread: bool = False,
     ) -> SearchResult:
         """Find tools.
 
         Args:
             query: What is wanted, in any language; None or blank browses the catalog by name.
-            queries: Instead of *query*: one for each step of a task. They are ranked apart and
-                interleaved with a quota each.
+            queries: Instead of *query*: one for each step of a task, interleaved with quotas.
             limit: Matches wanted, 1 to 50; None is 5.
             context: What else is known of the task, as JSON.
             context_summary: The same, in words.
             filters: Who may be found; None is enabled, active tools that need no scope.
-            ranking: ``hybrid`` fuses the ranks that vectors and words give independently
-                (reciprocal rank fusion, k = 60) instead of what the strategy does.
+            ranking: What weighs the evidence: the strategy, or one of `gateway.search.policies`.
+            spread: Keep a kind from taking more than 0.6 of the places while others wait.
 
         Returns:
             A result in every case; what failed on the way is in its ``diagnostics``.
@@ -238,6 +251,7 @@ class Gateway:
             filters=filters or _ANYBODY,
             options=self.options.search,
             ranking=ranking,
+            spread=spread,
         )
         return await self._search(await self.snapshot(), request, notes)
 
@@ -249,17 +263,7 @@ class Gateway:
         limit: int = 5,
         filters: Filters | None = None,
     ) -> tuple[Match, ...]:
-        """Suggest what to use after *tools*, best first, never one of them.
-
-        Args:
-            tools: Those just used, the last one last, each as `invoke` takes it.
-            query: The task, if it is known.
-            limit: Suggestions at most.
-            filters: Who may be suggested.
-
-        Raises:
-            UnknownToolError: If one of *tools* is not in the catalog.
-        """
+        """Suggest what to use after *tools*, best first, never one of them; see `suggest`."""
         return await suggest(
             await self.snapshot(),
             tools,
@@ -356,6 +360,11 @@ class Gateway:
         return await propose(await self.snapshot(), proposer, servers=servers)
 
     @property
+    def library(self) -> Library:
+        """The resources and prompts of the servers."""
+        return Library(self._registry, self.snapshot, self._sources.audience)
+
+    @property
     def bridge(self) -> Bridge:
         """The background loop, for blocking callers."""
         return self._bridge
@@ -367,7 +376,7 @@ class Gateway:
 
     def close(self) -> None:
         """End every session, reap every child, stop the loop. Twice is harmless."""
-        self._bridge.finish(self._sources.close)
+        self._bridge.finish(lambda: self._index.finish(self._sources.close))
         self._store.close()
 
     async def aclose(self) -> None:
@@ -378,16 +387,6 @@ class Gateway:
         """Give the gateway itself."""
         return self
 
-    async def __aexit__(
-        self,
-        _kind: type[BaseException] | None,
-        _error: BaseException | None,
-        _trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_error: object) -> None:
         """Close it."""
         await self.aclose()
-
-
-def _store(given: VectorStore | None, options: Options) -> VectorStore:
-    # Not `or`: an empty store of the host may be falsy.
-    return SqliteVectorStore(vector_store_path(options)) if given is None else given

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Self
 
+from gateway.catalog.configured import Reloaded
 from gateway.gateway import Gateway
-from gateway.search.documents import GraphFormat
+from gateway.search.index.documents import GraphFormat
 from gateway.search.propose import Proposed, Proposer
 from gateway.types import (
     Content,
@@ -45,6 +46,7 @@ class SyncGateway:
         context_summary: str = "",
         filters: Filters | None = None,
         ranking: RankingPolicy = "strategy",
+        spread: bool = False,
     ) -> SearchResult:
         """See `Gateway.search`."""
         return self.gateway.bridge.call(
@@ -56,6 +58,7 @@ class SyncGateway:
                 context_summary=context_summary,
                 filters=filters,
                 ranking=ranking,
+                spread=spread,
             )
         )
 
@@ -100,6 +103,10 @@ class SyncGateway:
     def remove_server(self, name: str) -> bool:
         """See `Gateway.remove_server`."""
         return self.gateway.bridge.call(lambda: self.gateway.remove_server(name))
+
+    def reload(self) -> Reloaded:
+        """See `Gateway.reload`."""
+        return self.gateway.bridge.call(self.gateway.reload)
 
     def refresh(self) -> IndexReport:
         """See `Gateway.refresh`."""

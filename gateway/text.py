@@ -10,8 +10,6 @@ import re
 import unicodedata
 from collections.abc import Iterable
 
-from rapidfuzz import fuzz, process, utils
-
 _KEPT_CONTROLS = frozenset("\n\t")
 _UNSEEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co"})
 _SPACES = re.compile(r"[^\S\n]+")
@@ -72,6 +70,8 @@ def estimate_tokens(text: str) -> int:
 
 def near(name: str, names: Iterable[str], *, limit: int = 5) -> tuple[str, ...]:
     """Give up to *limit* of *names* that look like *name*, best first; none if none is near."""
+    from rapidfuzz import fuzz, process, utils  # noqa: PLC0415  (only a wrong name needs it)
+
     found = process.extract(
         name,
         sorted(names),

@@ -17,12 +17,12 @@ JsonObject: TypeAlias = Mapping[str, object]
 Kind = Literal["tool", "server", "virtual_server", "agent", "skill", "prompt", "resource"]
 Status = Literal["active", "draft", "deprecated"]
 Strategy = Literal["graph", "embeddings", "auto"]
-RankingPolicy = Literal["strategy", "hybrid"]
-"""How one search weighs its evidence: as the gateway's strategy says, or by *hybrid* fusion of the
-ranks that vectors and words give independently."""
-RankingMode = Literal["browse", "empty", "graph", "vector", "hybrid"]
+RankingPolicy = Literal["strategy", "hybrid", "weighted", "legacy", "lexical"]
+"""How one search weighs its evidence: as the gateway's strategy says, or by one of
+`gateway.search.policies`."""
+RankingMode = Literal["browse", "empty", "graph", "vector", "hybrid", "lexical"]
 """What really ranked: *browse* no query, *empty* no catalog, *graph* words and graph only,
-*vector* vectors alone, *hybrid* vectors with other evidence."""
+*vector* vectors alone, *hybrid* vectors with other evidence, *lexical* words alone."""
 Stage = Literal[
     "catalog", "store", "normalize", "embed", "vector", "lexical", "graph", "confidence", "invoke"
 ]
@@ -145,6 +145,8 @@ class SearchRequest:
     limit: int = 5
     filters: Filters = field(default_factory=Filters)
     ranking: RankingPolicy = "strategy"
+    spread: bool = False
+    """Whether kinds leave places to each other; see `gateway.search.spread`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -324,6 +326,8 @@ class IndexReport:
     graph_nodes: int = 0
     graph_edges: int = 0
     duration_s: float = 0.0
+    saved: bool = False
+    """Whether the index was not made but read, as it was saved by an earlier process."""
     diagnostics: tuple[Diagnostic, ...] = ()
 
 
@@ -332,6 +336,10 @@ CODES: Mapping[str, str] = {
     "source_load_failed": "A source could not be listed; its tools are missing, the others work.",
     "source_stale": "A source could not be listed again; its tools are those of before.",
     "catalog_unavailable": "The catalog store failed; tool lists live in memory only.",
+    "registry_unavailable": "The registry of servers could not be read.",
+    "registry_stale": "The registry's last answer was used, which is older than a day.",
+    "registry_truncated": "The registry offers more than its limits allow, or stopped under way.",
+    "registry_entry_skipped": "One entry of the registry cannot be read; the others are used.",
     "tool_quarantined": "One tool's definition cannot be used; the rest of its source lives.",
     "tool_changed": "A tool's definition is not the one that was approved.",
     "tool_suspicious": "A tool's definition looks like an attack on a model.",
@@ -339,8 +347,8 @@ CODES: Mapping[str, str] = {
     "listing_truncated": "A source offered more pages or tools than its limits allow.",
     "listing_incomplete": "A server's resources or prompts could not be listed; its tools work.",
     "name_qualified": "Two sources offer this name; both are exposed with their server's name.",
-    "store_unavailable": "The vector store failed; vectors live in memory only.",
-    "store_rebuilt": "The vector store's file was corrupt; it was set aside and begun anew.",
+    "store_unavailable": "A store failed: vectors live in memory only, or an index is not saved.",
+    "store_rebuilt": "A store's file was corrupt: it was set aside, and what it held made anew.",
     "embedder_missing": "The strategy wants vectors but no embedder was given.",
     "embedding_failed": "The embedder raised.",
     "vectors_incomplete": "Some entities have no vector: only words and graph can find them.",
@@ -351,6 +359,7 @@ CODES: Mapping[str, str] = {
     "query_truncated": "The query was longer than the cap; its beginning was used.",
     "context_ignored": "The context could not be read as JSON and was left out.",
     "limit_clamped": "The limit was above the maximum and was lowered to it.",
+    "lexical_fallback": "Vectors were wanted but not usable; words alone ranked.",
     "graph_fallback": "Vectors were wanted but not usable; the graph answered.",
     "graph_unavailable": "No usable graph; supplements are missing.",
     "graph_document_invalid": "A graph document of the host could not be read; the others work.",
@@ -364,6 +373,7 @@ DEGRADING = frozenset(
     {
         "embedding_failed",
         "graph_fallback",
+        "lexical_fallback",
         "graph_unavailable",
         "query_normalization_failed",
         "query_vector_unusable",

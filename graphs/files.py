@@ -9,8 +9,8 @@ from pathlib import Path, PurePosixPath
 
 from graphs.document import Document, parse
 from graphs.errors import DocumentError, GraphError, Notice
-from graphs.render import render
 from graphs.text import slug
+from graphs.writing import render
 
 _BUNDLE_VERSION = 1
 

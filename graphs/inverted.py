@@ -133,6 +133,16 @@ class Inverted:
         start, end = self.offsets[term : term + 2].tolist()
         return bisect_left(self.positions, position, start, end)
 
+    def fields_of(self, term: int) -> np.ndarray:
+        """Say in which fields each document holds *term*: a bit a field, uint64, (documents,)."""
+        row = slice(*self.offsets[term : term + 2].tolist())
+        bits = np.zeros(self.size, dtype=np.uint64)
+        each = np.uint64((1 << self.scale.bits) - 1)
+        for number in range(len(self.scale.fields)):
+            held = (self.counts[row] >> np.uint64(number * self.scale.bits)) & each
+            bits[self.positions[row]] |= (held > 0).astype(np.uint64) << np.uint64(number)
+        return bits
+
     @property
     def wasted(self) -> bool:
         """Whether too many rows are empty."""

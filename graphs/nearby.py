@@ -12,8 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from rapidfuzz import process
-from rapidfuzz.distance import OSA
 
 LONGEST = 24
 """Longer words are not indexed: nobody's finger slips once in a blob."""
@@ -60,6 +58,8 @@ class Nearby:
         Edits are those of optimal string alignment, none at all included; words above 24 letters
         have none near. All words are looked up at once.
         """
+        from rapidfuzz.distance import OSA  # noqa: PLC0415  (only a misspelt word needs it)
+
         near: list[set[int]] = [set() for _ in asked]
         short = [at for at, word in enumerate(asked) if 0 < len(word) <= LONGEST]
         owners, keys = _keys([asked[at] for at in short])
@@ -79,6 +79,9 @@ class Nearby:
         """
         if not 0 < len(word) <= LONGEST:
             return []
+        from rapidfuzz import process  # noqa: PLC0415  (only a misspelt word needs it)
+        from rapidfuzz.distance import OSA  # noqa: PLC0415  (only a misspelt word needs it)
+
         alike = (self.initials == ord(word[0])) & (np.abs(self.lengths - len(word)) <= 2)
         choices = {at: self.words[at] for at in np.flatnonzero(alike).tolist()}
         found = process.extract(word, choices, scorer=OSA.distance, score_cutoff=2, limit=None)

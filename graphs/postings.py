@@ -188,6 +188,29 @@ class Postings:
             if (at := self._posting(term, position)) is not None
         )
 
+    def standing(self, asked: Asked, whole: str = "") -> tuple[np.ndarray, np.ndarray]:
+        """Say in which fields each document holds one word of a question; see `read`.
+
+        Args:
+            asked: The word; of a near spelling it is said where that stands.
+            whole: A field, to be asked whether the word is all that stands in it.
+
+        Returns:
+            A bit for each field by its number, uint64, and whether the word is the whole field,
+            bool; shape (documents,) each. An identifier stands where all its parts do.
+        """
+        bits = np.zeros(self.size, dtype=np.uint64)
+        all_of_it = np.zeros(self.size, dtype=np.bool_)
+        column = self.fields.index(whole) if whole in self.fields else None
+        for ids, _ in asked.ways:
+            parts = [self.inverted.fields_of(term) for term in ids]
+            held = np.bitwise_and.reduce(parts)
+            bits |= held
+            if column is not None:
+                alone = self.inverted.lengths[:, column] == len(ids)
+                all_of_it |= alone & ((held >> np.uint64(column)) & np.uint64(1)).astype(np.bool_)
+        return bits, all_of_it
+
     def _posting(self, term: int, position: int) -> int | None:
         # A handful of places: bisect beats the cost of a call into numpy.
         start, end = int(self.offsets[term]), int(self.offsets[term + 1])

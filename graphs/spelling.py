@@ -11,8 +11,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from rapidfuzz import process
-from rapidfuzz.distance import OSA, JaroWinkler
 
 from graphs.arrays import inserted, without
 
@@ -152,6 +150,9 @@ class Spelling:
         return None
 
     def _verified(self, word: str, candidates: Mapping[int, str]) -> tuple[tuple[int, float], ...]:
+        from rapidfuzz import process  # noqa: PLC0415  (only a misspelt word needs it)
+        from rapidfuzz.distance import OSA, JaroWinkler  # noqa: PLC0415  (only a misspelt word needs it)
+
         reach = 1 if len(word) <= 5 else 2
         edits = process.extract(
             word, candidates, scorer=OSA.distance, score_cutoff=reach, limit=None

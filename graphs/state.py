@@ -11,6 +11,7 @@ import json
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import numpy as np
@@ -32,9 +33,10 @@ def save(index: GraphIndex, folder: str | Path) -> None:
     root.mkdir(parents=True, exist_ok=True)
     data = root / f"data-{uuid4().hex[:12]}"
     data.mkdir()
-    for name, array in _arrays(index).items():
+    names, arrays = taken_apart(index)
+    for name, array in arrays.items():
         np.save(data / f"{name}.npy", array, allow_pickle=False)
-    (data / _NAMES).write_text(json.dumps(_names(index)), encoding="utf-8")
+    (data / _NAMES).write_text(json.dumps(names), encoding="utf-8")
     manifest = {
         "version": VERSION,
         "data": data.name,
@@ -93,6 +95,11 @@ def _digest(file: Path) -> str:
         return hashlib.file_digest(opened, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
 
 
+def taken_apart(index: GraphIndex) -> tuple[dict[str, object], dict[str, np.ndarray]]:
+    """Give what *index* is made of: words, fit for JSON, and arrays by name."""
+    return _names(index), _arrays(index)
+
+
 def _names(index: GraphIndex) -> dict[str, object]:
     """Give what is read whole at once, as JSON, which keeps half characters."""
     return {
@@ -126,7 +133,11 @@ def _arrays(index: GraphIndex) -> dict[str, np.ndarray]:
 def _index(data: Path) -> GraphIndex:
     # Plain arrays over the mapped files: slices of `np.memmap` cost ten times as much.
     arrays = {file.stem: np.asarray(np.load(file, mmap_mode="r")) for file in data.glob("*.npy")}
-    names = json.loads((data / _NAMES).read_text(encoding="utf-8"))
+    return index_of(json.loads((data / _NAMES).read_text(encoding="utf-8")), arrays)
+
+
+def index_of(names: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> GraphIndex:
+    """Put together what `taken_apart` took apart; the arrays are kept as they are."""
     nodes = tuple(names["nodes"])
     facts = FactRows(arrays["facts"], Texts(blob=arrays["texts"], offsets=arrays["texts_at"]))
     return GraphIndex(

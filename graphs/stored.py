@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import Any
 
 import numpy as np
@@ -13,9 +13,7 @@ from graphs.inverted import Inverted
 from graphs.postings import Postings
 from graphs.spelling import Spelling
 
-_ARRAYS = (
-    "offsets", "positions", "counts", "saturated", "sources", "lengths", "sums", "meanings", "uses",
-)  # fmt: skip
+_ARRAYS = tuple(each.name for each in fields(Inverted) if each.type == "np.ndarray")
 
 
 def words_of(postings: Postings) -> dict[str, object]:
@@ -44,7 +42,8 @@ def arrays_of(postings: Postings) -> dict[str, np.ndarray]:
 
 def postings_of(words: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Postings:
     """Put together what `words_of` and `arrays_of` took apart."""
-    held = np.diff(arrays["offsets"]).tolist()
+    uses = np.diff(arrays["offsets"]).tolist()
+    held: dict[str, Any] = {name: arrays[name] for name in _ARRAYS}
     names, spellings = tuple(words["terms"]), tuple(words["words"])
     scale = {**words["scale"]}
     inverted = Inverted(
@@ -55,7 +54,7 @@ def postings_of(words: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> P
             b=scale["b"],
         ),
         size=words["size"],
-        terms={name: at for at, name in enumerate(names) if held[at]},
+        terms={name: at for at, name in enumerate(names) if uses[at]},
         names=names,
         means=tuple(words["means"]),
         languages=words["languages"],
@@ -66,14 +65,6 @@ def postings_of(words: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> P
             offsets=arrays["grams_at"],
             members=arrays["grams_in"],
         ),
-        offsets=arrays["offsets"],
-        positions=arrays["positions"],
-        counts=arrays["counts"],
-        saturated=arrays["saturated"],
-        sources=arrays["sources"],
-        lengths=arrays["lengths"],
-        sums=arrays["sums"],
-        meanings=arrays["meanings"],
-        uses=arrays["uses"],
+        **held,
     )
     return Postings.of(inverted)

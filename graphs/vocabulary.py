@@ -36,7 +36,6 @@ CONTEXT_IRI = "https://w3id.org/tool-gateway/context/v1"
 DOCUMENT_TYPE = NAMESPACES["tg"] + "Document"
 PERSON_TYPE = NAMESPACES["schema"] + "Person"
 CONCEPT_TYPE = NAMESPACES["skos"] + "Concept"
-SCHEME_TYPE = NAMESPACES["skos"] + "ConceptScheme"
 ABOUT_STATEMENTS: Mapping[str, str] = MappingProxyType(
     {name: NAMESPACES["tg"] + name for name in ("weight", "origin", "line")}
 )

@@ -7,8 +7,10 @@ from collections.abc import Callable, Iterable, Iterator
 
 import pytest
 
+from gateway.config import Options
 from gateway.embed.cached import MemoryVectorStore
 from gateway.gateway import Gateway
+from gateway.limits import UpstreamOptions
 from gateway.testing import HashingEmbedder
 from gateway.types import ToolDefinition
 from tests.fakes import ListSource, Shelf, definitions, tool
@@ -82,7 +84,12 @@ def big_shelf() -> Shelf:
 @pytest.fixture(scope="session")
 def big(big_shelf: Shelf) -> Iterator[Gateway]:
     """A gateway over three thousand tools, for tests that change nothing."""
-    gateway = Gateway(strategy="auto", embedder=HashingEmbedder(), vector_store=MemoryVectorStore())
+    gateway = Gateway(
+        strategy="auto",
+        embedder=HashingEmbedder(),
+        vector_store=MemoryVectorStore(),
+        options=Options(upstream=UpstreamOptions(first_listing_s=120)),
+    )
     gateway.add_server("shelf", server=big_shelf.server)
     yield gateway
     gateway.close()

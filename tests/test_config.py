@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import platformdirs
 import pytest
 
 from gateway.config import (
+    VERSION,
     CacheOptions,
     ChatOptions,
     DiscoveryOptions,
@@ -20,8 +22,22 @@ from gateway.config import (
 )
 from gateway.errors import ConfigError
 from gateway.limits import UpstreamOptions
+from gateway.provision.options import ProvisionOptions
 
-OBJECTS = [SearchOptions, UpstreamOptions, CacheOptions, DiscoveryOptions, ChatOptions, Options]
+OBJECTS = [
+    SearchOptions,
+    UpstreamOptions,
+    CacheOptions,
+    DiscoveryOptions,
+    ChatOptions,
+    Options,
+    ProvisionOptions,
+]
+
+
+def test_the_version_is_that_of_the_package() -> None:
+    """It is written down twice, so that nobody has to ask for it at each start."""
+    assert version("tool-gateway") == VERSION
 
 
 @pytest.mark.parametrize("kind", OBJECTS)
@@ -48,6 +64,8 @@ def test_every_option_has_a_default_that_passes(kind: type[Any]) -> None:
         (DiscoveryOptions, {"search_name": "a", "call_name": "a"}, "two names"),
         (DiscoveryOptions, {"max_tools": 2}, "max_tools"),
         (ChatOptions, {"max_turns": 0}, "max_turns"),
+        (ProvisionOptions, {"enough": 2}, "enough"),
+        (ProvisionOptions, {"max_page_bytes": 1}, "max_page_bytes"),
     ],
 )
 def test_an_option_out_of_range_is_refused_by_name(

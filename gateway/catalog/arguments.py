@@ -9,7 +9,7 @@ from typing import Any
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError, ValidationError
 from jsonschema.protocols import Validator
-from jsonschema.validators import validator_for
+from jsonschema.validators import extend, validator_for
 from referencing import Registry
 from referencing.exceptions import Unresolvable
 
@@ -24,7 +24,8 @@ def check_arguments(entity: Entity, arguments: JsonObject) -> None:
     """Check *arguments* against the entity's input schema.
 
     A schema that is invalid, endless or points outside itself checks nothing: the upstream is
-    then the judge. Nothing is ever fetched.
+    then the judge. Nothing is ever fetched. Patterns are checked only where the host trusts their
+    author: one that a stranger wrote may run for ever (CWE-1333).
 
     Raises:
         InvalidArgumentsError: With up to `MAX_FAULTS` faults, paths first, and the schema.
@@ -39,7 +40,8 @@ class _Schema:
 
     def __init__(self, entity: Entity) -> None:
         self.schema = dict(entity.definition.input_schema)
-        self._key = (entity.id, entity.digest)
+        self.trusted = entity.trusted
+        self._key = (entity.id, entity.digest, entity.trusted)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _Schema) and self._key == other._key
@@ -53,10 +55,35 @@ def _validator(schema: _Schema) -> Validator | None:
     kind = validator_for(schema.schema, default=Draft202012Validator)
     try:
         kind.check_schema(schema.schema)
-    except SchemaError:
+    except (SchemaError, RecursionError):
         return None
+    if not schema.trusted:
+        kind = _unpatterned(kind)
     # An empty registry: a reference to another document fails instead of being fetched.
     return kind(schema.schema, registry=Registry())
+
+
+@lru_cache(maxsize=16)
+def _unpatterned(kind: type[Validator]) -> type[Validator]:
+    """Give *kind* without the keywords that run a schema's regular expressions."""
+
+    def nothing(*_: object) -> Iterable[ValidationError]:
+        return ()
+
+    def additional(
+        validator: Validator, allowed: object, instance: object, schema: JsonObject
+    ) -> Iterable[ValidationError]:
+        if "patternProperties" in schema:
+            return ()
+        check: Any = kind.VALIDATORS["additionalProperties"]
+        found: Iterable[ValidationError] = check(validator, allowed, instance, schema) or ()
+        return found
+
+    skipped = ("pattern", "patternProperties", "unevaluatedProperties")
+    known = {name: nothing for name in skipped if name in kind.VALIDATORS}
+    made: Any = extend  # untyped
+    unpatterned: type[Validator] = made(kind, {**known, "additionalProperties": additional})
+    return unpatterned
 
 
 def _faults(validator: Validator | None, arguments: dict[str, Any]) -> tuple[str, ...]:

@@ -120,7 +120,7 @@ class LastingSource:
         """Give the tools as they were last read; read them only if they never were, or expired.
 
         Raises:
-        XX            UpstreamTimeoutError: They are still being read for the first time.
+            UpstreamTimeoutError: They are still being read for the first time.
             ClosedError: After `close`.
         """
         self._check_launch()
@@ -180,6 +180,19 @@ class LastingSource:
         known = self._known
         if known is not None and self._clock() >= known.due:
             self._flights.start("renew", self._renew)
+
+    def recheck(self) -> bool:
+        """Look again, at the next listing, whether what had changed is approved by now.
+
+        Say whether there is anything to look at.
+        """
+        known = self._known
+        codes = [note.code for note in known.listing.diagnostics] if known is not None else []
+        doubtful = bool(self._launch_changed) or "tool_changed" in codes
+        if doubtful:
+            self._launch_changed = None
+            self._loaded = False
+        return doubtful
 
     def forget(self) -> None:
         """Remember the list no longer."""
@@ -247,17 +260,20 @@ class LastingSource:
 
     async def _renew(self) -> Listing:
         before = self._known
-        while True:
-            self._again = False
-            try:
-                listing = await self._flights.run("list", self._read)
-            except UpstreamError as error:
-                listing = self._stale(error)
-            if not self._again:
-                break
+        listing = await self._read_again()
+        if self._again:
+            # Once: some servers say that they changed whenever they are listed.
+            listing = await self._read_again()
         if before is None or not _same(before.listing, listing):
             self._changed()
         return listing
+
+    async def _read_again(self) -> Listing:
+        self._again = False
+        try:
+            return await self._flights.run("list", self._read)
+        except UpstreamError as error:
+            return self._stale(error)
 
     def _stale(self, error: UpstreamError) -> Listing:
         known = self._known

@@ -5,28 +5,36 @@
   ``keyring:SERVICE/NAME`` from the keyring; what is not there and has no default makes that
   server unusable, not the file.
 * A fault of one server leaves the others; an unknown key is a warning.
+* ``tools`` of a server and the table ``virtualServers`` are ours; see `gateway.catalog.shaping`.
 """
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
+from gateway.catalog.authorization import read_auth
+from gateway.catalog.jsonc import parse
 from gateway.catalog.secrets import as_variable, from_keyring, is_keyring, literal_secrets
+from gateway.catalog.shaping import read_shapes, read_virtual
+from gateway.catalog.virtual import VirtualServer
 from gateway.config import variables
 from gateway.errors import ConfigError
 from gateway.types import Diagnostic
 from gateway.upstream.servers import HttpServer, StdioServer
+from gateway.upstream.shapes import Shape
 from gateway.upstream.source import check_server_name
 
 _VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 _STDIO_KEYS = frozenset({"command", "args", "env", "cwd", "type", "disabled", "description"})
-_HTTP_KEYS = frozenset({"url", "headers", "type", "disabled", "description"})
+_HTTP_KEYS = frozenset({"url", "headers", "auth", "type", "disabled", "description"})
+_OWN_KEYS = frozenset({"tools"})
 _TYPES = {"stdio": "stdio", "http": "http", "streamable-http": "http", "streamableHttp": "http"}
-_TOP_KEYS = frozenset({"mcpServers", "servers", "inputs", "$schema"})
+_TOP_KEYS = frozenset({"mcpServers", "servers", "virtualServers", "inputs", "$schema"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +49,10 @@ class Manifest:
     """The names of the servers that cannot be used."""
     origin: str = ""
     """The file's path; empty if it is none."""
+    shapes: Mapping[str, tuple[Shape, ...]] = field(default_factory=dict)
+    """What is shown of the tools of a server; those that are not in it show all."""
+    virtual: Mapping[str, VirtualServer] = field(default_factory=dict)
+    """By name, in the file's order; the disabled ones are absent."""
 
     def owner(self, name: str) -> str:
         """Say under which name the definitions of server *name* are pinned."""
@@ -62,12 +74,7 @@ def read_manifest(path: Path) -> Manifest:
         ) from None
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{str(path)!r} cannot be read: {error}") from error
-    try:
-        whole = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise ConfigError(
-            f"{str(path)!r} is not JSON: line {error.lineno}, column {error.colno}: {error.msg}"
-        ) from error
+    whole = parse(text, where=str(path))
     return replace(parse_manifest(whole, where=path.name), origin=str(path.resolve()))
 
 
@@ -81,19 +88,59 @@ def parse_manifest(whole: object, *, where: str = "mcp.json") -> Manifest:
     if not isinstance(whole, dict) or not isinstance(table, dict):
         raise ConfigError(f"{where!r} needs an object 'mcpServers' (or 'servers') at its top")
     notes = [_note(f"{where}: unknown key {key!r}") for key in whole if key not in _TOP_KEYS]
-    servers: dict[str, StdioServer | HttpServer] = {}
-    unusable: list[str] = []
+    found = _Found(where, notes)
     for name, entry in table.items():
-        try:
+        found.server(name, entry)
+    virtual = whole.get("virtualServers", {})
+    if not isinstance(virtual, dict):
+        raise ConfigError(f"{where!r}: 'virtualServers' must be an object")
+    for name, entry in virtual.items():
+        found.virtual_server(name, entry)
+    return Manifest(
+        servers=found.servers,
+        warnings=tuple(notes),
+        unusable=tuple(found.unusable),
+        shapes=found.shapes,
+        virtual=found.virtual,
+    )
+
+
+class _Found:
+    """What was read until now. A fault of one entry is a note."""
+
+    def __init__(self, where: str, notes: list[Diagnostic]) -> None:
+        self._where = where
+        self._notes = notes
+        self.servers: dict[str, StdioServer | HttpServer] = {}
+        self.shapes: dict[str, tuple[Shape, ...]] = {}
+        self.virtual: dict[str, VirtualServer] = {}
+        self.unusable: list[str] = []
+
+    def server(self, name: str, entry: object) -> None:
+        with self._told(name):
             check_server_name(name)
-            server = _server(name, entry, notes)
+            server = _server(name, entry, self._notes)
+            if server is not None and isinstance(entry, dict):
+                shapes = read_shapes(f"server {name!r}: tools", entry.get("tools"))
+                self.servers[name] = server
+                if shapes:
+                    self.shapes[name] = shapes
+
+    def virtual_server(self, name: str, entry: object) -> None:
+        with self._told(name):
+            if name in self.servers:
+                raise ConfigError(f"virtual server {name!r} has the name of a server: rename it")
+            table = read_virtual(name, entry)
+            if table is not None:
+                self.virtual[name] = table
+
+    @contextmanager
+    def _told(self, name: str) -> Iterator[None]:
+        try:
+            yield
         except ConfigError as error:
-            notes.append(_note(f"{where}: {error}"))
-            unusable.append(name)
-        else:
-            if server is not None:
-                servers[name] = server
-    return Manifest(servers=servers, warnings=tuple(notes), unusable=tuple(unusable))
+            self._notes.append(_note(f"{self._where}: {error}"))
+            self.unusable.append(name)
 
 
 def _note(detail: str) -> Diagnostic:
@@ -106,7 +153,7 @@ def _server(name: str, entry: object, notes: list[Diagnostic]) -> StdioServer | 
     if entry.get("disabled") is True:
         return None
     kind = _kind(name, entry)
-    known = _STDIO_KEYS if kind == "stdio" else _HTTP_KEYS
+    known = _OWN_KEYS | (_STDIO_KEYS if kind == "stdio" else _HTTP_KEYS)
     notes.extend(
         _note(f"server {name!r}: unknown key {key!r} is ignored")
         for key in entry
@@ -118,7 +165,8 @@ def _server(name: str, entry: object, notes: list[Diagnostic]) -> StdioServer | 
             f"server {name!r}: {key!r} stands in the file as it is: "
             "write ${NAME}, env:NAME or keyring:SERVICE/NAME instead"
         )
-        for key in literal_secrets(table if isinstance(table, dict) else {})
+        for part in (table, entry.get("auth") if kind == "http" else None)
+        for key in literal_secrets(part if isinstance(part, dict) else {})
     )
     if kind == "stdio":
         return StdioServer(
@@ -127,7 +175,9 @@ def _server(name: str, entry: object, notes: list[Diagnostic]) -> StdioServer | 
             env=_texts(name, entry, "env"),
             cwd=Path(_text(name, entry, "cwd")) if "cwd" in entry else None,
         )
-    return HttpServer(url=_text(name, entry, "url"), headers=_texts(name, entry, "headers"))
+    auth, headers = read_auth(name, entry, partial(_expand, name))
+    headers = {**_texts(name, entry, "headers"), **headers}
+    return HttpServer(url=_text(name, entry, "url"), headers=headers, auth=auth)
 
 
 def _kind(name: str, entry: Mapping[str, object]) -> str:

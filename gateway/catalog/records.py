@@ -7,22 +7,26 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
 from gateway.cache import Clock
 from gateway.catalog.sqlite import Database
 from gateway.types import Diagnostic, Hints, JsonObject, ToolDefinition
-from gateway.upstream.source import Listing
+from gateway.upstream.source import LateTools, Listing
 
 LAUNCH = ""
 """The name under which the digest of a server's command line is pinned."""
 
 _KEEP_S = 30 * 24 * 3600.0
+_NOTED_S = 24 * 3600.0
+"""Who was used is noted once a day: to write costs a start more than to read."""
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS listings (
     fingerprint TEXT PRIMARY KEY,
@@ -94,16 +98,18 @@ class SqliteRecords:
         """See `Records.listing`."""
         with self._database.transaction() as connection:
             row = connection.execute(
-                "SELECT listed_at, listing FROM listings WHERE fingerprint = ?", (fingerprint,)
+                "SELECT listed_at, listing, used_at FROM listings WHERE fingerprint = ?",
+                (fingerprint,),
             ).fetchone()
-            connection.execute(
-                "UPDATE listings SET used_at = ? WHERE fingerprint = ?",
-                (self._wall(), fingerprint),
-            )
+            if row is not None and self._wall() - row[2] > _NOTED_S:
+                connection.execute(
+                    "UPDATE listings SET used_at = ? WHERE fingerprint = ?",
+                    (self._wall(), fingerprint),
+                )
         if row is None:
             return None
         try:
-            listing = _read(json.loads(row[1]))
+            listing = _read(row[1])
         except (ValueError, KeyError, TypeError):
             return None
         return Recorded(listing=listing, listed_at=row[0])
@@ -111,7 +117,7 @@ class SqliteRecords:
     def keep(self, fingerprint: str, server: str, listing: Listing) -> None:
         """See `Records.keep`."""
         now = self._wall()
-        text = json.dumps(_written(listing), ensure_ascii=False)
+        text = _written(listing)
         with self._database.transaction() as connection:
             connection.execute("DELETE FROM listings WHERE used_at < ?", (now - _KEEP_S,))
             connection.execute(
@@ -126,8 +132,13 @@ class SqliteRecords:
 
     def see(self, owner: str, digests: Mapping[str, str]) -> frozenset[str]:
         """See `Records.see`."""
-        rows = [(owner, name, digest, digest) for name, digest in digests.items()]
         with self._database.transaction() as connection:
+            seen = dict(connection.execute("SELECT name, seen FROM pins WHERE owner = ?", (owner,)))
+            rows = [
+                (owner, name, digest, digest)
+                for name, digest in digests.items()
+                if seen.get(name) != digest
+            ]
             connection.executemany(
                 "INSERT INTO pins VALUES (?, ?, ?, ?) "
                 "ON CONFLICT (owner, name) DO UPDATE SET seen = excluded.seen",
@@ -156,9 +167,12 @@ class SqliteRecords:
         self._database.close()
 
 
-def _written(listing: Listing) -> JsonObject:
-    return {
-        "tools": [_tool(tool) for tool in listing.tools],
+def _written(listing: Listing) -> str:
+    """Write what a start reads, and behind it, in a line of its own, what it may not have to."""
+    tools = json.dumps([_tool(tool) for tool in listing.tools])
+    told = {
+        "count": len(listing.tools),
+        "digest": _digest(tools),
         "things": [
             {**_tool(thing), "kind": thing.kind, "details": thing.details}
             for thing in listing.things
@@ -167,6 +181,7 @@ def _written(listing: Listing) -> JsonObject:
         "digests": dict(listing.digests),
         "suspicions": {name: list(why) for name, why in listing.suspicions.items()},
     }
+    return f"{json.dumps(told)}\n{tools}"
 
 
 def _tool(tool: ToolDefinition) -> JsonObject:
@@ -181,9 +196,13 @@ def _tool(tool: ToolDefinition) -> JsonObject:
     }
 
 
-def _read(raw: Any) -> Listing:
+def _read(text: str) -> Listing:
+    told, _, tools = text.partition("\n")
+    raw = json.loads(told)
+    if _digest(tools) != raw["digest"]:
+        raise ValueError("the tools are not as they were written")
     return Listing(
-        tools=tuple(_definition(tool) for tool in raw["tools"]),
+        tools=LateTools(raw["count"], raw["digest"], partial(_definitions, tools)),
         things=tuple(_definition(thing) for thing in raw.get("things", ())),
         diagnostics=tuple(
             Diagnostic(stage="catalog", code=code, detail=detail) for code, detail in raw["notes"]
@@ -191,6 +210,14 @@ def _read(raw: Any) -> Listing:
         digests=raw["digests"],
         suspicions={name: tuple(why) for name, why in raw["suspicions"].items()},
     )
+
+
+def _digest(text: str) -> str:
+    return hashlib.blake2b(text.encode(), digest_size=20).hexdigest()
+
+
+def _definitions(text: str) -> tuple[ToolDefinition, ...]:
+    return tuple(map(_definition, json.loads(text)))
 
 
 def _definition(raw: Any) -> ToolDefinition:

@@ -24,6 +24,10 @@ class Registration:
     """By the source's own tool name; they win over what the source says."""
     revision: int = 0
     """Counts changes of the source's tools: another revision must be listed again."""
+    since: int = 0
+    """Its first revision: what was listed before is of another source of that name."""
+    follows: frozenset[str] = frozenset()
+    """The servers whose changes are changes of this one."""
 
 
 class Registry:
@@ -54,8 +58,19 @@ class Registry:
         """Counts changes: equal generations mean equal registrations."""
         return self._generation
 
-    def add(self, source: Source, hints: Mapping[str, Hints]) -> None:
+    def add(
+        self,
+        source: Source,
+        hints: Mapping[str, Hints],
+        *,
+        follows: frozenset[str] = frozenset(),
+    ) -> None:
         """Register *source*.
+
+        Args:
+            source: Whatever lists and calls.
+            hints: By its own tool name.
+            follows: The servers whose changes are changes of this one.
 
         Raises:
             ConfigError: If its name is taken.
@@ -69,9 +84,19 @@ class Registry:
             self._generation += 1
             # Not 0: a server of a name that was removed before is another one.
             self._registrations[source.server] = Registration(
-                source=source, hints=hints, revision=self._generation
+                source=source,
+                hints=hints,
+                revision=self._generation,
+                since=self._generation,
+                follows=follows,
             )
+            self._follow(source.server)
         self._tell()
+
+    def _follow(self, server: str) -> None:
+        for name, known in self._registrations.items():
+            if server in known.follows:
+                self._registrations[name] = replace(known, revision=known.revision + 1)
 
     def touch(self, server: str) -> None:
         """Say that the tools of *server* changed; nothing if it is unknown by now."""
@@ -80,6 +105,7 @@ class Registry:
             if known is None:
                 return
             self._registrations[server] = replace(known, revision=known.revision + 1)
+            self._follow(server)
             self._generation += 1
         self._tell()
 
@@ -94,6 +120,7 @@ class Registry:
             known = self._registrations.pop(server, None)
             if known is None:
                 return None
+            self._follow(server)
             self._generation += 1
         self._tell()
         return known.source
@@ -115,7 +142,8 @@ class Listed:
     revision: int
     listing: Listing
     failed: bool = False
-    """True if the source could not be listed; the listing is then the last good one, or empty."""
+    """True if the source, or a part of it, could not be listed; what is missing is then as it was
+    when last listed, or absent."""
 
 
 async def list_sources(
@@ -151,16 +179,19 @@ async def _list(registration: Registration, known: Listed | None, telemetry: Tel
             if registration.source.server in listing.reason
             else f"{registration.source.server!r}: {listing.reason}",
         )
-        tools = known.listing.tools if known else ()
+        tools = known.listing.tools if known and known.revision >= registration.since else ()
         return Listed(
             revision=registration.revision,
             listing=Listing(tools=tools, diagnostics=(note,)),
             failed=True,
         )
-    quarantined = sum(note.code == "tool_quarantined" for note in listing.diagnostics)
+    codes = [note.code for note in listing.diagnostics]
+    quarantined = codes.count("tool_quarantined")
     if quarantined:
         telemetry.add("gateway.tools.quarantined", quarantined)
-    return Listed(revision=registration.revision, listing=listing)
+    # A source of several parts tells of one that failed: that is tried again as a whole one is.
+    failed = "source_load_failed" in codes
+    return Listed(revision=registration.revision, listing=listing, failed=failed)
 
 
 def entities_of(

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import Protocol
 
 from gateway.errors import ConfigError, MissingExtraError
 
 _KEYRING = "keyring:"
+_SERVICE = "tool-gateway"
 _ENV = re.compile(r"env:([A-Za-z_][A-Za-z0-9_]*)")
 _SECRET_NAME = re.compile(r"key|token|secret|passw|auth|credential|cookie", re.IGNORECASE)
 _SHORT = 8
@@ -39,14 +41,54 @@ def from_keyring(text: str) -> str:
     service, _, name = text.removeprefix(_KEYRING).rpartition("/")
     if not service or not name:
         raise ConfigError(f"{text!r} is no reference: write keyring:SERVICE/NAME")
-    try:
-        import keyring  # noqa: PLC0415  (an optional extra)
-    except ImportError as error:
-        raise MissingExtraError("a keyring reference", "keyring") from error
-    found = keyring.get_password(service, name)
+    found = _keyring("a keyring reference").get_password(service, name)
     if found is None:
         raise ConfigError(f"the keyring has no {text!r}: put it there, or refer to another")
     return found
+
+
+class _Ring(Protocol):
+    def get_password(self, service_name: str, username: str) -> str | None: ...
+
+    def set_password(self, service_name: str, username: str, password: str) -> None: ...
+
+    def delete_password(self, service_name: str, username: str) -> None: ...
+
+
+class KeyringTokens:
+    """`gateway.upstream.oauth.Tokens` in the system's keyring.
+
+    Args:
+        key: Under which name.
+
+    Raises:
+        MissingExtraError: The package is not installed.
+    """
+
+    def __init__(self, key: str) -> None:
+        self._key = key
+        self._ring = _keyring("a sign-in that is kept in the keyring")
+
+    def read(self) -> str | None:
+        """See `Tokens.read`."""
+        return self._ring.get_password(_SERVICE, self._key)
+
+    def write(self, text: str) -> None:
+        """See `Tokens.write`."""
+        self._ring.set_password(_SERVICE, self._key, text)
+
+    def forget(self) -> None:
+        """See `Tokens.forget`."""
+        if self.read() is not None:
+            self._ring.delete_password(_SERVICE, self._key)
+
+
+def _keyring(feature: str) -> _Ring:
+    try:
+        import keyring  # noqa: PLC0415  (an optional extra)
+    except ImportError as error:
+        raise MissingExtraError(feature, "keyring") from error
+    return keyring
 
 
 def literal_secrets(values: Mapping[str, object]) -> list[str]:

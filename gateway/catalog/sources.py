@@ -12,20 +12,24 @@ from pathlib import Path
 
 from gateway.bridge import Bridge
 from gateway.cache import Clock
+from gateway.catalog.configured import Configuration, Configured, Reloaded, changes
 from gateway.catalog.lasting import LastingSource, Memory
 from gateway.catalog.manifests import Manifest, read_manifest
 from gateway.catalog.records import SqliteRecords
 from gateway.catalog.refresh import Registry
-from gateway.config import Options, catalog_store_path
+from gateway.catalog.tokens import signed
+from gateway.catalog.virtual import Alias, VirtualServer, VirtualSource
+from gateway.config import Options, catalog_store_path, tokens_path
 from gateway.errors import ConfigError, attempt
 from gateway.types import Diagnostic, Hints
 from gateway.upstream.audience import Audience
 from gateway.upstream.local import LocalSource
 from gateway.upstream.mcp import McpSource
-from gateway.upstream.schema import Function, callee
 from gateway.upstream.servers import HttpServer, StdioServer, target_of
-from gateway.upstream.source import Source
+from gateway.upstream.shapes import Shape
+from gateway.upstream.source import Function, Source
 from gateway.upstream.supervisor import State
+from gateway.upstream.wrappers import Shaped
 
 LOCAL = "local"
 """The server name of Python functions."""
@@ -42,7 +46,10 @@ class Sources:
         self._options = options.upstream
         self._clock = clock
         self._records = SqliteRecords(catalog_store_path(options))
+        self._tokens = tokens_path(options)
         self._lasting: dict[str, LastingSource] = {}
+        self._configuration = Configuration()
+        self._reloading = asyncio.Lock()
         self._local = LocalSource(LOCAL, options=self._options)
         self.audience = Audience()
         """Whom servers may ask for something."""
@@ -76,6 +83,8 @@ class Sources:
             raise ConfigError(f"a server is called {LOCAL!r}, the name of functions: rename it")
         if replace:
             # Read it first: one that cannot be offered must not cost the one that is.
+            from gateway.upstream.schema import callee  # noqa: PLC0415  (pydantic is heavy: only who offers a function pays for it)
+
             told = callee(function, name=name, description=description, hints=hints or Hints())
             self._local.remove(told.definition.name)
         made = self._local.add(function, name=name, description=description, hints=hints or Hints())
@@ -109,6 +118,7 @@ class Sources:
         server: object | None = None,
         hints: Mapping[str, Hints] | None = None,
         trusted: bool = False,
+        shapes: Sequence[Shape] = (),
     ) -> None:
         """Register an MCP server; it is started or called when something needs its tools.
 
@@ -123,9 +133,10 @@ class Sources:
             cwd: Its working folder.
             url: Where it listens.
             headers: Sent with every request; keep secrets in the environment.
-            server: The object itself.
-            hints: More to find its tools by, by the server's own tool name.
+            server: The object itself, or a `HttpServer` that signs in.
+            hints: More to find its tools by, by the names that are shown.
             trusted: Whether the host stands in for what it says of its tools.
+            shapes: What is shown of its tools, such as ``Filter(deny=("delete_*",))``.
 
         Raises:
             ConfigError: If not exactly one of the three is given, or the name is taken or
@@ -141,7 +152,29 @@ class Sources:
             headers=headers,
             server=server,
         )
-        self._add_target(name, target, hints or {}, trusted=trusted)
+        self._add_target(name, target, hints or {}, trusted=trusted, shapes=shapes)
+
+    def add_virtual_server(
+        self, name: str, tools: Mapping[str, str | Alias], *, description: str = ""
+    ) -> None:
+        """Register names of your own for tools of other servers, which may come later.
+
+        Args:
+            name: How it is called here.
+            tools: By the name that is shown: ``server/tool``, or an `Alias` with a description.
+            description: What it is for.
+
+        Raises:
+            ConfigError: If a name is taken or illegal.
+        """
+        table = VirtualServer(
+            name=name,
+            tools={
+                alias: Alias(of=of) if isinstance(of, str) else of for alias, of in tools.items()
+            },
+            description=description,
+        )
+        self._place(name, Configured(target=table))
 
     def add_config(self, config: str | Path | Manifest) -> tuple[Diagnostic, ...]:
         """Register the servers of an ``mcp.json``, and give what was odd about it.
@@ -150,9 +183,20 @@ class Sources:
             ConfigError: If the file cannot be read as one, or a server's name is taken.
         """
         manifest = config if isinstance(config, Manifest) else read_manifest(Path(config))
-        for name, target in manifest.servers.items():
-            self._add_target(name, target, {}, trusted=False, owner=manifest.owner(name))
+        for name, entry in self._configuration.take(manifest, self._registry).items():
+            self._place(name, entry)
         return manifest.warnings
+
+    async def reload(self) -> Reloaded:
+        """Read the configuration files again, and become what they say.
+
+        What did not change keeps its session, and what was approved meanwhile is let in again.
+
+        Raises:
+            ConfigError: A file cannot be used; everything is as it was.
+            ClosedError: After `close`.
+        """
+        return await self._bridge.run(self._reload)
 
     def add_source(self, source: Source, *, hints: Mapping[str, Hints] | None = None) -> None:
         """Register any source of tools: whatever lists and calls like one is one.
@@ -180,6 +224,62 @@ class Sources:
         for source in tuple(self._lasting.values()):
             source.expire()
 
+    async def _reload(self) -> Reloaded:
+        async with self._reloading:
+            before = dict(self._configuration.servers)
+            after, notes = await asyncio.to_thread(self._configuration.read, self._registry)
+            done = changes(before, after, notes)
+            anew = [name for name in done.changed if before[name].target != after[name].target]
+            ended = (
+                self._lasting[name] for name in (*done.removed, *anew) if name in self._lasting
+            )
+            await asyncio.gather(*(attempt(source.close()) for source in ended))
+            for name in done.removed:
+                self._drop(name)
+            for name in (*done.added, *done.changed):
+                self._become(name, after[name], anew=name in anew)
+            self._configuration.servers = after
+            self._recheck(done.kept)
+            return done
+
+    def _become(self, name: str, entry: Configured, *, anew: bool) -> None:
+        lasting = self._lasting.get(name)
+        self._registry.remove(name)
+        if lasting is None or anew:
+            self._lasting.pop(name, None)
+            self._place(name, entry)
+        else:
+            self._registry.add(_shaped(lasting, entry.shapes), {})
+
+    def _recheck(self, names: Sequence[str]) -> None:
+        every = self._registry.all()
+        for name in names:
+            source = self._lasting.get(name) or every[name].source
+            if isinstance(source, LastingSource | VirtualSource) and source.recheck():
+                self._registry.touch(name)
+
+    def _place(self, name: str, entry: Configured) -> None:
+        if not isinstance(entry.target, VirtualServer):
+            shapes, owner = entry.shapes, entry.owner
+            self._add_target(name, entry.target, {}, trusted=False, owner=owner, shapes=shapes)
+            return
+        source = VirtualSource(
+            entry.target,
+            sources=self._below,
+            records=self._records,
+            owner=entry.owner,
+            options=self._options,
+        )
+        self._registry.add(source, {}, follows=entry.target.servers)
+
+    def _below(self) -> dict[str, Source]:
+        """Give the sources without their shapes, and without the virtual ones."""
+        return {
+            name: self._lasting.get(name, each.source)
+            for name, each in self._registry.all().items()
+            if not isinstance(each.source, VirtualSource)
+        }
+
     def _add_target(
         self,
         name: str,
@@ -188,7 +288,10 @@ class Sources:
         *,
         trusted: bool,
         owner: str = "",
+        shapes: Sequence[Shape] = (),
     ) -> None:
+        if isinstance(target, HttpServer):
+            target = signed(name, target, self._tokens)
         memory = Memory(records=self._records, fingerprint="")
         if isinstance(target, StdioServer | HttpServer):
             memory = changed(
@@ -219,24 +322,33 @@ class Sources:
             changed=lambda: self._registry.touch(name),
             clock=self._clock,
         )
-        self._registry.add(source, hints)
+        self._registry.add(_shaped(source, shapes), hints)
         self._lasting[name] = source
 
     async def remove_server(self, name: str) -> bool:
         """Forget a server and close its session; say whether it was there."""
-        source = self._registry.remove(name)
+        source = self._drop(name)
         if source is None:
             return False
+        self._configuration.servers.pop(name, None)
+        await source.close()
+        return True
+
+    def _drop(self, name: str) -> Source | None:
+        source = self._registry.remove(name)
         if source is self._local:
             self._local = LocalSource(LOCAL, options=self._options)
         lasting = self._lasting.pop(name, None)
         if lasting is not None:
             lasting.forget()
-        await source.close()
-        return True
+        return source
 
     async def close(self) -> None:
         """Close every source, all at once."""
         registered = self._registry.all().values()
         await asyncio.gather(*(attempt(each.source.close()) for each in registered))
         self._records.close()
+
+
+def _shaped(source: Source, shapes: Sequence[Shape]) -> Source:
+    return Shaped(source, *shapes) if shapes else source

@@ -51,7 +51,8 @@ def _notes(
             f"{server!r}: what would run is not what was approved; "
             f"look at its configuration, then: gateway approve {server}",
         )
-    for tool in listing.tools:
+    # Tools that were read once may never have to be read again: look at them only for a reason.
+    for tool in listing.tools if changed or listing.suspicions else ():
         end = "; it is left out" if tool.name in blocked else ""
         if tool.name in changed:
             yield _note(

@@ -216,11 +216,13 @@ def _whole(chunk: ChatCompletionChunk) -> ChatCompletionChunk:
 
 
 def _kind(choice: Choice, *, begun: bool) -> bool | None:
-    """True for text alone, False for nothing but pieces of calls, None for anything else."""
+    """True for text or a beginning alone, False for nothing but pieces of calls, None for anything
+    else.
+    """
     delta = choice.delta
     if choice.finish_reason is not None or (begun and delta.role is not None):
         return None
-    if delta.content and delta.tool_calls is None:
+    if delta.tool_calls is None and (delta.content or delta.role is not None):
         return True
     silent = delta.role is None and delta.content is None and delta.refusal is None
     silent = silent and delta.function_call is None and not delta.model_extra

@@ -26,7 +26,6 @@ from gateway.discovery.approval import Approve
 from gateway.discovery.definitions import tokens_of
 from gateway.discovery.metatools import MetaNames
 from gateway.discovery.offer import Asked, Discovery, Offer
-from gateway.discovery.tokens import counter
 from gateway.discovery.window import told_before
 from gateway.errors import LoopError
 from gateway.gateway import Gateway
@@ -259,8 +258,10 @@ class Loop(Generic[R]):
         manner = Manner(
             schemas=self._offer.mode == "stable",
             shown=self._shown(),
-            count=counter(self.talk.model),
+            count=self.discovery.counter(self.talk.model),
+            told=self.discovery.told,
             approve=self._approve,
+            by_name=self._offer.mode in {"proxy", "stable"},
         )
 
         async def one(call: ToolCall) -> Answer:

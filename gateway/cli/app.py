@@ -11,13 +11,14 @@ from typing import Annotated, Literal
 
 import typer
 
+from gateway.cli import configuring
 from gateway.cli.exits import EPILOG, USAGE
 from gateway.cli.graph import graph
-from gateway.cli.options import ConfigOption, GraphOption, JsonOption
+from gateway.cli.options import ConfigOption, GraphOption, JsonOption, StrategyOption
+from gateway.cli.provisioning import discover, provision
 from gateway.cli.screen import reported
 from gateway.cli.serving import serve
 from gateway.config import VERSION
-from gateway.types import Strategy
 
 app = typer.Typer(
     name="gateway",
@@ -30,6 +31,9 @@ app = typer.Typer(
 
 app.add_typer(graph)
 app.command(epilog=EPILOG)(serve)
+app.command(epilog=EPILOG)(discover)
+app.command(epilog=EPILOG)(provision)
+configuring.attach(app)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -67,10 +71,7 @@ def search(  # noqa: PLR0913  (one for each option)
     *,
     config: ConfigOption = None,
     documents: GraphOption = None,
-    strategy: Annotated[
-        Strategy | None,
-        typer.Option(help="Default: auto with the embedded model installed, else graph."),
-    ] = None,
+    strategy: StrategyOption = None,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="Matches, up to 50.")] = 5,
     explain: Annotated[
         bool, typer.Option("--explain", help="Say why; --json always does.")
@@ -164,6 +165,25 @@ def approve(
         from gateway.cli.approve import approve as run  # noqa: PLC0415  (the door)
 
         code = run(names or [], config=config, everything=everything, as_json=as_json)
+    raise typer.Exit(code)
+
+
+@app.command(epilog=EPILOG)
+def login(
+    server: Annotated[str, typer.Argument(help="Its name in the configuration.")],
+    *,
+    browser: Annotated[
+        bool, typer.Option("--browser/--no-browser", help="Open one, or only say where to go.")
+    ] = True,
+    forget: Annotated[bool, typer.Option("--forget", help="Forget the sign-in instead.")] = False,
+    config: ConfigOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Sign in to a server that wants it (OAuth); its tokens are kept and refreshed."""
+    with reported(as_json=as_json):
+        from gateway.cli.login import login as run  # noqa: PLC0415  (the door)
+
+        code = run(server, config=config, browser=browser, forget=forget, as_json=as_json)
     raise typer.Exit(code)
 
 

@@ -27,7 +27,7 @@ def approve(names: list[str], *, config: Path | None, everything: bool, as_json:
     try:
         changed = {
             _shown(server, name): (manifest.owner(server), name)
-            for server in manifest.servers
+            for server in (*manifest.servers, *manifest.virtual)
             for name in sorted(records.changed(manifest.owner(server)))
         }
         chosen = list(changed) if everything else _chosen(names, changed, manifest)
@@ -53,9 +53,10 @@ def _shown(server: str, name: str) -> str:
 
 
 def _chosen(names: list[str], changed: dict[str, tuple[str, str]], manifest: Manifest) -> list[str]:
+    known = (*manifest.servers, *manifest.virtual)
     for name in names:
-        if name.partition("/")[0] not in manifest.servers:
-            known = ", ".join(manifest.servers) or "none"
-            raise InvalidRequestError(f"{name!r} belongs to no configured server: {known}")
+        if name.partition("/")[0] not in known:
+            told = ", ".join(known) or "none"
+            raise InvalidRequestError(f"{name!r} belongs to no configured server: {told}")
     # A server's name stands for its command line and for all of its tools.
     return [shown for shown in changed if shown in names or shown.partition("/")[0] in names]

@@ -1,7 +1,7 @@
 """The exit codes, in one table.
 
 0    done
-1    nothing was found, the tool said that it failed, or a conversation of the demo failed
+1    nothing was found or agreed to, the tool said that it failed, or a demo conversation failed
 2    bad usage, configuration, tool name, arguments, graph document or query
 3    a server or the vector store could not be used; what the others gave is printed
 130  interrupted from the keyboard
@@ -20,7 +20,7 @@ UNAVAILABLE = 3
 
 EXITS: Mapping[int, str] = {
     OK: "done",
-    NOTHING: "nothing was found, the tool said that it failed, or a demo conversation failed",
+    NOTHING: "nothing was found or agreed to, the tool failed, or a demo conversation did",
     USAGE: "bad usage, configuration, tool name, arguments, graph document or query",
     UNAVAILABLE: "a server or the vector store could not be used; the others' part is printed",
     130: "interrupted from the keyboard",

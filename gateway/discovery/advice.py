@@ -55,7 +55,13 @@ async def steps(gateway: Gateway, tools: list[str], *, limit: int) -> list[str]:
 
 
 async def hint(gateway: Gateway, call_name: str, tool: str) -> str:
-    """Name what comes next, in one line; "" if that is off or nothing does."""
+    """Name what comes next, in one line; "" if that is off or nothing does.
+
+    Args:
+        gateway: The catalog.
+        call_name: What calls them; "" if they must be searched for.
+        tool: What was just used.
+    """
     limit = gateway.options.discovery.next_steps
     if not limit:
         return ""
@@ -64,4 +70,5 @@ async def hint(gateway: Gateway, call_name: str, tool: str) -> str:
     except GatewayError:
         # The tool is gone since it answered: its answer stands, without advice.
         return ""
-    return f"\n[next steps, by {call_name}: {', '.join(names)}]" if names else ""
+    by = f", by {call_name}" if call_name else ""
+    return f"\n[next steps{by}: {', '.join(names)}]" if names else ""

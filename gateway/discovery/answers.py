@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -17,7 +17,8 @@ from gateway.discovery.advice import coming_next, hint, routed
 from gateway.discovery.approval import Approve, ask
 from gateway.discovery.metatools import MetaNames
 from gateway.discovery.proxies import parameters
-from gateway.discovery.results import Count, compact, direct_names
+from gateway.discovery.results import Count, Parameters, compact, direct_names
+from gateway.discovery.written import Written
 from gateway.errors import (
     CallerError,
     GatewayError,
@@ -26,7 +27,7 @@ from gateway.errors import (
     UnknownToolError,
 )
 from gateway.gateway import Gateway
-from gateway.search.index import Snapshot
+from gateway.search.index.snapshot import Snapshot
 from gateway.text import estimate_tokens
 from gateway.types import Content, InvokeResult, JsonObject, SearchResult
 
@@ -78,6 +79,12 @@ class Answer:
         return bool(self.error) or (self.result is not None and self.result.is_error)
 
 
+def parameters_of(snapshot: Snapshot, name: str) -> Parameters | None:
+    """Write what the tool of this exposed name takes; None if there is no such tool."""
+    schema = _parameters(snapshot, name)
+    return Parameters(schema) if schema is not None else None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manner:
     """How calls are answered in one conversation."""
@@ -87,7 +94,13 @@ class Manner:
     shown: Collection[str] = ()
     """Found tools that the model has as tools of its own already."""
     count: Count = estimate_tokens
+    told: Callable[[Snapshot, str], Parameters | None] = parameters_of
+    """Writes the schemas; one that keeps what it has written is `Discovery.told`."""
     approve: Approve | None = None
+    by_name: bool = True
+    """False where no call tool is offered, so that no advice speaks of it."""
+    written: Written | None = None
+    """Keeps the texts of results, where `shown` and the hidden names are the same each time."""
 
 
 _PLAIN = Manner()
@@ -134,7 +147,7 @@ async def answer(
         return replace(told, needed=error.needed) if isinstance(error, CallerError) else told
     text = clipped(result_text(result), max_result_chars)
     if not result.is_error:
-        text += await hint(gateway, names.call, tool)
+        text += await hint(gateway, names.call if manner.by_name else "", tool)
     return Answer(call=call, text=text, tool=tool, arguments=arguments, result=result)
 
 
@@ -190,10 +203,19 @@ async def _search(
     found = await gateway.search(queries=asked[:limit]) if asked else await gateway.search(query)
     options = gateway.options.discovery
     loaded = direct_names(found, options, hidden=hidden) if call.native else ()
-    schemas = partial(_parameters, await gateway.snapshot()) if manner.schemas else None
-    text = compact(
-        found, options, hidden=hidden, shown=manner.shown, count=manner.count, schemas=schemas
+    snapshot = await gateway.snapshot()
+    schemas = partial(manner.told, snapshot) if manner.schemas else None
+    write = partial(
+        compact,
+        found,
+        options,
+        hidden=hidden,
+        shown=manner.shown,
+        count=manner.count,
+        schemas=schemas,
     )
+    written = manner.written
+    text = write() if written is None else written.text(found, snapshot.version, write)
     return Answer(
         call=call, text=text, queries=asked or (query or "",), search=found, loaded=loaded
     )

@@ -10,9 +10,17 @@ from typing import Literal
 
 from gateway.config import DiscoveryOptions
 from gateway.discovery.forms import Form, written
-from gateway.discovery.metatools import MetaNames, digest, meta_tools, native_tool
-from gateway.discovery.proxies import proxy
-from gateway.search.index import Snapshot
+from gateway.discovery.metatools import (
+    MetaNames,
+    advisers,
+    call_tool,
+    digest,
+    meta_tools,
+    native_tool,
+)
+from gateway.discovery.proxies import parameters, proxy
+from gateway.discovery.results import Parameters
+from gateway.search.index.snapshot import Snapshot
 from gateway.text import estimate_tokens
 from gateway.types import Entity, Filters
 
@@ -50,6 +58,8 @@ class Catalog:
     digest: str
     own: dict[tuple[MetaNames, Shown, Form], Own] = field(default_factory=dict)
     """The meta-tools that were written over it, a few."""
+    told: dict[str, Parameters] = field(default_factory=dict)
+    """The parameters that were written for results, by exposed name."""
 
     def found(self, shown: Collection[str], host: Collection[str]) -> list[Entity]:
         """Give the entities of those names that there are and that the host has not taken."""
@@ -96,15 +106,22 @@ class Definitions:
             return Own(tools=(), tokens=0)
         known = catalog.own.get((names, mode, form))
         if known is None:
-            made = (
-                (native_tool(catalog.digest),)
-                if mode == "native"
-                else written(meta_tools(names, catalog.digest, stable=mode == "stable"), form)
-            )
-            known = Own(tools=tuple(made), tokens=tokens_of(made))
+            made = self._written(catalog, names, mode, form)
+            known = Own(tools=made, tokens=tokens_of(made))
             if len(catalog.own) < _WRITTEN:
                 catalog.own[names, mode, form] = known
         return known
+
+    def _written(
+        self, catalog: Catalog, names: MetaNames, mode: Shown, form: Form
+    ) -> tuple[Mapping[str, object], ...]:
+        if mode != "native":
+            return written(meta_tools(names, catalog.digest, stable=mode == "stable"), form)
+        # What the call tool takes elsewhere, here the digest has.
+        budget = self._options.digest_token_budget
+        room = tokens_of(written((call_tool(names),), form)) if budget else 0
+        told = digest(tuple(catalog.names.values()), budget=budget + room)
+        return (native_tool(told), *written(advisers(names), form))
 
     def proxy(self, entity: Entity, form: Form, *, brief: bool = False) -> Definition:
         """Write *entity* as a tool; see `gateway.discovery.proxies.proxy`."""
@@ -113,6 +130,15 @@ class Definitions:
         if known is None:
             (tool,) = written((proxy(entity, self._options, brief=brief),), form)
             known = self._proxies[key] = Definition(tool=tool, tokens=tokens_of(tool))
+        return known
+
+    def told(self, snapshot: Snapshot, name: str) -> Parameters | None:
+        """Write what the tool of this exposed name takes; None if it cannot be found."""
+        catalog = self.of(snapshot)
+        known, entity = catalog.told.get(name), catalog.names.get(name)
+        if known is None and entity is not None:
+            known = Parameters(parameters(entity.definition.input_schema))
+            catalog.told[name] = known
         return known
 
     def catalog_tokens(self, catalog: Catalog) -> int:

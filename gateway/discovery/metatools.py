@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from gateway.config import DiscoveryOptions
-from gateway.search.texts import humanized
+from gateway.search.index.texts import humanized
 from gateway.text import estimate_tokens
 from gateway.types import Entity
 
@@ -98,32 +98,35 @@ def meta_tools(names: MetaNames, digest: str, *, stable: bool = False) -> tuple[
         else "Tools that are found can be called directly, by their own names, from your next turn "
         "on."
     )
-    call = (
+    find = _function(names.search, f"{_FIND} {how} {_FIRST}{told}", _QUERY, [])
+    return (find, call_tool(names, stable=stable), *advisers(names))
+
+
+def call_tool(names: MetaNames, *, stable: bool = False) -> FunctionTool:
+    """Write the meta-tool that calls a tool by its name."""
+    told = (
         f"Call a tool that {names.search} has found."
         if stable
         else "Call a tool by its name, one that a search has named but that is not among your "
         "tools."
     )
-    made = [
-        _function(names.search, f"{_FIND} {how} {_FIRST}{told}", _QUERY, []),
-        _function(
-            names.call,
-            call,
-            {
-                "name": {"type": "string", "description": "The tool's name as the search gave it."},
-                "arguments": {"type": "object", "description": "Its arguments."},
-            },
-            ["name"],
-        ),
-    ]
-    return (*made, *_more(names))
+    takes: dict[str, object] = {
+        "name": {"type": "string", "description": "The tool's name as the search gave it."},
+        "arguments": {"type": "object", "description": "Its arguments."},
+    }
+    return _function(names.call, told, takes, ["name"])
 
 
-def _more(names: MetaNames) -> Iterator[FunctionTool]:
+def advisers(names: MetaNames) -> tuple[FunctionTool, ...]:
+    """Write the meta-tools that only advise: route and next, those that have a name."""
+    return tuple(_advisers(names))
+
+
+def _advisers(names: MetaNames) -> Iterator[FunctionTool]:
     if names.route:
         yield _function(
             names.route,
-            f"Say which servers have tools for a task, before {names.search} looks at tools.",
+            "Say which servers have tools for a task, before tools are searched for.",
             {"query": _QUERY["query"]},
             ["query"],
         )

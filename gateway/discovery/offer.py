@@ -14,13 +14,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from gateway.config import vocabulary_dir
 from gateway.discovery.definitions import Catalog, Definition, Definitions, Own, Shown, tokens_of
 from gateway.discovery.forms import Form, names_of_tool
 from gateway.discovery.metatools import MetaNames, meta_names
+from gateway.discovery.results import Count, Parameters
+from gateway.discovery.tokens import counter
 from gateway.discovery.window import Message, preselections, visible
 from gateway.errors import InvalidRequestError
 from gateway.gateway import Gateway
-from gateway.search.index import Snapshot
+from gateway.search.index.snapshot import Snapshot
 from gateway.types import Entity
 
 _NONE = Own(tools=(), tokens=0)
@@ -83,6 +86,7 @@ class Discovery:
         self._gateway = gateway
         self._definitions = Definitions(gateway.options.discovery)
         self._without_native: set[str] = set()
+        self._vocabularies = vocabulary_dir()
 
     async def offer(self, asked: Asked) -> Offer:
         """Say what the model may see next, when the index is built and what can be known before
@@ -213,6 +217,14 @@ class Discovery:
         catalog = self._definitions.known
         found = catalog.found(names, ()) if catalog is not None else []
         return [self._definitions.proxy(entity, "responses", brief=True) for entity in found]
+
+    def told(self, snapshot: Snapshot, name: str) -> Parameters | None:
+        """Write what the tool of this exposed name takes, once; None if it cannot be found."""
+        return self._definitions.told(snapshot, name)
+
+    def counter(self, model: str) -> Count:
+        """Give the way to count what *model* reads."""
+        return counter(model, self._vocabularies)
 
     def catalog_tokens(self) -> int:
         """Estimate the tokens of all schemas of the catalog, as they would be sent."""

@@ -39,7 +39,24 @@ class _Entry:
 
 Count = Callable[[str], int]
 """Counts the tokens of a text."""
-Schemas = Callable[[str], Mapping[str, object] | None]
+
+
+class Parameters:
+    """What a tool takes, as a result tells it: written once, and counted once a vocabulary."""
+
+    def __init__(self, schema: Mapping[str, object]) -> None:
+        self.text = _dump(schema)
+        self._tokens: dict[Count, int] = {}
+
+    def tokens(self, count: Count) -> int:
+        """Count its text."""
+        known = self._tokens.get(count)
+        if known is None:
+            known = self._tokens[count] = count(self.text)
+        return known
+
+
+Schemas = Callable[[str], Parameters | None]
 """Gives the parameters of a tool by its exposed name."""
 
 
@@ -94,27 +111,36 @@ def _with_schemas(
 ) -> str:
     told = [_Entry(each.kind, each.match, direct=True, shown=each.shown) for each in entries]
     body = _body(told, ABOUT, result)
-    rows = body["tools"]
+    rows = [_dump(row) for row in body["tools"]]
+    around = _dump({key: value for key, value in body.items() if key != "tools"})
     budget = options.schema_token_budget
-    left = budget - count(_dump(body))
-    for row, entry in zip(rows, entries, strict=True):
+    left = budget - count(_joined(rows, around))
+    for place, (row, entry) in enumerate(zip(body["tools"], told, strict=True)):
         if entry.shown:
-            row["parameters"] = _BEFORE
+            rows[place] = _dump({**row, "parameters": _BEFORE})
             left -= count(_BEFORE)
             continue
         schema = schemas(row["name"])
-        cost = count(_dump(schema)) if schema is not None else 0
+        cost = schema.tokens(count) if schema is not None else 0
         if schema is None or cost > left:
             # What has no room keeps its required arguments; a wrong call is told the schema.
             continue
-        row["parameters"] = schema
-        row.pop("needs", None)
+        if row.pop("needs", None) is not None:
+            rows[place] = _dump(row)
+        # Not dumped again with the rest: schemas are most of the text.
+        rows[place] = f'{rows[place][:-1]},"parameters":{schema.text}}}'
         left -= cost
-    text = _dump(body)
+    text = _joined(rows, around)
     while left < 0 and len(rows) > 1 and count(text) > budget:
         rows.pop()
-        text = _dump(body)
+        text = _joined(rows, around)
     return text
+
+
+def _joined(rows: Sequence[str], around: str) -> str:
+    """Write the body of those *rows*, and of what stands *around* them."""
+    rest = f",{around[1:]}" if around != "{}" else "}"
+    return f'{{"tools":[{",".join(rows)}]{rest}'
 
 
 def direct_names(
@@ -186,9 +212,9 @@ def _body(entries: Sequence[_Entry], about: int, result: SearchResult) -> _Body:
 
 def _row(entry: _Entry, about: int) -> dict[str, Any]:
     match = entry.match
-    line = one_line(match.description, limit=about) if about and not entry.shown else ""
+    line = one_line(match.description, limit=about) if about else ""
     row: dict[str, Any] = {"name": match.name}
-    if line:
+    if line and not entry.shown:
         row["about"] = line
     if match.required and not entry.shown:
         row["needs"] = list(match.required)
@@ -227,8 +253,11 @@ def _stands(word: str, text: str) -> bool:
     return False
 
 
+_ENCODED = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+
+
 def _dump(body: object) -> str:
-    return json.dumps(body, ensure_ascii=False, separators=(",", ":"))
+    return _ENCODED.encode(body)
 
 
 def names_of(content: str) -> tuple[str, ...]:

@@ -12,7 +12,6 @@ from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 
-from gateway.config import vocabulary_dir
 from gateway.text import estimate_tokens
 
 Count = Callable[[str], int]
@@ -24,13 +23,9 @@ _SHA256 = {
 """Vocabularies that chat models use, by the hash of their files."""
 
 
-def counter(model: str) -> Count:
-    """Give the way to count what *model* reads."""
-    return _counter(model, vocabulary_dir())
-
-
 @lru_cache(maxsize=64)
-def _counter(model: str, folder: Path) -> Count:
+def counter(model: str, folder: Path) -> Count:
+    """Give the way to count what *model* reads, with the vocabularies in *folder*."""
     if not folder.is_dir() or find_spec("tiktoken") is None:
         return estimate_tokens
     import tiktoken  # noqa: PLC0415  (the optional extra `tokens`)

@@ -64,6 +64,7 @@ class LocalEmbedder:
             provider="local",
             dimensions=dimensions,
             scale=SCALES.get(model_id),
+            reads=readable,
             limits=EmbeddingLimits(max_texts=_BATCH, max_chars=4000, max_request_chars=64_000),
         )
 

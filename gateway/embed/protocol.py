@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, runtime_checkable
 
@@ -48,6 +48,9 @@ class EmbedderInfo:
     """Two cosines, if somebody measured them: of a request and a tool for something else, and of a
     request and a tool that serves it, at the lower quartile. None: the gateway measures them with
     the first catalog that is worth it; see `gateway.embed.yardstick`."""
+    reads: Callable[[str], float] | None = None
+    """How well the model reads a text, 0 to 1, if there are languages that it half knows; None: it
+    reads all alike."""
 
 
 @runtime_checkable

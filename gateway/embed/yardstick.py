@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import overload
@@ -90,6 +90,8 @@ class Yardstick:
     """Cosine of a request and a tool that serves it, at the lower quartile; above `strangers`."""
     boast: Vector | None = None
     """The unit vector of a tool that wants to be used for everything, if it was embedded."""
+    reads: Callable[[str], float] | None = None
+    """See `EmbedderInfo.reads`."""
 
     @overload
     def nearness(self, cosine: float) -> float: ...
@@ -98,6 +100,10 @@ class Yardstick:
     def nearness(self, cosine: float | Vector) -> float | Vector:
         """Say where *cosine* lies: 0 is a stranger's, 1 a weak match's."""
         return (cosine - self.strangers) / (self.matches - self.strangers)
+
+    def unread(self, text: str) -> float:
+        """Say how much of *text* the model cannot read, 0 to 1: there its cosines are small."""
+        return 0.0 if self.reads is None else 1.0 - self.reads(text)
 
 
 def texts(info: EmbedderInfo) -> tuple[str, ...]:
@@ -117,7 +123,9 @@ def of(embedder: Embedder | None, rows: Mapping[str, Vector]) -> Yardstick | Non
     scale = embedder.info.scale or _scale(rows)
     if scale is None:
         return None
-    return Yardstick(strangers=scale[0], matches=scale[1], boast=_boast(rows))
+    return Yardstick(
+        strangers=scale[0], matches=scale[1], boast=_boast(rows), reads=embedder.info.reads
+    )
 
 
 def _boast(rows: Mapping[str, Vector]) -> Vector | None:

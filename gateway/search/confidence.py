@@ -5,6 +5,8 @@
 * The weights are logistic regressions on requests that a catalog serves against requests of other
   catalogs (eight public sets; fitted on the half of the requests whose id hashes even, looked at
   on the other half). Another model needs no other weights.
+* What decides is how the least of the served requests look, not the average one: where the model
+  half knows the query's language its cosines are small, and that is no sign of a stranger.
 * The graph's agreement moves the number, never the rank.
 """
 
@@ -35,6 +37,8 @@ class Signals:
     nearness: float | None = None
     """Where its cosine lies between a stranger's, 0, and a weak match's, 1; None if nobody measured
     the model. See `gateway.embed.yardstick`."""
+    unread: float = 0.0
+    """How much of the query the model cannot read, 0 to 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,10 +49,11 @@ class _Weights:
     eligible: float
     standing: float = 0.0
     nearness: float = 0.0
+    unread: float = 0.0
 
 
 _BY_MODEL = _Weights(
-    bias=-3.76, coverage=4.4, unmatched=0.27, eligible=-0.5, standing=-0.41, nearness=3.99
+    bias=-5.5, coverage=4.8, unmatched=0.0, eligible=-0.15, nearness=2.9, unread=2.6
 )
 _BY_CATALOG = _Weights(bias=-1.53, coverage=9.3, unmatched=-0.22, eligible=-0.36, standing=0.58)
 _BY_WORDS = _Weights(bias=-1.85, coverage=12.2, unmatched=0.26, eligible=0.0)
@@ -67,6 +72,7 @@ def judge(signals: Signals) -> float:
         + weights.eligible * math.log(signals.eligible)
         + weights.standing * (signals.standing or 0.0)
         + weights.nearness * (signals.nearness or 0.0)
+        + weights.unread * signals.unread
     )
 
 

@@ -7,9 +7,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from gateway.search.toolgraph import ToolGraph
-from graphs import Document, Fact, Link
-from graphs.index import EDGE_PREDICATES
+from gateway.search.index.toolgraph import ToolGraph
+from graphs.document import Document
+from graphs.fact import Fact
+from graphs.growing import EDGE_PREDICATES
+from graphs.parts import Link
 
 _BY_LINK: Mapping[str, str] = {
     "memberOf": "groups",

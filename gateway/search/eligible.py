@@ -13,8 +13,9 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from gateway.catalog.kinds import KINDS
 from gateway.search.order import Places, Step
-from gateway.types import Entity, Filters
+from gateway.types import Entity, Filters, Kind
 
 Mask = NDArray[np.bool_]
 """Shape (n,): True where an entity may be found."""
@@ -91,6 +92,29 @@ class Eligibility:
     def has(self, trait: str, value: Hashable) -> Mask:
         """Give who has one value of a trait: ``kind``, ``status``, ``server``, ``tag``."""
         return self._any(trait, [value])
+
+    def kinds(self, spots: NDArray[np.intp]) -> list[Kind]:
+        """Give the kind of each of *spots*."""
+        held = {
+            kind: self.by_trait[found]
+            for kind in KINDS
+            if (found := ("kind", kind)) in self.by_trait
+        }
+        if len(held) == 1:
+            return [*held] * len(spots)
+        table = np.zeros(self.size, dtype=np.intp)
+        for number, numbers in enumerate(held.values()):
+            table[self.positions[numbers]] = number
+        names = list(held)
+        return [names[number] for number in table[spots].tolist()]
+
+    def servers(self, mask: Mask) -> set[str]:
+        """Give the servers of those whom *mask* lets pass."""
+        return {
+            str(value)
+            for (trait, value), numbers in self.by_trait.items()
+            if trait == "server" and mask[self.positions[numbers]].any()
+        }
 
     def _combined(self, filters: Filters) -> Mask:
         mask = self._any("kind", filters.kinds) & self._any("status", filters.statuses)

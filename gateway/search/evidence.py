@@ -10,16 +10,16 @@ import numpy as np
 from gateway.embed.yardstick import Yardstick
 from gateway.search import confidence
 from gateway.search.confidence import Signals
+from gateway.search.dense.scan import Question
+from gateway.search.dense.vector import Candidates
 from gateway.search.eligible import Mask
 from gateway.search.fusion import Lexical, Order
-from gateway.search.names import Names
-from gateway.search.scan import Question
-from gateway.search.toolgraph import ToolGraph
-from gateway.search.vector import Candidates
+from gateway.search.index.names import Names
+from gateway.search.index.toolgraph import ToolGraph
 from gateway.types import Evidence, PathStep
 from gateway.vectors import Vector
-from graphs import Postings
 from graphs.hits import Held, Hits, Reading
+from graphs.postings import Postings
 from graphs.rank import best
 from graphs.text import Token, tokens
 
@@ -197,8 +197,9 @@ class Ranking:
         """Judge the entities at *spots*, once for all that is said of them."""
         held = self.words.held(spots)
         cosines = self._cosines(spots)
+        unread = self.yardstick.unread(self.asked.judged[0]) if self.yardstick else 0.0
         confidences = [
-            1.0 if spot in self.named else self._confidence(spot, coverage, cosine)
+            1.0 if spot in self.named else self._confidence(spot, coverage, cosine, unread)
             for spot, coverage, cosine in zip(spots, held.coverage, cosines, strict=True)
         ]
         return Told(confidences=confidences, cosines=cosines, held=held)
@@ -216,7 +217,7 @@ class Ranking:
             exact_name=spot in self.named,
         )
 
-    def _confidence(self, spot: int, coverage: float, cosine: float | None) -> float:
+    def _confidence(self, spot: int, coverage: float, cosine: float | None, unread: float) -> float:
         agreement = self.graph.coverage.get(spot, 0.0)
         found, read = self.found, self.words.best
         unmatched = len(read.unmatched) / max(len(read.words), 1)
@@ -234,6 +235,7 @@ class Ranking:
             eligible=self.eligible,
             standing=standing,
             nearness=self.yardstick.nearness(cosine) if self.yardstick else None,
+            unread=unread,
         )
         judged = confidence.judge(signals)
         return confidence.with_graph(judged, agreement if self.agree else None)

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gateway.search.dense.mates import Mates
+from gateway.search.dense.segments import Positions
+from gateway.search.dense.vector import Candidates
 from gateway.search.eligible import Mask
-from gateway.search.mates import Mates
-from gateway.search.segments import Positions
-from gateway.search.vector import Candidates
-from gateway.vectors import Vector, moments, top
+from gateway.vectors import Vector, moments
 
 FULL_TRUST = 0.2
 """Lexical evidence counts in full if some entity holds this share of the query's words."""
@@ -108,26 +108,6 @@ def doubted(order: Order, doubts: Vector | None) -> Order:
     if doubts is None or not doubts[order.positions].any():
         return order
     return _sorted(order.positions, order.scores - doubts[order.positions])
-
-
-def reciprocal(order: Order, lexical: Vector, *, mask: Mask, k: int = 60) -> Order:
-    """Fuse the ranking by vectors with one by words alone, by their ranks: the sum of 1/(k + rank).
-
-    After Cormack, Clarke, Büttcher, *Reciprocal rank fusion outperforms Condorcet* (2009).
-
-    Args:
-        order: By vectors, best first.
-        lexical: BM25F scores of the whole catalog, shape (n,), >= 0; 0 is not ranked.
-        mask: Who may be found.
-        k: How little the first ranks differ, > 0.
-    """
-    spots = np.flatnonzero(mask & (lexical > 0))
-    said = spots[top(lexical[spots], len(order.positions))]
-    scores = np.zeros(len(mask), dtype=np.float32)
-    for ranked in (order.positions, said):
-        scores[ranked] += np.float32(1) / np.arange(k + 1, k + 1 + len(ranked), dtype=np.float32)
-    found = np.flatnonzero(scores)
-    return _sorted(found, scores[found])
 
 
 def _deviations(scores: Vector, spots: Positions, mask: Mask) -> Vector:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from gateway.catalog.arguments import check_arguments
 from gateway.catalog.kinds import KINDS
 from gateway.catalog.refresh import Registration
 from gateway.errors import InvalidRequestError, UnknownToolError
-from gateway.search.index import Snapshot
+from gateway.search.index.snapshot import Snapshot
 from gateway.telemetry import CONTENT_ATTRIBUTES, Telemetry, fail
 from gateway.text import near
 from gateway.types import Entity, Filters, InvokeResult, JsonObject
@@ -50,6 +49,8 @@ async def invoke(  # noqa: PLR0913  (keyword-only, wired in one place)
     telemetry: Telemetry,
 ) -> InvokeResult:
     """Call *tool* once, traced; see `Gateway.invoke`."""
+    from gateway.catalog.arguments import check_arguments  # noqa: PLC0415  (a search needs no jsonschema)
+
     entity = resolve(snapshot, tool, filters)
     check_arguments(entity, arguments)
     registration = registrations.get(entity.server)

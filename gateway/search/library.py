@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from gateway.catalog.addresses import fits, origin
 from gateway.catalog.refresh import Registry
 from gateway.errors import InvalidRequestError
-from gateway.search.index import Snapshot
+from gateway.search.index.snapshot import Snapshot
 from gateway.types import (
     Content,
     Entity,

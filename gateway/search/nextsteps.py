@@ -12,11 +12,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gateway.search.dense.scan import Question, VectorIndex
 from gateway.search.eligible import Mask
-from gateway.search.index import Snapshot
-from gateway.search.scan import Question, VectorIndex
+from gateway.search.index.snapshot import Snapshot
 from gateway.vectors import Matrix, Vector, deviations, top
-from graphs import Neighbour, expand
+from graphs.expansion import expand
+from graphs.neighbour import Neighbour
 
 EDGE_WEIGHT = 3.0
 TASK_WEIGHT = 1.0
@@ -90,9 +91,8 @@ def following_clauses(
     """
     if len(clauses) < 2:
         return clauses[:0]
-    row = index.rows(np.asarray([used]))[0]
-    away = row if common is None else row - common
-    first = int(np.argmax(clauses @ away))
+    row, mean = _row_and_mean(index, common, used)
+    first = int(np.argmax(clauses @ (row - mean)))
     return clauses[first : first + _AFTER]
 
 
@@ -111,13 +111,21 @@ def _near(index: VectorIndex, common: Vector | None, position: int) -> Vector:
 
     What all tools of a catalog share makes none of them a neighbour.
     """
-    row = index.rows(np.asarray([position]))
-    mean = np.zeros_like(row) if common is None else common[None]
+    row, mean = _row_and_mean(index, common, position)
     away = row - mean
-    along = index.score(Question(texts=away, clauses=row[:0]))[0] - float(away[0] @ mean[0])
-    shared = index.score(Question(texts=mean, clauses=row[:0]))[0]
-    length = np.sqrt(np.maximum(1 - 2 * shared + float(mean[0] @ mean[0]), 1e-6))
+    nothing = row[None][:0]
+    along = index.score(Question(texts=away[None], clauses=nothing))[0] - float(away @ mean)
+    shared = index.score(Question(texts=mean[None], clauses=nothing))[0]
+    length = np.sqrt(np.maximum(1 - 2 * shared + float(mean @ mean), 1e-6))
     return np.asarray(along / length, dtype=np.float32)
+
+
+def _row_and_mean(
+    index: VectorIndex, common: Vector | None, position: int
+) -> tuple[Vector, Vector]:
+    """Give an entity's row and the catalog's mean, or zeros for it."""
+    row = index.rows(np.asarray([position]))[0]
+    return row, np.zeros_like(row) if common is None else common
 
 
 def _edges(snapshot: Snapshot, used: Sequence[int]) -> dict[int, Neighbour]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Protocol, TypeVar
 
@@ -21,13 +21,25 @@ import numpy as np
 from gateway.config import SearchOptions
 from gateway.embed.cached import QueryRows
 from gateway.errors import EmbeddingError, Failed, attempt
-from gateway.search import fusion, results, vector
+from gateway.search import fusion, keywords, policies, results
+from gateway.search.dense import vector
+from gateway.search.dense.scan import Question, VectorIndex
+from gateway.search.dense.vector import Candidates
 from gateway.search.eligible import Mask
-from gateway.search.evidence import Asked, GraphHits, Ranking, look_up, read_graph, read_words
-from gateway.search.index import Snapshot
-from gateway.search.mending import Mend
+from gateway.search.evidence import (
+    Asked,
+    GraphHits,
+    Ranking,
+    Words,
+    look_up,
+    read_graph,
+    read_words,
+)
+from gateway.search.fusion import Order
+from gateway.search.index.snapshot import Snapshot
 from gateway.search.request import clauses
-from gateway.search.scan import Question, VectorIndex
+from gateway.search.spelling.mending import Mend
+from gateway.search.spread import capped
 from gateway.search.supplement import Supplements, supplement
 from gateway.types import (
     DEGRADING,
@@ -125,7 +137,10 @@ class Search:
         questions = await self._embed(run, asked)
         if questions is not None:
             ranked = [self._by_vectors(run, *each) for each in zip(asked, questions, strict=True)]
-            return self._finish(run, ranked, "hybrid" if self.strategy == "auto" else "vector")
+            alone = self._ranks_alone(run.request)
+            return self._finish(run, ranked, "vector" if alone else "hybrid")
+        if request.ranking != "strategy":
+            return self._finish(run, [self._by_policy(run, each) for each in asked], "lexical")
         if snapshot.graph is None:
             run.note("graph", "graph_unavailable")
             return _result(run, "graph")
@@ -163,7 +178,8 @@ class Search:
 
     async def _embed(self, run: _Run, asked: Sequence[Asked]) -> list[Question] | None:
         """Embed all texts of all queries in one request; None if the graph must answer."""
-        if self.strategy == "graph":
+        ranking = run.request.ranking
+        if ranking == "lexical" or (ranking == "strategy" and self.strategy == "graph"):
             return None
         if self.embed is None:
             run.note("embed", "embedder_missing", "give one: Gateway(embedder=…)")
@@ -175,7 +191,7 @@ class Search:
                 run.texts, run.tokens = found.embedded, found.tokens
                 by_text = dict(zip(texts, found.vectors, strict=True))
                 return [each.question(by_text, run.snapshot.common) for each in asked]
-        run.note("embed", "graph_fallback")
+        run.note("embed", "graph_fallback" if ranking == "strategy" else "lexical_fallback")
         return None
 
     def _by_vectors(self, run: _Run, asked: Asked, question: Question) -> Ranking:
@@ -189,28 +205,51 @@ class Search:
             pool=self._pool(run),
         )
         run.spent("vector")
+        if run.request.ranking != "strategy":
+            return self._by_policy(run, asked, found)
         order = fusion.by_vector(found)
-        if self._ranks_alone(run.request):
-            words = read_words(snapshot.lexical, asked)
-        else:
+        if self.strategy == "auto":
             lexical, words = look_up(snapshot.lexical, snapshot.names, asked)
             weight = self.options.lexical_weight
-            if run.request.ranking == "hybrid":
-                order = fusion.reciprocal(order, lexical.scores, mask=mask)
-            else:
-                fused = fusion.fuse(found, lexical, mask=mask, weight=weight, mates=snapshot.mates)
-                order = fusion.doubted(fused, snapshot.doubts)
-        named = snapshot.named(asked.query, mask)
+            fused = fusion.fuse(found, lexical, mask=mask, weight=weight, mates=snapshot.mates)
+            order = fusion.doubted(fused, snapshot.doubts)
+        else:
+            words = read_words(snapshot.lexical, asked)
+        return self._ranking(run, asked, order, words=words, found=found)
+
+    def _by_policy(self, run: _Run, asked: Asked, found: Candidates | None = None) -> Ranking:
+        """Rank by one of the catalog's policies; without vectors by words alone."""
+        snapshot, mask = run.snapshot, run.mask
+        lexical, words = look_up(snapshot.lexical, snapshot.names, asked)
+        count = self.options.pool(run.request.limit)
+        fused = self._graph_hits(run, asked, limit=count).scores if self.options.fuse_graph else ()
+        heard = policies.Heard(
+            found=found,
+            words=lexical.scores,
+            keywords=keywords.read(snapshot.lexical, words.best, snapshot.entities, mask),
+            graph=np.fromiter(fused, np.intp),
+            mask=mask,
+            entities=snapshot.entities,
+        )
+        order = policies.rank(run.request.ranking, heard, count=count)
+        return self._ranking(run, asked, order, words=words, found=found)
+
+    def _ranking(
+        self, run: _Run, asked: Asked, order: Order, *, words: Words, found: Candidates | None
+    ) -> Ranking:
+        snapshot = run.snapshot
+        named = snapshot.named(asked.query, run.mask)
         run.spent("lexical")
+        limit = self.options.window(run.request.limit)
         return Ranking(
             asked=asked,
-            order=fusion.named_first(order, named),
-            window=found.window,
+            order=order if run.request.ranking == "legacy" else fusion.named_first(order, named),
+            window=found.window if found else frozenset(order.positions[:limit].tolist()),
             named=frozenset(named),
             found=found,
             words=words,
             eligible=max(run.eligible, 1),
-            graph=self._graph_hits(run, asked, limit=self.options.window(limit)),
+            graph=self._graph_hits(run, asked, limit=limit),
             agree=self.graph and snapshot.graph is not None,
             yardstick=snapshot.yardstick,
         )
@@ -259,6 +298,8 @@ class Search:
         return hits
 
     def _finish(self, run: _Run, rankings: Sequence[Ranking], mode: RankingMode) -> SearchResult:
+        if run.request.spread:
+            rankings = [replace(each, order=_spread(run, each.order)) for each in rankings]
         chosen = fusion.interleave([each.order for each in rankings], limit=run.request.limit)
         window = frozenset[int]().union(*(each.window for each in rankings))
         added = self._supplement(run, rankings, [spot for _, spot in chosen], window)
@@ -323,6 +364,13 @@ class Search:
         if best < self.options.min_confidence:
             run.note("confidence", "low_confidence_results")
         return False
+
+
+def _spread(run: _Run, order: Order) -> Order:
+    """Give who is shown of a ranking, so that kinds leave places to each other."""
+    kinds = run.snapshot.eligibility.kinds(order.positions)
+    places = capped(kinds, order.scores.tolist(), limit=run.request.limit)
+    return Order(positions=order.positions[places], scores=order.scores[places])
 
 
 def _result(run: _Run, mode: RankingMode, matches: tuple[Match, ...] = ()) -> SearchResult:

@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 from urllib.parse import quote
 
+import graphs
 from gateway.catalog.kinds import KINDS
 from gateway.errors import Failed, InvalidRequestError, attempt
-from gateway.search.index import Snapshot
+from gateway.search.index.snapshot import Snapshot
 from gateway.text import clean
 from gateway.types import Entity, JsonObject
-from graphs import Document, Edge, GraphError, Section, parse
 
 BATCH = 24
 """Tools of one request: what belongs together is seen together, and an answer stays short."""
@@ -81,7 +81,7 @@ class Batch:
 class Proposed:
     """What came of asking."""
 
-    documents: tuple[Document, ...]
+    documents: tuple[graphs.Document, ...]
     """One a server with an edge; their paths are the servers' names."""
     notices: tuple[str, ...]
     """What was dropped and why, and which batches could not be asked about."""
@@ -131,7 +131,7 @@ async def propose(
     Raises:
         InvalidRequestError: If there is no such server.
     """
-    edges: defaultdict[str, dict[Edge, None]] = defaultdict(dict)
+    edges: defaultdict[str, dict[graphs.Edge, None]] = defaultdict(dict)
     notices: list[str] = []
     tokens = [0, 0]
     asked = batches(snapshot, servers)
@@ -156,7 +156,7 @@ async def propose(
     )
 
 
-def read(batch: Batch, answer: str, notices: list[str]) -> Iterator[Edge]:
+def read(batch: Batch, answer: str, notices: list[str]) -> Iterator[graphs.Edge]:
     """Give the edges of *answer* that can be believed to be meant.
 
     Args:
@@ -168,8 +168,8 @@ def read(batch: Batch, answer: str, notices: list[str]) -> Iterator[Edge]:
         line for line in answer[:_MAX_CHARS].splitlines() if not line.lstrip().startswith("`" * 3)
     )
     try:
-        said = parse("---\ntitle: answer\n---\n\n" + "\n".join(lines).replace("\t", " "))
-    except GraphError:
+        said = graphs.parse("---\ntitle: answer\n---\n\n" + "\n".join(lines).replace("\t", " "))
+    except graphs.GraphError:
         notices.append(f"{batch.server}: the answer cannot be read")
         return
     notices += (f"{batch.server}: {clean(each.detail, limit=160)}" for each in said.notices)
@@ -182,7 +182,7 @@ def read(batch: Batch, answer: str, notices: list[str]) -> Iterator[Edge]:
         elif edge.predicate not in _HEADINGS:
             notices.append(f"{batch.server}: {shown!r} is of a kind that was not asked for")
         else:
-            yield Edge(subject=str(ends[0]), predicate=edge.predicate, object=str(ends[1]))
+            yield graphs.Edge(subject=str(ends[0]), predicate=edge.predicate, object=str(ends[1]))
     if len(said.edges) > MAX_EDGES:
         left = len(said.edges) - MAX_EDGES
         notices.append(f"{batch.server}: {left} edges more than {MAX_EDGES} were left out")
@@ -208,20 +208,20 @@ def _fields(schema: JsonObject | None) -> Iterator[str]:
     yield from map(str, properties if isinstance(properties, dict) else ())
 
 
-def _document(server: str, edges: Sequence[Edge]) -> Document:
+def _document(server: str, edges: Sequence[graphs.Edge]) -> graphs.Document:
     """Write edges as arrows under a heading a kind; ids that no arrow can hold go to the front."""
-    return Document(
+    return graphs.Document(
         id=f"urn:tool-gateway:proposed:{quote(server, safe='')}",
         path=f"{quote(server, safe='')}.md",
         title=f"Proposed edges of {server}",
         edges=tuple(edges),
         sections=tuple(
-            Section(heading=heading, level=2, text=text)
+            graphs.Section(heading=heading, level=2, text=text)
             for predicate, heading in _HEADINGS.items()
             if (text := "\n".join(_arrow(each) for each in edges if each.predicate == predicate))
         ),
     )
 
 
-def _arrow(edge: Edge) -> str:
+def _arrow(edge: graphs.Edge) -> str:
     return f"- `{edge.subject}` --{edge.predicate}--> `{edge.object}`"

@@ -14,11 +14,11 @@ from gateway.cache import Cache, Clock, SingleFlight, Submit, Told, key_of
 from gateway.config import CacheOptions, SearchOptions
 from gateway.embed.cached import QueryRows, QueryVectors
 from gateway.embed.protocol import Embedder
-from gateway.search.index import Snapshot
+from gateway.search.index.snapshot import Snapshot
 from gateway.search.keyed import CachedNormalizer, Normalizer
-from gateway.search.mending import Mending
 from gateway.search.pipeline import Search
-from gateway.search.wordlists import installed
+from gateway.search.spelling.mending import Mending
+from gateway.search.spelling.wordlists import installed
 from gateway.telemetry import CONTENT_ATTRIBUTES, Attributes, Span, Telemetry
 from gateway.types import Diagnostic, SearchRequest, SearchResult, Strategy
 from gateway.vectors import Vector
@@ -114,6 +114,7 @@ class RememberedSearch:
             request.limit,
             request.filters,
             request.ranking,
+            request.spread,
             tuple(notes),
         )
 
@@ -147,7 +148,7 @@ class RememberedSearch:
                 "gateway.search.results", len(found), {"gateway.match.kind": kind}
             )
         codes = {note.code for note in result.diagnostics}
-        if "graph_fallback" in codes:
+        if codes & {"graph_fallback", "lexical_fallback"}:
             reason = next((code for code in _FALLBACK_REASONS if code in codes), "no_vectors")
             self.telemetry.add(
                 "gateway.search.fallbacks", attributes={"gateway.fallback.reason": reason}

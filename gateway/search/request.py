@@ -42,6 +42,7 @@ def prepare(  # noqa: PLR0913  (keyword-only, one a parameter of the public sear
     filters: Filters,
     options: SearchOptions,
     ranking: RankingPolicy = "strategy",
+    spread: bool = False,
 ) -> tuple[SearchRequest, tuple[Diagnostic, ...]]:
     """Check and clean what a caller asks.
 
@@ -70,6 +71,7 @@ def prepare(  # noqa: PLR0913  (keyword-only, one a parameter of the public sear
         limit=_limit(limit, options, notes),
         filters=filters,
         ranking=ranking,
+        spread=spread,
     )
     return request, tuple(notes)
 

@@ -6,11 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
-import numpy as np
-
 from gateway.search.eligible import Mask
 from gateway.search.evidence import Ranking
-from gateway.search.index import Snapshot
+from gateway.search.index.snapshot import Snapshot
 from gateway.search.supplement import Supplement, Supplements
 from gateway.types import Entity, Evidence, Match, SearchResult
 
@@ -68,7 +66,7 @@ def emptied(
 ) -> SearchResult:
     """Say that nothing serves the request, and what might help: the nearest, and what there is."""
     unmatched = dict.fromkeys(word for ranking in rankings for word in ranking.words.best.unmatched)
-    servers = {snapshot.entities[spot].server for spot in np.flatnonzero(mask).tolist()}
+    servers = snapshot.eligibility.servers(mask)
     return replace(
         found,
         matches=(),

@@ -8,17 +8,17 @@ import numpy as np
 
 from gateway.config import SearchOptions
 from gateway.errors import Failed, InvalidRequestError, attempt
+from gateway.search.dense.scan import Question
+from gateway.search.dense.vector import candidates
 from gateway.search.eligible import Mask
 from gateway.search.evidence import Asked, look_up
 from gateway.search.fusion import together
-from gateway.search.index import Snapshot
+from gateway.search.index.snapshot import Snapshot
 from gateway.search.invoke import resolve
 from gateway.search.nextsteps import AFTER_WEIGHT, following_clauses, next_steps, served
 from gateway.search.pipeline import Embed
 from gateway.search.request import clauses
 from gateway.search.results import plain
-from gateway.search.scan import Question
-from gateway.search.vector import candidates
 from gateway.types import Evidence, Filters, Match
 from gateway.vectors import Vector, deviations
 
@@ -33,7 +33,21 @@ async def suggest(  # noqa: PLR0913  (keyword-only, the options of `Gateway.next
     limit: int,
     options: SearchOptions,
 ) -> tuple[Match, ...]:
-    """Say what may come after *tools*; see `Gateway.next_steps`."""
+    """Say what may come after *tools*, best first, never one of them.
+
+    Args:
+        snapshot: The index.
+        tools: Those just used, the last one last, each as `Gateway.invoke` takes it.
+        query: The task, if it is known.
+        embed: Reads the task; None reads its words alone.
+        filters: Who may be suggested.
+        limit: Suggestions at most.
+        options: Those of searches.
+
+    Raises:
+        UnknownToolError: If one of *tools* is not in the catalog.
+        InvalidRequestError: If *limit* is below 1.
+    """
     used = [snapshot.position(resolve(snapshot, tool, filters).id) for tool in tools]
     if limit < 1:
         raise InvalidRequestError(f"limit must be at least 1, got {limit}")

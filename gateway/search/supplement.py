@@ -13,12 +13,13 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from gateway.config import SearchOptions
-from gateway.search.derive import SURE
 from gateway.search.eligible import Mask
-from gateway.search.toolgraph import ToolGraph
+from gateway.search.index.toolgraph import SURE, ToolGraph
 from gateway.types import PathStep
 from gateway.vectors import Vector
-from graphs import Expansion, Neighbour, Role, expand
+from graphs.adjacency import Role
+from graphs.expansion import expand
+from graphs.neighbour import Expansion, Neighbour
 
 Nearness = Callable[[Sequence[int]], Vector]
 """Tells of entities by their positions how near each is to what is asked; only the order counts."""

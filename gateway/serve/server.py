@@ -15,6 +15,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from mcp import types
@@ -25,6 +27,7 @@ from mcp.server.subscriptions import ListenHandler
 from gateway.config import VERSION
 from gateway.discovery.answers import Answer, Manner, ToolCall, answer
 from gateway.discovery.metatools import MetaNames, digest, meta_names, meta_tools
+from gateway.discovery.written import Written
 from gateway.gateway import Gateway
 from gateway.serve.answered import Block, answered
 from gateway.serve.client import Context, stateless
@@ -51,7 +54,22 @@ _LISTS: tuple[CacheableMethod, ...] = (
 _CHANGES = NotificationOptions(tools_changed=True, prompts_changed=True, resources_changed=True)
 
 
-def mcp_server(gateway: Gateway, *, expose: Expose = "meta", name: str = "gateway") -> Server:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extra:
+    """A tool of the server's own, listed behind the two meta-tools."""
+
+    tool: types.Tool
+    run: Callable[[JsonObject], Awaitable[types.CallToolResult]]
+    """Takes the arguments as they came: it checks them itself."""
+
+
+def mcp_server(
+    gateway: Gateway,
+    *,
+    expose: Expose = "meta",
+    name: str = "gateway",
+    extras: Sequence[Extra] = (),
+) -> Server:
     """Make the server; a transport serves it, and closing the gateway stays the caller's.
 
     Args:
@@ -59,12 +77,14 @@ def mcp_server(gateway: Gateway, *, expose: Expose = "meta", name: str = "gatewa
             for something, so make this first.
         expose: ``meta`` or ``all``.
         name: What it calls itself.
+        extras: Tools besides, for ``meta``. A name of a meta-tool is never theirs.
     """
     library = gateway.library
     library.audience.askable = True
     told = Told(library, tools=expose == "all")
     exchanges = Exchanges()
     served = _Served(gateway, expose, exchanges, told)
+    served.extras = {each.tool.name: each for each in extras} if expose == "meta" else {}
     reading = Reading(library, exchanges, told)
     hint = CacheHint(ttl_ms=LIST_TTL_MS, scope="private")
     server = _Server(
@@ -112,6 +132,8 @@ class _Served:
         self._names: MetaNames | None = None
         self._tools: tuple[types.Tool, ...] = ()
         self._first = asyncio.Lock()
+        self.extras: Mapping[str, Extra] = {}
+        self._manner = Manner(schemas=True, written=Written())
 
     @property
     def instructions(self) -> str:
@@ -134,7 +156,9 @@ class _Served:
     ) -> types.ListToolsResult:
         if self._expose == "meta":
             await self._meta_names()
-            return types.ListToolsResult(tools=list(self._tools))
+            own = {each.name for each in self._tools}
+            more = (each.tool for name, each in self.extras.items() if name not in own)
+            return types.ListToolsResult(tools=[*self._tools, *more])
         listed = await self._gateway.list_tools()
         self._told.seen("tool", listed)
         shown = page(listed, params.cursor if params is not None else None)
@@ -153,13 +177,16 @@ class _Served:
         names = (
             await self._meta_names() if self._expose == "meta" else MetaNames(search="", call="")
         )
+        extra = self.extras.get(params.name)
+        if extra is not None and params.name not in names:
+            return await extra.run(params.arguments or {})
         call = ToolCall(id="", name=params.name, arguments=json.dumps(params.arguments or {}))
         told = await answer(
             self._gateway,
             names,
             call,
             max_result_chars=self._gateway.options.chat.max_result_chars,
-            manner=Manner(schemas=True),
+            manner=self._manner,
         )
         if told.needed and stateless(context):
             raise incapable(told.error, told.needed)

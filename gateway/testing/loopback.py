@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import concurrent.futures
 import socket
 
@@ -53,6 +54,21 @@ class Loopback:
         listener.listen(128)
         self.port = listener.getsockname()[1]
         self._serving = self._bridge.submit(lambda: self._server.serve(sockets=[listener]))
+
+    def settle(self, timeout_s: float) -> None:
+        """Block until the answer to every request that has arrived is done with: written, or given
+        up because nobody reads it.
+
+        Raises:
+            TimeoutError: Not within ``timeout_s``.
+        """
+        if self._serving is not None and not self._serving.done():
+            self._bridge.call(lambda: self._settled(timeout_s))
+
+    async def _settled(self, timeout_s: float) -> None:
+        async with asyncio.timeout(timeout_s):
+            while answering := tuple(self._server.server_state.tasks):
+                await asyncio.wait(answering)
 
     def close(self) -> None:
         """Finish what is being answered, hang up and join the thread. Twice is harmless."""

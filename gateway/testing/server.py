@@ -126,6 +126,15 @@ class ScriptedModel:
         self._chat.forget()
         self._embeddings.forget()
 
+    def settle(self, *, timeout_s: float = 30.0) -> None:
+        """Block until no request that has arrived is being answered any more. A caller has its
+        answer, or has hung up, a moment before the server is done with it.
+
+        Raises:
+            TimeoutError: Not within ``timeout_s``; a gate may be holding some.
+        """
+        self._loopback.settle(timeout_s)
+
     def fail(self, faults: Faults, endpoint: EndpointName = "chat") -> None:
         """Let the next requests of *endpoint* fail; queued behind the faults still due.
 

@@ -6,9 +6,6 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt, wait_none
-from tenacity.wait import wait_random_exponential
-
 from gateway.errors import UpstreamError
 from gateway.limits import UpstreamOptions
 
@@ -27,11 +24,15 @@ async def until_connected(
     Raises:
         UpstreamError: What the last attempt raised.
     """
-    return await AsyncRetrying(
+    import tenacity  # noqa: PLC0415  (only a session needs it)
+
+    return await tenacity.AsyncRetrying(
         sleep=sleep,
-        stop=stop_after_attempt(options.connect_attempts),
-        wait=wait_random_exponential(multiplier=options.backoff_s, max=options.backoff_max_s),
-        retry=retry_if_exception(_unreached),
+        stop=tenacity.stop_after_attempt(options.connect_attempts),
+        wait=tenacity.wait_random_exponential(
+            multiplier=options.backoff_s, max=options.backoff_max_s
+        ),
+        retry=tenacity.retry_if_exception(_unreached),
         reraise=True,
     )(_async(connect))
 
@@ -47,14 +48,18 @@ async def at_most_once(call: Callable[[], Awaitable[T]], *, repeatable: bool) ->
     Raises:
         UpstreamError: What the last attempt raised.
     """
+    import tenacity  # noqa: PLC0415  (only a session needs it)
 
     def again(error: BaseException) -> bool:
         if not isinstance(error, UpstreamError) or error.kind != "lost":
             return False
         return repeatable or not error.sent
 
-    return await AsyncRetrying(
-        stop=stop_after_attempt(2), wait=wait_none(), retry=retry_if_exception(again), reraise=True
+    return await tenacity.AsyncRetrying(
+        stop=tenacity.stop_after_attempt(2),
+        wait=tenacity.wait_none(),
+        retry=tenacity.retry_if_exception(again),
+        reraise=True,
     )(_async(call))
 
 

@@ -16,10 +16,12 @@ from mcp.server import MCPServer, Server
 
 from gateway.errors import ConfigError
 from gateway.limits import UpstreamOptions
+from gateway.upstream.capped import PLAIN, cap
 from gateway.upstream.faults import FAULTS
-from gateway.upstream.guard import guarded
+from gateway.upstream.guard import check_literal, guarded
 from gateway.upstream.quiet import stderr_log
 from gateway.upstream.servers import HttpServer, StdioServer
+from gateway.upstream.signing import authentication
 from gateway.upstream.stdio import stdio
 from gateway.upstream.transport import SetAside
 
@@ -173,6 +175,10 @@ async def _http_client(
 ) -> httpx2.AsyncClient:
     async def note(response: httpx2.Response) -> None:
         heard(response.status_code)
+        cap(response, max_bytes=options.max_message_bytes)
+
+    async def judge(request: httpx2.Request) -> None:
+        check_literal(str(request.url), target.url, options.private_hosts)
 
     transport = guarded(target.url, options.private_hosts)
     if transport is not None:
@@ -180,8 +186,9 @@ async def _http_client(
         await transport.judged(httpx2.URL(target.url))
     # Our own limits end a call sooner; these only keep a dead connection from living for ever.
     return httpx2.AsyncClient(
-        headers=dict(target.headers),
+        headers={**target.headers, **PLAIN},
         timeout=httpx2.Timeout(_IDLE_TIMEOUT_S, read=_READ_TIMEOUT_S),
         transport=transport,
-        event_hooks={"response": [note]},
+        auth=authentication(target.url, target.auth) if target.auth is not None else None,
+        event_hooks={"request": [judge], "response": [note]},
     )

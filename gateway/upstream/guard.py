@@ -41,6 +41,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
 
     Args:
         private_hosts: Names of hosts that may be private and speak plain HTTP.
+        local: Whether it may go to this machine. Not where somebody else chooses where it goes.
         inner: What sends.
         resolve: Resolves names.
     """
@@ -49,10 +50,12 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         self,
         private_hosts: tuple[str, ...],
         *,
+        local: bool = True,
         inner: httpx2.AsyncBaseTransport | None = None,
         resolve: Resolve = resolved,
     ) -> None:
         self._private = frozenset(host.casefold() for host in private_hosts)
+        self._local = local
         self._inner = inner or httpx2.AsyncHTTPTransport(trust_env=False)
         self._resolve = resolve
 
@@ -81,6 +84,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         """
         host = url.host.casefold()
         check_scheme(url.scheme, host, self._private)
+        check_local(host, local=self._local)
         try:
             addresses = await self._resolve(host, url.port or _PORTS[url.scheme])
         except OSError as error:
@@ -112,7 +116,37 @@ def guarded(url: str, private_hosts: tuple[str, ...]) -> GuardedTransport | None
         # A name, not an address.
         if proxied(parts.scheme, host):
             return None
-    return GuardedTransport(private_hosts)
+    return GuardedTransport(private_hosts, local=host in _LOOPBACK_NAMES)
+
+
+def check_literal(url: str, first: str, private_hosts: tuple[str, ...]) -> None:
+    """Refuse *url* for what stands in it: all that can be judged where a proxy resolves names.
+
+    Args:
+        url: Where a request goes.
+        first: The configured address, which says whether this machine is meant.
+        private_hosts: As for `GuardedTransport`.
+
+    Raises:
+        ConfigError: It is refused.
+    """
+    parts = httpx2.URL(url)
+    host = parts.host.casefold()
+    private = frozenset(each.casefold() for each in private_hosts)
+    check_scheme(parts.scheme, host, private)
+    check_local(host, local=httpx2.URL(first).host.casefold() in _LOOPBACK_NAMES)
+    with suppress(ValueError):
+        check_address(host, host, private)
+
+
+def check_local(host: str, *, local: bool) -> None:
+    """Refuse this machine, unless it is what the configuration names.
+
+    Raises:
+        ConfigError: It is refused.
+    """
+    if host in _LOOPBACK_NAMES and not local:
+        raise ConfigError(f"a server elsewhere may not lead to {host!r}, which is this machine")
 
 
 def check_scheme(scheme: str, host: str, private: frozenset[str]) -> None:

@@ -11,18 +11,36 @@ import asyncio
 import inspect
 import json
 import threading
-from typing import Any
-
-from pydantic import TypeAdapter, ValidationError
+from typing import Protocol
 
 from gateway.errors import ClosedError, ConfigError, Failed, UpstreamTimeoutError, attempt
 from gateway.limits import UpstreamOptions
 from gateway.types import Content, Hints, InvokeResult, JsonObject, ToolDefinition
-from gateway.upstream.schema import Callee, Function, callee
-from gateway.upstream.source import Listing, check_server_name
+from gateway.upstream.source import (
+    Function,
+    Listing,
+    UnfitError,
+    check_server_name,
+    unknown_tool,
+)
 
-_ANY: TypeAdapter[Any] = TypeAdapter(Any)
 _NO_HINTS = Hints()
+
+
+class Callee(Protocol):
+    """A function that can be offered; see `gateway.upstream.schema.Callee`."""
+
+    @property
+    def definition(self) -> ToolDefinition:
+        """What it is as a tool."""
+
+    @property
+    def function(self) -> Function:
+        """What to call."""
+
+    def bind(self, arguments: JsonObject) -> dict[str, object]:
+        """Check and coerce *arguments*, or raise `UnfitError`."""
+        ...
 
 
 class LocalSource:
@@ -64,6 +82,8 @@ class LocalSource:
         Raises:
             ConfigError: It cannot be called with a JSON object, or the name is taken.
         """
+        from gateway.upstream.schema import callee  # noqa: PLC0415  (pydantic is heavy: only who offers a function pays for it)
+
         made = callee(function, name=name, description=description, hints=hints)
         with self._lock:
             if made.definition.name in self._callees:
@@ -91,11 +111,11 @@ class LocalSource:
         with self._lock:
             made = self._callees.get(tool)
         if made is None:
-            return _failure(tool_id, f"unknown tool {tool!r}")
+            return unknown_tool(tool_id, tool)
         try:
             bound = made.bind(arguments)
-        except ValidationError as error:
-            return _failure(tool_id, f"invalid arguments: {_faults(error)}")
+        except UnfitError as error:
+            return _failure(tool_id, f"invalid arguments: {error}")
         limit_s = self._options.call_timeout_s
         limit = asyncio.timeout(limit_s)
 
@@ -138,9 +158,11 @@ def _is_async(function: Function) -> bool:
 def _result(tool_id: str, answer: object) -> InvokeResult:
     if isinstance(answer, str):
         return InvokeResult(tool_id=tool_id, content=(_text(answer),))
-    plain = _ANY.dump_python(answer, mode="json", fallback=str, warnings=False)
-    block = _text(json.dumps(plain, ensure_ascii=False))
-    return InvokeResult(tool_id=tool_id, content=(block,), structured=plain)
+    from gateway.upstream.schema import plain  # noqa: PLC0415  (pydantic is heavy: only who offers a function pays for it)
+
+    structured = plain(answer)
+    block = _text(json.dumps(structured, ensure_ascii=False))
+    return InvokeResult(tool_id=tool_id, content=(block,), structured=structured)
 
 
 def _failure(tool_id: str, text: str) -> InvokeResult:
@@ -149,10 +171,3 @@ def _failure(tool_id: str, text: str) -> InvokeResult:
 
 def _text(text: str) -> Content:
     return Content(type="text", text=text, data={"type": "text", "text": text})
-
-
-def _faults(error: ValidationError) -> str:
-    return "; ".join(
-        f"{'.'.join(str(part) for part in fault['loc'])}: {fault['msg']}"
-        for fault in error.errors(include_input=False, include_url=False)
-    )

@@ -17,8 +17,13 @@ from typing import TextIO
 log = logging.getLogger("gateway.upstream")
 
 _SERVER: ContextVar[str] = ContextVar("gateway_upstream_server", default="")
+_TELLING = ("httpx2",)
+"""Say whole addresses, in which secrets may stand: not heard at all."""
 _LOGGERS = (
+    *_TELLING,
     "client",
+    "mcp.client.auth.oauth2",
+    "mcp.client.auth.utils",
     "mcp.client.stdio",
     "mcp.client.streamable_http",
     "mcp.shared.jsonrpc_dispatcher",
@@ -41,7 +46,7 @@ def quietly(server: str) -> Iterator[None]:
 
 def _aside(record: logging.LogRecord) -> bool:
     server = _SERVER.get()
-    if server:
+    if server and record.name not in _TELLING:
         log.debug("%s: %s", server, record.getMessage())
     return not server
 

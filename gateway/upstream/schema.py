@@ -7,21 +7,28 @@ texts. ``Annotated[..., Field(...)]`` wins over the docstring.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import docstring_parser
-from pydantic import BaseModel, ConfigDict, Field, PydanticUserError, TypeAdapter, create_model
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    PydanticUserError,
+    TypeAdapter,
+    ValidationError,
+    create_model,
+)
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaWarningKind
 
 from gateway.errors import ConfigError
 from gateway.types import Hints, JsonObject, ToolDefinition
+from gateway.upstream.source import Function, UnfitError
 from gateway.upstream.walk import mapped
 
-Function = Callable[..., object]
-"""Plain or async."""
-
+_ANY: TypeAdapter[Any] = TypeAdapter(Any)
 _REFUSED: Mapping[object, str] = {
     inspect.Parameter.VAR_POSITIONAL: "takes *{0}: declare each argument, or one list",
     inspect.Parameter.VAR_KEYWORD: "takes **{0}: declare each argument, or one dict",
@@ -43,14 +50,29 @@ class Callee:
         """Check and coerce *arguments*; what was left out keeps the function's default.
 
         Raises:
-            pydantic.ValidationError: They do not fit.
+            UnfitError: They do not fit.
         """
-        checked = self.model.model_validate(dict(arguments))
+        try:
+            checked = self.model.model_validate(dict(arguments))
+        except ValidationError as error:
+            raise UnfitError(_faults(error)) from error
         return {
             name: getattr(checked, _field(index))
             for index, name in enumerate(self.names)
             if _field(index) in checked.model_fields_set
         }
+
+
+def plain(answer: object) -> Any:
+    """Give what a function answered as JSON can carry it."""
+    return _ANY.dump_python(answer, mode="json", fallback=str, warnings=False)
+
+
+def _faults(error: ValidationError) -> str:
+    return "; ".join(
+        f"{'.'.join(str(part) for part in fault['loc'])}: {fault['msg']}"
+        for fault in error.errors(include_input=False, include_url=False)
+    )
 
 
 class _Schema(GenerateJsonSchema):

@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from gateway.errors import ConfigError
+from gateway.upstream.oauth import OAuth
 
 
 def _digest(*parts: object) -> str:
@@ -55,6 +56,8 @@ class HttpServer:
     url: str = field(repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Sent with every request."""
+    auth: OAuth | None = None
+    """How to sign in; None does not."""
 
     def __post_init__(self) -> None:
         """Check that the address can be one."""
@@ -69,13 +72,18 @@ class HttpServer:
 
     @property
     def launch(self) -> str:
-        """SHA-256 (hex) of what would be asked: the address and the names of the headers."""
-        return _digest("http", self.url, sorted(self.headers))
+        """SHA-256 (hex) of what would be asked: the address, the headers' names, and as whom."""
+        identity = self.auth.identity if self.auth is not None else ()
+        return _digest("http", self.url, sorted(self.headers), *identity)
 
     @property
     def fingerprint(self) -> str:
         """SHA-256 (hex) of the whole configuration; secrets cannot be found from it."""
         return _digest(self.launch, _marked(self.headers))
+
+    def signing_in(self, auth: OAuth) -> HttpServer:
+        """Give the same server with *auth*."""
+        return replace(self, auth=auth)
 
     @property
     def origin(self) -> str:

@@ -123,7 +123,7 @@ class Session:
         limit_s = self._options.call_timeout_s
         sending = Sending()
         try:
-            with _told(sending):
+            with quietly(self._server), _told(sending):
                 async with self._back.call(limit_s) as call:
                     listener = self._back.listener(call)
 
@@ -226,7 +226,14 @@ class Session:
             self._ending.set()
         if isinstance(error, MCPError) and error.code == types.MISSING_REQUIRED_CLIENT_CAPABILITY:
             return incapable(self._server, error)
-        return failed(self._server, what, error, sent=sending.left, status=self._status)
+        return failed(
+            self._server,
+            what,
+            error,
+            sent=sending.left,
+            status=self._status,
+            target=self._target,
+        )
 
 
 _LIST_CHANGED = (

@@ -20,6 +20,9 @@ from gateway.upstream.walk import mapped
 
 MAX_NAME_CHARS = 128
 MAX_TITLE_CHARS = 200
+MAX_DEPTH = 64
+"""How deep a definition's objects and lists may lie in each other; real ones lie below 20."""
+_DEEP: JsonObject = {"type": "nested too deeply"}
 _PINNED = ("name", "title", "description", "inputSchema", "outputSchema", "annotations")
 
 
@@ -44,8 +47,9 @@ class Sieve:
     def take(self, raw: Sequence[object], *, passed: frozenset[str] | None = None) -> None:
         """Sift one page; *passed* are the names that the protocol's own rules let through."""
         for tool in raw:
-            size = _schema_bytes(_object(tool))
-            reason = fault(tool) or self._misfit(_name(tool), passed) or self._outsized(size)
+            reason = fault(tool) or self._misfit(_name(tool), passed)
+            size = 0 if reason else _schema_bytes(_object(tool))
+            reason = reason or self._outsized(size)
             if reason:
                 self._quarantine(tool, reason)
                 continue
@@ -121,7 +125,16 @@ def fault(tool: object) -> str:
     """Say why *tool* cannot be used; empty if it can."""
     if not isinstance(tool, dict):
         return "it is not an object"
+    if tool.get("inputSchema") == _DEEP or _too_deep(tool):
+        return f"it is nested more than {MAX_DEPTH} levels deep"
     return _name_fault(tool.get("name")) or _schema_fault(tool.get("inputSchema"))
+
+
+def shallow(tool: object) -> object:
+    """Give *tool*, or, if it is nested too deeply for any walk, what is left of it."""
+    if not isinstance(tool, dict) or not _too_deep(tool):
+        return tool
+    return {"name": _name(tool), "inputSchema": _DEEP}
 
 
 def digest(tool: JsonObject) -> str:
@@ -143,6 +156,20 @@ def cleaned(schema: JsonObject, *, limit: int) -> JsonObject:
         }
 
     return mapped(schema, change)
+
+
+def _too_deep(value: object) -> bool:
+    level = [value]
+    for _ in range(MAX_DEPTH + 1):
+        level = [
+            inner
+            for each in level
+            if isinstance(each, dict | list)
+            for inner in (each.values() if isinstance(each, dict) else each)
+        ]
+        if not level:
+            return False
+    return True
 
 
 def _schema_bytes(tool: JsonObject) -> int:

@@ -3,21 +3,74 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from typing import Protocol, overload, runtime_checkable
 
 from gateway.errors import ConfigError
-from gateway.types import Diagnostic, InvokeResult, JsonObject, ToolDefinition
+from gateway.types import Content, Diagnostic, InvokeResult, JsonObject, ToolDefinition
 
+Function = Callable[..., object]
+"""What a host may offer as a tool, plain or async."""
 _SERVER_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+
+
+class LateTools(Sequence[ToolDefinition]):
+    """Tools that are read when somebody looks at one of them.
+
+    Args:
+        count: How many there are.
+        digest: Of all of them: equal ones mean equal tools.
+        read: Reads them.
+    """
+
+    def __init__(
+        self, count: int, digest: str, read: Callable[[], tuple[ToolDefinition, ...]]
+    ) -> None:
+        self.digest = digest
+        self._count = count
+        self._read = read
+        self._tools: tuple[ToolDefinition, ...] | None = None
+
+    def _all(self) -> tuple[ToolDefinition, ...]:
+        if self._tools is None:
+            self._tools = self._read()
+        return self._tools
+
+    def __len__(self) -> int:
+        """Count them, and read none."""
+        return self._count
+
+    @overload
+    def __getitem__(self, at: int) -> ToolDefinition: ...
+    @overload
+    def __getitem__(self, at: slice) -> tuple[ToolDefinition, ...]: ...
+    def __getitem__(self, at: int | slice) -> ToolDefinition | tuple[ToolDefinition, ...]:
+        """Give one, or those of a slice."""
+        return self._all()[at]
+
+    def __iter__(self) -> Iterator[ToolDefinition]:
+        """Give each, always the same objects."""
+        return iter(self._all())
+
+    def __eq__(self, other: object) -> bool:
+        """Whether the other has the same tools, late or not."""
+        return isinstance(other, tuple | LateTools) and self._all() == tuple(other)
+
+    def __hash__(self) -> int:
+        """As the tuple of them."""
+        return hash(self._all())
+
+
+class UnfitError(Exception):
+    """Arguments that a function cannot be called with, and why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing:
     """What a source offers at one moment."""
 
-    tools: tuple[ToolDefinition, ...] = ()
+    tools: Sequence[ToolDefinition] = ()
     """In the source's own order; names are unique."""
     things: tuple[ToolDefinition, ...] = ()
     """Resources and prompts, names unique within a kind."""
@@ -101,3 +154,10 @@ def check_server_name(name: str) -> str:
             f"server name {name!r} cannot be used: take 1 to 64 letters, digits, '_', '.' or '-'"
         )
     return name
+
+
+def unknown_tool(tool_id: str, tool: str, why: str = "") -> InvokeResult:
+    """Give the answer to a call of a tool that a source does not have."""
+    text = f"unknown tool {tool!r}{why}"
+    block = Content(type="text", text=text, data={"type": "text", "text": text})
+    return InvokeResult(tool_id=tool_id, content=(block,), is_error=True)

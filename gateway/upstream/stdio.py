@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from types import TracebackType
@@ -15,7 +16,13 @@ from typing import Self, TextIO
 
 import anyio
 from mcp.shared.message import SessionMessage
-from mcp.types import ErrorData, JSONRPCError, JSONRPCRequest, JSONRPCResponse
+from mcp.types import (
+    ErrorData,
+    JSONRPCError,
+    JSONRPCMessage,
+    JSONRPCRequest,
+    JSONRPCResponse,
+)
 from mcp_types import jsonrpc_message_adapter
 
 from gateway.upstream.child import end, spawn
@@ -25,6 +32,20 @@ from gateway.upstream.servers import StdioServer
 from gateway.upstream.transport import withdrawn
 
 _CHUNK = 1 << 16
+
+
+def _message(line: bytes) -> JSONRPCMessage:
+    """Read one message.
+
+    Raises:
+        ValueError: It is none.
+        RecursionError: Nobody can read it.
+    """
+    try:
+        return jsonrpc_message_adapter.validate_json(line, by_name=False)
+    except ValueError:
+        # The fast reader stops at some 200 levels: one deep schema would cost all tools.
+        return jsonrpc_message_adapter.validate_python(json.loads(line), by_name=False)
 
 
 @asynccontextmanager
@@ -109,6 +130,7 @@ class Incoming(_Stream):
         self._pipe = pipe
         self._asked = asked
         self._max_bytes = max_bytes
+        self._oversized = f"has more than {max_bytes} bytes"
         self._rest = b""
 
     async def receive(self) -> SessionMessage | Exception:
@@ -128,13 +150,15 @@ class Incoming(_Stream):
     async def __anext__(self) -> SessionMessage | Exception:
         while True:
             line = await self._line()
-            message = self._oversized() if line is None else self._parsed(line)
+            message = self._unusable(self._oversized) if line is None else self._parsed(line)
             if message is not None:
                 return message
 
     def _parsed(self, line: bytes) -> SessionMessage | None:
         try:
-            message = jsonrpc_message_adapter.validate_json(line, by_name=False)
+            message = _message(line)
+        except RecursionError:
+            return self._unusable("is nested too deeply")
         except ValueError:
             log.debug("%s: a line on standard output is no message", self._server)
             return None
@@ -142,9 +166,9 @@ class Incoming(_Stream):
             self._asked.discard(message.id)
         return SessionMessage(message)
 
-    def _oversized(self) -> SessionMessage:
+    def _unusable(self, why: str) -> SessionMessage:
         """Answer the only request that the line can have answered; else end the connection."""
-        log.debug("%s: a message of more than %d bytes", self._server, self._max_bytes)
+        log.debug("%s: a message %s", self._server, why)
         request = self._asked.pop() if len(self._asked) == 1 else None
         if not isinstance(request, str | int):
             raise StopAsyncIteration

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager
 from typing import Literal, Protocol, TypeVar
 
 from gateway.cache import Clock
@@ -28,6 +29,8 @@ State = Literal["idle", "connecting", "active", "failed", "closed"]
 """*idle*: not connected, ready to; *failed*: the last connection could not be opened or died."""
 
 _ANSWERED = frozenset({"refused", "authorization"})
+_NOBODYS = frozenset({"unavailable"})
+"""Says nothing of the server's health: it was not asked."""
 
 
 class Connection(Protocol):
@@ -90,6 +93,7 @@ class Supervisor:
         self._alarm: asyncio.TimerHandle | None = None
         self._fault = ""
         self._blamed: object = None
+        self._worn: Connection | None = None
         self._closed = False
         self.in_flight = 0
         """Uses that are under way."""
@@ -130,7 +134,7 @@ class Supervisor:
         told = False
         connection: Connection | None = None
         try:
-            async with self._slots:
+            async with self._slot():
                 connection = await self._open_one()
                 self._begin()
                 try:
@@ -169,6 +173,24 @@ class Supervisor:
         if self._resting is not None:
             await asyncio.wait({self._resting})
 
+    @asynccontextmanager
+    async def _slot(self) -> AsyncIterator[None]:
+        limit_s = self._options.call_timeout_s
+        try:
+            async with asyncio.timeout(limit_s):
+                await self._slots.acquire()
+        except TimeoutError as error:
+            raise UpstreamUnavailableError(
+                self._server,
+                f"is busy: {self._options.max_in_flight} requests have been under way for "
+                f"{limit_s} s; ask later, or raise UpstreamOptions.max_in_flight",
+                retry_after_s=self._options.breaker_s,
+            ) from error
+        try:
+            yield
+        finally:
+            self._slots.release()
+
     def _admit(self) -> None:
         wait_s = self._breaker.admit()
         if wait_s:
@@ -180,6 +202,9 @@ class Supervisor:
             )
 
     def _judge(self, error: UpstreamError, connection: Connection | None) -> None:
+        if error.kind in _NOBODYS:
+            self._breaker.forget()
+            return
         self._fault = error.detail
         if error.kind in _ANSWERED:
             self._breaker.succeed()
@@ -189,6 +214,9 @@ class Supervisor:
         if cause is not self._blamed:
             self._blamed = cause
             self._breaker.fail()
+            if self._breaker.state == "open":
+                # It may be stuck for good: whoever probes gets a session of their own.
+                self._worn = connection
 
     def _check_open(self) -> None:
         if self._closed:
@@ -196,7 +224,8 @@ class Supervisor:
 
     async def _open_one(self) -> Connection:
         connection = self._connection
-        if self._opening is None and connection is not None and connection.alive:
+        usable = connection is not None and connection.alive and connection is not self._worn
+        if self._opening is None and connection is not None and usable:
             return connection
         if self._opening is None:
             self._opening = _owned(self._open(), f"opening of {self._server}")

@@ -14,13 +14,16 @@ from collections.abc import Iterator, Mapping
 
 from gateway.types import JsonObject
 
-_MAX_CHARS = 40_000
-"""How much of a definition is looked at."""
+_MAX_CHARS = 20_000
+"""How much of each text is looked at: more than a model is ever shown of it …"""
+_MAX_ALL_CHARS = 400_000
+"""… and of all texts, what a person or a model reads first."""
+_READ = ("name", "description", "title", "inputSchema", "outputSchema", "annotations")
 
 _HIDDEN = re.compile(
     "[\U000e0000-\U000e007f\u202a-\u202e\u2066-\u2069\x00-\x08\x0e-\x1f\x7f]"
     "|[\ufe00-\ufe0f\U000e0100-\U000e01ef]{3}"
-    "|(?:\\w[\u200b\u2060\ufeff]\\w)"
+    "|(?:\\w[\u200b\u2060\ufeff]\\w)|[\u200b-\u200f\u2060-\u2064\ufeff]{4}"
 )
 _INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u2060-\u2064\ufeff\U000e0000-\U000e01ef]")
 
@@ -97,7 +100,8 @@ _NAMED_LOOT = re.compile(r"ssh_id_|id_rsa|content_(?:from|of)_reading|system_pro
 
 def suspicions(tool: JsonObject) -> tuple[str, ...]:
     """Say why the definition *tool*, as its server sent it, looks like an attack; empty if not."""
-    raw = "\n".join(_texts(tool))[:_MAX_CHARS]
+    first = {key: tool[key] for key in _READ if key in tool}
+    raw = "\n".join(_clipped({**first, **tool}))
     text = _INVISIBLE.sub("", unicodedata.normalize("NFKC", raw)).casefold()
     found = [reason for reason, rule in _COMPILED.items() if rule.search(text)]
     if _HIDDEN.search(raw):
@@ -107,11 +111,21 @@ def suspicions(tool: JsonObject) -> tuple[str, ...]:
     return tuple(found)
 
 
+def _clipped(tool: JsonObject) -> Iterator[str]:
+    left = _MAX_ALL_CHARS
+    for text in _texts(tool):
+        if left <= 0:
+            return
+        yield text[: min(_MAX_CHARS, left)]
+        left -= min(len(text), _MAX_CHARS)
+
+
 def _texts(value: object) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):
-        for inner in value.values():
+        for name, inner in value.items():
+            yield name
             yield from _texts(inner)
     elif isinstance(value, list):
         for inner in value:

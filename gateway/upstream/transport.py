@@ -12,7 +12,7 @@ from contextlib import AbstractAsyncContextManager
 from contextvars import Context, ContextVar
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 
 import anyio
 from mcp.shared.message import SessionMessage
@@ -20,7 +20,7 @@ from mcp.types import JSONRPCMessage, JSONRPCNotification, JSONRPCRequest, JSONR
 
 from gateway.types import JsonObject
 from gateway.upstream.caller import declaring
-from gateway.upstream.sieve import fault
+from gateway.upstream.sieve import fault, shallow
 
 RAW = "tool-gateway/raw"
 """The key in ``_meta``. Whatever a server itself puts there is overwritten."""
@@ -194,13 +194,14 @@ def _tools_aside(result: JsonObject) -> JsonObject:
     tools = result.get("tools")
     if not isinstance(tools, list):
         return result
+    raw: list[Any] = [shallow(tool) for tool in tools]
     # Name and schema are enough for the SDK: it reads the x-mcp-header marks from them.
     shown = [
         {"name": tool["name"], "inputSchema": tool["inputSchema"]}
-        for tool in tools
+        for tool in raw
         if not fault(tool)
     ]
-    return {**result, "tools": shown, "_meta": _with_raw(result, {"tools": tools})}
+    return {**result, "tools": shown, "_meta": _with_raw(result, {"tools": raw})}
 
 
 def _content_aside(result: JsonObject) -> JsonObject:

@@ -217,6 +217,65 @@ class Finding(Conformance):
         assert len(answer(second)) < 1200
 
 
+class Running(Finding):
+    """What holds besides where an agent is made over a client, and runs as often as one likes."""
+
+    @abstractmethod
+    def agent(
+        self, gateway: Gateway, client: AsyncOpenAI, host: Host = (), approve: Approve | None = None
+    ) -> Any:
+        """Make an agent that asks the model through *client*."""
+
+    @abstractmethod
+    async def run(self, agent: Any, text: str, before: Any = None) -> tuple[str, Any]:
+        """Ask it, after what came *before*; give its last words, and what to go on from."""
+
+    async def converse(
+        self, gateway: Gateway, url: str, host: Host, approve: Approve | None = None
+    ) -> str:
+        """Run once."""
+        async with client_of(url) as client:
+            told, _ = await self.run(self.agent(gateway, client, host, approve), "Please help me.")
+        return told
+
+    async def twice(self, gateway: Gateway, cast: Cast, *, later: bool) -> ModelRequest:
+        """Find a tool in one run, and give the request of the next: a *later* one goes on."""
+        model = cast(find("play a song"), Turn("What song?"))
+        async with client_of(model.base_url) as client:
+            agent = self.agent(gateway, client)
+            _, before = await self.run(agent, "Please help me.")
+            await self.run(agent, "Yesterday.", before if later else None)
+        return model.requests[2]
+
+    async def test_a_later_run_goes_on_with_what_was_found(
+        self, gateway: Gateway, cast: Cast
+    ) -> None:
+        """State is what the caller keeps."""
+        asked = await self.twice(gateway, cast, later=True)
+
+        assert "play_music" in asked.tool_names
+
+    async def test_runs_do_not_see_what_other_runs_found(
+        self, gateway: Gateway, cast: Cast
+    ) -> None:
+        """One agent serves many conversations."""
+        asked = await self.twice(gateway, cast, later=False)
+
+        assert "play_music" not in asked.tool_names
+
+    async def test_what_stands_among_the_tools_is_not_told_again(
+        self, gateway: Gateway, cast: Cast
+    ) -> None:
+        """A second search that finds it names it, and no more."""
+        model = cast(find("play a song"), find("play a song"), Turn("Done."))
+
+        await self.converse(gateway, model.base_url, [])
+
+        first, again = (json.loads(answer(each))["tools"][0] for each in model.requests[1:])
+        assert {"name", "about", "needs"} == {*first}
+        assert {"name": "play_music"} == again
+
+
 def last_line(example: str, folder: Path) -> str:
     """Run a program of examples/adapters as a user would, and give its last line."""
     env = {"GATEWAY_CACHE_DIR": str(folder), "PYTHONPATH": str(ROOT)}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 from openai import AsyncOpenAI
 
@@ -13,8 +14,8 @@ from gateway.testing import Turn
 from tests.adapters.conformance import (
     PAID,
     Cast,
-    Finding,
     Host,
+    Running,
     answer,
     client_of,
     find,
@@ -33,67 +34,55 @@ from gateway.adapters.agent_framework import GatewayMiddleware
 Clients = type[OpenAIChatClient | OpenAIChatCompletionClient]
 
 
-class TestAgentFramework(Finding):
-    """The suite, over the Responses API: the service keeps the conversation."""
+class AgentFramework(Running):
+    """The suite. The session remembers, and can be stored between two runs."""
 
-    client: Clients = OpenAIChatClient
+    client: Clients
 
-    async def converse(
-        self, gateway: Gateway, url: str, host: Host, approve: Approve | None = None
-    ) -> str:
-        async with client_of(url) as client:
-            agent = agent_of(gateway, client, host, approve, over=self.client)
-            done = await agent.run("Please help me.")
-        return str(done.text)
+    def agent(
+        self, gateway: Gateway, client: AsyncOpenAI, host: Host = (), approve: Approve | None = None
+    ) -> Agent:
+        return Agent(
+            client=self.client(model="scripted", async_client=client),
+            tools=[tool(each) for each in host],
+            middleware=[GatewayMiddleware(gateway, approve=approve)],
+        )
+
+    async def run(self, agent: Agent, text: str, before: Any = None) -> tuple[str, Any]:
+        session = AgentSession.from_dict(json.loads(before)) if before else agent.create_session()
+        done = await agent.run(text, session=session)
+        return str(done.text), json.dumps(session.to_dict())
 
 
-class TestAgentFrameworkChat(TestAgentFramework):
+class TestAgentFrameworkChat(AgentFramework):
     """The suite, over Chat Completions."""
 
     client = OpenAIChatCompletionClient
 
 
-def agent_of(
-    gateway: Gateway,
-    client: AsyncOpenAI,
-    host: Host = (),
-    approve: Approve | None = None,
-    *,
-    over: Clients = OpenAIChatClient,
-) -> Agent:
-    """An agent over the scripted server."""
-    return Agent(
-        client=over(model="scripted", async_client=client),
-        tools=[tool(each) for each in host],
-        middleware=[GatewayMiddleware(gateway, approve=approve)],
-    )
+class TestAgentFramework(AgentFramework):
+    """The suite, over the Responses API."""
+
+    client = OpenAIChatClient
+
+    async def test_the_service_keeps_the_messages(self, gateway: Gateway, cast: Cast) -> None:
+        """A later request does not bring what was found: the session alone knows of it."""
+        asked = await self.twice(gateway, cast, later=True)
+
+        assert asked.kept is not None
+
+    async def test_an_agent_runs_without_a_session(self, gateway: Gateway, cast: Cast) -> None:
+        """What is found is remembered with the tools of the run."""
+        model = cast(find("play a song"), use("play_music", song="Yesterday"), Turn("Enjoy."))
+
+        async with client_of(model.base_url) as client:
+            done = await self.agent(gateway, client).run("Please help me.")
+
+        assert "Enjoy." == done.text
+        assert "playing Yesterday" in answer(model.requests[2])
 
 
-async def test_a_later_run_goes_on_with_what_was_found(gateway: Gateway, cast: Cast) -> None:
-    """The session remembers, though the service keeps the messages; it can be stored between."""
-    model = cast(find("play a song"), Turn("What song?"))
-
-    async with client_of(model.base_url) as client:
-        agent = agent_of(gateway, client)
-        session = agent.create_session()
-        await agent.run("Please help me.", session=session)
-        stored = AgentSession.from_dict(json.loads(json.dumps(session.to_dict())))
-        await agent.run("Yesterday.", session=stored)
-
-    assert model.requests[2].kept is not None
-    assert "play_music" in model.requests[2].tool_names
-
-
-async def test_runs_do_not_see_what_other_runs_found(gateway: Gateway, cast: Cast) -> None:
-    """One agent serves many conversations."""
-    model = cast(find("play a song"), Turn("What song?"))
-
-    async with client_of(model.base_url) as client:
-        agent = agent_of(gateway, client)
-        await agent.run("Please help me.")
-        await agent.run("Please help me.")
-
-    assert "play_music" not in model.requests[2].tool_names
+agent_of = TestAgentFramework().agent
 
 
 async def test_a_streamed_run_goes_the_same_way(gateway: Gateway, cast: Cast) -> None:

@@ -11,8 +11,8 @@ from gateway.testing import Turn
 from tests.adapters.conformance import (
     PAID,
     Cast,
-    Finding,
     Host,
+    Running,
     find,
     last_line,
     tell_time,
@@ -24,6 +24,7 @@ needs("langchain", "langchain", "langchain_openai")
 
 from langchain.agents import create_agent
 from langchain_openai import ChatOpenAI
+from openai import AsyncOpenAI
 
 from gateway.adapters.langchain import GatewayMiddleware
 
@@ -38,24 +39,28 @@ def agent_of(gateway: Gateway, url: str, host: Host = (), approve: Approve | Non
     )
 
 
-class TestLangchain(Finding):
+class TestLangchain(Running):
     """The suite, asked asynchronously."""
 
-    async def converse(
-        self, gateway: Gateway, url: str, host: Host, approve: Approve | None = None
-    ) -> str:
-        done = await agent_of(gateway, url, host, approve).ainvoke(ASK)
-        return str(done["messages"][-1].content)
+    def agent(
+        self, gateway: Gateway, client: AsyncOpenAI, host: Host = (), approve: Approve | None = None
+    ) -> Any:
+        return agent_of(gateway, str(client.base_url), host, approve)
+
+    async def run(self, agent: Any, text: str, before: Any = None) -> tuple[str, Any]:
+        asked = [*(before or ()), {"role": "user", "content": text}]
+        told = (await self.asked(agent, {"messages": asked}))["messages"]
+        return str(told[-1].content), told
+
+    async def asked(self, agent: Any, state: Any) -> Any:
+        return await agent.ainvoke(state)
 
 
 class TestLangchainBlocking(TestLangchain):
     """The suite, asked by a blocking caller."""
 
-    async def converse(
-        self, gateway: Gateway, url: str, host: Host, approve: Approve | None = None
-    ) -> str:
-        done = agent_of(gateway, url, host, approve).invoke(ASK)
-        return str(done["messages"][-1].content)
+    async def asked(self, agent: Any, state: Any) -> Any:
+        return agent.invoke(state)
 
 
 async def test_a_result_keeps_what_the_tool_gave(gateway: Gateway, cast: Cast) -> None:

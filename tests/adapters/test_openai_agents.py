@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from gateway import AsyncAutoDiscoveryClient, Gateway
 from gateway.discovery.approval import Approve
@@ -10,8 +11,8 @@ from gateway.testing import Turn
 from tests.adapters.conformance import (
     PAID,
     Cast,
-    Finding,
     Host,
+    Running,
     answer,
     client_of,
     find,
@@ -38,18 +39,24 @@ Models = type[OpenAIChatCompletionsModel | OpenAIResponsesModel]
 set_tracing_disabled(disabled=True)
 
 
-class TestOpenAIAgents(Finding):
+class TestOpenAIAgents(Running):
     """The suite, over the Responses API."""
 
     model: Models = OpenAIResponsesModel
 
-    async def converse(
-        self, gateway: Gateway, url: str, host: Host, approve: Approve | None = None
-    ) -> str:
-        async with client_of(url) as client:
-            agent = agent_of(gateway, client, host, approve, model=self.model)
-            done = await Runner.run(agent, "Please help me.")
-        return str(done.final_output)
+    def agent(
+        self, gateway: Gateway, client: AsyncOpenAI, host: Host = (), approve: Approve | None = None
+    ) -> Agent:
+        return Agent(
+            name="helper",
+            model=self.model(model="scripted", openai_client=client),
+            tools=[function_tool(each) for each in host],
+            mcp_servers=[GatewayServer(gateway, approve=approve)],
+        )
+
+    async def run(self, agent: Agent, text: str, before: Any = None) -> tuple[str, Any]:
+        done = await Runner.run(agent, [*(before or ()), {"role": "user", "content": text}])
+        return str(done.final_output), done.to_input_list()
 
 
 class TestOpenAIAgentsChat(TestOpenAIAgents):
@@ -58,45 +65,7 @@ class TestOpenAIAgentsChat(TestOpenAIAgents):
     model = OpenAIChatCompletionsModel
 
 
-def agent_of(
-    gateway: Gateway,
-    client: AsyncOpenAI,
-    host: Host = (),
-    approve: Approve | None = None,
-    *,
-    model: Models = OpenAIResponsesModel,
-) -> Agent:
-    """An agent over the scripted server."""
-    return Agent(
-        name="helper",
-        model=model(model="scripted", openai_client=client),
-        tools=[function_tool(each) for each in host],
-        mcp_servers=[GatewayServer(gateway, approve=approve)],
-    )
-
-
-async def test_a_later_run_goes_on_with_what_was_found(gateway: Gateway, cast: Cast) -> None:
-    """State is the input, which the caller keeps."""
-    model = cast(find("play a song"), Turn("What song?"))
-
-    async with client_of(model.base_url) as client:
-        agent = agent_of(gateway, client)
-        first = await Runner.run(agent, "Please help me.")
-        await Runner.run(agent, [*first.to_input_list(), {"role": "user", "content": "Yesterday"}])
-
-    assert "play_music" in model.requests[2].tool_names
-
-
-async def test_runs_do_not_see_what_other_runs_found(gateway: Gateway, cast: Cast) -> None:
-    """One agent serves many conversations."""
-    model = cast(find("play a song"), Turn("What song?"))
-
-    async with client_of(model.base_url) as client:
-        agent = agent_of(gateway, client)
-        await Runner.run(agent, "Please help me.")
-        await Runner.run(agent, "Please help me.")
-
-    assert "play_music" not in model.requests[2].tool_names
+agent_of = TestOpenAIAgents().agent
 
 
 async def test_a_streamed_run_goes_the_same_way(gateway: Gateway, cast: Cast) -> None:

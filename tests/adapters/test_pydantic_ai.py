@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from gateway import Gateway
 from gateway.discovery.approval import Approve
@@ -10,8 +11,8 @@ from gateway.testing import Turn
 from tests.adapters.conformance import (
     PAID,
     Cast,
-    Finding,
     Host,
+    Running,
     answer,
     client_of,
     find,
@@ -34,18 +35,25 @@ from gateway.adapters.pydantic_ai import GatewayCapability
 Models = type[OpenAIChatModel | OpenAIResponsesModel]
 
 
-class TestPydanticAi(Finding):
+class TestPydanticAi(Running):
     """The suite, over Chat Completions."""
 
     model: Models = OpenAIChatModel
 
-    async def converse(
-        self, gateway: Gateway, url: str, host: Host, approve: Approve | None = None
-    ) -> str:
-        async with client_of(url) as client:
-            agent = agent_of(gateway, client, host, approve, model=self.model)
-            done = await agent.run("Please help me.")
-        return str(done.output)
+    def agent(
+        self, gateway: Gateway, client: AsyncOpenAI, host: Host = (), approve: Approve | None = None
+    ) -> Agent:
+        provider = OpenAIProvider(openai_client=client)
+        return Agent(
+            self.model("scripted", provider=provider),
+            tools=list(host),
+            capabilities=[GatewayCapability(gateway, approve=approve)],
+        )
+
+    async def run(self, agent: Agent, text: str, before: Any = None) -> tuple[str, Any]:
+        asked = [text, ImageUrl(url="https://example.com/sleeve.png")] if before else text
+        done = await agent.run(asked, message_history=before)
+        return str(done.output), done.all_messages()
 
 
 class TestPydanticAiResponses(TestPydanticAi):
@@ -54,20 +62,7 @@ class TestPydanticAiResponses(TestPydanticAi):
     model = OpenAIResponsesModel
 
 
-def agent_of(
-    gateway: Gateway,
-    client: AsyncOpenAI,
-    host: Host = (),
-    approve: Approve | None = None,
-    *,
-    model: Models = OpenAIChatModel,
-) -> Agent:
-    """An agent over the scripted server."""
-    return Agent(
-        model("scripted", provider=OpenAIProvider(openai_client=client)),
-        tools=list(host),
-        capabilities=[GatewayCapability(gateway, approve=approve)],
-    )
+agent_of = TestPydanticAi().agent
 
 
 async def test_a_failed_call_is_marked_as_one(gateway: Gateway, cast: Cast) -> None:
@@ -79,21 +74,6 @@ async def test_a_failed_call_is_marked_as_one(gateway: Gateway, cast: Cast) -> N
 
     parts = [part for message in done.all_messages() for part in message.parts]
     assert ["failed"] == [part.outcome for part in parts if isinstance(part, ToolReturnPart)]
-
-
-async def test_a_later_run_goes_on_with_what_was_found(gateway: Gateway, cast: Cast) -> None:
-    """State is the message history, which the caller keeps."""
-    model = cast(find("play a song"), Turn("What song?"))
-
-    async with client_of(model.base_url) as client:
-        agent = agent_of(gateway, client)
-        first = await agent.run("Please help me.")
-        await agent.run(
-            ["Yesterday.", ImageUrl(url="https://example.com/sleeve.png")],
-            message_history=first.all_messages(),
-        )
-
-    assert "play_music" in model.requests[2].tool_names
 
 
 async def test_the_frameworks_own_tool_search_stays_the_hosts(gateway: Gateway, cast: Cast) -> None:

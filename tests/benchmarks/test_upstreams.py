@@ -17,12 +17,15 @@ def test_the_figures_of_a_small_server(tmp_path: Path, capsys: pytest.CaptureFix
     config = tmp_path / "mcp.json"
     entry = {"command": sys.executable, "args": [str(HERE / "plain.py"), str(tmp_path / "r")]}
     config.write_text(json.dumps({"mcpServers": {"it": entry}}), "utf-8")
+
     call = ("--call", "it", "echo", '{"text": "hi"}')
+    few = ("--starts", "1", "--calls", "3", "--transports", "memory")
 
-    main(["--config", str(config), "--starts", "1", "--calls", "3", "--json", *call])
+    main(["--config", str(config), "--json", *few, *call])
     figures = json.loads(capsys.readouterr().out)
-    main(["--config", str(config), "--starts", "1", "--calls", "1", *call])
 
-    assert (1, 4, 0) == (figures["servers"], figures["tools"], figures["warm_start_sessions"])
+    assert (1, 4) == (figures["servers"], figures["tools"])
+    assert {"2026-07-28": 1} == figures["protocols"]
+    assert 0 == figures["warm_start_sessions"]
     assert min(figures["cold_start_ratio"], figures["call_overhead_ratio"]) > 0
-    assert "warm_start_s" in capsys.readouterr().out
+    assert {"memory"} == set(figures["search_overhead"])

@@ -68,3 +68,48 @@ def test_no_more_than_a_handful_of_faults_is_told() -> None:
 def test_a_schema_that_cannot_judge_checks_nothing(schema: JsonObject) -> None:
     """The upstream is then the judge; nothing is fetched and nothing hangs."""
     check_arguments(taking(schema), {"to": "bob"})
+
+
+SLOW = "^(a+)+$"
+"""Takes longer than the universe on thirty letters and one more."""
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"properties": {"x": {"pattern": SLOW}}},
+        {"patternProperties": {SLOW: {"type": "integer"}}},
+        {"patternProperties": {SLOW: {}}, "additionalProperties": False},
+        {"patternProperties": {SLOW: {}}, "unevaluatedProperties": False},
+    ],
+)
+def test_a_pattern_of_a_stranger_is_never_run(schema: JsonObject) -> None:
+    """It may run for ever, and with it everybody (CWE-1333)."""
+    word = "a" * 40 + "!"
+
+    check_arguments(taking({"type": "object", **schema}), {"x": word, word: 1})
+
+
+def test_a_pattern_of_the_host_is_checked_and_so_is_what_a_stranger_does_not_know() -> None:
+    """Its author is trusted; other keywords are judged for both."""
+    schema: JsonObject = {
+        "type": "object",
+        "properties": {"x": {"type": "string", "pattern": "^b"}},
+        "additionalProperties": False,
+    }
+    own = entity(ToolDefinition(name="send", input_schema=schema), trusted=True)
+
+    with pytest.raises(InvalidArgumentsError, match="does not match"):
+        check_arguments(own, {"x": "a"})
+    with pytest.raises(InvalidArgumentsError, match="Additional properties"):
+        check_arguments(taking(schema), {"x": "a", "y": 1})
+    check_arguments(taking(schema), {"x": "a"})
+
+
+def test_a_schema_that_nobody_can_walk_checks_nothing() -> None:
+    """The upstream is then the judge."""
+    nest: JsonObject = {"type": "string"}
+    for _ in range(300):
+        nest = {"anyOf": [nest]}
+
+    check_arguments(taking({"type": "object", "properties": {"x": nest}}), {"x": 1})

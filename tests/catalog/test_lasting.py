@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -38,9 +38,11 @@ class LiveSource(ListSource):
         self.asked = threading.Event()
         self.learnt: list[Listing] = []
         self.things: tuple[ToolDefinition, ...] = ()
+        self.when_listed: Callable[[], None] = lambda: None
 
     async def list_tools(self) -> Listing:
         self.asked.set()
+        self.when_listed()
         await asyncio.to_thread(self.door.wait, 30)
         listing = await super().list_tools()
         digests = {each.name: repr(each) for each in listing.tools}
@@ -198,6 +200,22 @@ async def test_a_server_that_says_that_it_changed_is_listed_again(room: Room) ->
 
     assert (1, 3) == (first, live.listings)
     assert ["b"] == names(await source.list_tools())
+
+
+async def test_a_server_that_says_so_whenever_it_is_listed_is_listed_twice(room: Room) -> None:
+    """And not for ever: some do."""
+    live = LiveSource(tool("a"))
+    source = room.source(live)
+    await source.list_tools()
+    live.when_listed = source.outdate
+    source.outdate()
+    await until(lambda: live.listings >= 3)
+    live.asked.clear()
+    for _ in range(20):
+        await room.bridge.run(_nothing)
+    listing = await source.list_tools()
+
+    assert (["a"], 3, False) == (names(listing), live.listings, live.asked.is_set())
 
 
 async def test_a_list_that_cannot_be_renewed_is_kept_and_says_so(room: Room) -> None:

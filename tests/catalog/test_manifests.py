@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 
 from gateway.catalog.manifests import parse_manifest, read_manifest
+from gateway.catalog.virtual import Alias, VirtualServer
 from gateway.errors import ConfigError
 from gateway.upstream.servers import HttpServer, StdioServer
+from gateway.upstream.shapes import Describe, Filter, Prefix, Rename
 
 VARIABLE = "GATEWAY_TEST_TOKEN"
 
@@ -154,3 +156,92 @@ def test_a_missing_file_is_named_with_the_mend(tmp_path: Path) -> None:
     """The first thing that a newcomer gets wrong."""
     with pytest.raises(ConfigError, match="--config"):
         read_manifest(tmp_path / "none.json")
+
+
+def test_shapes_and_virtual_servers_are_read() -> None:
+    """In the order in which they apply; a list alone is what is allowed."""
+    tools = {
+        "allow": ["get_*"],
+        "deny": ["*_x"],
+        "prefix": "p_",
+        "rename": {"get_a": "a"},
+        "describe": {"get_a": "Text."},
+    }
+    alias = {"tool": "a/get_a", "description": "Mine.", "pin": "ab"}
+    manifest = parse_manifest(
+        {
+            "mcpServers": {
+                "a": {"command": "run", "tools": tools},
+                "b": {"url": "http://h/mcp", "tools": ["*"]},
+                "c": {"command": "run"},
+            },
+            "virtualServers": {
+                "v": {"description": "Work.", "tools": {"one": "b/x", "two": alias}},
+                "w": {"disabled": True},
+            },
+        }
+    )
+
+    assert {
+        "a": (
+            Filter(allow=("get_*",), deny=("*_x",)),
+            Describe({"get_a": "Text."}),
+            Rename({"get_a": "a"}),
+            Prefix("p_"),
+        ),
+        "b": (Filter(allow=("*",)),),
+    } == manifest.shapes
+    two = Alias(of="a/get_a", description="Mine.", pin="ab")
+    expected = VirtualServer(
+        name="v", tools={"one": Alias(of="b/x"), "two": two}, description="Work."
+    )
+    assert {"v": expected} == manifest.virtual
+    assert ((), ()) == (manifest.warnings, manifest.unusable)
+
+
+@pytest.mark.parametrize(
+    ("tools", "named"),
+    [
+        ("x", "tools must be an object of allow, deny"),
+        ({"alow": []}, "unknown key 'alow'"),
+        ({"allow": "get_*"}, "tools.allow must be a list of patterns"),
+        ({"deny": [7]}, "tools.deny must be a list of patterns"),
+        ({"rename": ["a"]}, "tools.rename must be an object of texts"),
+        ({"rename": {"a": "no name"}}, "'no name' cannot be used"),
+        ({"prefix": 7}, "tools.prefix must be a text"),
+    ],
+)
+def test_shapes_that_cannot_be_read_make_the_server_unusable(tools: object, named: str) -> None:
+    """Showing everything instead would show what somebody wanted hidden."""
+    manifest = parse_manifest({"mcpServers": {"it": {"command": "run", "tools": tools}}})
+
+    assert ({}, ("it",)) == (manifest.servers, manifest.unusable)
+    assert named in manifest.warnings[0].detail
+
+
+@pytest.mark.parametrize(
+    ("entry", "named"),
+    [
+        (7, "must be an object of description, disabled, tools"),
+        ({}, "needs 'tools'"),
+        ({"tools": {"a": 7}}, "'a' must be an object of description, pin, tool"),
+        ({"tools": {"a": "b"}}, "server/tool, not 'b'"),
+        ({"tools": {"a": {"tool": "b/c", "pin": 7}}}, "pin must be a text"),
+    ],
+)
+def test_a_virtual_server_that_cannot_be_read_is_told(entry: object, named: str) -> None:
+    """And the others work."""
+    manifest = parse_manifest({"mcpServers": {}, "virtualServers": {"v": entry}})
+
+    assert ({}, ("v",)) == (manifest.virtual, manifest.unusable)
+    assert named in manifest.warnings[0].detail
+
+
+def test_a_virtual_server_needs_a_name_of_its_own() -> None:
+    """Else a tool's id would mean two things."""
+    virtual = {"a": {"tools": {"x": "a/y"}}}
+    manifest = parse_manifest({"mcpServers": {"a": {"command": "r"}}, "virtualServers": virtual})
+
+    assert "has the name of a server" in manifest.warnings[0].detail
+    with pytest.raises(ConfigError, match="'virtualServers' must be an object"):
+        parse_manifest({"mcpServers": {}, "virtualServers": []})

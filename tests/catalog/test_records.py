@@ -58,6 +58,30 @@ def test_a_listing_comes_back_as_it_was_also_in_another_process(path: Path) -> N
     assert (LISTING, 100.0) == (found.listing, found.listed_at)
 
 
+def test_tools_that_are_torn_are_listed_anew(path: Path) -> None:
+    """They are read late, so that they are looked at early."""
+    records = SqliteRecords(path)
+    records.keep("f", "srv", LISTING)
+    with sqlite3.connect(path) as file:
+        file.execute("UPDATE listings SET listing = replace(listing, 'Pay', 'pay')")
+    file.close()
+
+    assert records.listing("f") is None
+
+
+def test_late_tools_are_read_once_and_never_counted_by_reading(path: Path) -> None:
+    """A slice, one of them, and a comparison give what a tuple would."""
+    records = SqliteRecords(path)
+    records.keep("f", "srv", LISTING)
+    found = records.listing("f")
+    assert found is not None
+    tools = found.listing.tools
+
+    assert (2, LISTING.tools[:1], LISTING.tools[1]) == (len(tools), tools[:1], tools[1])
+    assert tools[0] is tools[0]
+    assert tools != LISTING.tools[:1]
+
+
 def test_another_configuration_is_another_server(path: Path) -> None:
     """And what is forgotten is gone."""
     records = SqliteRecords(path)

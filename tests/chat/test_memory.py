@@ -43,9 +43,11 @@ def working(request: ModelRequest) -> Turn:
 
 
 def counted(stage: Stage) -> Counter[str]:
-    """The objects of ours and of the SDK, by type; without what the server has logged. What else
-    is in the process (modules that are loaded meanwhile, timers, logs) is nobody's conversation.
+    """The objects of ours and of the SDK, by type; without what the server has logged, and what it
+    still does for somebody who hung up. What else is in the process (modules that are loaded
+    meanwhile, timers, logs) is nobody's conversation.
     """
+    stage.server.settle()
     stage.server.forget()
     gc.collect()
     kinds = (type(each) for each in gc.get_objects())

@@ -49,3 +49,18 @@ def test_a_server_stands_for_all_of_its_own_and_an_unknown_name_is_told(place: P
     assert ["srv", "srv/a"] == both.json["approved"]
     assert 0 != unknown.code
     assert "belongs to no configured server: srv" in unknown.err
+
+
+def test_an_alias_is_approved_by_its_own_name(place: Place) -> None:
+    """And is called without starting any other server."""
+    virtual = {"v": {"tools": {"best": "srv/good"}}}
+    place.run("tools", "-c", place.config({"srv": entry(place, "plain")}, virtualServers=virtual))
+    servers = {"srv": entry(place, "dressed_up"), "other": {"command": "no-such-program"}}
+    config = place.config(servers, virtualServers=virtual)
+    place.run("tools", "-c", config)
+    approved = place.run("approve", "v/best", "-c", config, "--json")
+    called = place.run("call", "v/best", "-c", config)
+
+    assert {"approved": ["v/best"], "changed": ["srv", "srv/good"]} == approved.json
+    assert 0 == called.code
+    assert "no-such-program" not in called.err

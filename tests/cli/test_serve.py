@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import subprocess
 import sys
+from pathlib import Path
+from typing import Any
 
 from mcp import Client, StdioServerParameters
 
-from tests.cli.running import BIN, Place
+from tests.cli.running import BIN, TIME, Place
 
 
 def test_over_stdio_a_client_finds_and_calls(place: Place) -> None:
@@ -22,8 +25,15 @@ def test_over_stdio_a_client_finds_and_calls(place: Place) -> None:
     async def talk() -> tuple[list[str], str]:
         async with Client(server) as client:
             names = [each.name for each in (await client.list_tools()).tools]
-            found = await client.call_tool("search_tools", {"query": "current time"})
-            return names, found.structured_content["tools"][0]["id"]
+            async with asyncio.timeout(120):
+                # A busy machine starts the server later than the first search waits for.
+                while not (found := await search(client))["tools"]:
+                    pass
+            return names, found["tools"][0]["id"]
+
+    async def search(client: Client) -> dict[str, Any]:
+        found = await client.call_tool("search_tools", {"query": "current time"})
+        return found.structured_content or {}
 
     names, found = asyncio.run(talk())
 
@@ -53,6 +63,42 @@ def test_over_http_it_says_where(place: Place) -> None:
         running.wait(timeout=30)
 
     assert ["search_tools", "call_tool"] == names
+
+
+def test_a_changed_configuration_is_taken_up_and_a_broken_one_is_told(place: Place) -> None:
+    """By itself, and by the signal that services are told with."""
+    config = Path(place.config())
+    whole = config.read_text()
+    command = [sys.executable, "-m", "gateway", "serve", "--http", "--port", "0"]
+    with subprocess.Popen(
+        [*command, "--config", str(config), "--strategy", "graph"],
+        stderr=subprocess.PIPE,
+        text=True,
+        env={"PATH": str(BIN), "GATEWAY_CACHE_DIR": str(place.cache), "COLUMNS": "200"},
+    ) as running:
+        assert running.stderr is not None
+        said = iter(running.stderr)
+
+        def heard(words: str) -> str:
+            return next(each for each in said if words in each)
+
+        heard("serving")
+        config.write_text("{")
+        broken = heard("stay as they were")
+        place.config({"time": TIME, "second": TIME})
+        changed = heard("read again")
+        config.write_text(whole)
+        gone = heard("read again")
+        running.send_signal(signal.SIGHUP)
+        same = heard("read again")
+        running.terminate()
+        running.wait(timeout=30)
+
+    assert "servers.json" in broken
+    assert "line 1, column 2" in broken
+    assert "added second" in changed
+    assert "removed second" in gone
+    assert "nothing changed" in same
 
 
 def test_what_cannot_be_served_is_said(place: Place) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gateway import Content, DiscoveryOptions, Gateway, InvokeResult, Options, UpstreamOptions
-from gateway.discovery.answers import Answer, ToolCall, answer, clipped, result_text
+from gateway.discovery.answers import Answer, Manner, ToolCall, answer, clipped, result_text
 from gateway.discovery.metatools import MetaNames
 from gateway.discovery.results import names_of
 from gateway.types import ToolDefinition
@@ -304,6 +304,17 @@ async def test_an_answer_names_what_comes_next_if_the_host_wants_that(
     made = await told(ready(open_gateway, catalog, steps), tool_name, {})
 
     assert f"called {tool_name}{hint}" == made.text
+
+
+async def test_where_no_call_tool_is_offered_no_advice_speaks_of_one(
+    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
+) -> None:
+    """The model searches for the step then, by its name."""
+    gateway = ready(open_gateway, catalog, 1)
+
+    made = await told(gateway, "list_invoices", {}, manner=Manner(by_name=False))
+
+    assert made.text.endswith("\n[next steps: get_invoice]")
 
 
 async def test_every_step_that_is_named_can_be_called(

@@ -14,7 +14,7 @@ from gateway import DiscoveryOptions, Gateway, Hints, InvalidRequestError, Optio
 from gateway.discovery.offer import Asked, Discovery, Offer, definition_tokens, name_of
 from gateway.types import ToolDefinition
 from tests.conftest import CatalogOf, OpenGateway
-from tests.fakes import Shelf, tool
+from tests.fakes import ListSource, Shelf, tool
 
 META = ("search_tools", "call_tool")
 
@@ -176,6 +176,64 @@ async def test_the_same_state_gives_the_same_bytes(
 
     assert 1 == len({json.dumps(offer.tools) for offer in offers})
     assert definition_tokens(offers[0].tools) == offers[0].definition_tokens > 0
+
+
+async def native(open_gateway: OpenGateway, catalog_of: CatalogOf, **options: Any) -> Offer:
+    """What a Responses request offers over sixty servers, searched by the service's own tool."""
+    made = Options(discovery=DiscoveryOptions(mode="native", **options))
+    gateway = open_gateway(options=made)
+    for number, each in enumerate(catalog_of(60)):
+        gateway.add_source(ListSource(f"shelf_{number}", [each]))
+    return await Discovery(gateway).offer(Asked(messages=(), form="responses"))
+
+
+async def test_where_no_call_tool_is_needed_its_room_tells_more_of_the_catalog(
+    open_gateway: OpenGateway, catalog_of: CatalogOf
+) -> None:
+    """All modes cost the first request the same."""
+    told = await native(open_gateway, catalog_of)
+    dearer = await native(open_gateway, catalog_of, digest_token_budget=400)
+    silent = await native(open_gateway, catalog_of, digest_token_budget=0)
+    gateway = open_gateway(catalog_of(60))
+    call = (await offered(gateway, [])).tools[1]
+
+    (search,) = told.tools
+    head = definition_tokens(silent.tools)
+    assert 300 < told.own_tokens - head <= 300 + definition_tokens([call])
+    assert "catalog" not in str(silent.tools)
+    assert str(search["description"]).count("shelf_") < str(dearer.tools).count("shelf_")
+
+
+async def test_the_advising_meta_tools_stand_beside_the_services_own_search(
+    open_gateway: OpenGateway, catalog_of: CatalogOf
+) -> None:
+    """On demand, as in every mode; in this format's spelling."""
+    told = await native(open_gateway, catalog_of, route_name="servers", next_name="then")
+
+    search, *rest = told.tools
+    assert "tool_search" == search["type"]
+    assert [("function", "servers"), ("function", "then")] == [
+        (each["type"], each["name"]) for each in rest
+    ]
+
+
+async def test_what_a_tool_takes_is_written_once(
+    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
+) -> None:
+    """Until the catalog changes; whoever is not in it takes nothing."""
+    gateway = open_gateway()
+    shelf = ListSource("shelf", list(catalog))
+    gateway.add_source(shelf)
+    discovery = Discovery(gateway)
+    before = await gateway.snapshot()
+    first = discovery.told(before, "send_email")
+    gateway.add_source(ListSource("more", [tool("another")]))
+    after = await gateway.snapshot()
+
+    assert first is not None
+    assert first is discovery.told(before, "send_email")
+    assert discovery.told(before, "another") is None
+    assert discovery.told(after, "another") is not None
 
 
 @pytest.mark.parametrize(

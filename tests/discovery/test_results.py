@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gateway.config import DiscoveryOptions
-from gateway.discovery.results import compact, described, names_of
+from gateway.discovery.results import Parameters, compact, described, names_of
 from gateway.text import estimate_tokens
 from gateway.types import Diagnostic, Evidence, Match, PathStep, SearchResult
 
@@ -262,9 +262,10 @@ def test_a_text_that_is_no_result_is_not_read(content: str) -> None:
     assert () == names_of(content)
 
 
-def schema(name: str) -> dict[str, object]:
+def schema(name: str) -> Parameters:
     """Parameters of some size, told by the name."""
-    return {"type": "object", "properties": {name: {"type": "string", "description": "x" * 200}}}
+    about = {name: {"type": "string", "description": "x" * 200}}
+    return Parameters({"type": "object", "properties": about})
 
 
 def test_where_found_tools_do_not_become_tools_their_parameters_are_told() -> None:

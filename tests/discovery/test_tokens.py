@@ -16,7 +16,7 @@ def test_without_a_vocabulary_on_disk_tokens_are_estimated(model: str) -> None:
     """tiktoken would fetch one over the network: it is not asked."""
     text = "Some words, and more of them."
 
-    assert estimate_tokens(text) == counter(model)(text)
+    assert estimate_tokens(text) == counter(model, vocabulary_dir())(text)
 
 
 def test_a_vocabulary_that_is_not_whole_is_none(tmp_path: Path) -> None:

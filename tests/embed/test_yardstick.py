@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import chain
 
 import numpy as np
@@ -25,6 +26,15 @@ class Known(HashingEmbedder):
     def info(self) -> EmbedderInfo:
         """With a scale."""
         return EmbedderInfo(model_id="known", provider="testing", dimensions=8, scale=(0.1, 0.6))
+
+
+class Half(HashingEmbedder):
+    """One that half knows what is not written in ASCII."""
+
+    @property
+    def info(self) -> EmbedderInfo:
+        """With a reader."""
+        return replace(super().info, reads=lambda text: 1.0 if text.isascii() else 0.25)
 
 
 def rows(*, likeness: float) -> dict[str, Vector]:
@@ -69,6 +79,14 @@ def test_a_model_without_meaning_has_no_scale() -> None:
     assert yardstick.of(None, rows(likeness=0.8)) is None
 
 
+def test_what_a_model_half_knows_is_unread() -> None:
+    """By what it says of itself."""
+    found = yardstick.of(Half(), rows(likeness=0.8))
+
+    assert found is not None
+    assert (0, 0.75) == (found.unread("hello"), found.unread("नमस्ते"))
+
+
 def test_who_says_it_is_believed() -> None:
     """And embeds what tools claim alone."""
     known = Known(8)
@@ -76,6 +94,7 @@ def test_who_says_it_is_believed() -> None:
 
     assert found is not None
     assert (0.1, 0.6, None) == (found.strangers, found.matches, found.boast)
+    assert 0 == found.unread("नमस्ते")
     assert (*yardstick.BOASTS, *yardstick.PLAIN) == yardstick.texts(known.info)
     assert set(EVERY) == set(yardstick.texts(HashingEmbedder().info))
 

@@ -15,7 +15,7 @@ Move = tuple[str, float, tuple[Fact, ...]]
 
 
 class Slow:
-    """One question; see `graphs.expand.expand`."""
+    """One question; see `graphs.expansion.expand`."""
 
     def __init__(
         self,

@@ -11,7 +11,7 @@ import pytest
 
 from graphs import load, save
 from graphs.adjacency import CROWD, Memo, Role
-from graphs.expand import expand
+from graphs.expansion import expand
 from graphs.fact import Fact
 from graphs.index import EDGE_PREDICATES, GraphIndex
 from graphs.vocabulary import CONCEPT_BASE, DOCUMENT_TYPE

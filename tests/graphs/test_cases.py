@@ -7,7 +7,7 @@ import pytest
 from graphs.build import facts
 from graphs.document import parse
 from graphs.errors import DocumentError
-from graphs.render import render
+from graphs.writing import render
 from tests.graphs.cases import Case, cases
 
 GOOD = [*cases("statements.md"), *cases("labels.md"), *cases("properties.md")]

@@ -9,8 +9,8 @@ from graphs.build import facts
 from graphs.document import parse
 from graphs.errors import NOTICES
 from graphs.keys import KEYS
-from graphs.render import render
 from graphs.vocabulary import NAMESPACES, PREDICATES
+from graphs.writing import render
 
 PAGE = Path(__file__).parents[2] / "docs" / "markdown-ld.md"
 TEXT = PAGE.read_text(encoding="utf-8")

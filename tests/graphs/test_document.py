@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from graphs.document import MAX_LINES, Document, parse
 from graphs.errors import DocumentError
 from graphs.parts import Edge, Link, Section, Text
-from graphs.render import render
 from graphs.vocabulary import PREDICATES
+from graphs.writing import render
 
 THIS = {"article", "document", "this article", "this document"}
 ANY = st.characters(blacklist_characters="\r\0", blacklist_categories=["Cs"])

@@ -11,7 +11,7 @@ import pytest
 from graphs.adjacency import ROLES, Role
 from graphs.compiler import Compiler
 from graphs.document import Document
-from graphs.expand import expand
+from graphs.expansion import expand
 from graphs.fact import Fact
 from graphs.index import GraphIndex
 from graphs.parts import Edge, Link

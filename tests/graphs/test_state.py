@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from graphs.build import facts
 from graphs.document import Document, parse
 from graphs.errors import StateError
-from graphs.expand import expand
+from graphs.expansion import expand
 from graphs.export import n_triples
 from graphs.fact import Fact
 from graphs.index import GraphIndex

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 from gateway.config import SearchOptions
 from gateway.embed.cached import text_key
-from gateway.search.index import Snapshot, compile_snapshot
-from gateway.search.kept import Texts
+from gateway.search.index.kept import Texts
+from gateway.search.index.snapshot import Snapshot
+from gateway.search.index.snapshots import compile_snapshot
 from gateway.search.pipeline import Search
 from gateway.search.request import prepare
 from gateway.testing import HashingEmbedder

@@ -6,10 +6,11 @@ from dataclasses import replace
 
 from gateway.config import GraphOptions
 from gateway.search.edges import around
-from gateway.search.toolgraph import ToolGraph, build, node_of
+from gateway.search.index.toolgraph import ToolGraph, node_of
+from gateway.search.index.toolgraphs import build
 from gateway.types import Entity
 from graphs import Document, Fact, Link, parse
-from graphs.expand import expand
+from graphs.expansion import expand
 from tests.fakes import tool
 
 NO_RULES = GraphOptions(phases=False, groups=False, mentions=False)

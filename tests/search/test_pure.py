@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from gateway.config import SearchOptions
 from gateway.search import confidence, fusion
 from gateway.search.confidence import Signals
+from gateway.search.dense.scan import Question, VectorIndex
+from gateway.search.dense.vector import Candidates, candidates
 from gateway.search.evidence import Asked
 from gateway.search.fusion import Order, interleave, named_first
-from gateway.search.scan import Question, VectorIndex
-from gateway.search.vector import Candidates, candidates
 from gateway.vectors import unit_rows
 
 orders = st.lists(st.lists(st.integers(0, 12), max_size=10, unique=True), max_size=5)
@@ -142,21 +142,6 @@ def test_fusion_reorders_the_pool_and_nothing_else(evidence: list[tuple[float, f
     assert sorted(result.scores.tolist(), reverse=True) == result.scores.tolist()
 
 
-def test_reciprocal_ranks_add_up() -> None:
-    """By hand, k = 60: what both rank high stands before what one ranks first."""
-    chosen = found([0.9, 0.8, 0.7, 0.1])
-    lexical = np.asarray([0, 3, 0, 5], np.float32)
-
-    result = fusion.reciprocal(
-        fusion.by_vector(chosen), lexical, mask=np.asarray([True, True, False, True])
-    )
-
-    ranks = {0: 1 / 61, 1: 1 / 62 + 1 / 62, 2: 1 / 63, 3: 1 / 64 + 1 / 61}
-    by_hand = sorted(ranks, key=lambda spot: -ranks[spot])
-    assert by_hand == result.positions.tolist()
-    np.testing.assert_allclose(result.scores, [ranks[spot] for spot in by_hand], rtol=1e-5)
-
-
 # -- confidence ------------------------------------------------------------------------------------
 
 shares = st.floats(0, 1)
@@ -206,6 +191,14 @@ def test_a_nearer_match_is_surer_and_one_of_many_is_not() -> None:
 
     assert near > far
     assert near > among
+
+
+def test_a_language_that_the_model_half_knows_is_no_sign_of_a_stranger() -> None:
+    """Its cosines are small for what serves the request too."""
+    read = confidence.judge(signals(standing=3.0, nearness=1.0))
+    unread = confidence.judge(signals(standing=3.0, nearness=1.0, unread=0.8))
+
+    assert unread > read
 
 
 @given(shares, st.none() | st.floats(-2, 2))

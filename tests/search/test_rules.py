@@ -8,8 +8,8 @@ import pytest
 from gateway.config import Options, SearchOptions
 from gateway.errors import InvalidRequestError
 from gateway.gateway import Gateway
-from gateway.search.index import NAME_WEIGHT
-from gateway.search.texts import embedding_text, name_text
+from gateway.search.index.snapshots import NAME_WEIGHT
+from gateway.search.index.texts import embedding_text, name_text
 from gateway.testing import HashingEmbedder
 from gateway.types import Hints, ToolDefinition
 from gateway.vectors import unit_rows

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from gateway.errors import InvalidRequestError, UnknownToolError
+from gateway.search.dense.scan import VectorIndex
 from gateway.search.nextsteps import following_clauses, served
-from gateway.search.scan import VectorIndex
 from gateway.sync import SyncGateway
 from gateway.testing import HashingEmbedder
 from gateway.types import Filters, ToolDefinition

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.config import SearchOptions
-from gateway.search.index import Snapshot
-from gateway.search.scan import Question, VectorIndex
-from gateway.search.vector import candidates
+from gateway.search.dense.scan import Question, VectorIndex
+from gateway.search.dense.vector import candidates
+from gateway.search.index.snapshot import Snapshot
 from gateway.testing import HashingEmbedder
 from gateway.types import SearchResult
 from gateway.vectors import unit_rows

@@ -11,7 +11,7 @@ import openai
 import pytest
 
 from gateway.errors import ConfigError
-from gateway.testing import Faults, HashingEmbedder, Turn, script
+from gateway.testing import Faults, HashingEmbedder, ModelRequest, ScriptedModel, Turn, script
 from gateway.testing.endpoint import EndpointName, FaultKind
 from tests.testing.driving import HELLO, awaiting, talking
 
@@ -148,6 +148,32 @@ def _ask(client: openai.OpenAI, endpoint: EndpointName) -> None:
         client.embeddings.create(model="e", input="a")
 
 
+async def test_what_is_answered_for_nobody_can_be_waited_for() -> None:
+    """The caller hung up, the server still answers: who counts objects would find it at that."""
+    answered: list[str] = []
+
+    def answer(request: ModelRequest) -> Turn:
+        answered.append(request.model)
+        return Turn("Nobody reads this.")
+
+    async with awaiting(answer) as (model, client):
+        with model.gate() as gate:
+            asked = asyncio.create_task(client.chat.completions.create(model="m", messages=HELLO))
+            await gate.arrived()
+            asked.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await asked
+            with pytest.raises(TimeoutError):
+                model.settle(timeout_s=0)
+
+            assert [] == answered
+        model.settle()
+
+        assert ["m"] == answered
+        model.settle(timeout_s=0)
+    model.settle()
+
+
 async def test_a_gate_is_awaited_and_released_on_leaving() -> None:
     """Many requests can be brought to the same point."""
     async with awaiting(HI) as (model, client), asyncio.TaskGroup() as group:
@@ -193,3 +219,8 @@ def test_closing_releases_what_is_held() -> None:
         answer = work.result()
 
     assert "Hi there." == answer.choices[0].message.content
+
+
+def test_a_server_that_never_began_is_settled() -> None:
+    """There is nothing to wait for."""
+    ScriptedModel(HI).settle(timeout_s=0)

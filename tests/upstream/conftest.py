@@ -103,8 +103,18 @@ def lines(record: Path) -> list[str]:
 @asynccontextmanager
 async def served(bridge: Bridge, app: ASGIApp, port: int = 0) -> AsyncIterator[int]:
     """Serve *app* on the loopback, on the bridge's loop; give the port."""
+    async with placed(bridge, lambda _: app, port) as found:
+        yield found
+
+
+@asynccontextmanager
+async def placed(
+    bridge: Bridge, make: Callable[[int], ASGIApp], port: int = 0
+) -> AsyncIterator[int]:
+    """As `served`, for an app that has to know its port."""
     listener = socket.create_server(("127.0.0.1", port))
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    app = make(listener.getsockname()[1])
     config = uvicorn.Config(app, log_config=None, ws="none", timeout_graceful_shutdown=1)
     server = uvicorn.Server(config)
     serving = bridge.submit(lambda: server.serve(sockets=[listener]))

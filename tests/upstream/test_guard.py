@@ -6,7 +6,7 @@ import httpx2
 import pytest
 
 from gateway.errors import ConfigError
-from gateway.upstream.guard import GuardedTransport, guarded, resolved
+from gateway.upstream.guard import GuardedTransport, check_literal, guarded, resolved
 
 
 class Wire(httpx2.AsyncBaseTransport):
@@ -160,3 +160,33 @@ async def test_names_of_other_forms_are_resolved_before_they_are_judged() -> Non
     async with httpx2.AsyncClient(transport=GuardedTransport((), inner=wire)) as http:
         with pytest.raises(ConfigError):
             await http.get("https://2130706433/")
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "[::1]"])
+async def test_a_server_elsewhere_may_not_lead_to_this_machine(host: str) -> None:
+    """It names its own authorization server: that must not be a service of ours."""
+    transport = guarded("https://mcp.example.org/mcp", ())
+    local = guarded("http://127.0.0.1:7/mcp", ())
+    assert transport is not None
+    assert local is not None
+
+    with pytest.raises(ConfigError, match="which is this machine"):
+        await transport.judged(httpx2.URL(f"https://{host}:1/token"))
+    assert await local.judged(httpx2.URL(f"http://{host}:1/token"))
+
+
+@pytest.mark.parametrize(
+    ("url", "told"),
+    [
+        ("https://localhost/token", "this machine"),
+        ("http://giver.example.org/token", "without TLS"),
+        ("https://169.254.169.254/token", "private network"),
+        ("https://10.0.0.1/token", "private network"),
+    ],
+)
+def test_where_a_proxy_resolves_names_what_stands_there_is_judged(url: str, told: str) -> None:
+    """More cannot be known."""
+    with pytest.raises(ConfigError, match=told):
+        check_literal(url, "https://mcp.example.org/mcp", ())
+    check_literal("https://giver.example.org/token", "https://mcp.example.org/mcp", ())
+    check_literal("http://10.0.0.1/token", "https://mcp.example.org/mcp", ("10.0.0.1",))

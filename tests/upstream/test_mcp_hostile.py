@@ -44,6 +44,14 @@ async def test_one_malformed_tool_costs_one_tool(hostile: Hostile) -> None:
     assert "twice" in listing.diagnostics[-1].detail
 
 
+async def test_a_schema_of_many_levels_costs_one_tool(hostile: Hostile) -> None:
+    """Deeper than fast readers of JSON go."""
+    listing = await hostile("deep").list_tools()
+
+    assert ["good"] == [tool.name for tool in listing.tools]
+    assert ["tool 'deep'"] == names(listing.diagnostics)
+
+
 async def test_texts_are_cleaned_and_clipped_but_data_is_not(hostile: Hostile) -> None:
     """Hidden characters carry instructions to a model; defaults and names must stay usable."""
     listing = await hostile("dressed", max_description_chars=64).list_tools()

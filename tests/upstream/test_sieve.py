@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from gateway.limits import UpstreamOptions
-from gateway.upstream.sieve import Sieve, digest
+from gateway.upstream.sieve import MAX_DEPTH, Sieve, digest
 
 TOOL: dict[str, Any] = {
     "name": "pay",
@@ -68,3 +71,74 @@ def test_a_suspicious_definition_is_marked_and_kept() -> None:
     listing = sieve.listing()
     assert ["pay", "evil"] == [tool.name for tool in listing.tools]
     assert {"evil": ("overrides instructions",)} == listing.suspicions
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+TOOLS = st.fixed_dictionaries(
+    {
+        "name": st.text(min_size=1),
+        "description": st.text(),
+        "inputSchema": st.dictionaries(st.text(), JSON, max_size=3),
+    },
+    optional={
+        "title": st.text(),
+        "outputSchema": st.dictionaries(st.text(), JSON, max_size=3),
+        "annotations": st.dictionaries(st.text(), JSON, max_size=3),
+    },
+)
+
+
+def places(value: object, path: tuple[object, ...] = ()) -> list[tuple[object, ...]]:
+    """Every place in *value*, from the outside in."""
+    inner: list[tuple[object, object]] = []
+    if isinstance(value, dict):
+        inner = list(value.items())
+    elif isinstance(value, list):
+        inner = list(enumerate(value))
+    return [path, *(each for key, child in inner for each in places(child, (*path, key)))]
+
+
+def flipped(value: Any, path: tuple[Any, ...], new: object) -> Any:
+    if not path:
+        return new
+    copied = dict(value) if isinstance(value, dict) else list(value)
+    copied[path[0]] = flipped(value[path[0]], path[1:], new)
+    return copied
+
+
+@settings(max_examples=150, deadline=None)
+@given(TOOLS, st.data())
+def test_whatever_is_flipped_in_a_definition_is_seen(
+    tool: dict[str, Any], data: st.DataObject
+) -> None:
+    """Anywhere in it, however deep; and nothing else is a change."""
+    path = data.draw(st.sampled_from(places(tool)[1:]))
+    new = data.draw(JSON | st.just({"type": "object"}))
+    changed = flipped(tool, path, new)
+    turned = dict(reversed(tool.items()))
+
+    assert digest(turned) == digest({**tool, "_meta": {"any": 1}, "icons": []})
+    same = json.dumps(changed, sort_keys=True) == json.dumps(tool, sort_keys=True)
+    left_out = len(path) == 1 and new is None and path[0] not in tool
+    assert (digest(changed) == digest(tool)) == (same or left_out)
+
+
+def test_a_definition_without_end_costs_one_tool() -> None:
+    """Whoever walks it later would not come back."""
+    nest: dict[str, Any] = {"type": "string"}
+    for _ in range(MAX_DEPTH):
+        nest = {"anyOf": [nest]}
+    schema = {"type": "object", "properties": {"a": nest}}
+    sieve = Sieve("s", UpstreamOptions())
+
+    sieve.take(
+        [{"name": "deep", "inputSchema": schema}, TOOL, {**TOOL, "name": "b", "_meta": nest}]
+    )
+
+    listing = sieve.listing()
+    assert ["pay"] == [tool.name for tool in listing.tools]
+    assert all("levels deep" in each.detail for each in listing.diagnostics)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,13 +12,17 @@ from pathlib import Path
 import pytest
 
 from gateway.bridge import Bridge
+from gateway.catalog.records import SqliteRecords
+from gateway.catalog.virtual import Alias, VirtualServer, VirtualSource
 from gateway.errors import ClosedError, UpstreamTimeoutError
 from gateway.limits import UpstreamOptions
 from gateway.types import Hints
 from gateway.upstream.local import LocalSource
 from gateway.upstream.mcp import McpSource
 from gateway.upstream.servers import HttpServer, StdioServer
+from gateway.upstream.shapes import Describe, Filter, Prefix, Rename
 from gateway.upstream.source import Source
+from gateway.upstream.wrappers import Combined, Shaped
 from tests.upstream.conftest import HERE, PATIENCE_S, noted, served
 from tests.upstream.servers.plain import note, plain
 
@@ -31,8 +35,8 @@ class Bench:
     record: Path
 
 
-def local_source(record: Path, options: UpstreamOptions) -> LocalSource:
-    source = LocalSource("it", options=options)
+def local_source(record: Path, options: UpstreamOptions, name: str = "it") -> LocalSource:
+    source = LocalSource(name, options=options)
 
     def echo(text: str) -> str:
         """Say it again.
@@ -64,7 +68,42 @@ def local_source(record: Path, options: UpstreamOptions) -> LocalSource:
     return source
 
 
-@pytest.fixture(params=["local", "in-process", "stdio", "http"])
+def shaped_source(record: Path, options: UpstreamOptions) -> Source:
+    """The same tools, seen through every shape."""
+    names = {f"x_{name}": name for name in ("echo", "add", "fail", "wait")}
+    inner = Shaped(local_source(record, options), Prefix("x_"), Filter(allow=("x_*",)))
+    return Shaped(inner, Rename(names), Describe({"add": "Add."}))
+
+
+def combined_source(record: Path, options: UpstreamOptions) -> Source:
+    """The same tools, half from each of two sources; errors name the one that has the tool."""
+    one, two = (local_source(record, options, name) for name in ("other", "it"))
+    first, second = Filter(allow=("echo", "add")), Filter(deny=("echo", "add"))
+    return Combined("it", [Shaped(one, first), Shaped(two, second)])
+
+
+def virtual_source(record: Path, options: UpstreamOptions) -> Source:
+    """The same tools under aliases of the same names; errors name the server behind."""
+    behind: dict[str, Source] = {"it": local_source(record, options)}
+    tools = {name: Alias(of=f"it/{name}") for name in ("echo", "add", "fail", "wait")}
+    return VirtualSource(
+        VirtualServer(name="it", tools=tools),
+        sources=lambda: behind,
+        records=SqliteRecords(record.with_suffix(".sqlite3")),
+        owner="",
+        options=options,
+    )
+
+
+WITHOUT_PROCESS: Mapping[str, Callable[[Path, UpstreamOptions], Source]] = {
+    "local": local_source,
+    "shaped": shaped_source,
+    "combined": combined_source,
+    "virtual": virtual_source,
+}
+
+
+@pytest.fixture(params=[*WITHOUT_PROCESS, "in-process", "stdio", "http"])
 async def bench(
     request: pytest.FixtureRequest, bridge: Bridge, record: Path
 ) -> AsyncIterator[Bench]:
@@ -79,8 +118,9 @@ async def bench(
             return build
 
         match request.param:
-            case "local":
-                yield Bench(build=lambda options: local_source(record, options), record=record)
+            case name if name in WITHOUT_PROCESS:
+                make = WITHOUT_PROCESS[name]
+                yield Bench(build=lambda options: make(record, options), record=record)
             case "in-process":
                 yield Bench(build=on(plain(record)), record=record)
             case "stdio":

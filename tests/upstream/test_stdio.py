@@ -116,3 +116,29 @@ async def test_a_request_that_was_withdrawn_is_no_longer_asked(tmp_path: Path) -
             await write_to.send(SessionMessage(withdrawal))
 
             assert [] == await read(read_from)
+
+
+def deep(number: int, levels: int) -> bytes:
+    nest = b'{"a":' * levels + b"1" + b"}" * levels
+    return b'{"jsonrpc":"2.0","id":%d,"result":%s}\n' % (number, nest)
+
+
+async def test_a_deep_message_is_read_and_one_without_end_fails_its_request() -> None:
+    """A fast reader stops at two hundred levels: one deep schema would cost all tools."""
+    pipe = asyncio.StreamReader()
+    pipe.feed_data(deep(1, 300) + deep(2, 100_000) + answer(3))
+    pipe.feed_eof()
+    asked: set[object] = {1}
+    found = []
+    stream = Incoming("s", pipe, asked, 10_000_000)
+    for number in (2, 3):
+        found.append(await stream.receive())
+        asked.add(number)
+    found.append(await stream.receive())
+
+    messages = [each.message for each in found if isinstance(each, SessionMessage)]
+    first, second, third = messages
+    assert isinstance(first, JSONRPCResponse)
+    assert isinstance(second, JSONRPCError)
+    assert isinstance(third, JSONRPCResponse)
+    assert (1, 2, OVERSIZED, 3) == (first.id, second.id, second.error.code, third.id)

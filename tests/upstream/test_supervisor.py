@@ -257,6 +257,53 @@ async def test_more_than_the_slots_wait_for_their_turn() -> None:
     assert (2, 0) == (most, supervisor.in_flight)
 
 
+async def test_waiting_for_a_turn_has_an_end_and_says_nothing_of_the_server() -> None:
+    """Whoever waits behind calls that hang must not hang too."""
+    supervisor, _ = supervised(max_in_flight=1, call_timeout_s=0.05, breaker_failures=1)
+    gate = asyncio.Event()
+
+    async def work(_connection: Connection) -> None:
+        await gate.wait()
+
+    working = asyncio.create_task(supervisor.use(work))
+    await until(lambda: supervisor.in_flight == 1)
+    with pytest.raises(UpstreamUnavailableError, match="is busy: 1 requests") as raised:
+        await supervisor.use(listing)
+    gate.set()
+    await working
+
+    assert Listing() == await supervisor.use(listing)
+    assert ("closed", False) == (supervisor.breaker, raised.value.sent)
+
+
+async def test_a_session_that_only_stays_silent_is_replaced_by_the_probe() -> None:
+    """A child that hangs never dies: without this its server would be lost for good."""
+    clock = ManualClock()
+    stuck = Line()
+    supervisor, plug = supervised(stuck, clock=clock, breaker_failures=2)
+    for _ in range(2):
+        with pytest.raises(UpstreamError):
+            await supervisor.use(raising(UpstreamTimeoutError("s", "silent")))
+    left = stuck.closed
+    clock.tick(60)
+
+    await supervisor.use(listing)
+    await supervisor.use(listing)
+
+    assert (0, 1, 2) == (left, stuck.closed, len(plug.given))
+
+
+async def test_one_silence_replaces_nothing() -> None:
+    """A slow tool is no dead server."""
+    supervisor, plug = supervised()
+    with pytest.raises(UpstreamError):
+        await supervisor.use(raising(UpstreamTimeoutError("s", "silent")))
+
+    await supervisor.use(listing)
+
+    assert 1 == len(plug.given)
+
+
 async def test_an_ephemeral_session_ends_after_its_last_use() -> None:
     """And the next use waits until it is gone."""
     line = Line()

@@ -16,8 +16,9 @@ from gateway.cli.demo.servers import servers
 from gateway.cli.demo.tools import FUNCTIONS
 from gateway.cli.demo.trace import Spans
 from gateway.cli.progress import bars
-from gateway.config import environment, variables
+from gateway.config import Options, environment, variables
 from gateway.gateway import Gateway
+from gateway.limits import UpstreamOptions
 from gateway.sync import SyncGateway
 from gateway.testing import ScriptedModel
 from gateway.types import Entity, IndexReport
@@ -42,6 +43,10 @@ class Scene:
     spans: Spans
 
 
+_PATIENT = Options(upstream=UpstreamOptions(connect_timeout_s=120, first_listing_s=120))
+"""Three Python programs start at once, for the first time, on whatever machine this is."""
+
+
 @contextmanager
 def scene() -> Iterator[Scene]:
     """Start everything.
@@ -57,6 +62,7 @@ def scene() -> Iterator[Scene]:
             gateway = Gateway(
                 strategy="auto",
                 embedder="local",
+                options=_PATIENT,
                 progress=progress,
                 tracer_provider=spans.provider,
                 meter_provider=meters.provider,

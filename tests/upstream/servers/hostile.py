@@ -80,6 +80,11 @@ BLOCKS = [
 ]
 
 
+DEEP: Json = {"type": "string"}
+for _level in range(150):
+    DEEP = {"type": "object", "properties": {"a": DEEP}}
+
+
 def main() -> None:
     if MODE == "exits_at_start":
         sys.exit("no licence")
@@ -149,6 +154,7 @@ def listed(params: Json) -> Json | None:
         "many": {"tools": [{"name": f"t{i}", "inputSchema": OBJECT} for i in range(20)]},
         "no_list": {"tools": "none"},
         "silent_list": None,
+        "deep": {"tools": [GOOD, {"name": "deep", "inputSchema": DEEP}]},
     }
     if MODE.endswith("growing") and "call good" in RECORD.read_text("utf-8"):
         return {**FRESH, "tools": [GOOD, {**GOOD, "name": "grown"}]}
@@ -165,7 +171,7 @@ def listed(params: Json) -> Json | None:
 
 
 def called(params: Json) -> Json | None:
-    note(f"call {params['name']}")
+    note(f"call {params['name']} {(params.get('arguments') or {}).get('number', '')}".rstrip())
     if MODE.endswith(("exits_mid_call", "_exits")):
         os._exit(1)
     if params["name"] == "slow":

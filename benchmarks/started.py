@@ -1,0 +1,79 @@
+"""What a measured process of `benchmarks.starting` does; it loads nothing else."""
+
+# ruff: noqa: E402  (what is loaded when is what is measured)
+
+from __future__ import annotations
+
+import time
+
+_BEGAN = time.process_time()
+
+import asyncio
+import json
+import sys
+from collections.abc import Sequence
+from zlib import crc32
+
+import numpy as np
+
+from gateway.config import Options
+from gateway.embed.protocol import Embedded, EmbedderInfo, Role
+from gateway.gateway import Gateway
+
+_IMPORTED = time.process_time()
+QUERY = "export the invoices of a customer as a spreadsheet"
+_DIMENSIONS = 384
+
+
+class DrawnEmbedder:
+    """Gives each text a vector by chance, always the same one."""
+
+    def __init__(self) -> None:
+        self.info = EmbedderInfo(model_id="drawn", provider="none", dimensions=_DIMENSIONS)
+
+    async def embed(self, texts: Sequence[str], *, role: Role) -> Embedded:
+        """Draw one vector a text."""
+        del role
+        rows = [np.random.default_rng(crc32(text.encode())).random(_DIMENSIONS) for text in texts]
+        return Embedded(vectors=np.asarray(rows, dtype=np.float32) - np.float32(0.5))
+
+
+def address(number: int) -> str:
+    """Say where the server of this number would be."""
+    return f"http://127.0.0.1:9/{number}"
+
+
+def opened(servers: int, strategy: str) -> Gateway:
+    """Open a gateway over so many servers, whose lists were read before."""
+    embedder = DrawnEmbedder() if strategy != "graph" else None
+    gateway = Gateway(strategy=strategy, embedder=embedder, options=Options())  # type: ignore[arg-type]  # checked there
+    for number in range(servers):
+        gateway.add_server(f"server-{number}", url=address(number))
+    return gateway
+
+
+async def first(servers: int, strategy: str) -> dict[str, float]:
+    """Give the CPU seconds of each part of the way to the first result."""
+    began = time.process_time()
+    gateway = opened(servers, strategy)
+    registered = time.process_time()
+    report = await gateway.report()
+    loaded = time.process_time()
+    found = await gateway.search(QUERY)
+    done = time.process_time()
+    if not found.matches and found.nearest is None:
+        raise AssertionError("the index found nothing")
+    await gateway.aclose()
+    return {
+        "import_s": _IMPORTED - _BEGAN,
+        "register_s": registered - began,
+        "load_s": loaded - registered,
+        "first_search_s": done - loaded,
+        "total_s": done,
+        "tools": report.entities,
+        "saved": float(report.saved),
+    }
+
+
+if __name__ == "__main__":
+    print(json.dumps(asyncio.run(first(int(sys.argv[1]), sys.argv[2]))))

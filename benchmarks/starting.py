@@ -1,0 +1,122 @@
+"""What a start costs that finds its index saved: from nothing to the first result.
+
+* Medians of the process CPU of fresh processes, held against one that does ``import numpy``. What
+  a file costs to read for the first time after the machine has started is not counted.
+* The tools are those of servers whose lists were read once, as an ``mcp.json`` would name them; no
+  server is there to answer.
+* Vectors are drawn by chance, so that no model has to load; what the local one takes for its first
+  text, in a process of its own, stands beside.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any, get_args
+
+from benchmarks.lifelike import servers
+from benchmarks.started import address
+from gateway.catalog.records import SqliteRecords
+from gateway.embed.local import LocalEmbedder
+from gateway.errors import MissingExtraError
+from gateway.types import Strategy
+from gateway.upstream.servers import HttpServer
+
+_TOLD = "; print(time.process_time())"
+_MODEL = (
+    "import asyncio, time; from gateway.embed.local import LocalEmbedder; "
+    "began = time.process_time(); asyncio.run(LocalEmbedder().embed(['hello'], role='query')); "
+    "print(time.process_time() - began)"
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure, and print the figures."""
+    parser = argparse.ArgumentParser(prog="benchmarks.starting", description=__doc__)
+    parser.add_argument("--tools", type=int, default=10_000)
+    parser.add_argument("--strategy", default="auto", choices=get_args(Strategy))
+    parser.add_argument("--runs", type=int, default=7)
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    asked = parser.parse_args(arguments)
+    found = measure(asked.tools, asked.strategy, asked.runs)
+    if asked.json:
+        print(json.dumps(found, indent=1))
+        return
+    for name, value in found.items():
+        print(f"{name:16} {'-' if value is None else f'{value:.4f}':>12}")
+
+
+def measure(tools: int, strategy: Strategy, runs: int) -> Mapping[str, float | None]:
+    """Give every figure by name.
+
+    Args:
+        tools: How many there are, twenty a server.
+        strategy: What ranks.
+        runs: How many processes of each kind are measured, by turns.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        listed = asyncio.run(_list(tools, Path(folder)))
+        cold = _start(listed, strategy, folder)
+        numpy_s, found = [], []
+        for _ in range(runs):
+            numpy_s.append(float(_ran(folder, "-c", f"import numpy, time{_TOLD}")))
+            found.append(_start(listed, strategy, folder))
+    if not all(each["saved"] for each in found):
+        raise AssertionError("an index was made that should have been read")
+    parts = {name: median(each[name] for each in found) for name in found[0]}
+    return {
+        "numpy_s": median(numpy_s),
+        **{name: parts[name] for name in parts if name != "saved"},
+        "model_load_s": _model_s(),
+        "cold_s": cold["total_s"],
+        "ratio": median(each["total_s"] for each in found) / median(numpy_s),
+    }
+
+
+async def _list(tools: int, folder: Path) -> int:
+    """Note the lists of servers as if they had been read, and say how many servers there are."""
+    records = SqliteRecords(folder / "catalog.sqlite3")
+    number = 0
+    for number, source in enumerate(servers(tools), start=1):
+        server = HttpServer(url=address(number - 1))
+        records.keep(server.fingerprint, source.server, await source.list_tools())
+    records.close()
+    return number
+
+
+def _start(listed: int, strategy: Strategy, folder: str) -> dict[str, float]:
+    found: dict[str, float] = json.loads(
+        _ran(folder, "-m", "benchmarks.started", str(listed), strategy)
+    )
+    return found
+
+
+def _model_s() -> float | None:
+    """Measure what the local model takes to load; None if it is not installed."""
+    try:
+        LocalEmbedder()
+    except MissingExtraError:
+        return None
+    return float(_ran("", "-c", _MODEL))
+
+
+def _ran(folder: str, *arguments: str) -> str:
+    variables: dict[str, Any] = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
+    if folder:
+        variables["GATEWAY_CACHE_DIR"] = folder
+    done = subprocess.run(  # noqa: S603  (our own words)
+        [sys.executable, *arguments], check=True, capture_output=True, text=True, env=variables
+    )
+    return done.stdout
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,91 @@
+"""Secrets that stand in a configuration as they are: where they begin and end. Pure.
+
+Names tell most of them, the forms of well-known keys some more. What only looks random is
+*doubtful*: a person decides.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+Span = tuple[int, int]
+
+_WORDS = frozenset((
+    "key", "apikey", "token", "secret", "password", "passwd", "passphrase", "pass", "pwd", "auth",
+    "authorization", "bearer", "credential", "credentials", "cookie", "pat", "jwt", "signature",
+))  # fmt: skip
+_HARMLESS_ENDS = frozenset((
+    "id", "path", "file", "dir", "folder", "name", "url", "uri", "host", "port", "type", "ttl",
+))  # fmt: skip
+_SETTING = re.compile(r"(?i)true|false|on|off|yes|no|none|null|[\d.]*")
+_SPLIT = re.compile(r"[^A-Za-z0-9]+|(?<=[a-z0-9])(?=[A-Z])")
+_SCHEME = re.compile(r"(?i)(?:bearer|basic|token)\s+(\S+)")
+_KNOWN = re.compile(
+    r"\b(?:sk-[\w-]{16,}|gh[pousr]_\w{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}"
+    r"|xox[a-z]-[\w-]{10,}|AKIA[0-9A-Z]{16}|AIza[\w-]{30,}|hf_\w{20,}|npm_\w{20,}"
+    r"|ntn_\w{20,}|lin_api_\w{20,}|pypi-[\w-]{20,}|SG\.[\w-]{16,}\.[\w-]{16,}"
+    r"|eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]+)"
+)
+_IN_ADDRESS = re.compile(
+    r"://[^/\s:@]*:([^/\s@]+)@"
+    r"|[?&;][^=&;]*(?:key|token|secret|passw|auth|sig)[^=&;]*=([^&;\s#]+)",
+    re.IGNORECASE,
+)
+_PAIR = re.compile(r"(?:--?)?([A-Za-z][\w.-]*)(?:=|:\s+)(.+)", re.DOTALL)
+_FLAG = re.compile(r"--?([A-Za-z][\w-]*)")
+_RANDOM = re.compile(r"(?=.*[a-z])(?=.*[A-Z])(?=.*\d)[\w+/=-]{24,}")
+
+
+def sounds_secret(name: str) -> bool:
+    """Say whether a variable, header or flag of this *name* usually holds a secret."""
+    words = [word.lower() for word in _SPLIT.split(name) if word]
+    return bool(_WORDS.intersection(words)) and words[-1] not in _HARMLESS_ENDS
+
+
+def disclosed(name: str, value: str) -> Span | None:
+    """Give where in *value*, which stands under *name*, a secret is; None if none is seen.
+
+    References such as ``${NAME}`` are none.
+    """
+    if "${" in value or value.startswith(("env:", "keyring:")):
+        return None
+    for pattern in (_KNOWN, _IN_ADDRESS):
+        found = pattern.search(value)
+        if found is not None:
+            group = next((each for each in range(1, pattern.groups + 1) if found[each]), 0)
+            return found.span(group)
+    scheme = _SCHEME.fullmatch(value)
+    if scheme is not None:
+        return scheme.span(1)
+    if sounds_secret(name) and not _SETTING.fullmatch(value):
+        return (0, len(value))
+    return None
+
+
+def doubtful(value: str) -> bool:
+    """Say whether *value* looks as random as a secret."""
+    return "${" not in value and _RANDOM.fullmatch(value) is not None
+
+
+def in_arguments(arguments: Sequence[str]) -> Iterator[tuple[int, str, Span]]:
+    """Find secrets in a command line: the argument's place, its name, and where in it they are.
+
+    ``--token X``, ``--token=X``, ``NAME=X`` and ``Header: X`` name what they hold.
+    """
+    flag = ""
+    for place, text in enumerate(arguments):
+        pair = _PAIR.fullmatch(text)
+        found: Span | None = None
+        name = flag
+        if pair is not None and "://" not in pair[1]:
+            inner = disclosed(pair[1], pair[2])
+            name = pair[1]
+            if inner is not None:
+                found = (pair.start(2) + inner[0], pair.start(2) + inner[1])
+        elif not text.startswith("-"):
+            found = disclosed(flag, text)
+        if found is not None:
+            yield place, name, found
+        told = _FLAG.fullmatch(text)
+        flag = told[1] if told is not None else ""

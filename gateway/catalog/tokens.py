@@ -1,0 +1,64 @@
+"""Tokens of sign-ins, each in a file that only its owner can read."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+from gateway.catalog.secrets import KeyringTokens
+from gateway.upstream.oauth import Tokens
+from gateway.upstream.servers import HttpServer
+
+_FOLDER_MODE = 0o700
+
+
+class FileTokens:
+    """`Tokens` in one file, mode 0600, replaced as a whole.
+
+    Args:
+        path: The file; its folder is made when it is first written.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def read(self) -> str | None:
+        """See `Tokens.read`."""
+        try:
+            return self._path.read_text("utf-8")
+        except (OSError, UnicodeDecodeError):
+            return None
+
+    def write(self, text: str) -> None:
+        """See `Tokens.write`."""
+        self._path.parent.mkdir(mode=_FOLDER_MODE, parents=True, exist_ok=True)
+        # A file of `mkstemp` can be read by its owner alone from the first moment.
+        handle, name = tempfile.mkstemp(dir=self._path.parent)
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        Path(name).replace(self._path)
+
+    def forget(self) -> None:
+        """See `Tokens.forget`."""
+        self._path.unlink(missing_ok=True)
+
+
+def signed(name: str, target: HttpServer, folder: Path) -> HttpServer:
+    """Give *target* with a place for its tokens, if it signs in.
+
+    The place belongs to the name, the address and the client: tokens are never sent to an
+    address that somebody put there later.
+
+    Args:
+        name: The host's name for the server.
+        target: The server.
+        folder: Where the files are.
+    """
+    if target.auth is None:
+        return target
+    key = f"{name}-{target.launch[:16]}"
+    made: Tokens = (
+        KeyringTokens(key) if target.auth.store == "keyring" else FileTokens(folder / f"{key}.json")
+    )
+    return target.signing_in(target.auth.kept_in(made))

@@ -1,0 +1,67 @@
+"""What provisioning may fetch, trust, install and take of our time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from gateway.limits import at_least, check, share
+
+_MIB = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProvisionOptions:
+    """How servers are looked for outside the catalog, and under which policy they come in."""
+
+    registry: str = ""
+    """Base URL of an MCP registry (API v0.1); empty fetches nothing."""
+    known: bool = True
+    """Look at the bundled list of well-known servers."""
+    namespaces: tuple[str, ...] = ()
+    """Whom the host trusts in a registry: ``namespace/*``, or one ``namespace/name``."""
+    enough: float = 0.9
+    """A local tool of this confidence serves: nothing outside is looked at."""
+    min_confidence: float = 0.9
+    """A server below this is never taken without asking a person."""
+    candidates: int = 5
+    """Servers that a result lists."""
+    max_ranked: int = 500
+    """Of more entries than this, words choose so many; the gateway's own strategy ranks those."""
+    cache_s: float = 24 * 3600.0
+    """A registry's answer serves so long before it is fetched again."""
+    fetch_timeout_s: float = 60.0
+    """For all pages together."""
+    max_pages: int = 300
+    max_page_bytes: int = 4 * _MIB
+    max_entries: int = 30_000
+    install_timeout_s: float = 600.0
+    """For each command of an install."""
+    folder: Path | None = None
+    """Where packages and the audit live; None is ``servers`` in the user's data folder."""
+
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        check(
+            self,
+            share("enough", self.enough),
+            share("min_confidence", self.min_confidence),
+            at_least("candidates", self.candidates, 1),
+            at_least("max_ranked", self.max_ranked, 1),
+            at_least("cache_s", self.cache_s, 0),
+            at_least("fetch_timeout_s", self.fetch_timeout_s, 0.001),
+            at_least("max_pages", self.max_pages, 1),
+            at_least("max_page_bytes", self.max_page_bytes, 1024),
+            at_least("max_entries", self.max_entries, 1),
+            at_least("install_timeout_s", self.install_timeout_s, 0.001),
+            *(
+                "" if _is_pattern(each) else f"{each!r} is no namespace/* and no namespace/name"
+                for each in self.namespaces
+            ),
+        )
+
+
+def _is_pattern(text: str) -> bool:
+    namespace, slash, name = text.partition("/")
+    whole = bool(namespace and slash and name) and "*" not in namespace
+    return whole and (name == "*" or "*" not in name)

@@ -1,0 +1,124 @@
+"""What a tool loses that wants to be found for everything, in deviations. Pure.
+
+* It says so: its vector is near to that of a boast, in whatever language. Key words of many
+  domains do not hide it.
+* It speaks of what others do: its texts hold many rare words that stand in the names of other
+  servers' tools, and in none of its own server's.
+* The loss is bounded: what a request plainly means is still found, whoever boasts.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gateway.embed.yardstick import Yardstick
+from gateway.search.dense.mates import Mates
+from gateway.search.dense.scan import VectorIndex
+from gateway.search.dense.segments import Positions
+from gateway.vectors import Vector, best_cosine
+from graphs.arrays import Moves
+from graphs.postings import Postings
+
+MAX_DOUBT = 3.0
+"""The most that an entity loses: as much as a tool of the subject is ahead of a stranger."""
+_BOASTING = 1.3
+_BOAST_WEIGHT = 9.0
+"""A vector so near to a boast, on the model's scale, is one; what each step above that costs."""
+_FOREIGN = 3.3
+_USUAL = 6.0
+_FOREIGN_WEIGHT = 2.0
+"""So many words of the rarest kind, or so many times what is usual here, are nothing; what each
+doubling of that costs."""
+_NAME = "name"
+_TABLE = 1 << 27
+"""Numbers up to here are looked up, not searched for."""
+Numbers = NDArray[np.int64]
+
+
+class Boasts:
+    """How near the rows of a catalog that changes are to a boast. Not for two builds at once."""
+
+    def __init__(self) -> None:
+        self._boast: Vector | None = None
+        self._near: Vector | None = None
+
+    def change(
+        self,
+        vectors: VectorIndex | None,
+        moves: Moves,
+        fresh: Positions | None,
+        yardstick: Yardstick | None,
+    ) -> Vector | None:
+        """Measure the rows that are new.
+
+        Args:
+            vectors: The entities' rows.
+            moves: Where those of the last time stand now.
+            fresh: Whose rows are new; None if all are.
+            yardstick: What the model's cosines mean, if known.
+
+        Returns:
+            On the model's scale, shape (n,); None if there is no row or nobody measured a boast.
+        """
+        boast = yardstick.boast if yardstick is not None else None
+        before, known = self._boast, self._near
+        self._boast, self._near = boast, None
+        if vectors is None or yardstick is None or boast is None:
+            return None
+        same = before is not None and np.array_equal(boast, before)
+        if known is None or fresh is None or not same:
+            fresh = np.arange(vectors.size)
+            known = np.zeros(0, dtype=np.float32)
+            places = np.zeros(0, dtype=np.int64)
+        else:
+            places = moves.table()
+        self._near = np.empty(vectors.size, dtype=np.float32)
+        self._near[places[places >= 0]] = known[places >= 0]
+        self._near[fresh] = best_cosine(vectors.rows(fresh), boast[None])
+        return yardstick.nearness(self._near)
+
+
+def doubts(index: Postings, mates: Mates | None, boasts: Vector | None) -> Vector | None:
+    """Weigh what each entity loses.
+
+    Args:
+        index: The words of the catalog.
+        mates: The server of each entity; None if there are not two.
+        boasts: How near each is to a boast; see `Boasts`.
+
+    Returns:
+        Shape (n,), 0 to `MAX_DOUBT`; None if nobody loses anything.
+    """
+    found = np.zeros(index.size) if mates is None else _foreign(index, mates)
+    if boasts is not None:
+        found += np.maximum(_BOAST_WEIGHT * (boasts - _BOASTING), 0.0)
+    np.minimum(found, MAX_DOUBT, out=found)
+    return found.astype(np.float32) if found.any() else None
+
+
+def among(numbers: Numbers, chosen: Numbers, below: int) -> NDArray[np.bool_]:
+    """Say of each of *numbers*, from 0 to *below* that, whether it is among the *chosen*."""
+    if below > _TABLE:
+        return np.isin(numbers, chosen)
+    table = np.zeros(below, dtype=np.bool_)
+    table[chosen] = True
+    found: NDArray[np.bool_] = table[numbers]
+    return found
+
+
+def _foreign(index: Postings, mates: Mates) -> NDArray[np.float64]:
+    """Weigh the words that name other servers' tools only, by rarity, and how far that is much."""
+    if _NAME not in index.fields:
+        return np.zeros(index.size)
+    terms = np.repeat(np.arange(len(index.names)), np.diff(index.offsets))
+    owners = terms * mates.servers + mates.numbers[index.positions]
+    names = index.sources == index.fields.index(_NAME)
+    named = np.zeros(len(index.names), dtype=np.bool_)
+    named[terms[names]] = True
+    spoken = named[terms] & ~among(owners, owners[names], len(index.names) * mates.servers)
+    weights = index.rarity[terms[spoken]]
+    said = np.bincount(index.positions[spoken], weights, minlength=index.size)
+    much = max(_FOREIGN * np.log1p(index.size), _USUAL * float(np.median(said)))
+    lost: NDArray[np.float64] = _FOREIGN_WEIGHT * np.log2(np.maximum(said, 1e-9) / much)
+    return np.maximum(lost, 0.0)

@@ -1,0 +1,1 @@
+"""Edges that nobody wrote, read out of names, descriptions and arguments."""

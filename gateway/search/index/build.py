@@ -1,0 +1,213 @@
+"""Index builds: one at a time, whoever asks; readers keep the snapshot they have.
+
+* A change of the registrations is awaited by the next search: what was added is found.
+* What failed (a source, an embedder) is tried again after a while, in the background: a dead
+  server makes nobody wait twice.
+* Only new or changed texts are embedded.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from gateway.cache import Clock, SingleFlight
+from gateway.catalog.refresh import Listed, Registration, Registry, list_sources
+from gateway.config import Options, index_path
+from gateway.embed.cached import VectorStore
+from gateway.embed.protocol import Embedder
+from gateway.search.index.documents import GraphSource, load
+from gateway.search.index.keeping import Ground, Keeper
+from gateway.search.index.made import Made, Make
+from gateway.search.index.shelf import Found, Shelf, mark_of_files
+from gateway.search.index.snapshot import Snapshot
+from gateway.telemetry import Telemetry
+from gateway.types import IndexReport
+
+Progress = Callable[[str, int, int], None]
+"""Told a stage (``servers``, ``embeddings``), how much of it is done, and how much there is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Built:
+    """A snapshot and what it was made of."""
+
+    generation: int
+    snapshot: Snapshot
+    listed: Mapping[str, Listed]
+    report: IndexReport
+    retry_at: float | None = None
+    """When to try again what failed; None if nothing did."""
+
+
+def _silent(_stage: str, _done: int, _total: int) -> None:
+    return
+
+
+class Indexer:
+    """Keeps the current snapshot of one gateway."""
+
+    def __init__(  # noqa: PLR0913  (keyword-only, wired in one place)
+        self,
+        registry: Registry,
+        *,
+        embedder: Embedder | None,
+        store: VectorStore,
+        graph: GraphSource | None,
+        options: Options,
+        own_store: bool,
+        reserved: frozenset[str],
+        telemetry: Telemetry,
+        flights: SingleFlight[object],
+        clock: Clock,
+        progress: Progress | None = None,
+    ) -> None:
+        self._registry = registry
+        self._embedder = embedder
+        self._store = store
+        self._graph = graph
+        self._options = options
+        folder = index_path(options, own_store=own_store)
+        shelf = Shelf(folder=folder, options=options.index) if folder else None
+        info = embedder.info if embedder else None
+        self._keeper = Keeper(shelf, info, options.graph, sorted(reserved)) if shelf else None
+        self._reserved = reserved
+        self._telemetry = telemetry
+        self._flights = flights
+        self._clock = clock
+        self._progress = progress or _silent
+        self._built: Built | None = None
+        self._make_next: Make | None = None
+        self.builds = 0
+        """How many builds there were."""
+
+    async def current(self) -> Built:
+        """Give the newest build; make it first if the registrations changed."""
+        while True:
+            built = self._built
+            if built is not None and built.generation == self._registry.generation:
+                if built.retry_at is not None and self._clock() >= built.retry_at:
+                    self._flights.start("build", self._build)
+                return built
+            await self._flights.run("build", self._build)
+
+    async def refresh(self) -> Built:
+        """List every source again, build, and give the build."""
+        self._registry.touch_all()
+        return await self.current()
+
+    async def _build(self) -> Built:
+        began = time.perf_counter()
+        labels: dict[str, str | int | float | bool] = {}
+        with (
+            self._telemetry.span("gateway.index.build") as span,
+            self._telemetry.timed("gateway.index.build.duration", labels),
+        ):
+            built = await self._make()
+            report = replace(built.report, duration_s=time.perf_counter() - began)
+            span.set_attribute("gateway.index.entities", report.entities)
+            span.set_attribute("gateway.index.embedded", report.embedded_texts)
+            span.set_attribute("gateway.index.graph_edges", report.graph_edges)
+        self._telemetry.record("gateway.index.entities", report.entities)
+        self._built = replace(built, report=report)
+        return self._built
+
+    async def _make(self) -> Built:
+        generation = self._registry.generation
+        registrations = self._registry.all()
+        before = self._built
+        self._progress("servers", 0, len(registrations))
+        listed = await list_sources(
+            registrations, before.listed if before else {}, telemetry=self._telemetry
+        )
+        self._progress("servers", len(registrations), len(registrations))
+        made = await self._made(registrations, listed)
+        self.builds += 1
+        again = not made.complete or any(each.failed for each in listed.values())
+        return Built(
+            generation=generation,
+            snapshot=made.snapshot,
+            listed=listed,
+            report=_report(generation, made),
+            retry_at=self._clock() + self._options.upstream.retry_after_s if again else None,
+        )
+
+    async def _made(
+        self, registrations: Mapping[str, Registration], listed: Mapping[str, Listed]
+    ) -> Made:
+        """Read the index as it was saved, or make it."""
+        read = None
+        told: object = None
+        if isinstance(self._graph, str | Path):
+            told = mark_of_files(Path(self._graph))
+        else:
+            read = told = await load(self._graph)
+        ground = Ground(registrations=registrations, listed=listed, documents=told)
+        found = Found()
+        if self._keeper and not self.builds:
+            found = self._keeper.find(ground, version=1)
+        if found.snapshot is not None:
+            return Made(snapshot=found.snapshot, saved=True)
+        whole = self._make_next is None
+        documents, unread = read or await load(self._graph)
+        made = await self._making()(
+            registrations,
+            listed,
+            documents,
+            version=self.builds + 1,
+            diagnostics=[*ground.notes, *found.diagnostics, *unread],
+        )
+        if self._keeper and made.complete:
+            self._keeper.made(ground, made.snapshot)
+            if whole:
+                self._flights.start("keep", self._keep)
+        return made
+
+    async def _keep(self) -> None:
+        """Save the index, where nobody waits for it."""
+        if self._keeper:
+            notes = await asyncio.to_thread(self._keeper.keep)
+            if notes and self._built:
+                diagnostics = (*self._built.report.diagnostics, *notes)
+                report = replace(self._built.report, diagnostics=diagnostics)
+                self._built = replace(self._built, report=report)
+
+    async def finish(self, then: Callable[[], Awaitable[None]]) -> None:
+        """Save what was changed since it was saved, and await *then* in any case."""
+        try:
+            await self._flights.run("keep", self._keep)
+        finally:
+            await then()
+
+    def _making(self) -> Make:
+        if self._make_next is None:
+            from gateway.search.index.making import Making  # noqa: PLC0415  (a warm start needs none of it)
+
+            self._make_next = Making(
+                embedder=self._embedder,
+                store=self._store,
+                derive=self._options.graph,
+                reserved=self._reserved,
+                telemetry=self._telemetry,
+                progress=partial(self._progress, "embeddings"),
+            )
+        return self._make_next
+
+
+def _report(generation: int, made: Made) -> IndexReport:
+    snapshot, graph = made.snapshot, made.snapshot.graph
+    return IndexReport(
+        generation=generation,
+        entities=len(snapshot.entities),
+        vectors=0 if snapshot.vectors is None else snapshot.vectors.mean.count,
+        embedded_texts=made.embedded,
+        tokens=made.tokens,
+        graph_nodes=graph.index.node_count if graph else 0,
+        graph_edges=graph.index.edge_count if graph else 0,
+        saved=made.saved,
+        diagnostics=snapshot.diagnostics,
+    )

@@ -1,0 +1,70 @@
+"""Reads the index that an earlier process saved, and saves what this one made.
+
+* Read at the first build, if it is of the same mark.
+* Saved in the background when it was made whole, and at the end when it was changed since.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from gateway.catalog.refresh import Listed, Registration
+from gateway.search.index.shelf import Found, Shelf, mark
+from gateway.search.index.snapshot import Snapshot
+from gateway.types import Diagnostic
+
+_LASTING = frozenset({"name_qualified", "graph_document_invalid"})
+"""What is wrong with a catalog whenever it is built."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ground:
+    """What an index is made of."""
+
+    registrations: Mapping[str, Registration]
+    listed: Mapping[str, Listed]
+    documents: object
+    """The host's own graph documents, or a digest of their files."""
+
+    @property
+    def notes(self) -> list[Diagnostic]:
+        """What the sources say that is wrong today."""
+        return [note for each in self.listed.values() for note in each.listing.diagnostics]
+
+
+class Keeper:
+    """Reads and saves the indexes of one gateway.
+
+    Args:
+        shelf: Where they lie.
+        made_with: What they depend on besides, each with a `repr` that says all of it.
+    """
+
+    def __init__(self, shelf: Shelf, *made_with: object) -> None:
+        self._shelf = shelf
+        self._made_with = made_with
+        self._unsaved: tuple[Ground, Snapshot] | None = None
+
+    def find(self, ground: Ground, *, version: int) -> Found:
+        """Open the index that was made of the same *ground*."""
+        return self._shelf.find(self._mark(ground), version=version, diagnostics=ground.notes)
+
+    def made(self, ground: Ground, snapshot: Snapshot) -> None:
+        """Take note of an index that is not saved yet; of an older one no more."""
+        self._unsaved = ground, snapshot
+
+    def keep(self) -> tuple[Diagnostic, ...]:
+        """Save the newest index, if it is not, and say what went wrong."""
+        if self._unsaved is None:
+            return ()
+        ground, snapshot = self._unsaved
+        self._unsaved = None
+        if len(snapshot.entities) < self._shelf.options.min_tools:
+            return ()
+        own = [note for note in snapshot.diagnostics if note.code in _LASTING]
+        return self._shelf.keep(self._mark(ground), snapshot, own)
+
+    def _mark(self, ground: Ground) -> str:
+        made_with = (*self._made_with, ground.documents)
+        return mark(ground.registrations, ground.listed, made_with)

@@ -1,0 +1,71 @@
+"""What one index build leaves to the next, so that a change costs what changed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from gateway.embed.cached import text_key
+from gateway.search.index.texts import embedding_text, name_text
+from gateway.types import Entity
+from gateway.vectors import Vector
+
+
+@dataclass(slots=True)
+class Texts:
+    """The texts that vectors are made of, and the vectors. Not for two threads at once."""
+
+    keys: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """The keys of the whole text and of the name, by entity id."""
+    rows: dict[str, Vector] = field(default_factory=dict)
+    """The vectors by key; what has none is absent."""
+    wanted: dict[str, str] = field(default_factory=dict)
+    """The texts by key that have no vector yet."""
+    made: int = 0
+    """How often texts of an entity were made."""
+    _overdue: set[str] = field(default_factory=set)
+    _uses: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def count(self) -> int:
+        """How many different texts there are."""
+        return len(self._uses)
+
+    def change(self, gone: Iterable[Entity], new: Iterable[Entity]) -> None:
+        """Forget the texts of some entities, and make those of others."""
+        for entity in gone:
+            for key in self.keys.pop(entity.id):
+                self._uses[key] -= 1
+                if not self._uses[key]:
+                    del self._uses[key]
+                    self.rows.pop(key, None)
+                    self.wanted.pop(key, None)
+        for entity in new:
+            self.made += 1
+            texts = embedding_text(entity), name_text(entity)
+            keys = text_key(texts[0]), text_key(texts[1])
+            self.keys[entity.id] = keys
+            for key, text in zip(keys, texts, strict=True):
+                self._uses[key] += 1
+                if key not in self.rows:
+                    self.wanted[key] = text
+
+    def late(self) -> list[str]:
+        """Give the ids of the entities that waited for a vector longer than since the last time."""
+        came = self._overdue - self.wanted.keys()
+        self._overdue = set(self.wanted)
+        if not came:
+            return []
+        return [key for key, texts in self.keys.items() if not came.isdisjoint(texts)]
+
+    def embedded(self, rows: Mapping[str, Vector]) -> None:
+        """Take *rows* for the vectors of wanted texts, by key."""
+        for key, row in rows.items():
+            if self.wanted.pop(key, None) is not None:
+                self.rows[key] = row
+
+    def of(self, entities: Sequence[Entity]) -> list[tuple[Vector | None, Vector | None]]:
+        """Give the vectors of the whole text and of the name of each of *entities*."""
+        pairs = (self.keys[entity.id] for entity in entities)
+        return [(self.rows.get(whole), self.rows.get(name)) for whole, name in pairs]

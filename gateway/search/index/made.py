@@ -1,0 +1,51 @@
+"""What a build of the index gives, and who makes one."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import graphs
+from gateway.catalog.refresh import Listed, Registration
+from gateway.search.index.snapshot import Snapshot
+from gateway.types import Diagnostic
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Made:
+    """A snapshot, and what it cost."""
+
+    snapshot: Snapshot
+    complete: bool = True
+    """Whether every text has the vector that it should have."""
+    embedded: int = 0
+    """Texts sent to the embedder."""
+    saved: bool = False
+    """Whether it was read as an earlier process saved it."""
+    tokens: int = 0
+    """What the embedder reported for them."""
+
+
+class Make(Protocol):
+    """Makes each snapshot from the one before; see `gateway.search.index.making.Making`."""
+
+    def __call__(
+        self,
+        registrations: Mapping[str, Registration],
+        listed: Mapping[str, Listed],
+        documents: Sequence[graphs.Document],
+        *,
+        version: int,
+        diagnostics: Sequence[Diagnostic],
+    ) -> Awaitable[Made]:
+        """Make the next one.
+
+        Args:
+            registrations: The sources.
+            listed: What each of them listed.
+            documents: The host's own graph documents.
+            version: The number of this build.
+            diagnostics: What is known to be wrong so far.
+        """
+        ...

@@ -1,0 +1,128 @@
+"""What was listed -> a snapshot, again and again: the catalog, its texts and vectors, the index.
+
+Only new or changed texts are embedded, and a change costs what changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from gateway.catalog.refresh import Catalog, Listed, Registration
+from gateway.config import GraphOptions
+from gateway.embed import yardstick
+from gateway.embed.cached import DocumentVectors, VectorStore, document_vectors, text_key
+from gateway.embed.protocol import Embedder
+from gateway.embed.yardstick import Yardstick
+from gateway.search.index.kept import Texts
+from gateway.search.index.made import Made
+from gateway.search.index.snapshot import Snapshot
+from gateway.search.index.snapshots import Snapshots
+from gateway.telemetry import Telemetry
+from gateway.types import Diagnostic
+from gateway.vectors import Vector
+from graphs.document import Document
+
+
+class Making:
+    """Makes each snapshot from the one before. Not for two builds at once.
+
+    Args:
+        embedder: None for an index without vectors.
+        store: Where vectors persist.
+        derive: Which edges are derived.
+        reserved: Names that no tool may have.
+        telemetry: Told of the requests to the embedder.
+        progress: Told how many of how many texts are embedded.
+    """
+
+    def __init__(
+        self,
+        *,
+        embedder: Embedder | None,
+        store: VectorStore,
+        derive: GraphOptions,
+        reserved: frozenset[str],
+        telemetry: Telemetry,
+        progress: Callable[[int, int], None],
+    ) -> None:
+        self._embedder = embedder
+        self._store = store
+        self._derive = derive
+        self._reserved = reserved
+        self._telemetry = telemetry
+        self._progress = progress
+        self._catalog = Catalog(reserved=reserved)
+        self._snapshots = Snapshots(derive)
+        self._last: Snapshot | None = None
+        self._whole = True
+        """Whether the last build came to its end."""
+        self._measured: dict[str, Vector] = {}
+        """The vectors of the texts by which the model is measured, by key."""
+
+    async def __call__(
+        self,
+        registrations: Mapping[str, Registration],
+        listed: Mapping[str, Listed],
+        documents: Sequence[Document],
+        *,
+        version: int,
+        diagnostics: Sequence[Diagnostic],
+    ) -> Made:
+        """Make the next snapshot; see `gateway.search.index.made.Make`."""
+        if not self._whole:
+            # A build that ended early leaves half a change behind: begin with nothing.
+            self._catalog = Catalog(reserved=self._reserved)
+            self._snapshots = Snapshots(self._derive)
+        self._whole = False
+        turnover = self._catalog.change(registrations, listed)
+        texts = self._snapshots.texts
+        texts.change(turnover.gone, turnover.new)
+        vectors = await self._vectors(texts)
+        incomplete = _incomplete(texts) if self._embedder is not None else []
+        self._last = self._snapshots.change(
+            turnover,
+            version=version,
+            documents=documents,
+            diagnostics=[*diagnostics, *self._catalog.notes, *vectors.diagnostics, *incomplete],
+            yardstick=self._yardstick(texts),
+        )
+        self._whole = True
+        return Made(
+            snapshot=self._last,
+            complete=not incomplete,
+            embedded=vectors.embedded,
+            tokens=vectors.tokens,
+        )
+
+    async def _vectors(self, texts: Texts) -> DocumentVectors:
+        if self._embedder is None or not texts.wanted:
+            return DocumentVectors(rows={})
+        measures = {text_key(text): text for text in self._measures(texts)}
+        unmeasured = (text for key, text in measures.items() if key not in self._measured)
+        vectors = await document_vectors(
+            sorted({*texts.wanted.values(), *unmeasured}),
+            embedder=self._embedder,
+            store=self._store,
+            telemetry=self._telemetry,
+            dimensions=self._last.dimensions if self._last else None,
+            progress=self._progress,
+        )
+        texts.embedded(vectors.rows)
+        self._measured |= {key: vectors.rows[key] for key in measures if key in vectors.rows}
+        return vectors
+
+    def _measures(self, texts: Texts) -> tuple[str, ...]:
+        """Give the texts by which the model is measured, if the catalog is worth it."""
+        if self._embedder is None or texts.count < yardstick.WORTH:
+            return ()
+        return yardstick.texts(self._embedder.info)
+
+    def _yardstick(self, texts: Texts) -> Yardstick | None:
+        return yardstick.of(self._embedder, self._measured if self._measures(texts) else {})
+
+
+def _incomplete(texts: Texts) -> list[Diagnostic]:
+    if not texts.wanted:
+        return []
+    detail = f"{len(texts.rows)} of {texts.count} texts have a vector"
+    return [Diagnostic(stage="embed", code="vectors_incomplete", detail=detail)]

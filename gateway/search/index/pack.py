@@ -1,0 +1,118 @@
+"""Arrays and words in one file, which is mapped, not read.
+
+* The file is written beside its place and moved there at once: there is the old one or the new one.
+* Every part has a checksum, and so has the list of parts: what was torn or changed is not used.
+* Nothing in it is ever run: it holds numbers, and texts as JSON.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import mmap
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+
+from gateway.errors import StoreError
+
+_MAGIC = b"tgpack01"
+_DIGEST = 16
+_START = len(_MAGIC) + 8 + _DIGEST
+_ALIGNED = 64
+_WORDS = "words"
+_SUMMED = 512
+"""Numbers of eight bytes that are summed to one: a page of the memory."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Pack:
+    """What a file holds."""
+
+    words: Any
+    """What was given as JSON."""
+    arrays: Mapping[str, np.ndarray]
+    """Read-only; mapped where they come from a file."""
+
+
+def write(path: Path, pack: Pack) -> None:
+    """Write *pack* to *path*, whose folder is made if need be.
+
+    Raises:
+        OSError: It cannot be written; what was there stays.
+    """
+    words = np.frombuffer(json.dumps(pack.words).encode(), dtype=np.uint8)
+    arrays = {_WORDS: words, **pack.arrays}
+    parts: dict[str, object] = {}
+    at = 0
+    for name, array in arrays.items():
+        parts[name] = [np.lib.format.dtype_to_descr(array.dtype), array.shape, at, _sum(array)]
+        at += -(-array.nbytes // _ALIGNED) * _ALIGNED
+    header = json.dumps({"parts": parts, "size": at}).encode()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f".{path.name}-{uuid4().hex[:12]}")
+    try:
+        with draft.open("wb") as file:
+            file.write(_MAGIC + len(header).to_bytes(8, "little") + _digest(header) + header)
+            file.write(bytes(-file.tell() % _ALIGNED))
+            for array in arrays.values():
+                file.write(np.ascontiguousarray(array).tobytes())
+                file.write(bytes(-file.tell() % _ALIGNED))
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def read(path: Path) -> Pack | None:
+    """Open the pack at *path*; None if there is none.
+
+    Raises:
+        StoreError: It cannot be read, or is not as it was written.
+    """
+    try:
+        with path.open("rb") as file:
+            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        return _read(mapped)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
+        raise StoreError(f"saved index {path.name!r} is not as it was written: {error}") from error
+
+
+def _read(mapped: mmap.mmap) -> Pack:
+    size = int.from_bytes(mapped[len(_MAGIC) : len(_MAGIC) + 8], "little")
+    digest, header = mapped[_START - _DIGEST : _START], mapped[_START : _START + size]
+    if mapped[: len(_MAGIC)] != _MAGIC or _digest(header) != digest:
+        raise ValueError("another format, or a torn one")
+    told = json.loads(header)
+    body = np.frombuffer(mapped, dtype=np.uint8)[-(-(_START + size) // _ALIGNED) * _ALIGNED :]
+    if len(body) != told["size"]:
+        raise ValueError(f"it has {len(body)} bytes, not {told['size']}")
+    arrays = {name: _array(body, name, *part) for name, part in told["parts"].items()}
+    return Pack(words=json.loads(arrays.pop(_WORDS).tobytes()), arrays=arrays)
+
+
+def _array(body: np.ndarray, name: str, descr: Any, shape: list[int], at: int, told: str) -> Any:
+    kind = np.dtype(descr if isinstance(descr, str) else [tuple(each) for each in descr])
+    end = at + kind.itemsize * int(np.prod(shape))
+    array = body[at:end].view(kind).reshape(shape)
+    if _sum(array) != told:
+        raise ValueError(f"the checksum of {name!r} is wrong")
+    return array
+
+
+def _digest(text: bytes) -> bytes:
+    return hashlib.blake2b(text, digest_size=_DIGEST).digest()
+
+
+def _sum(array: np.ndarray) -> str:
+    """Give the digest of the sums of pages: at the speed of the memory, and no page may move."""
+    flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    whole = len(flat) // (8 * _SUMMED) * 8 * _SUMMED
+    pages = flat[:whole].view(np.uint64).reshape(-1, _SUMMED)
+    sums = np.add.reduce(pages, axis=1)
+    return _digest(sums.tobytes() + flat[whole:].tobytes()).hex()

@@ -1,0 +1,136 @@
+"""One immutable picture of the catalog, ready to be searched. Swapped whole, never changed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from gateway.embed.yardstick import Yardstick
+from gateway.search.dense.mates import Mates
+from gateway.search.dense.scan import VectorIndex
+from gateway.search.eligible import Eligibility, Mask
+from gateway.search.index.names import Names
+from gateway.search.index.toolgraph import ToolGraph
+from gateway.search.order import Places, Step
+from gateway.types import Diagnostic, Entity, Filters
+from gateway.vectors import Vector
+from graphs.postings import Postings
+from graphs.text import fold
+
+_IDENTIFIER = re.compile(r"[^\s\"'`(),;:!?]+")
+_NOT_PLAIN = re.compile(r"[_\-./]|[a-z0-9][A-Z]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Snapshot:
+    """The index at one moment."""
+
+    version: int
+    """Counts index builds: the key of everything that is remembered about searches."""
+    entities: Sequence[Entity]
+    """In the order of their exposed names, so that ties by position are ties by name."""
+    by_name: Named
+    """Positions by folded exposed name, folded own name and folded id."""
+    eligibility: Eligibility
+    lexical: Postings
+    names: Names
+    graph: ToolGraph | None
+    vectors: VectorIndex | None
+    """Zeros where an entity has no vector. None without any vector."""
+    common: Vector | None
+    """Their mean row; None without any."""
+    mates: Mates | None = None
+    """Who serves with whom; None if all are of one server."""
+    diagnostics: tuple[Diagnostic, ...] = ()
+    """What went wrong while building; a search repeats the degrading ones."""
+    yardstick: Yardstick | None = None
+    """What the model's cosines mean; None if nobody measured it."""
+    doubts: Vector | None = None
+    """What each entity loses in `auto`, in deviations, shape (n,); None if nobody loses."""
+    narrowness: float = 1.0
+    """How much the tools have in common, 0.25 to 1; see `gateway.search.dense.kinship`."""
+
+    def position(self, key: str) -> int:
+        """Give the position of the entity with this id.
+
+        Raises:
+            KeyError: There is none.
+        """
+        return self.by_name.places.position(key)
+
+    @property
+    def dimensions(self) -> int | None:
+        """How long the vectors are."""
+        return None if self.vectors is None else self.vectors.dimensions
+
+    def mask(self, filters: Filters) -> Mask:
+        """Give who passes *filters*, shape (n,)."""
+        return self.eligibility.mask(filters)
+
+    def exposed(self, name: str) -> tuple[int, ...]:
+        """Give the position of the entity with exactly this exposed name; () if there is none."""
+        spots = self.by_name.get(fold(name), ())
+        return tuple(spot for spot in spots if self.entities[spot].exposed_name == name)
+
+    def named(self, query: str, mask: Mask) -> list[int]:
+        """Give the eligible entities whose names *query* states, in the order of the stating.
+
+        The whole query may be a name in any spelling of its spaces; within a longer one only
+        words count that look like identifiers, so that ``run`` in a sentence names nothing.
+        """
+        words = _IDENTIFIER.findall(query)
+        bare = (word.strip(".-/") for word in words)
+        stated = [query, *(word for word in bare if _NOT_PLAIN.search(word))]
+        spots = (spot for name in stated for spot in self.by_name.get(fold(name), ()))
+        return [spot for spot in dict.fromkeys(spots) if mask[spot]]
+
+
+class Named(Mapping[str, tuple[int, ...]]):
+    """Positions by folded exposed name, folded own name and folded id."""
+
+    def __init__(self, numbers: Mapping[str, tuple[int, ...]], places: Places) -> None:
+        self._numbers = numbers
+        self.places = places
+
+    @classmethod
+    def of(cls, step: Step) -> Named:
+        """Gather the names of all entities."""
+        numbers: dict[str, tuple[int, ...]] = {}
+        for position, entity in enumerate(step.entities):
+            for name in _names(entity):
+                numbers[name] = (*numbers.get(name, ()), position)
+        return cls(numbers, step.places)
+
+    def changed(self, step: Step) -> Named:
+        """Give the same after *step*."""
+        if step.places.fresh:
+            return self.of(step)
+        numbers = dict(self._numbers)
+        for entity in step.gone.values():
+            gone = self.places.numbers[entity.id]
+            for name in _names(entity):
+                if left := tuple(number for number in numbers[name] if number != gone):
+                    numbers[name] = left
+                else:
+                    del numbers[name]
+        for entity in step.new.values():
+            for name in _names(entity):
+                numbers[name] = (*numbers.get(name, ()), step.places.numbers[entity.id])
+        return Named(numbers, step.places)
+
+    def __getitem__(self, name: str) -> tuple[int, ...]:
+        """Give who has a folded name, in the order of the catalog."""
+        return tuple(sorted(self.places.positions[list(self._numbers[name])].tolist()))
+
+    def __iter__(self) -> Iterator[str]:
+        """Give the folded names."""
+        return iter(self._numbers)
+
+    def __len__(self) -> int:
+        """Count the folded names."""
+        return len(self._numbers)
+
+
+def _names(entity: Entity) -> Iterable[str]:
+    return dict.fromkeys(map(fold, (entity.exposed_name, entity.name, entity.id)))

@@ -1,0 +1,204 @@
+"""Snapshots of a catalog that changes: each is made from the last one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from gateway.catalog.kinds import KINDS
+from gateway.catalog.refresh import Turnover
+from gateway.config import GraphOptions
+from gateway.embed.yardstick import Yardstick
+from gateway.search.dense.doubts import Boasts, doubts
+from gateway.search.dense.kinship import narrowness
+from gateway.search.dense.mates import Mates
+from gateway.search.dense.scan import VectorIndex
+from gateway.search.dense.segments import Positions
+from gateway.search.eligible import Eligibility
+from gateway.search.index.kept import Texts
+from gateway.search.index.names import Names
+from gateway.search.index.snapshot import Named, Snapshot
+from gateway.search.index.texts import lexical_fields
+from gateway.search.index.toolgraphs import ToolGraphs
+from gateway.search.order import Order, Step
+from gateway.types import Diagnostic, Entity
+from gateway.vectors import Matrix, Vector, unit_rows
+from graphs.document import Document
+from graphs.postings import Postings
+
+NAME_WEIGHT = 0.4
+"""What the vector of an entity's name counts beside that of its whole text."""
+
+
+def compile_snapshot(  # noqa: PLR0913  (keyword-only, one a part of the index)
+    entities: Sequence[Entity],
+    *,
+    version: int = 1,
+    rows: Mapping[str, Vector],
+    documents: Sequence[Document] = (),
+    diagnostics: Sequence[Diagnostic] = (),
+    derive: GraphOptions | None = None,
+    yardstick: Yardstick | None = None,
+) -> Snapshot:
+    """Compile *entities* to a snapshot; see `Snapshots`.
+
+    Args:
+        entities: In any order.
+        version: The number of this build.
+        rows: Vectors by text key; missing ones become rows of zeros.
+        documents: The host's own graph documents.
+        diagnostics: What went wrong so far.
+        derive: Which edges are derived; None derives all.
+        yardstick: What the model's cosines mean.
+    """
+    snapshots = Snapshots(derive or GraphOptions())
+    snapshots.texts.change((), entities)
+    snapshots.texts.embedded(rows)
+    turnover = Turnover(gone=(), new=tuple(entities))
+    return snapshots.change(
+        turnover,
+        version=version,
+        documents=documents,
+        diagnostics=diagnostics,
+        yardstick=yardstick,
+    )
+
+
+class Snapshots:
+    """The index of a catalog that changes: each snapshot is made from the last one.
+
+    What differs costs Python; what stays costs a pass over arrays. Whatever way a catalog came to
+    be, its snapshot is that of a fresh build. Not for two builds at once.
+
+    Args:
+        derive: Which edges are derived.
+    """
+
+    def __init__(self, derive: GraphOptions) -> None:
+        self.texts = Texts()
+        self.graphs = ToolGraphs(derive)
+        self._order = Order()
+        self._last: Snapshot | None = None
+        self._fresh: Positions | None = None
+        """Whose rows are new since the last snapshot; None if all are."""
+        self._boasts = Boasts()
+
+    def change(
+        self,
+        turnover: Turnover,
+        *,
+        version: int,
+        documents: Sequence[Document],
+        diagnostics: Sequence[Diagnostic],
+        yardstick: Yardstick | None = None,
+    ) -> Snapshot:
+        """Make the snapshot after *turnover*, whose texts `texts` knows already.
+
+        Args:
+            turnover: How the catalog changed.
+            version: The number of this build.
+            documents: The host's own graph documents.
+            diagnostics: What went wrong so far.
+            yardstick: What the model's cosines mean.
+        """
+        last = self._last or _nothing()
+        step = self._order.change(turnover.gone, turnover.new)
+        lexical = _lexical(last.lexical, step)
+        vectors = self._vectors(last.vectors, step)
+        graph = self.graphs.change(step, documents)
+        mates = Mates.of([entity.server for entity in step.entities])
+        boasts = self._boasts.change(vectors, step.moves, self._fresh, yardstick)
+        self._last = Snapshot(
+            version=version,
+            entities=step.entities,
+            by_name=last.by_name.changed(step),
+            eligibility=last.eligibility.changed(step, last.by_name.places),
+            lexical=lexical,
+            names=Names.of(lexical),
+            graph=graph if step.entities else None,
+            vectors=vectors,
+            common=None if vectors is None else vectors.mean.row,
+            mates=mates,
+            diagnostics=tuple(diagnostics),
+            yardstick=yardstick,
+            doubts=doubts(lexical, mates, boasts),
+            narrowness=narrowness(vectors, yardstick),
+        )
+        return self._last
+
+    def _vectors(self, last: VectorIndex | None, step: Step) -> VectorIndex | None:
+        late = self.texts.late()
+        if last is None or len(late) + len(step.new) > len(step.entities) / 2:
+            self._fresh = None
+            matrix = blended(self.texts.of(step.entities))
+            return None if matrix is None else VectorIndex.of(matrix)
+        entities = step.entities
+        places = step.moves.table()
+        numbers = dict.fromkeys(step.new)
+        numbers |= dict.fromkeys(map(step.places.position, late))
+        self._fresh = spots = np.asarray(sorted(numbers), dtype=np.intp)
+        stays = places >= 0
+        stays[stays] = ~np.isin(places[stays], spots)
+        kept = np.flatnonzero(stays)
+        order = np.empty(len(entities), dtype=np.intp)
+        order[places[kept]] = np.arange(len(kept))
+        order[spots] = len(kept) + np.arange(len(spots))
+        rows = blended(self.texts.of([entities[at] for at in spots.tolist()]))
+        if rows is None:
+            rows = np.zeros((len(spots), last.dimensions), dtype=np.float32)
+        found = last.changed(kept, rows, order)
+        return found if found.mean.count else None
+
+
+def _nothing() -> Snapshot:
+    weights = {str(name): each for row in KINDS.values() for name, each in row.indexed.items()}
+    lexical = Postings.build([], weights=weights)
+    return Snapshot(
+        version=0,
+        entities=(),
+        by_name=Named.of(Step.first(())),
+        eligibility=Eligibility.of(()),
+        lexical=lexical,
+        names=Names.of(lexical),
+        graph=None,
+        vectors=None,
+        common=None,
+    )
+
+
+def _lexical(last: Postings, step: Step) -> Postings:
+    if len(step.new) > len(step.entities) / 2:
+        scale = last.inverted.scale
+        weights = dict(zip(scale.fields, scale.weights, strict=True))
+        return Postings.build(list(map(_fields, step.entities)), weights=weights)
+    return last.changed(
+        {at: _fields(entity) for at, entity in step.gone.items()},
+        {at: _fields(entity) for at, entity in step.new.items()},
+    )
+
+
+def _fields(entity: Entity) -> Mapping[str, str]:
+    return {str(name): text for name, text in lexical_fields(entity).items()}
+
+
+def blended(pairs: Sequence[tuple[Vector | None, Vector | None]]) -> Matrix | None:
+    """Make each entity's vector: the whole text's, leaning to the name's.
+
+    A description drowns the name that says best what a tool is for. Without the name's vector the
+    whole's stands alone.
+
+    Args:
+        pairs: The vectors of the whole text and of the name, where there are any.
+
+    Returns:
+        Unit rows, one an entity; zeros without the whole's vector. None if nobody has one.
+    """
+    known = next((whole for whole, _ in pairs if whole is not None), None)
+    if known is None:
+        return None
+    zeros = np.zeros_like(known, dtype=np.float32)
+    wholes = np.stack([zeros if whole is None else whole for whole, _ in pairs])
+    names = np.stack([zeros if name is None else name for _, name in pairs])
+    names[~wholes.any(axis=1)] = 0
+    return unit_rows(wholes + NAME_WEIGHT * names)

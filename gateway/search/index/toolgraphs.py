@@ -1,0 +1,252 @@
+"""Entities <-> Markdown-LD: a tool becomes a document, a node becomes an entity again.
+
+* What is generated here is *derived*; only the host's own documents are *declared*. What an
+  upstream says of itself is never declared, whatever its text claims.
+* Names a host may use in its documents: the canonical id, the exposed name, the source's own name
+  if only one entity has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gateway.catalog.kinds import KINDS
+from gateway.config import GraphOptions
+from gateway.search.derived.derive import Deriver, Edges
+from gateway.search.derived.namewords import Relation, nouns_of
+from gateway.search.index.texts import humanized, lexical_fields
+from gateway.search.index.toolgraph import USAGE, ToolGraph, node_of
+from gateway.search.order import Step
+from gateway.types import Entity, JsonObject
+from graphs.arrays import Moves
+from graphs.build import content
+from graphs.compiler import Compiler
+from graphs.document import Document
+from graphs.fact import Fact
+from graphs.index import GraphIndex
+from graphs.ledger import Content
+from graphs.parts import Link, Section
+from graphs.text import fold
+
+_PREDICATES: Mapping[Relation, str] = {
+    "requires": "requires",
+    "next_steps": "nextStep",
+    "related": "relatedTo",
+}
+
+
+def build(
+    entities: Sequence[Entity],
+    documents: Iterable[Document] = (),
+    *,
+    options: GraphOptions | None = None,
+    learned: Iterable[Fact] = (),
+) -> ToolGraph:
+    """Compile the graph of *entities* and of the host's own *documents*; see `ToolGraphs`."""
+    return ToolGraphs(options or GraphOptions()).change(
+        Step.first(entities), documents, learned=learned
+    )
+
+
+class ToolGraphs:
+    """The graph of a catalog that changes. Not for two threads at once.
+
+    Args:
+        options: Which edges are derived.
+    """
+
+    def __init__(self, options: GraphOptions) -> None:
+        self._options = options
+        self.compiler = Compiler()
+        self.deriver = Deriver(options)
+        self._names = _Names()
+        self._nodes: list[str] = []
+        self._documents: dict[Content, None] = {}
+        self._learned: frozenset[Fact] = frozenset()
+        self._owners: NDArray[np.intp] = np.zeros(0, dtype=np.intp)
+
+    def change(
+        self, step: Step, documents: Iterable[Document], *, learned: Iterable[Fact] = ()
+    ) -> ToolGraph:
+        """Compile the graph after *step*.
+
+        Args:
+            step: How the catalog changed.
+            documents: What the host declares; it wins over what is derived.
+            learned: Edges that use has shown, between nodes of entities (`node_of`), each weighed
+                by how sure it is. Whatever they say of themselves, they are derived, by the rule
+                ``usage``: what the host wrote wins, what it forbids is dropped. Edges of tools
+                that are gone are left out.
+        """
+        nodes = self._nodes
+        for at in reversed(step.moves.gone):
+            del nodes[at]
+        for at in step.moves.new:
+            nodes.insert(at, node_of(step.entities[at].id))
+        positions = dict(zip(nodes, range(len(nodes)), strict=True))
+        gone, new = _told(step.gone), _told(step.new)
+        given = dict.fromkeys(map(content, documents))
+        shown = frozenset(_shown(learned, positions))
+        reread = self.deriver.change(gone, new)
+        index = self.compiler.change(
+            gone=[
+                *(document for document, _ in self._documents if content(document) not in given),
+                *(document_of(entity, self._options) for entity in gone),
+            ],
+            new=[
+                *(document for document, _ in given if content(document) not in self._documents),
+                *(document_of(entity, self._options) for entity in new),
+            ],
+            names=self._names.change(step.gone.values(), step.new.values()),
+            unsaid=[*_facts(reread.before), *(self._learned - shown)],
+            said=[*_facts(reread.after), *(shown - self._learned)],
+        )
+        self._documents, self._learned = given, shown
+        self._owners = self._owned(step, index, positions)
+        owners = self._owners[: index.document_count]
+        conditions = index.adjacency.declared(("prerequisite", "consumes"))
+        return ToolGraph(
+            index=index,
+            nodes=tuple(nodes),
+            positions=positions,
+            owners=owners,
+            owned=bool((owners >= 0).all()),
+            conditioned=frozenset(index.nodes[at] for at in conditions),
+        )
+
+    def _owned(
+        self, step: Step, index: GraphIndex, positions: Mapping[str, int]
+    ) -> NDArray[np.intp]:
+        """Give the entity of each node; -1 for a node that is none."""
+        moves = index.moves or Moves(size=0, gone=(), new=range(len(index.nodes)))
+        owners = np.append(step.moves.table(), -1)[moves.rows(self._owners)]
+        for at in moves.new:
+            owners[at] = positions.get(index.nodes[at], -1)
+        for position in step.new:
+            place = index.position(self._nodes[position])
+            if place is not None:
+                owners[place] = position
+        return np.asarray(owners, dtype=np.intp)
+
+
+def _told(entities: Mapping[int, Entity]) -> list[Entity]:
+    return [entity for entity in entities.values() if KINDS[entity.kind].graph]
+
+
+def _facts(edges: Mapping[str, Edges]) -> Iterator[Fact]:
+    """Give what rules derive as facts; each says which rule it comes from."""
+    for subject, found in edges.items():
+        for (relation, target), rule in found.items():
+            yield Fact(
+                subject=node_of(subject),
+                predicate=_PREDICATES[relation],
+                object=node_of(target),
+                literal=False,
+                origin=rule,
+                declared=False,
+            )
+
+
+def _shown(edges: Iterable[Fact], positions: Mapping[str, int]) -> Iterator[Fact]:
+    for edge in edges:
+        known = edge.subject in positions and edge.object in positions
+        if known and not edge.literal and edge.predicate in _PREDICATES.values():
+            yield replace(edge, origin=USAGE, path="", line=0, declared=False)
+
+
+def document_of(entity: Entity, options: GraphOptions) -> Document:
+    """Write what is known of *entity* as a Markdown-LD document."""
+    texts = lexical_fields(entity)
+    hints = entity.hints
+    flows = options.data_flow
+    return Document(
+        id=node_of(entity.id),
+        title=_title(entity),
+        summary=entity.description,
+        keywords=(entity.exposed_name, humanized(entity.server), *hints.keywords),
+        tags=(*hints.tags, *hints.categories),
+        aliases=hints.aliases,
+        groups=tuple(Link(target=group) for group in _groups(entity)) if options.groups else (),
+        consumes=_data(entity.required) if flows else (),
+        produces=_data(_properties(entity.definition.output_schema)) if flows else (),
+        sections=_sections(
+            Parameters=texts.get("parameters", ""), Examples=texts.get("examples", "")
+        ),
+        declared=False,
+    )
+
+
+def _title(entity: Entity) -> str:
+    return entity.definition.title or humanized(entity.name)
+
+
+def _data(names: Iterable[str]) -> tuple[Link, ...]:
+    """Name kinds of data by the fields that carry them: equal names are equal data."""
+    kinds = dict.fromkeys(f"data {fold(name)}" for name in names)
+    return tuple(Link(target=kind) for kind in kinds)
+
+
+def _properties(schema: JsonObject | None) -> tuple[str, ...]:
+    properties = schema.get("properties") if schema else None
+    return tuple(map(str, properties)) if isinstance(properties, Mapping) else ()
+
+
+def _sections(**texts: str) -> tuple[Section, ...]:
+    return tuple(
+        Section(heading=heading, level=2, text=text, line=0)
+        for heading, text in texts.items()
+        if text
+    )
+
+
+def names_of(entities: Iterable[Entity]) -> Mapping[str, str]:
+    """Give the node of each name that a host may use in its documents."""
+    return _Names().change((), entities)
+
+
+class _Names:
+    """The names that a host may use: ids, exposed names, own names that only one tool has."""
+
+    def __init__(self) -> None:
+        self._ids: dict[str, str] = {}
+        self._exposed: dict[str, str] = {}
+        self._own: dict[str, tuple[str, ...]] = {}
+
+    def change(self, gone: Iterable[Entity], new: Iterable[Entity]) -> dict[str, str]:
+        """Take the names of some entities out and put others in.
+
+        Returns:
+            The names that mean another node now; nothing for a name that means none.
+        """
+        old, fresh = tuple(gone), tuple(new)
+        names = {
+            name for each in (*old, *fresh) for name in (each.id, each.exposed_name, each.name)
+        }
+        before = {name: self._meaning(name) for name in sorted(names)}
+        for entity in old:
+            del self._ids[entity.id], self._exposed[entity.exposed_name]
+            own = self._own.pop(entity.name)
+            if len(own) > 1:
+                self._own[entity.name] = tuple(key for key in own if key != entity.id)
+        for entity in fresh:
+            self._ids[entity.id] = self._exposed[entity.exposed_name] = entity.id
+            self._own[entity.name] = (*self._own.get(entity.name, ()), entity.id)
+        return {
+            name: now for name, known in before.items() if (now := self._meaning(name)) != known
+        }
+
+    def _meaning(self, name: str) -> str:
+        found = self._ids.get(name) or self._exposed.get(name)
+        own = self._own.get(name, ())
+        if not found and len(own) == 1:
+            (found,) = own
+        return node_of(found) if found else ""
+
+
+def _groups(entity: Entity) -> list[str]:
+    domains = [f"{entity.server} {noun}" for noun in nouns_of(entity)]
+    return [*domains, *(f"category {category}" for category in entity.hints.categories)]

@@ -1,0 +1,141 @@
+"""The ranking policies of the catalog: the same evidence, weighed another way. Pure.
+
+=============  ================================================================================
+hybrid         reciprocal ranks over what vectors and words (and the graph) say independently
+weighted       0.6 x cosine + 0.4 x keyword share, both on absolute scales
+legacy         (cosine + 1) / 2 + 0.1 x keyword boost, at most 1; three of a kind
+lexical        words alone, by BM25F
+=============  ================================================================================
+
+Without vectors, or for those who have none, each ranks by words alone. Ties break by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from gateway.search.dense.segments import Positions
+from gateway.search.dense.vector import Candidates
+from gateway.search.eligible import Mask
+from gateway.search.fusion import Order
+from gateway.search.keywords import Keywords
+from gateway.types import Entity, RankingPolicy
+from gateway.vectors import Vector, top
+
+RRF_K = 60
+SEMANTIC, KEYWORD = 0.6, 0.4
+BOOST = 0.1
+LEGACY_A_KIND = 3
+"""At most so many of each kind in *legacy*."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Heard:
+    """All that speaks for an order."""
+
+    found: Candidates | None
+    """What vectors say; None if there are none."""
+    words: Vector
+    """BM25F scores, shape (n,), >= 0; 0 holds no word."""
+    keywords: Keywords
+    graph: Positions
+    """Whom the graph's own text search found, best first; empty if it has no say."""
+    mask: Mask
+    """Who may be found."""
+    entities: Sequence[Entity]
+
+
+def rank(policy: RankingPolicy, heard: Heard, *, count: int) -> Order:
+    """Rank the catalog.
+
+    Args:
+        policy: Any but ``strategy``.
+        heard: The evidence.
+        count: How long the lists are that *hybrid* fuses.
+    """
+    if policy == "weighted":
+        return weighted(heard.found, heard.keywords, heard.mask)
+    if policy == "legacy":
+        return legacy(heard.found, heard.keywords, heard.mask, heard.entities)
+    by_word = by_words(heard.words, heard.mask)
+    if policy == "lexical" or heard.found is None:
+        return by_word
+    lists = (heard.found.pool, by_word.positions, heard.graph)
+    return reciprocal([each[:count] for each in lists], size=len(heard.entities))
+
+
+def reciprocal(lists: Sequence[Positions], *, size: int, k: int = RRF_K) -> Order:
+    """Fuse rankings that were made independently: the sum of 1/(k + rank), ranks from 1.
+
+    After Cormack, Clarke, Büttcher, *Reciprocal rank fusion outperforms Condorcet* (2009).
+
+    Args:
+        lists: Positions, best first; who stands in one list only has that one term.
+        size: How many entities there are.
+        k: How little the first ranks differ, > 0.
+    """
+    scores = np.zeros(size, dtype=np.float32)
+    for ranked in lists:
+        scores[ranked] += np.float32(1) / np.arange(k + 1, k + 1 + len(ranked), dtype=np.float32)
+    found = np.flatnonzero(scores)
+    return _best(found, scores[found])
+
+
+def by_words(scores: Vector, mask: Mask) -> Order:
+    """Rank who may be found and scores above 0, by scores of shape (n,)."""
+    spots = np.flatnonzero(mask & (scores > 0))
+    return _best(spots, scores[spots])
+
+
+def weighted(found: Candidates | None, keywords: Keywords, mask: Mask) -> Order:
+    """Rank by 0.6 x cosine, negative ones as 0, and 0.4 x keyword share; scores in [0, 1].
+
+    Without vectors the keyword share alone is the score.
+    """
+    if found is None:
+        return by_words(keywords.share, mask)
+    spots, cosines = _pool(found, keywords.share, mask)
+    near = np.maximum(cosines, 0)
+    return _best(spots, SEMANTIC * near + KEYWORD * keywords.share[spots])
+
+
+def legacy(
+    found: Candidates | None, keywords: Keywords, mask: Mask, entities: Sequence[Entity]
+) -> Order:
+    """Rank by (cosine + 1) / 2 + 0.1 x boost, at most 1, and at most three of a kind.
+
+    Without vectors the score is the boost over the most that there is, at most 1.
+    """
+    if found is None:
+        order = by_words(np.minimum(keywords.boost / np.float32(keywords.full), 1), mask)
+    else:
+        spots, cosines = _pool(found, keywords.boost, mask)
+        order = _best(spots, np.clip((cosines + 1) / 2 + BOOST * keywords.boost[spots], 0, 1))
+    return _few_a_kind(order, entities)
+
+
+def _pool(found: Candidates, words: Vector, mask: Mask) -> tuple[Positions, Vector]:
+    """Give who is ranked, the nearest and whoever holds a word, and their cosines."""
+    who = mask & (words > 0)
+    who[found.pool] = True
+    spots = np.flatnonzero(who)
+    return spots, np.asarray(found.cosines(spots.tolist()), dtype=np.float32)
+
+
+def _few_a_kind(order: Order, entities: Sequence[Entity]) -> Order:
+    taken: dict[str, int] = {}
+    kept: list[int] = []
+    for place, spot in enumerate(order.positions.tolist()):
+        kind = entities[spot].kind
+        taken[kind] = taken.get(kind, 0) + 1
+        if taken[kind] <= LEGACY_A_KIND:
+            kept.append(place)
+    return Order(positions=order.positions[kept], scores=order.scores[kept])
+
+
+def _best(spots: Positions, scores: Vector) -> Order:
+    order = top(scores, len(spots))
+    return Order(positions=spots[order], scores=np.asarray(scores[order], dtype=np.float32))

@@ -1,0 +1,1 @@
+"""What a misspelt query probably means."""

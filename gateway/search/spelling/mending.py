@@ -1,0 +1,231 @@
+"""The offline spelling pass: what a misspelt query probably means.
+
+* A word that anybody knows stays: the catalog, a likely language, or the user, who wrote a name,
+  an identifier or a literal.
+* Any other word becomes the likeliest guess of `gateway.search.spelling.slips`, if that is less of
+  a wonder than a word that nobody knows.
+* A query in no language that we have a list of is mended from the catalog alone.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from gateway.search.spelling.slips import guesses, split, unknown
+from gateway.search.spelling.typed import MIN_LETTERS, Word, cased, folded, loose, words
+from gateway.search.spelling.wordlists import (
+    LANGUAGES,
+    CatalogWords,
+    Costs,
+    WordList,
+    heads,
+    word_list,
+)
+from graphs.postings import Postings
+
+MAX_GUESSES = 32
+"""How many unknown words of one query are mended."""
+KNOWN_SHARE = 0.4
+KNOWN_ABROAD = 0.6
+"""Of a query with fewer known words than this share, in its script's first language or in another,
+the language is none of ours."""
+FEW = 2
+"""So many unknown words do not yet make a query foreign."""
+MIN_FOREIGN_LETTERS = 6
+"""Without a language, shorter words are not mended."""
+_FIRST = frozenset(names[0] for names in LANGUAGES.values())
+_COMMON = 400
+"""Dearer words are no sign of a language."""
+_PLAINLY = 0.4
+"""With this share of common English words, a query is in English."""
+_LIKELY = 0.75
+"""How near to the best language's score another one's must be."""
+_RATHER = 0.6
+"""How near that of a script's first language must be for it to come first."""
+_MAX_LIKELY = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mended:
+    """A query after the spelling pass."""
+
+    text: str
+    """The query itself if nothing was to be mended."""
+    changed: tuple[tuple[str, str], ...] = ()
+    """What became what, in order."""
+    language: str = ""
+    """ISO 639 code of most of its words; empty if that is not known."""
+
+    @property
+    def told(self) -> str:
+        """What was changed, in one line."""
+        return ", ".join(f"{before} → {after}" for before, after in self.changed)
+
+
+class Mend(Protocol):
+    """Mends a query to the catalog behind an index."""
+
+    def __call__(self, index: Postings, query: str) -> Mended:
+        """Mend *query*. Never raises."""
+        ...
+
+
+class Mending:
+    """Mends queries to whichever index is current.
+
+    Args:
+        folder: Where the word lists are; None mends from the catalog alone.
+    """
+
+    def __init__(self, folder: Path | None) -> None:
+        self._folder = folder
+        self._mender: Mender | None = None
+
+    def __call__(self, index: Postings, query: str) -> Mended:
+        """Mend *query* to *index*, whose words are indexed when the first unknown one asks."""
+        mender = self._mender
+        if mender is None or mender.catalog.postings is not index:
+            mender = self._mender = Mender(CatalogWords(postings=index), self._folder)
+        return mender.mend(query)
+
+
+@dataclass(frozen=True, slots=True)
+class Mender:
+    """Mends queries to one catalog."""
+
+    catalog: CatalogWords
+    folder: Path | None = None
+    """Where the word lists are; None mends from the catalog alone."""
+
+    def mend(self, query: str) -> Mended:
+        """Mend *query*; a text without words comes back as it is."""
+        if self._plain(query):
+            return Mended(text=query, language="en")
+        found = words(query)
+        changed: dict[int, str] = {}
+        languages: Counter[str] = Counter()
+        for script in dict.fromkeys(word.script for word in found):
+            group = [word for word in found if word.script == script]
+            lists = self._likely(script, group)
+            home = self._home(group, lists)
+            languages.update({each.language: len(group) for each in home})
+            changed |= self._guessed(query, group, lists, home)
+        before = {word.start: word.written for word in found if word.start in changed}
+        return Mended(
+            text=_replaced(query, before, changed),
+            changed=tuple((written, changed[start]) for start, written in before.items()),
+            language=max(languages, key=lambda name: languages[name], default=""),
+        )
+
+    def _plain(self, query: str) -> bool:
+        """Say quickly whether *query* is English without a fault, as most queries are."""
+        if self.folder is None or not query.isascii():
+            return False
+        english = word_list(self.folder, "en")
+        asked = folded(query)
+        return _is_plainly(english, asked) and all(self._known(each, [english]) for each in asked)
+
+    def _likely(self, script: str, group: Sequence[Word]) -> list[WordList]:
+        """Give the lists of the languages that *group* may be in, the likeliest first."""
+        if self.folder is None or script not in LANGUAGES:
+            return []
+        first, *others = LANGUAGES[script]
+        names = [first]
+        if others:
+            asked = Counter(word.folded for word in group)
+            if not _is_plainly(word_list(self.folder, first), asked):
+                names = likely(heads(self.folder, script), asked, rather=first) or names
+        lists = (word_list(self.folder, name) for name in names)
+        return [each for each in lists if each.costs]
+
+    def _home(self, group: Sequence[Word], lists: Sequence[WordList]) -> list[WordList]:
+        """Give the list that *group* is in; none if the likeliest knows too little of it.
+
+        Short words do not count: any language has some that look like them.
+        """
+        long = [word.folded for word in group if len(word.folded) >= MIN_LETTERS]
+        strange = sum(not self._known(word, lists[:1]) for word in long)
+        at_home = bool(lists) and lists[0].language in _FIRST
+        share = KNOWN_SHARE if at_home else KNOWN_ABROAD
+        return [] if strange > max((1 - share) * len(long), FEW) else list(lists[:1])
+
+    def _guessed(
+        self,
+        query: str,
+        group: Sequence[Word],
+        lists: Sequence[WordList],
+        home: Sequence[WordList],
+    ) -> dict[int, str]:
+        """Give what the words of *group* that none of *lists* knows become, by their starts."""
+        strange = [word for word in group if not self._known(word.folded, lists)]
+        least = MIN_LETTERS if home else MIN_FOREIGN_LETTERS
+        asked = [word for word in loose(query, strange) if len(word.folded) >= least]
+        asked = asked[:MAX_GUESSES]
+        if not asked:
+            return {}
+        everything = [self.catalog.words, *home]
+        found = guesses([word.folded for word in asked], everything)
+        if home:
+            _add_splits(found, asked, everything)
+        best = ((word, _best(word, choices)) for word, choices in zip(asked, found, strict=True))
+        return {word.start: cased(word.written, guess) for word, guess in best if guess}
+
+    def _known(self, word: str, lists: Sequence[WordList]) -> bool:
+        return any(word in each.costs for each in lists) or self.catalog.knows(word)
+
+
+def _is_plainly(language: WordList, asked: Collection[str]) -> bool:
+    """Say whether common words of *language* make up enough of *asked* to look no further."""
+    common = sum(language.costs.get(word, _COMMON) < _COMMON for word in asked)
+    return bool(asked) and common >= _PLAINLY * len(asked)
+
+
+def _add_splits(
+    found: Sequence[dict[str, int]], asked: Sequence[Word], lists: Sequence[WordList]
+) -> None:
+    costs = [each.costs for each in lists]
+    for word, choices in zip(asked, found, strict=True):
+        if pieces := split(word.folded, costs):
+            choices[pieces[0]] = pieces[1]
+
+
+def _best(word: Word, choices: Mapping[str, int]) -> str:
+    """Give the likeliest guess for *word*; nothing if it is rather a new word."""
+    best = min(choices, key=lambda each: (choices[each], each), default="")
+    return best if best and choices[best] < unknown(word.written) else ""
+
+
+def likely(
+    languages: Mapping[str, Costs], asked: Mapping[str, int], *, rather: str = ""
+) -> list[str]:
+    """Give the languages that a text may be in, the likeliest first; at most three.
+
+    Args:
+        languages: The commonest words of each language.
+        asked: The words of the text, and how often they stand in it.
+        rather: Comes first if it is nearly as likely as the likeliest.
+    """
+    scores = {
+        language: sum(
+            count * max(0, _COMMON - costs[word]) for word, count in asked.items() if word in costs
+        )
+        for language, costs in languages.items()
+    }
+    order = sorted(scores, key=lambda language: -scores[language])
+    least = _LIKELY * max(scores.values(), default=0)
+    found = [name for name in order if scores[name] >= least > 0 and name != rather]
+    first = [rather] if scores.get(rather, 0) * _LIKELY >= least * _RATHER > 0 else []
+    return [*first, *found][:_MAX_LIKELY]
+
+
+def _replaced(query: str, before: Mapping[int, str], after: Mapping[int, str]) -> str:
+    pieces: list[str] = []
+    end = 0
+    for start, written in before.items():
+        pieces += [query[end:start], after[start]]
+        end = start + len(written)
+    return "".join([*pieces, query[end:]])

@@ -1,0 +1,135 @@
+"""What words there are, and how common: the catalog's own, and those of the query's languages.
+
+* Languages come from the data files of the package ``wordfreq`` (extra ``local``), read straight:
+  importing that package costs ten times what a list does.
+* A list is read when a query first needs it, up to its commonest words, and kept in the process.
+* Costs are in centibels: 100 cB dearer is ten times as rare, 0 cB is a word that is every word.
+"""
+
+from __future__ import annotations
+
+import gzip
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from importlib.util import find_spec
+from itertools import islice
+from pathlib import Path
+from types import MappingProxyType
+from typing import TypeAlias
+
+import numpy as np
+
+from graphs.nearby import Nearby
+from graphs.postings import Postings
+from graphs.text import bare, stem
+
+LIST_WORDS = 60_000
+"""How many words of a language are known."""
+GUESSED_WORDS = 40_000
+"""How many of them a misspelt word may turn out to be."""
+HEAD_WORDS = 1000
+"""By how many of them a language is recognised."""
+MAX_LISTS = 6
+"""How many languages are kept in memory, about 15 MB each."""
+LANGUAGES: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "latin": (
+            "en", "es", "fr", "de", "it", "pt", "nl", "pl", "tr", "sv", "da", "nb", "fi", "cs",
+            "sk", "ro", "hu", "id", "ca", "sh", "sl", "lt", "lv",
+        ),
+        "cyrillic": ("ru", "uk", "bg", "mk"),
+        "arabic": ("ar", "fa", "ur"),
+        "devanagari": ("hi",),
+        "greek": ("el",),
+        "hebrew": ("he",),
+    }
+)  # fmt: skip
+"""The languages of each script that is mended, the likelier first."""
+_FORMAT = {"format": "cB", "version": 1}
+Costs: TypeAlias = Mapping[str, int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class WordList:
+    """Words with what they cost, the commonest first."""
+
+    language: str
+    """ISO 639; empty for the words of the catalog."""
+    costs: Costs
+
+    @cached_property
+    def near(self) -> Nearby:
+        """The commonest words by their spellings; made when the first unknown word asks."""
+        return Nearby.build(list(islice(self.costs, GUESSED_WORDS)))
+
+    @cached_property
+    def bared(self) -> Mapping[str, str]:
+        """The commonest accented spelling of each word, by how it looks without accents."""
+        found: dict[str, str] = {}
+        for word in self.costs:
+            if not word.isascii() and (plain := bare(word)) != word:
+                found.setdefault(plain, word)
+        return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class CatalogWords:
+    """The words of one index."""
+
+    postings: Postings
+
+    def knows(self, word: str) -> bool:
+        """Say whether some entity holds *word*, in this or another form."""
+        return word in self.postings.spelling.ids or stem(word) in self.postings.terms
+
+    @cached_property
+    def words(self) -> WordList:
+        """The words as they are written, by how many entities hold them."""
+        counts = np.diff(self.postings.offsets)[self.postings.meanings].tolist()
+        spelt = zip(counts, self.postings.spelling.words, strict=True)
+        held = [(count, word) for count, word in spelt if word]
+        total = math.log10(max(sum(count for count, _ in held), 1))
+        found: dict[str, int] = {}
+        for cost, word in sorted((round(100 * (total - math.log10(c))), word) for c, word in held):
+            found.setdefault(word, cost)
+        return WordList(language="", costs=found)
+
+
+def installed() -> Path | None:
+    """Say where the lists are; None without the extra ``local``."""
+    spec = find_spec("wordfreq")
+    return Path(spec.origin).parent / "data" if spec and spec.origin else None
+
+
+@lru_cache(maxsize=MAX_LISTS)
+def word_list(folder: Path, language: str) -> WordList:
+    """Read the commonest `LIST_WORDS` words of *language*; none if there is no list."""
+    return WordList(language=language, costs=_read(folder, language, LIST_WORDS))
+
+
+@lru_cache(maxsize=len(LANGUAGES))
+def heads(folder: Path, script: str) -> Mapping[str, Costs]:
+    """Read the `HEAD_WORDS` commonest words of each language of *script*."""
+    return {each: _read(folder, each, HEAD_WORDS) for each in LANGUAGES[script]}
+
+
+def _read(folder: Path, language: str, limit: int) -> Costs:
+    names = (f"large_{language}.msgpack.gz", f"small_{language}.msgpack.gz")
+    path = next((folder / name for name in names if (folder / name).is_file()), None)
+    return dict(islice(_priced(path), limit)) if path else {}
+
+
+def _priced(path: Path) -> Iterator[tuple[str, int]]:
+    """Give the words of a file with their costs: ``[header, [words of 0 cB], [of 1 cB], …]``."""
+    import msgpack  # noqa: PLC0415  (an optional extra)
+
+    with gzip.open(path, "rb") as file:
+        stream = msgpack.Unpacker(file, raw=False)
+        rows = stream.read_array_header() - 1
+        if stream.unpack() != _FORMAT:
+            return
+        for cost in range(rows):
+            for word in stream.unpack():
+                yield word, cost

@@ -1,0 +1,124 @@
+"""Who is shown of a ranking, so that one kind or one server does not take all places. Pure."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from graphs.text import Token
+
+RATIO = 0.6
+"""The share of the places that one kind may take while others wait."""
+FLOOR = 0.5
+"""Who takes a place for variety's sake has at least this share of the displaced one's score."""
+MIN_TOOLS = 3
+_IN_NAME, _IN_DESCRIPTION = 0.5, 0.3
+_STRENGTH, _BREADTH = 0.7, 0.3
+
+
+def capped(
+    kinds: Sequence[str],
+    scores: Sequence[float],
+    *,
+    limit: int,
+    ratio: float = RATIO,
+    floor: float = FLOOR,
+) -> list[int]:
+    """Choose *limit* places of a ranking, with a soft cap on each kind; they stay in order.
+
+    A kind that has its share, ceil(ratio x limit), stands back for another one that waits further
+    down, has not had its own, and is good enough. Places that stay free go back to it.
+
+    Args:
+        kinds: The kind of each entity, best first.
+        scores: What it was ranked by, falling.
+        limit: How many are wanted; below 1 gives nothing.
+        ratio: In (0, 1].
+        floor: See `FLOOR`; 0 lets anything displace anything.
+    """
+    if limit < 1:
+        return []
+    cap = math.ceil(ratio * limit)
+    places: defaultdict[str, list[int]] = defaultdict(list)
+    for place, kind in enumerate(kinds):
+        places[kind].append(place)
+    taken: Counter[str] = Counter()
+    chosen: list[int] = []
+    skipped: list[int] = []
+    for place, kind in enumerate(kinds):
+        if len(chosen) == limit:
+            break
+        if taken[kind] >= cap:
+            rivals = [places[each] for each in places if each != kind and taken[each] < cap]
+            waiting = [scores[next_] for each in rivals if (next_ := _after(each, place))]
+            if waiting and max(waiting) >= floor * scores[place]:
+                skipped.append(place)
+                continue
+        chosen.append(place)
+        taken[kind] += 1
+    return sorted([*chosen, *skipped[: limit - len(chosen)]])
+
+
+def _after(places: Sequence[int], place: int) -> int | None:
+    at = bisect_right(places, place)
+    return places[at] if at < len(places) else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Worded:
+    """A tool of a matched server, with its words."""
+
+    server: str
+    name: str
+    name_words: frozenset[str]
+    description_words: frozenset[str]
+
+
+def extracted(
+    tools: Sequence[Worded], query: Collection[str], *, limit: int, per_server: int | None = None
+) -> list[tuple[int, float]]:
+    """Choose the tools of matched servers that the query speaks of.
+
+    Each word of the query earns 0.5 in a tool's name, else 0.3 in its description. The score is
+    0.7 x what they earn together, at most 1, and 0.3 x the share of the words that earned.
+
+    Args:
+        tools: In any order.
+        query: Its words, as `words_of` gives them; none gives no tools.
+        limit: How many entities the search was for: max(3, ceil(0.6 x limit)) tools are given.
+        per_server: At most so many of one server; None leaves it to the ranking.
+
+    Returns:
+        The place in *tools* and the score, in (0, 1], rounded to 4 digits; best first, ties by
+        server and name. Tools without any word are left out.
+    """
+    scored = [
+        (place, score)
+        for place, tool in enumerate(tools)
+        if (score := round(_score(tool, query), 4)) > 0
+    ]
+    scored.sort(key=lambda each: (-each[1], tools[each[0]].server, tools[each[0]].name))
+    taken: Counter[str] = Counter()
+    chosen: list[tuple[int, float]] = []
+    for place, score in scored:
+        taken[tools[place].server] += 1
+        if per_server is None or taken[tools[place].server] <= per_server:
+            chosen.append((place, score))
+    return chosen[: max(MIN_TOOLS, math.ceil(RATIO * limit))]
+
+
+def _score(tool: Worded, query: Collection[str]) -> float:
+    named = sum(word in tool.name_words for word in query)
+    told = sum(word in tool.description_words and word not in tool.name_words for word in query)
+    if not named + told:
+        return 0.0
+    strength = min(1.0, _IN_NAME * named + _IN_DESCRIPTION * told)
+    return _STRENGTH * strength + _BREADTH * (named + told) / len(query)
+
+
+def words_of(tokens: Sequence[Token]) -> frozenset[str]:
+    """Give the words of a text that was taken apart: identifiers split, endings off."""
+    return frozenset(part for token in tokens for part in token.parts)

@@ -1,0 +1,1 @@
+"""What use says of entities, as an optional re-rank, and as edges of the graph."""

@@ -1,0 +1,76 @@
+"""The key ``auth`` of a server."""
+
+from __future__ import annotations
+
+import pytest
+
+from gateway.catalog.manifests import Manifest, parse_manifest
+from gateway.upstream.oauth import OAuth
+from gateway.upstream.servers import HttpServer
+
+URL = "https://a/mcp"
+
+
+def read(auth: object) -> Manifest:
+    return parse_manifest({"mcpServers": {"a": {"url": URL, "auth": auth}}})
+
+
+def test_how_a_server_signs_in_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Secrets by reference, as everywhere."""
+    monkeypatch.setenv("MY_SECRET", "s3cret-value")
+    found = read(
+        {
+            "type": "oauth",
+            "scope": "read",
+            "client_id": "me",
+            "client_secret": "env:MY_SECRET",
+            "callback_port": 7777,
+            "store": "keyring",
+        }
+    )
+
+    auth = OAuth(
+        scope="read",
+        client_id="me",
+        client_secret="s3cret-value",  # noqa: S106  (of this test)
+        callback_port=7777,
+        store="keyring",
+    )
+    assert {"a": HttpServer(URL, auth=auth)} == found.servers
+    assert () == found.warnings
+    assert {"a": HttpServer(URL, auth=OAuth())} == read({"type": "oauth"}).servers
+
+
+def test_a_bearer_token_is_a_header(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By reference; what stands there as it is earns a warning."""
+    monkeypatch.setenv("MY_TOKEN", "t0ken-value")
+    named = read({"type": "bearer", "token": "${MY_TOKEN}"})
+    written = read({"type": "bearer", "token": "t0ken-value"})
+
+    assert {"a": HttpServer(URL, {"Authorization": "Bearer t0ken-value"})} == named.servers
+    assert () == named.warnings
+    assert ["config_warning"] == [each.code for each in written.warnings]
+    assert "t0ken" not in written.warnings[0].detail
+
+
+@pytest.mark.parametrize(
+    ("auth", "told"),
+    [
+        ("oauth", "must be an object"),
+        ({"type": "basic"}, "oauth or bearer"),
+        ({"type": "oauth", "port": 1}, "unknown key 'port'"),
+        ({"type": "bearer"}, "auth.token must be a text"),
+        ({"type": "bearer", "token": "x", "scope": "y"}, "unknown key 'scope'"),
+        ({"type": "oauth", "scope": 1}, "auth.scope must be a text"),
+        ({"type": "oauth", "callback_port": "1"}, "must be a whole number"),
+        ({"type": "oauth", "callback_port": True}, "must be a whole number"),
+        ({"type": "oauth", "store": "cloud"}, "file or keyring"),
+        ({"type": "oauth", "client_secret": "env:NO_SUCH_VARIABLE_AT_ALL"}, "NO_SUCH_VARIABLE"),
+    ],
+)
+def test_a_sign_in_that_cannot_be_read_makes_its_server_unusable(auth: object, told: str) -> None:
+    """The others live."""
+    found = read(auth)
+
+    assert ("a",) == found.unusable
+    assert told in found.warnings[-1].detail

@@ -1,0 +1,98 @@
+"""Which texts of a configuration hold a secret."""
+
+from __future__ import annotations
+
+import pytest
+
+from gateway.catalog.disclosed import disclosed, doubtful, in_arguments, sounds_secret
+
+TOKEN = "ghp_" + "a1B2" * 9
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["API_KEY", "apiKey", "GITHUB_TOKEN", "X-Api-Key", "Authorization", "db_password", "PASSWORD"],
+)
+def test_names_that_hold_secrets(name: str) -> None:
+    """In the ways in which people write them."""
+    assert sounds_secret(name)
+
+
+@pytest.mark.parametrize(
+    "name", ["MAX_TOKENS", "KEYBOARD", "AUTHOR", "KEY_PATH", "TOKEN_URL", "AWS_ACCESS_KEY_ID", ""]
+)
+def test_names_that_do_not(name: str) -> None:
+    """A word inside of another is none."""
+    assert not sounds_secret(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "secret"),
+    [
+        ("API_KEY", "abc", "abc"),
+        ("Authorization", "Bearer abc.def", "abc.def"),
+        ("X-Whatever", "token abc", "abc"),
+        ("ANY", TOKEN, TOKEN),
+        ("ANY", f"Basic {TOKEN}", TOKEN),
+        ("DATABASE_URL", "postgres://me:p4ss@h/db", "p4ss"),
+        ("url", "https://h/mcp?x=1&api_key=abc#f", "abc"),
+        ("ANY", "eyJhbGciOiJ9.eyJzdWIiOiIx.c2ln", "eyJhbGciOiJ9.eyJzdWIiOiIx.c2ln"),
+    ],
+)
+def test_a_secret_is_found_without_what_stands_around_it(
+    name: str, value: str, secret: str
+) -> None:
+    """Only that is replaced."""
+    span = disclosed(name, value)
+
+    assert span is not None
+    assert secret == value[slice(*span)]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("API_KEY", "${API_KEY}"),
+        ("API_KEY", "env:API_KEY"),
+        ("API_KEY", "keyring:a/b"),
+        ("USE_AUTH", "true"),
+        ("TOKEN", "4096"),
+        ("TOKEN", ""),
+        ("MODEL", "gpt-5.4-mini"),
+        ("url", "https://h:8080/mcp?page=2"),
+    ],
+)
+def test_references_and_settings_are_none(name: str, value: str) -> None:
+    """They may be copied."""
+    assert disclosed(name, value) is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "found"),
+    [
+        (["--token", "abc"], [(1, "token", "abc")]),
+        (["--token=abc", "x"], [(0, "token", "abc")]),
+        (["run", "-e", "API_KEY=abc", "image"], [(2, "API_KEY", "abc")]),
+        (["--header", "Authorization: Bearer abc"], [(1, "Authorization", "abc")]),
+        (["--dsn", "postgres://me:p4ss@h/db"], [(1, "dsn", "p4ss")]),
+        (["-y", "some-server", TOKEN], [(2, "", TOKEN)]),
+        (["--token", "--verbose", "abc", "https://h/a=b"], []),
+        (["--token-file", "/run/x", "a: b"], []),
+    ],
+)
+def test_command_lines_name_what_they_hold(
+    arguments: list[str], found: list[tuple[int, str, str]]
+) -> None:
+    """A flag before it, or a name with it."""
+    assert found == [
+        (place, name, arguments[place][slice(*span)])
+        for place, name, span in in_arguments(arguments)
+    ]
+
+
+def test_what_only_looks_random_is_doubtful() -> None:
+    """A person knows."""
+    assert [True, False, False, False] == [
+        doubtful(each)
+        for each in ("aB3" * 9, "${" + "aB3" * 9 + "}", "just-a-long-lower-case-name-1", "aB3")
+    ]

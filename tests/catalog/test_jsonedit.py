@@ -1,0 +1,153 @@
+"""A member of a JSON file set or taken out, and nothing else."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as some
+
+from gateway.catalog.jsonc import parse
+from gateway.catalog.jsonedit import with_member, without_member
+from gateway.errors import ConfigError
+
+COMMENTED = """\
+// Mine.
+{
+    "mcpServers": {
+        // The first.
+        "a": {"command": "x"}, // stays
+        "b": {
+            "command": "y", /* y */
+            "args": ["{", "//", "\\"}"],
+        } // last
+    },
+    "theme": "dark",
+}
+"""
+
+
+def added(text: str, *path: str, value: object = None) -> str:
+    return with_member(text, path, {"command": "new"} if value is None else value, where="f.json")
+
+
+def removed(text: str, *path: str) -> str:
+    return without_member(text, path, where="f.json")
+
+
+def test_a_member_is_added_after_the_last_with_the_files_own_indent() -> None:
+    """Comments stay where they stand."""
+    expected = COMMENTED.replace(
+        "        } // last\n",
+        '        }, // last\n        "c": {\n            "command": "new"\n        }\n',
+    )
+
+    assert expected == added(COMMENTED, "mcpServers", "c")
+    assert COMMENTED == removed(expected, "mcpServers", "c")
+
+
+def test_a_member_is_replaced_where_it_stands() -> None:
+    """And its neighbours are not touched."""
+    changed = added(COMMENTED, "mcpServers", "a", value={"url": "z"})
+
+    assert '        "a": {\n            "url": "z"\n        }, // stays\n' in changed
+    assert COMMENTED.split('"b"')[1] == changed.split('"b"')[1]
+
+
+@pytest.mark.parametrize("name", ["a", "b"])
+def test_a_member_is_taken_out_with_its_lines(name: str) -> None:
+    """First or last, with or without a comma."""
+    left = removed(COMMENTED, "mcpServers", name)
+    whole = parse(left, where="f")
+
+    assert isinstance(whole, dict)
+    assert {"a", "b"} - {name} == set(whole["mcpServers"])
+    assert ("// The first." in left, '"theme": "dark",' in left) == (True, True)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", '{\n  "s": {\n    "n": 1\n  }\n}\n'),
+        ("{}", '{\n  "s": {\n    "n": 1\n  }\n}'),
+        ('{"s": {}}', '{"s": {\n  "n": 1\n}}'),
+        ('{"s": {"a": 2}}', '{"s": {"a": 2, "n": 1}}'),
+        ('{"a": 2}', '{"a": 2, "s": {"n": 1}}'),
+        ('{"s": {"a": 2,}}', '{"s": {"a": 2, "n": 1}}'),
+        ('{\r\n\t"s": {\r\n\t}\r\n}', '{\r\n\t"s": {\r\n\t\t"n": 1\r\n\t}\r\n}'),
+        ('{\n "s": {\n  "a": 2,\n }\n}', '{\n "s": {\n  "a": 2,\n  "n": 1\n }\n}'),
+        ('{\n "s": 7\n}', '{\n "s": {\n  "n": 1\n }\n}'),
+    ],
+)
+def test_small_files_keep_their_form(text: str, expected: str) -> None:
+    """One line stays one line; tabs and line ends are the file's own."""
+    assert expected == added(text, "s", "n", value=1)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('{"s": {"n": 1}}', '{"s": {}}'),
+        ('{"s": {"n": 1, "a": 2}}', '{"s": {"a": 2}}'),
+        ('{"s": {"a": 2, "n": 1}}', '{"s": {"a": 2}}'),
+        ('{"s": {"a": 2}}', '{"s": {"a": 2}}'),
+        ('{"a": 2}', '{"a": 2}'),
+        ('{\n "s": {\n  "n": 1\n }\n}', '{\n "s": {\n }\n}'),
+    ],
+)
+def test_what_is_taken_out_leaves_the_rest(text: str, expected: str) -> None:
+    """And what is not there changes nothing."""
+    assert expected == removed(text, "s", "n")
+
+
+KEYS = some.sampled_from(["a", "b", 'q"', "//", "é"])
+VALUES = some.recursive(
+    some.none() | some.booleans() | some.integers() | some.text(),
+    lambda inner: some.lists(inner, max_size=3) | some.dictionaries(KEYS, inner, max_size=3),
+    max_leaves=12,
+)
+
+
+@settings(deadline=None, max_examples=60)
+@given(some.dictionaries(KEYS, VALUES), KEYS, VALUES, some.sampled_from([None, 2, "\t"]))
+def test_whatever_stands_in_a_file_setting_and_taking_out_do_just_that(
+    whole: dict[str, object], key: str, value: object, indent: str | int | None
+) -> None:
+    """In files of any form."""
+    text = json.dumps(whole, indent=indent, ensure_ascii=False)
+    changed = with_member(text, ("s", key), value, where="f")
+    back = without_member(changed, ("s", key), where="f")
+
+    assert {**whole, "s": {key: value}} == json.loads(changed)
+    assert {**whole, "s": {}} == json.loads(back)
+
+
+@pytest.mark.parametrize("text", ["[]", "7", "{", "{'s': {'n': 1}}"])
+def test_what_cannot_be_edited_safely_is_left_alone(text: str) -> None:
+    """Better by hand than wrong."""
+    with pytest.raises(ConfigError, match=r"f\.json"):
+        added(text, "s", "m")
+
+
+def test_comments_and_trailing_commas_are_read() -> None:
+    """As VS Code writes them."""
+    assert {"a": [1]} == parse("{// x\n'a': [1,], /* y */}", where="f")
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ('{"a": }', "line 1, column 7: Expecting value"),
+        ('// x\n{"a": 1,\n "b"}', "line 3"),
+        ('{"a": "x', "line 1"),
+        ("", "line 1, column 1"),
+        ("[" * 100_000, "nested too deeply"),
+    ],
+)
+def test_a_fault_is_told_with_its_place(text: str, named: str) -> None:
+    """Also behind a comment."""
+    with pytest.raises(ConfigError, match=r"f\.json") as caught:
+        parse(text, where="f.json")
+
+    assert named in str(caught.value)

@@ -1,0 +1,147 @@
+"""`gateway doctor`."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateway.cli.checks import machine, models
+from gateway.embed.models import E5, USE
+from tests.cli.running import Place, Ran
+from tests.cli.test_import import User
+from tests.cli.test_servers import entry
+
+
+@pytest.fixture
+def user(tmp_path: Path) -> User:
+    return User(folder=tmp_path)
+
+
+def checks(ran: Ran) -> dict[str, list[Any]]:
+    found: dict[str, list[Any]] = {}
+    for each in ran.json["checks"]:
+        found.setdefault(each["name"], []).append((each["verdict"], each["told"], each["todo"]))
+    return found
+
+
+def test_a_machine_without_servers_is_healthy(user: User) -> None:
+    """And is told the next step."""
+    ran = user.here("doctor", "--json")
+    told = checks(ran)
+
+    assert (0, True) == (ran.code, ran.json["healthy"])
+    assert "ok" == told["python"][0][0] == told["cache folder"][0][0]
+    assert "ok" == told["vector store"][0][0] == told["catalog store"][0][0]
+    assert "warn" == told["configuration"][0][0]
+    assert "gateway import" in told["configuration"][0][2]
+
+
+def test_each_server_is_looked_at_without_being_started(user: User) -> None:
+    """Its program, its folder, its address, its variables, its approvals."""
+    user.client(
+        "mcp.json",
+        {
+            "mcpServers": {
+                "good": {"command": sys.executable},
+                "near": {"command": "./run", "cwd": str(user.folder)},
+                "gone": {"command": "no-such-program"},
+                "lost": {"command": sys.executable, "cwd": "/no/such/folder"},
+                "unset": {"command": "x", "env": {"A": "${GATEWAY_TEST_NONE}"}},
+                "off": {"command": "x", "disabled": True},
+                "web": {"url": "https://mcp.example/mcp"},
+                "plain": {"url": "http://mcp.example/mcp"},
+                "meta": {"url": "http://169.254.169.254/x"},
+                "odd": {"command": sys.executable, "arsg": []},
+            },
+            "virtualServers": {
+                "v": {"tools": {"a": "good/x"}},
+                "w": {"tools": {"a": "nobody/x"}},
+            },
+        },
+    )
+    program = user.client("run", "#!/bin/sh\n")
+    program.chmod(0o755)
+    ran = user.here("doctor", "--json")
+    told = {name: rows[0] for name, rows in checks(ran).items()}
+
+    assert (3, False) == (ran.code, ran.json["healthy"])
+    assert {
+        "good": "ok",
+        "near": "ok",
+        "gone": "fail",
+        "lost": "fail",
+        "unset": "fail",
+        "off": "ok",
+        "web": "ok",
+        "plain": "fail",
+        "meta": "fail",
+        "odd": "ok",
+        "v": "ok",
+        "w": "warn",
+    } == {name.removeprefix("server "): row[0] for name, row in told.items() if "server " in name}
+    assert "GATEWAY_TEST_NONE" in told["server unset"][1]
+    assert "nobody" in told["server w"][1]
+    assert ["ok", "warn"] == [row[0] for row in checks(ran)["configuration"]]
+
+
+def test_what_changed_since_it_was_approved_is_told(place: Place) -> None:
+    """With the command that approves it."""
+    place.run("tools", "-c", place.config({"srv": entry(place)}))
+    config = place.config({"srv": entry(place, "dressed_up")})
+    place.run("tools", "-c", config)
+    ran = place.run("doctor", "-c", config)
+
+    assert 0 == ran.code
+    assert "gateway approve srv srv/good" in ran.out
+
+
+def test_connecting_starts_each_and_says_what_came_of_it(place: Place) -> None:
+    """Only when asked to."""
+    servers = {"srv": entry(place), "exits": entry(place, "exits_at_start")}
+    config = place.config(servers)
+    without = place.run("doctor", "-c", config, "--json")
+    assert not (place.folder / "record").exists()
+    ran = place.run("doctor", "--connect", "-c", config, "--json")
+    told = checks(ran)
+
+    assert (0, 3) == (without.code, ran.code)
+    assert "ok" == told["connect srv"][0][0]
+    assert told["connect srv"][0][1].startswith("1 tools in ")
+    assert "fail" == told["connect exits"][0][0]
+
+
+def test_a_broken_file_and_a_folder_that_cannot_be_written_are_faults(place: Place) -> None:
+    """Each with what to do."""
+    broken = place.folder / "broken.json"
+    broken.write_text("{\n,")
+    place.cache.write_text("in the way")
+    ran = place.run("doctor", "-c", str(broken), "--json")
+    told = {name: rows[0] for name, rows in checks(ran).items()}
+    config = place.config({"srv": entry(place)})
+    stored = place.run("doctor", "-c", config, "--json")
+
+    assert 2 == ran.code
+    assert "line 2" in told["configuration"][1]
+    assert "GATEWAY_CACHE_DIR" in told["cache folder"][2]
+    assert 3 == stored.code
+    assert "fail" == checks(stored)["servers"][0][0]
+
+
+def test_an_old_python_and_models_that_are_missing_or_changed_are_told(tmp_path: Path) -> None:
+    """A changed weight is a fault, a missing model is not."""
+    old = next(iter(machine((3, 10, 1))))
+    (tmp_path / "resources").mkdir()
+    (tmp_path / "resources" / "weights.npz").write_text("other")
+    missing = replace(USE, package="no_such_package")
+    changed = replace(USE, folder=tmp_path)
+    found = [each.verdict for each in models((missing, changed))]
+    (foreign,) = models((changed,), runs=lambda _model: False)
+
+    assert ("fail", "use Python 3.11 or newer") == (old.verdict, old.todo)
+    assert ["warn", "fail"] == found
+    assert ("warn", True) == (foreign.verdict, "cannot run it" in foreign.told)
+    assert {"ok", "warn"} >= {each.verdict for each in models((USE, E5))}

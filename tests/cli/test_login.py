@@ -1,0 +1,86 @@
+"""`gateway login`."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+
+from gateway.bridge import Bridge
+from gateway.cli.login import login
+from tests.cli.running import Place
+from tests.upstream.conftest import placed
+from tests.upstream.servers.authority import Authority
+from tests.upstream.test_signing import visit
+
+ECHO = '{"text": "hi"}'
+
+
+@pytest.fixture
+def cache(place: Place, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("GATEWAY_CACHE_DIR", str(place.cache))
+    return place.cache
+
+
+async def test_somebody_signs_in_uses_the_server_and_signs_out(
+    place: Place, cache: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What the message of a search says is what has to be done, and is enough."""
+    bridge = Bridge("giver")
+    authority = Authority()
+    async with (
+        placed(bridge, authority.app) as giver,
+        placed(bridge, lambda port: authority.guarded(port, giver, cache / "record")) as port,
+    ):
+        entry = {"url": f"http://127.0.0.1:{port}/mcp", "auth": {"type": "oauth"}}
+        config = place.config({"srv": entry})
+        before = await asyncio.to_thread(place.run, "tools", "-c", config)
+        code = await asyncio.to_thread(
+            login,
+            "srv",
+            config=Path(config),
+            browser=True,
+            forget=False,
+            as_json=True,
+            browse=visit,
+        )
+        said = capsys.readouterr()
+        after = await asyncio.to_thread(place.run, "tools", "-c", config)
+        gone = await asyncio.to_thread(place.run, "login", "srv", "--forget", "-c", config)
+        called = await asyncio.to_thread(place.run, "call", "srv/echo", ECHO, "-c", config)
+    await asyncio.to_thread(bridge.close)
+
+    assert "gateway login srv" in before.err
+    assert f"sign in here: http://127.0.0.1:{giver}/authorize?" in said.err
+    assert (0, {"server": "srv", "signed_in": True, "tools": 4}) == (code, json.loads(said.out))
+    assert (0, True) == (after.code, "echo" in after.out)
+    assert (0, "signed out of srv\n") == (gone.code, gone.out)
+    assert (3, True) == (called.code, "gateway login srv" in called.err)
+
+
+@pytest.mark.parametrize(
+    ("server", "entry", "told"),
+    [
+        ("other", {"url": "https://a/mcp"}, "no server 'other' is configured: srv"),
+        ("srv", {"url": "https://a/mcp"}, 'add "auth"'),
+        ("srv", {"command": "x"}, "is a program of this machine"),
+    ],
+)
+def test_a_server_that_nobody_signs_in_to_is_told(
+    place: Place, server: str, entry: dict[str, object], told: str
+) -> None:
+    """With the mend."""
+    ended = place.run("login", server, "-c", place.config({"srv": entry}))
+
+    assert (2, True) == (ended.code, told in ended.err)
+
+
+def test_signing_out_of_what_was_never_signed_in_is_harmless(place: Place) -> None:
+    """And --json says so."""
+    config = place.config({"srv": {"url": "https://a/mcp", "auth": {"type": "oauth"}}})
+
+    ended = place.run("login", "srv", "--forget", "--json", "-c", config)
+
+    assert (0, {"server": "srv", "signed_in": False}) == (ended.code, ended.json)

@@ -1,0 +1,190 @@
+"""`gateway discover` and `gateway provision`."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from tests.cli.running import Place, Ran
+from tests.provision.conftest import quick_uv
+from tests.provision.indexes import FakeIndex
+from tests.provision.registries import FakeRegistry, item, package
+from tests.upstream.conftest import HERE
+
+INTENT = "weigh a parcel"
+
+
+@pytest.fixture
+def registry() -> Iterator[FakeRegistry]:
+    with FakeRegistry() as made:
+        made.items = [
+            item("org.example/parcels", "Weighs a parcel.", packages=[package("tiny-parcels")])
+        ]
+        yield made
+
+
+@pytest.fixture
+def index() -> Iterator[FakeIndex]:
+    with FakeIndex() as made:
+        made.wheel("tiny-parcels")
+        yield made
+
+
+def provision(place: Place, url: str, *more: str, stdin: str = "", index: str = "") -> Ran:
+    path = f"{quick_uv(place.folder).parent}{os.pathsep}{os.environ['PATH']}"
+    options = ("--registry", url, "--no-known", "--into", str(place.folder / "servers"))
+    where = ("--config", str(place.folder / "mcp.json"), "--strategy", "graph")
+    env = {"COLUMNS": "60", "PATH": path, "UV_DEFAULT_INDEX": index, "NO_PROXY": "127.0.0.1"}
+    return place.run("provision", INTENT, *options, *where, *more, stdin=stdin, env=env)
+
+
+def test_a_dry_run_shows_the_plan_whole(place: Place, registry: FakeRegistry) -> None:
+    """On standard output, every command to its last character, however narrow the terminal."""
+    ran = provision(place, registry.url)
+
+    home = place.folder / "servers" / "parcels"
+    assert (0, True) == (ran.code, "planned: nothing was done yet" in ran.out)
+    assert f"--python {home}/bin/python --only-binary :all: tiny-parcels==1.0.0" in ran.out
+    assert f"would run as the server: {home}/bin/tiny-parcels\n" in ran.out
+    assert "org.example is not among" in ran.out
+    assert "note: this was a dry run; --apply does it" in ran.err
+    assert ["mcp.json", "servers"] == [
+        name for name in ("mcp.json", "servers") if not (place.folder / name).exists()
+    ]
+
+
+def test_what_is_agreed_to_is_done_and_can_be_called(
+    place: Place, registry: FakeRegistry, index: FakeIndex
+) -> None:
+    """From nothing: no configuration, one yes, one call."""
+    ran = provision(place, registry.url, "--apply", stdin="y\n", index=index.pip_url)
+    config = str(place.folder / "mcp.json")
+    called = place.run("call", "parcels/weigh_parcel", "{}", "-c", config)
+    found = place.run("discover", INTENT, "-c", config, "--strategy", "graph", "--json")
+    everything = place.run("discover", "-c", config, "--strategy", "graph")
+
+    assert 0 == ran.code, ran.err
+    assert "installed: 1 tools can be called" in ran.out
+    assert "will run now: " in ran.err
+    assert "Install it? [y/N]" in ran.err
+    assert "note: probe ok: weigh_parcel" in ran.err
+    assert (0, "parcels") == (called.code, json.loads(called.out)[2].rpartition("/")[2])
+    assert ["parcels/weigh_parcel"] == [tool["id"] for tool in found.json["tools"]]
+    assert "idle" == found.json["servers"][0]["state"]
+    assert "weigh_parcel" in everything.out
+
+
+@pytest.mark.parametrize("stdin", ["n\n", ""])
+def test_no_answer_is_no(
+    place: Place, registry: FakeRegistry, index: FakeIndex, stdin: str
+) -> None:
+    """Nobody at the keyboard agrees to nothing."""
+    ran = provision(place, registry.url, "--apply", stdin=stdin, index=index.pip_url)
+
+    assert (1, []) == (ran.code, index.fetched)
+    assert "declined: nobody agreed to install 'parcels'" in ran.out
+    assert not (place.folder / "mcp.json").exists()
+
+
+def test_yes_agrees_only_where_no_gate_has_a_doubt(
+    place: Place, registry: FakeRegistry, index: FakeIndex
+) -> None:
+    """A namespace that nobody trusts stays outside; a trusted one comes in."""
+    doubted = provision(place, registry.url, "--apply", "--yes", index=index.pip_url)
+    trusted = ("--trust", "org.example/*")
+    agreed = provision(
+        place, registry.url, "--apply", "--yes", *trusted, "--json", index=index.pip_url
+    )
+
+    assert (1, True) == (doubted.code, "--yes agrees only where every gate passes" in doubted.err)
+    assert (0, "installed") == (agreed.code, agreed.json["outcome"]), agreed.err
+    assert ["parcels/weigh_parcel"] == [tool["id"] for tool in agreed.json["tools"]]
+
+
+def test_what_fails_has_a_code_of_its_own(
+    place: Place, registry: FakeRegistry, index: FakeIndex
+) -> None:
+    """And says that it was undone."""
+    registry.items = [
+        item("org.example/parcels", "Weighs a parcel.", packages=[package("no-such-package")])
+    ]
+    ran = provision(place, registry.url, "--apply", stdin="y\n", index=index.pip_url)
+
+    assert (3, True) == (ran.code, "everything was undone" in ran.out)
+
+
+def test_json_tells_the_plan(place: Place, registry: FakeRegistry) -> None:
+    told = provision(place, registry.url, "--json").json
+
+    assert (INTENT, "planned") == (told["intent"], told["outcome"])
+    assert "tiny-parcels==1.0.0" == told["plan"]["install"][-1][-1]
+    assert {"pass", "ask"} == {gate["verdict"] for gate in told["gates"]}
+
+
+def test_a_registry_that_is_down_is_a_warning(place: Place, registry: FakeRegistry) -> None:
+    """Nothing was found, and why is told."""
+    registry.body = b"no registry"
+    ran = provision(place, registry.url)
+
+    assert (1, True) == (ran.code, "registry_unavailable" in ran.err)
+
+
+def test_what_the_catalog_has_is_told(place: Place, registry: FakeRegistry) -> None:
+    """The configured servers come first."""
+    args = [str(HERE / "hostile.py"), "plain", str(place.folder / "record")]
+    config = place.config({"srv": {"command": sys.executable, "args": args}})
+    ran = place.run("provision", "good works", "-c", config, "--strategy", "graph")
+
+    assert 0 == ran.code
+    assert "local: the catalog has it already" in ran.out
+    assert "srv/good" in ran.out
+    assert [] == registry.asked
+
+
+def test_what_a_package_says_only_later_is_said_to_be_so(
+    place: Place, registry: FakeRegistry
+) -> None:
+    """npm packages tell their program when they are there."""
+    if shutil.which("npm") is None:
+        pytest.skip("npm is not installed")
+    wanted = package("@tiny/parcels", kind="npm")
+    registry.items = [item("org.example/parcels", "Weighs a parcel.", packages=[wanted])]
+    ran = provision(place, registry.url)
+
+    assert "what would run as the server is known after the install, and asked again" in ran.out
+
+
+@pytest.mark.parametrize("given", ["x", "=x"])
+def test_a_value_without_a_name_is_refused(place: Place, given: str) -> None:
+    ran = place.run("provision", "x", "--set", given)
+
+    assert (2, True) == (ran.code, "NAME=VALUE" in ran.err)
+
+
+def test_what_a_server_needs_is_told_and_given(place: Place, registry: FakeRegistry) -> None:
+    """By name; what stands in the plan is the reference."""
+    variable = {"name": "TINY_KEY", "isRequired": True, "isSecret": True}
+    wanted = package("tiny-parcels", environmentVariables=[variable])
+    registry.items = [item("org.example/parcels", "Weighs a parcel.", packages=[wanted])]
+    without = provision(place, registry.url)
+    given = provision(place, registry.url, "--set", "TINY_KEY=env:MY_KEY")
+    pick = ("--pick", "org.example/parcels")
+    remote = {"type": "streamable-http", "url": "https://example.org/mcp"}
+    registry.items = [item("org.example/parcels", "Weighs a parcel.", remotes=[remote])]
+    (place.folder / "cache" / "registry.sqlite3").unlink()
+    far = provision(place, registry.url, *pick)
+
+    assert (1, True) == (without.code, "refused: inputs: needs TINY_KEY" in without.out)
+    assert (0, True) == (given.code, "TINY_KEY = env:MY_KEY" in given.out)
+    assert "address    https://example.org/mcp" in far.out
+
+
+def test_an_empty_catalog_has_nothing_to_tell(place: Place) -> None:
+    ran = place.run("discover", "-c", place.config({}), "--strategy", "graph")
+
+    assert (1, "Nothing was found.\n") == (ran.code, ran.out)

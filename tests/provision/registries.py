@@ -1,0 +1,123 @@
+"""An MCP registry on the loopback that serves the recorded shape of API v0.1, and its faults."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from gateway.provision.reading import OFFICIAL
+from gateway.testing.loopback import Loopback
+
+Json = dict[str, Any]
+
+
+def item(
+    name: str,
+    description: str = "Does something.",
+    *,
+    status: str = "active",
+    packages: Sequence[Mapping[str, Any]] = (),
+    remotes: Sequence[Mapping[str, Any]] = (),
+    latest: bool = True,
+    updated: str = "2026-10-02T08:00:00Z",
+    **server: Any,
+) -> Json:
+    """One item of ``servers`` as the official registry writes it."""
+    return {
+        "server": {
+            "$schema": "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json",
+            "name": name,
+            "description": description,
+            "repository": {"url": f"https://example.org/{name}", "source": "github"},
+            "version": "1.0.0",
+            "packages": list(packages),
+            "remotes": list(remotes),
+            **server,
+        },
+        "_meta": {
+            OFFICIAL: {
+                "status": status,
+                "publishedAt": "2026-09-01T08:00:00Z",
+                "updatedAt": updated,
+                "isLatest": latest,
+            }
+        },
+    }
+
+
+def package(identifier: str, version: str = "1.0.0", kind: str = "pypi", **more: Any) -> Json:
+    """One item of ``packages``."""
+    return {
+        "registryType": kind,
+        "identifier": identifier,
+        "version": version,
+        "transport": {"type": "stdio"},
+        **more,
+    }
+
+
+class FakeRegistry:
+    """Serves *items* in pages of *page*.
+
+    Args:
+        items: The items of ``servers``; anything, also what no registry should send.
+        page: Items of a page.
+    """
+
+    def __init__(self, items: Sequence[object] = (), *, page: int = 2) -> None:
+        self.items = list(items)
+        self.asked: list[dict[str, str]] = []
+        self.faults: list[int] = []
+        """Statuses that the next requests get instead of an answer."""
+        self.body: bytes | None = None
+        """What every request gets instead of a page."""
+        self.encoding = ""
+        """How that is said to be packed."""
+        self.circling = False
+        """Whether each page names the first as the next."""
+        self.moved = ""
+        """Where every request is sent instead."""
+        self._page = page
+        self._loopback = Loopback(Starlette(routes=[Route("/v0.1/servers", self._answer)]))
+
+    def __enter__(self) -> Self:
+        self._loopback.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._loopback.close()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._loopback.port}"
+
+    async def _answer(self, request: Request) -> Response:
+        self.asked.append(dict(request.query_params))
+        if self.faults:
+            return Response(b"busy", self.faults.pop(0))
+        if self.moved:
+            return RedirectResponse(self.moved)
+        if self.body is not None:
+            packed = {"content-encoding": self.encoding} if self.encoding else None
+            return Response(self.body, headers=packed, media_type="application/json")
+        start = int(request.query_params.get("cursor", "0").removeprefix("after:") or 0)
+        end = start + self._page
+        metadata: Json = {"count": len(self.items[start:end])}
+        if self.circling:
+            metadata["nextCursor"] = "after:0"
+        elif end < len(self.items):
+            metadata["nextCursor"] = f"after:{end}"
+        told = {"servers": self.items[start:end], "metadata": metadata}
+        return Response(json.dumps(told).encode(), media_type="application/json")

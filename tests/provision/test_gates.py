@@ -1,0 +1,376 @@
+"""Plans and how they are judged: exact commands, no references of strangers, no doubt unsaid."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateway.errors import ConfigError
+from gateway.provision.entries import KNOWN, Entry, Input, Package, Remote
+from gateway.provision.gates import Gate, gates, trusted, worst
+from gateway.provision.options import ProvisionOptions
+from gateway.provision.plan import Plan, make, server_name, written
+from gateway.provision.programs import Programs
+
+FOLDER = Path("/srv/tools/time")
+PROGRAMS = Programs(python="/py", npm=("/npm",), node="/node")
+TIME = Package(kind="pypi", identifier="mcp-server-time", version="2026.10.19")
+EVERYTHING = Package(kind="npm", identifier="@scope/server-x", version="1.2.3-beta.1")
+FAR = Remote(transport="streamable-http", url="https://tools.example.org/mcp")
+
+
+def plan(
+    route: Package | Remote = TIME,
+    *,
+    inputs: dict[str, str] | None = None,
+    given: dict[str, str] | None = None,
+    programs: Programs = PROGRAMS,
+    **entry: Any,
+) -> Plan:
+    told = Entry(**{"name": "org.example/time", "source": KNOWN, **entry})
+    return make(
+        told,
+        route,
+        server="time",
+        folder=FOLDER,
+        inputs=inputs or {},
+        given=given or {},
+        programs=programs,
+    )
+
+
+def judged(made: Plan, *, confidence: float = 1.0, **options: Any) -> dict[str, Gate]:
+    found = gates(
+        made,
+        confidence=confidence,
+        options=ProvisionOptions(**options),
+        programs=PROGRAMS,
+        private_hosts=("intranet",),
+    )
+    return {gate.name: gate for gate in found}
+
+
+def verdicts(made: Plan, **options: Any) -> dict[str, str]:
+    return {name: gate.verdict for name, gate in judged(made, **options).items()}
+
+
+def test_a_package_that_nothing_speaks_against_passes() -> None:
+    for route in (TIME, EVERYTHING):
+        assert {"pass"} == set(verdicts(plan(route)).values())
+        assert "pass" == worst(judged(plan(route)).values())
+
+
+def test_the_commands_are_whole_and_without_a_shell() -> None:
+    """One table: what would run, for each way to install."""
+    pip, uv = plan().install, plan(programs=Programs(python="/py", uv="/uv")).install
+    bare = plan(programs=Programs(python="/py", pip=False)).install
+    npm = plan(EVERYTHING).install
+
+    wheels = "--only-binary :all: mcp-server-time==2026.10.19"
+    quietly = f"--quiet --no-compile --no-input --disable-pip-version-check {wheels}"
+    inside = "/srv/tools/time/bin/python"
+    flags = "--ignore-scripts --no-audit --no-fund --save-exact --omit=dev"
+    told = {
+        pip: (
+            "/py -I -m venv --without-pip /srv/tools/time",
+            f"/py -I -m pip --python {inside} install {quietly}",
+        ),
+        uv: (
+            "/uv venv --quiet --no-project --python /py /srv/tools/time",
+            f"/uv pip install --quiet --python {inside} {wheels}",
+        ),
+        bare: ("/py -I -m venv /srv/tools/time", f"{inside} -I -m pip install {quietly}"),
+        npm: (f"/npm install --prefix /srv/tools/time {flags} @scope/server-x@1.2.3-beta.1",),
+    }
+    for commands, expected in told.items():
+        assert expected == tuple(written(each) for each in commands)
+    assert ("/srv/tools/time/bin/mcp-server-time",) == plan().launch
+    assert () == plan(EVERYTHING).launch
+    assert (str(FOLDER / "bin" / "word"),) == plan(replace(TIME, script="word")).launch
+
+
+@pytest.mark.parametrize(
+    "identifier",
+    [
+        "-e", "--index-url=http://evil", "git+https://evil/x", "https://evil/x.whl", "a b", "a;b",
+        "$(touch x)", "../x", "a==1", "a[b]", "", "x\n", "file:x", "npm:x", "a" * 101,
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("route", [TIME, EVERYTHING])
+def test_what_is_no_name_of_a_package_is_refused(route: Package, identifier: str) -> None:
+    """Installers take options, addresses and files where a name stands."""
+    made = plan(replace(route, identifier=identifier))
+
+    assert "refuse" == verdicts(made)["package"]
+
+
+@pytest.mark.parametrize(
+    "version",
+    ["", "latest", "*", "^1.2.3", "~1.2", ">=1", "1.x", "1.2.3 || 2", "1 ", "-1", "\u0661.2.3"],
+)
+@pytest.mark.parametrize("route", [TIME, EVERYTHING])
+def test_what_is_not_pinned_is_refused(route: Package, version: str) -> None:
+    """Tomorrow's version is not the one that was looked at."""
+    assert "refuse" == verdicts(plan(replace(route, version=version)))["version"]
+
+
+def test_npm_versions_have_three_numbers() -> None:
+    assert "refuse" == verdicts(plan(replace(EVERYTHING, version="1.2")))["version"]
+    assert "pass" == verdicts(plan(replace(TIME, version="1!1.2a1.post1.dev2+x.1")))["version"]
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"kind": "oci"}, "kind 'oci'"),
+        ({"transport": "sse"}, "speaks 'sse'"),
+        ({"runtime_arguments": True}, "program that runs it"),
+        ({"sha256": "ab"}, "file's hash"),
+    ],
+)
+def test_what_is_not_served_is_refused_with_its_reason(change: dict[str, Any], told: str) -> None:
+    gate = judged(plan(replace(TIME, **change)))["package"]
+
+    assert "refuse" == gate.verdict
+    assert told in gate.reason
+
+
+def test_npm_that_is_missing_is_told() -> None:
+    made = plan(EVERYTHING, programs=Programs(python="/py"))
+    found = gates(
+        made,
+        confidence=1.0,
+        options=ProvisionOptions(),
+        programs=Programs(python="/py"),
+        private_hosts=(),
+    )
+
+    assert () == made.install
+    assert "npm is not installed" in next(each.reason for each in found if each.name == "package")
+
+
+@pytest.mark.parametrize(
+    ("base_url", "verdict"),
+    [("https://pypi.org", "pass"), ("https://pypi.org/", "pass"), ("https://evil.org", "refuse")],
+)
+def test_another_index_is_refused(base_url: str, verdict: str) -> None:
+    """A name says nothing without the index that it is a name of."""
+    assert verdict == verdicts(plan(replace(TIME, base_url=base_url)))["index"]
+
+
+@pytest.mark.parametrize(
+    ("status", "verdict"), [("active", "pass"), ("deprecated", "ask"), ("deleted", "refuse")]
+)
+def test_the_registrys_status_counts(status: str, verdict: str) -> None:
+    """Deleted means malware, spam or worse."""
+    assert verdict == verdicts(plan(status=status))["status"]
+
+
+@pytest.mark.parametrize(
+    ("patterns", "expected"),
+    [
+        ((), False),
+        (("org.example/*",), True),
+        (("org.example/time",), True),
+        (("org.example/other",), False),
+        (("org.exampl/*",), False),
+        (("org.example.evil/*",), False),
+    ],
+)
+def test_trust_is_of_a_whole_namespace_or_one_name(
+    patterns: tuple[str, ...], *, expected: bool
+) -> None:
+    """``org.example`` is not ``org.example-evil``."""
+    entry = Entry(name="org.example/time", source="http://registry")
+
+    assert expected == trusted(entry, patterns)
+    made = plan(source="http://registry")
+    assert ("pass" if expected else "ask") == verdicts(made, namespaces=patterns)["source"]
+
+
+@pytest.mark.parametrize("pattern", ["*", "*/*", "org.*/x", "org", "/x", "org/", "org/x*"])
+def test_a_pattern_that_trusts_too_much_is_no_option(pattern: str) -> None:
+    with pytest.raises(ConfigError, match="no namespace"):
+        ProvisionOptions(namespaces=(pattern,))
+
+
+def test_a_low_confidence_and_a_suspicious_text_are_doubts() -> None:
+    assert "ask" == judged(plan(), confidence=0.5)["confidence"].verdict
+    assert "refuse" == verdicts(plan(suspicions=("asks for secrets",)))["text"]
+
+
+@pytest.mark.parametrize(
+    ("url", "verdict"),
+    [
+        ("https://tools.example.org/mcp", "pass"),
+        ("http://127.0.0.1:8000/mcp", "pass"),
+        ("http://intranet/mcp", "pass"),
+        ("http://tools.example.org/mcp", "refuse"),
+        ("https://10.0.0.1/mcp", "refuse"),
+        ("https://169.254.169.254/latest", "refuse"),
+        ("https://[::ffff:10.0.0.1]/", "refuse"),
+        ("https://u:p@tools.example.org/", "refuse"),
+        ("https://{tenant}.example.org/", "refuse"),
+        ("ftp://tools.example.org/", "refuse"),
+        ("file:///etc/passwd", "refuse"),
+        ("https://h:port/", "refuse"),
+        ("https://[", "refuse"),
+    ],
+)
+def test_a_remote_server_is_asked_only_where_http_may_go(url: str, verdict: str) -> None:
+    """The same guard as for every upstream."""
+    assert verdict == verdicts(plan(replace(FAR, url=url)))["address"]
+
+
+def test_a_remote_server_is_never_taken_unasked() -> None:
+    """It has no version: what it is may change tomorrow."""
+    assert "ask" == worst(judged(plan(FAR)).values())
+    assert "refuse" == verdicts(plan(replace(FAR, transport="sse")))["transport"]
+
+
+def test_inputs_are_filled_from_what_the_host_gives() -> None:
+    """Fixed, given, default, from the environment; flags before their values."""
+    route = replace(
+        TIME,
+        arguments=(
+            Input(name="mode", value="stdio"),
+            Input(name="folder", required=True),
+            Input(name="port", flag="--port", default="80"),
+            Input(name="unset", flag="--unset"),
+            Input(
+                name="db", flag="--db", value="{host}/x/{other}", variables=(Input(name="host"),)
+            ),
+        ),
+        environment=(
+            Input(name="KEY", required=True, secret=True),
+            Input(name="LEVEL", default="info"),
+            Input(name="OPTIONAL", secret=True),
+        ),
+    )
+    made = plan(route, inputs={"folder": "/data", "host": "h"}, given={"KEY": "canary"})
+
+    assert ("stdio", "/data", "--port", "80", "--db", "h/x/{other}") == made.args
+    assert {"KEY": "${KEY}", "LEVEL": "info"} == made.env
+    assert ("KEY",) == made.needs.handed
+    assert "ask" == verdicts(made)["inputs"]
+    assert "canary" not in repr(made)
+    entry = made.configured()
+    assert ["command", "args", "env"] == list(entry)
+
+
+def test_a_variable_that_the_host_names_is_no_doubt() -> None:
+    route = replace(TIME, environment=(Input(name="KEY", required=True, secret=True),))
+
+    assert "pass" == verdicts(plan(route, inputs={"KEY": "env:MY_KEY"}))["inputs"]
+
+
+@pytest.mark.parametrize(
+    "route",
+    [
+        replace(TIME, arguments=(Input(name="folder", required=True),)),
+        replace(TIME, arguments=(Input(name="", required=True),)),
+        replace(TIME, environment=(Input(name="KEY", required=True),)),
+        replace(FAR, headers=(Input(name="Authorization", required=True),)),
+        replace(FAR, url="https://x/{tenant}", variables=(Input(name="tenant"),)),
+    ],
+)
+def test_what_is_missing_is_refused_by_name(route: Package | Remote) -> None:
+    """A server that cannot run is not installed."""
+    gate = judged(plan(route))["inputs"]
+
+    assert "refuse" == gate.verdict
+    assert gate.reason.startswith("needs ")
+
+
+def test_a_secret_is_named_not_written() -> None:
+    """The configuration is a file that others read."""
+    route = replace(TIME, environment=(Input(name="KEY", secret=True),))
+    gate = judged(plan(route, inputs={"KEY": "canary-secret"}))["inputs"]
+
+    assert "refuse" == gate.verdict
+    assert "canary" not in gate.reason
+    assert "KEY is a secret" in gate.reason
+
+
+@pytest.mark.parametrize(
+    "route",
+    [
+        replace(TIME, arguments=(Input(name="a", value="--x=${OPENAI_API_KEY}"),)),
+        replace(TIME, arguments=(Input(name="a", default="env:OPENAI_API_KEY"),)),
+        replace(TIME, environment=(Input(name="A", value="keyring:x/y"),)),
+        replace(FAR, url="https://evil.org/${OPENAI_API_KEY}"),
+        replace(FAR, headers=(Input(name="X", value="${OPENAI_API_KEY}"),)),
+        replace(
+            FAR,
+            url="https://evil.org/{a}",
+            variables=(Input(name="a", default="${OPENAI_API_KEY}"),),
+        ),
+    ],
+)
+def test_an_entry_never_refers_to_the_hosts_secrets(route: Package | Remote) -> None:
+    """What it says would be expanded from the environment and sent away."""
+    gate = judged(plan(route))["inputs"]
+
+    assert ("refuse", "the entry refers to the environment or the keyring") == (
+        gate.verdict,
+        gate.reason,
+    )
+
+
+@pytest.mark.parametrize(
+    "route",
+    [
+        replace(TIME, arguments=(Input(name="a", value="x\u202ey"),)),
+        replace(TIME, arguments=(Input(name="a", flag="--x\x1b[8m", value="y"),)),
+        replace(TIME, environment=(Input(name="A\n", value="y"),)),
+        replace(FAR, url="https://evil.org/\u200b"),
+    ],
+)
+def test_an_entry_shows_all_that_it_holds(route: Package | Remote) -> None:
+    """Who agrees to a command must have seen it."""
+    gate = judged(plan(route))["inputs"]
+
+    assert "refuse" == gate.verdict
+    assert "nobody can see" in gate.reason
+
+
+def test_a_remote_server_is_configured_by_its_address() -> None:
+    route = replace(
+        FAR,
+        url="https://{tenant}.example.org/mcp",
+        variables=(Input(name="tenant"),),
+        headers=(Input(name="Authorization", required=True, secret=True),),
+    )
+    made = plan(route, inputs={"tenant": "acme", "Authorization": "Bearer ${TOKEN}"})
+
+    assert {
+        "type": "http",
+        "url": "https://acme.example.org/mcp",
+        "headers": {"Authorization": "Bearer ${TOKEN}"},
+    } == made.configured()
+    assert {"type": "http", "url": FAR.url} == plan(FAR).configured()
+    assert ("remote", ()) == (made.kind, made.launch)
+
+
+@pytest.mark.parametrize(
+    ("name", "taken", "expected"),
+    [
+        ("org/time", (), "time"),
+        ("org/time", ("Time",), "time-2"),
+        ("org/time", ("time", "time-2"), "time-3"),
+        ("org/..", (), "server"),
+        ("org/" + "x" * 90, (), "x" * 40),
+    ],
+)
+def test_a_server_gets_a_name_of_its_own(name: str, taken: tuple[str, ...], expected: str) -> None:
+    assert expected == server_name(Entry(name=name), frozenset(taken))
+
+
+def test_what_is_on_this_machine_is_found() -> None:
+    """Whatever it is: a package of PyPI can always be installed."""
+    found = Programs.found()
+
+    assert 2 == len(found.pypi(TIME, FOLDER))

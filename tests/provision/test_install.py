@@ -1,0 +1,170 @@
+"""Running commands, and reading from installed files what will run."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateway.errors import UpstreamError, UpstreamTimeoutError
+from gateway.provision.entries import Entry, Package, Remote
+from gateway.provision.install import install
+from gateway.provision.plan import Plan
+from gateway.provision.programs import Programs
+from gateway.provision.run import run
+from tests.upstream.conftest import until
+
+PROGRAMS = Programs(node="/usr/bin/node")
+
+
+async def python(program: str, folder: Path, *, limit_s: float = 60.0) -> None:
+    await run("srv", (sys.executable, "-c", program), folder=folder, path="", limit_s=limit_s)
+
+
+async def test_a_command_sees_its_folder_and_few_variables(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The user's mirrors reach it, the user's secrets do not."""
+    monkeypatch.setenv("OPENAI_API_KEY", "canary")
+    monkeypatch.setenv("PIP_INDEX_URL", "http://mirror")
+    await python(
+        "import json, os; json.dump([os.getcwd(), dict(os.environ)], open('told', 'w'))", tmp_path
+    )
+
+    folder, given = json.loads((tmp_path / "told").read_text())
+    assert str(tmp_path) == folder
+    assert "http://mirror" == given["PIP_INDEX_URL"]
+    assert "OPENAI_API_KEY" not in given
+
+
+async def test_a_command_that_fails_tells_the_end_of_what_it_said(tmp_path: Path) -> None:
+    """Without what may be a password of a mirror."""
+    program = "import sys; print('x' * 300000); sys.exit('a' * 40000 + ' http://me:pw@mirror/x no')"
+
+    with pytest.raises(
+        UpstreamError, match=r"failed \(1\): .*http://\*\*\*@mirror/x no$"
+    ) as caught:
+        await python(program, tmp_path)
+    assert "pw" not in str(caught.value)
+    assert len(str(caught.value)) < 800
+
+
+async def test_a_command_that_fails_in_silence_says_so(tmp_path: Path) -> None:
+    with pytest.raises(UpstreamError, match="it said nothing"):
+        await python("raise SystemExit(3)", tmp_path)
+
+
+async def test_a_command_that_takes_too_long_is_ended_with_its_children(tmp_path: Path) -> None:
+    """Its whole process group: nothing lives on."""
+    program = (
+        "import signal, subprocess, sys\n"
+        "child = subprocess.Popen([sys.executable, '-c', 'import signal; signal.pause()'])\n"
+        "open('child', 'w').write(str(child.pid))\n"
+        "signal.pause()\n"
+    )
+    with pytest.raises(UpstreamTimeoutError, match="did not end within 2"):
+        await python(program, tmp_path, limit_s=2.0)
+
+    told = tmp_path / "child"
+    if told.exists():
+        await until(lambda: ended(told.read_text()))
+
+
+def ended(process: str) -> bool:
+    """Whether it is gone, or waits only for whoever adopted it to notice."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except FileNotFoundError:
+        return True
+
+
+async def test_a_program_that_is_missing_is_told(tmp_path: Path) -> None:
+    with pytest.raises(UpstreamError, match="no-such cannot be started: FileNotFoundError"):
+        await run("srv", ("/no-such",), folder=tmp_path, path="", limit_s=1)
+
+
+async def test_the_path_that_is_given_comes_first(tmp_path: Path) -> None:
+    """npm finds the node that belongs to it."""
+    told = "import os; open('told', 'w').write(os.environ['PATH'])"
+    command = (sys.executable, "-c", told)
+    await run("srv", command, folder=tmp_path, path="/first", limit_s=60)
+
+    assert "/first" == (tmp_path / "told").read_text().split(os.pathsep)[0]
+
+
+def planned(folder: Path, kind: str) -> Plan:
+    route = Package(kind=kind, identifier="tiny", version="1.0.0")
+    return Plan(entry=Entry(name="a/tiny"), route=route, server="tiny", folder=folder)
+
+
+def npm(folder: Path, manifest: object, **lock: Any) -> Path:
+    home = folder / "node_modules" / "tiny"
+    home.mkdir(parents=True)
+    (home / "package.json").write_text(json.dumps(manifest))
+    (home / "server.js").write_text("")
+    (folder / "node_modules" / ".package-lock.json").write_text(json.dumps(lock))
+    return home
+
+
+@pytest.mark.parametrize(
+    "program", ["server.js", {"other": "server.js"}, {"x": "x.js", "tiny": "./server.js"}]
+)
+async def test_npms_program_is_the_only_one_or_the_one_of_its_name(
+    tmp_path: Path, program: object
+) -> None:
+    packages = {"node_modules/a/node_modules/@b/c": {"version": "2"}, "node_modules/odd": 1}
+    home = npm(tmp_path, {"version": "1.0.0", "bin": program}, packages=packages)
+
+    done = await install(planned(tmp_path, "npm"), PROGRAMS, limit_s=1)
+
+    assert ("/usr/bin/node", str(home / "server.js")) == done.plan.launch
+    assert ("@b/c==2",) == done.packages
+
+
+@pytest.mark.parametrize(
+    ("manifest", "told"),
+    [
+        ({"version": "2.0.0", "bin": "server.js"}, "another version"),
+        ({"version": "1.0.0"}, "not a file of its own"),
+        ({"version": "1.0.0", "bin": {}}, "the package has none"),
+        ({"version": "1.0.0", "bin": {"x": "a", "y": "b"}}, "has the programs x, y"),
+        ({"version": "1.0.0", "bin": "../../../etc/passwd"}, "not a file of its own"),
+        ({"version": "1.0.0", "bin": "gone.js"}, "not a file of its own"),
+        ([], "another version"),
+    ],
+)
+async def test_npm_packages_without_a_program_of_their_own_fail(
+    tmp_path: Path, manifest: object, told: str
+) -> None:
+    """What is started is a file of the very package that was agreed to."""
+    npm(tmp_path, manifest, packages=[])
+
+    with pytest.raises(UpstreamError, match=told):
+        await install(planned(tmp_path, "npm"), PROGRAMS, limit_s=1)
+
+
+async def test_a_package_that_is_not_there_after_its_install_fails(tmp_path: Path) -> None:
+    with pytest.raises(UpstreamError, match="not there after its install"):
+        await install(planned(tmp_path, "pypi"), PROGRAMS, limit_s=1)
+    with pytest.raises(UpstreamError, match=r"package\.json of the installed package"):
+        await install(planned(tmp_path, "npm"), PROGRAMS, limit_s=1)
+
+
+async def test_a_python_package_without_a_program_fails(tmp_path: Path) -> None:
+    """A library is no server."""
+    info = tmp_path / "lib" / "python3" / "site-packages" / "tiny-1.0.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: tiny\nVersion: 1.0.0\n")
+
+    with pytest.raises(UpstreamError, match="the package has none"):
+        await install(planned(tmp_path, "pypi"), PROGRAMS, limit_s=1)
+
+
+async def test_only_packages_are_installed() -> None:
+    route = Remote(transport="streamable-http", url="https://x")
+    with pytest.raises(AssertionError):
+        await install(Plan(entry=Entry(name="a/b"), route=route, server="b"), PROGRAMS, limit_s=1)

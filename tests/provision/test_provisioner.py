@@ -1,0 +1,330 @@
+"""What comes of an intent before anything is done: outcomes, choice, dry run, audit."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from gateway.errors import ConfigError, InvalidRequestError, StoreError
+from gateway.provision.audit import Audit, hashed
+from gateway.provision.configuration import add_server, configured_names, take_back
+from gateway.provision.consent import Question, by_policy, nobody
+from gateway.provision.entries import Entry, Package
+from gateway.provision.gates import Gate
+from gateway.provision.plan import Plan
+from tests.fakes import ListSource, tool
+from tests.provision.conftest import MakeSite
+from tests.provision.registries import FakeRegistry, item, package
+
+PARCELS = item("org.example/parcels", "Weighs a parcel.", packages=[package("tiny-parcels")])
+MUSIC = item("org.example/music", "Plays a song.", packages=[package("tiny-music")])
+
+
+async def test_a_dry_run_changes_nothing(site: MakeSite, registry: FakeRegistry) -> None:
+    """The default: a plan, its gates, and not one file."""
+    registry.items = [PARCELS, MUSIC]
+    here = site(registry.url)
+
+    result = await here.provisioner.provision("weigh a parcel")
+
+    assert ("planned", "nothing was done yet") == (result.outcome, result.reason)
+    assert result.plan is not None
+    assert "org.example/parcels" == result.plan.entry.name
+    assert {"source": "ask"} == {
+        gate.name: gate.verdict for gate in result.gates if gate.verdict != "pass"
+    }
+    assert [] == here.person.asked
+    assert not here.folder.exists()
+    assert not here.config.exists()
+
+
+async def test_what_the_catalog_has_is_not_looked_for(
+    site: MakeSite, registry: FakeRegistry
+) -> None:
+    """The registry is not even asked."""
+    here = site(registry.url)
+    here.gateway.add_source(
+        ListSource("shelf", [tool("weigh_parcel", "Weighs a parcel."), tool("play", "Plays.")])
+    )
+
+    result = await here.provisioner.provision("weigh a parcel")
+
+    assert ("local", ["shelf/weigh_parcel"]) == (
+        result.outcome,
+        [match.id for match in result.local],
+    )
+    assert [] == registry.asked
+
+
+async def test_a_pick_looks_past_the_catalog(site: MakeSite, registry: FakeRegistry) -> None:
+    """Who names a server wants that one, ranked or not."""
+    registry.items = [PARCELS, MUSIC]
+    here = site(registry.url)
+    here.gateway.add_source(ListSource("shelf", [tool("weigh_parcel", "Weighs a parcel.")]))
+
+    result = await here.provisioner.provision("weigh a parcel", pick="org.example/music")
+
+    assert result.plan is not None
+    assert ("planned", "org.example/music") == (result.outcome, result.plan.entry.name)
+    assert "ask" == next(each.verdict for each in result.gates if each.name == "confidence")
+
+
+async def test_a_pick_that_nobody_offers_is_told_with_near_names(
+    site: MakeSite, registry: FakeRegistry
+) -> None:
+    registry.items = [PARCELS]
+
+    with pytest.raises(InvalidRequestError, match=r"near names: org\.example/parcels"):
+        await site(registry.url).provisioner.provision("x", pick="org.example/parcel")
+    registry.items = []
+    with pytest.raises(InvalidRequestError, match=r"no server is called 'zzz'$"):
+        await site(known=False).provisioner.provision("x", pick="zzz")
+
+
+async def test_nothing_that_serves_is_none(site: MakeSite, registry: FakeRegistry) -> None:
+    registry.items = [PARCELS]
+
+    result = await site(registry.url).provisioner.provision("translate Finnish")
+
+    assert ("none", "none of 1 servers is likely to serve") == (result.outcome, result.reason)
+
+
+async def test_a_blank_intent_is_refused(site: MakeSite) -> None:
+    with pytest.raises(InvalidRequestError):
+        await site().provisioner.provision("  ")
+
+
+async def test_the_first_candidate_that_nothing_forbids_is_planned(
+    site: MakeSite, registry: FakeRegistry
+) -> None:
+    """The best one may be a container: then the next one is taken."""
+    container = item("a/parcels", "Weighs a parcel.", packages=[package("x", kind="oci")])
+    two = [package("x", kind="oci"), package("tiny-parcels")]
+    registry.items = [container, item("b/parcels", "Weighs a parcel.", packages=two)]
+
+    result = await site(registry.url).provisioner.provision("weigh a parcel")
+
+    assert result.plan is not None
+    assert ("b/parcels", "pypi") == (result.plan.entry.name, result.plan.kind)
+    assert ["a/parcels", "b/parcels"] == sorted(each.entry.name for each in result.candidates)
+
+
+async def test_a_candidate_that_lacks_an_input_is_not_passed_over(
+    site: MakeSite, registry: FakeRegistry
+) -> None:
+    """A worse server that needs nothing is not what was asked for."""
+    needy = package("x", environmentVariables=[{"name": "NO_SUCH_KEY", "isRequired": True}])
+    container = package("x", kind="oci")
+    registry.items = [
+        item("a/parcels", "Weighs a parcel.", packages=[container, needy]),
+        item("b/post", "Sends a parcel.", packages=[package("y")]),
+    ]
+
+    result = await site(registry.url).provisioner.provision("weigh a parcel")
+
+    assert "refused" == result.outcome
+    assert "inputs: needs NO_SUCH_KEY: give it by name" == result.reason
+
+
+async def test_what_every_gate_forbids_is_refused_with_the_reason(
+    site: MakeSite, registry: FakeRegistry
+) -> None:
+    """Also with `apply`: nobody is asked what nobody may allow."""
+    registry.items = [
+        item("a/parcels", "Weighs a parcel.", packages=[package("x", "latest")], status="deleted")
+    ]
+    here = site(registry.url)
+
+    result = await here.provisioner.provision("weigh a parcel", apply=True)
+
+    assert "refused" == result.outcome
+    assert "status: 'deleted'" in result.reason
+    assert "version: 'latest'" in result.reason
+    assert [] == here.person.asked
+    assert "refused" == here.audit[-1]["outcome"]
+
+
+async def test_an_entry_without_any_way_to_it_is_none(
+    site: MakeSite, registry: FakeRegistry
+) -> None:
+    registry.items = [item("a/parcels", "Weighs a parcel.")]
+
+    result = await site(registry.url).provisioner.provision("weigh a parcel")
+
+    assert "none" == result.outcome
+    assert ["a/parcels"] == [each.entry.name for each in result.candidates]
+
+
+async def test_a_remote_server_comes_in_after_one_question(
+    site: MakeSite, registry: FakeRegistry
+) -> None:
+    """Nobody listens there: it is undone, and there was nothing to install."""
+    remote = {"type": "streamable-http", "url": "http://127.0.0.1:9/mcp"}
+    registry.items = [item("a/parcels", "Weighs a parcel.", remotes=[remote])]
+    here = site(registry.url)
+
+    result = await here.provisioner.provision("weigh a parcel", apply=True)
+
+    assert "failed" == result.outcome, result.reason
+    (question,) = here.person.asked
+    assert ("run", (), ()) == (question.stage, question.commands, question.launch)
+    assert "http://127.0.0.1:9/mcp" == question.plan.url
+    assert {} == here.gateway.server_states()
+
+
+async def test_a_variable_that_vanished_is_a_failure(
+    site: MakeSite, registry: FakeRegistry
+) -> None:
+    """A reference to nothing makes a server that cannot be used: it does not come in."""
+    remote = {
+        "type": "streamable-http",
+        "url": "http://127.0.0.1:9/mcp",
+        "headers": [{"name": "X-Key", "isSecret": True}],
+    }
+    registry.items = [item("a/parcels", "Weighs a parcel.", remotes=[remote])]
+    here = site(registry.url)
+
+    result = await here.provisioner.provision(
+        "weigh a parcel", apply=True, inputs={"X-Key": "env:NO_SUCH_VARIABLE"}
+    )
+
+    assert "failed" == result.outcome
+    assert "NO_SUCH_VARIABLE" in result.reason
+
+
+async def test_names_that_are_taken_are_not_given_again(
+    site: MakeSite, registry: FakeRegistry
+) -> None:
+    """Not those of the catalog, of the configuration, or of a folder that is left."""
+    registry.items = [PARCELS]
+    here = site(registry.url)
+    here.gateway.add_server("parcels", command="true")
+    here.config.write_text('{"servers": {"parcels-2": {"disabled": true}}}')
+    (here.folder / "parcels-3").mkdir(parents=True)
+
+    result = await here.provisioner.provision("weigh", pick="org.example/parcels")
+
+    assert result.plan is not None
+    assert "parcels-4" == result.plan.server
+
+
+async def test_an_audit_that_cannot_be_written_stops_everything(
+    site: MakeSite, registry: FakeRegistry
+) -> None:
+    """What cannot be audited is not done."""
+    registry.items = [PARCELS]
+    here = site(registry.url)
+    here.folder.write_text("a file")
+
+    with pytest.raises(StoreError, match="audit"):
+        await here.provisioner.provision("weigh a parcel", apply=True)
+    assert [] == here.person.asked
+
+
+def test_an_audit_strikes_what_was_given(tmp_path: Path) -> None:
+    audit = Audit(
+        tmp_path / "a" / "audit.jsonl", wall=lambda: 0.0, run="r", hidden=("", "pw", "pw1")
+    )
+    audit.tell("consent", commands=["x pw1 y", ["pw"]], count=3)
+
+    line = json.loads((tmp_path / "a" / "audit.jsonl").read_text())
+    assert {
+        "at": "1970-01-01T00:00:00.000+00:00",
+        "run": "r",
+        "step": "consent",
+        "outcome": "ok",
+        "commands": ["x *** y", ["***"]],
+        "count": 3,
+    } == line
+    assert 16 == len(hashed("\ud800"))
+
+
+async def test_policy_agrees_only_where_nothing_speaks_against_it() -> None:
+    """What ``--yes`` means."""
+    plan = Plan(entry=Entry(name="a/b"), route=Package(kind="pypi", identifier="x"), server="b")
+
+    def question(verdict: str, *warnings: str) -> Question:
+        gate = Gate(name="g", verdict=verdict, reason="")  # type: ignore[arg-type]  # (a Verdict)
+        return Question(stage="run", plan=plan, gates=(gate,), warnings=warnings)
+
+    assert [True, False, False, False] == [
+        await by_policy(question("pass")),
+        await by_policy(question("ask")),
+        await by_policy(question("refuse")),
+        await by_policy(question("pass", "tool x: asks for secrets")),
+    ]
+    assert not await nobody(question("pass"))
+
+
+def test_adding_a_server_changes_nothing_else(tmp_path: Path) -> None:
+    """Order, other keys, the table's name and the file's mode stay."""
+    path = tmp_path / "mcp.json"
+    path.write_text('{"inputs": [1], "servers": {"b": {"url": "u"}, "a": {}}}')
+    path.chmod(0o600)
+    linked = tmp_path / "linked.json"
+    linked.symlink_to(path)
+
+    add_server(linked, "c", {"command": "é"})
+
+    assert {
+        "inputs": [1],
+        "servers": {"b": {"url": "u"}, "a": {}, "c": {"command": "é"}},
+    } == json.loads(path.read_text("utf-8"))
+    assert (0o600, True) == (path.stat().st_mode & 0o777, linked.is_symlink())
+    assert ["linked.json", "mcp.json"] == sorted(each.name for each in tmp_path.iterdir())
+    assert {"a", "b", "c"} == configured_names(path)
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"mcpServers": []}', '{"mcpServers": {"c": {}}}'])
+def test_a_configuration_that_cannot_be_added_to_stays_as_it_is(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "mcp.json"
+    path.write_text(text)
+
+    with pytest.raises(ConfigError):
+        add_server(path, "c", {})
+    assert text == path.read_text()
+
+
+def test_an_edit_is_taken_back(tmp_path: Path) -> None:
+    """The file as it was; what somebody else wrote meanwhile stays."""
+    path = tmp_path / "mcp.json"
+    made = add_server(path, "c", {})
+    take_back(made)
+    gone = path.exists()
+    take_back(made)
+
+    path.write_text('{"a": 1}\n')
+    kept = add_server(path, "c", {})
+    take_back(kept)
+    as_it_was = path.read_text()
+    mine = add_server(path, "c", {})
+    add_server(path, "d", {})
+    take_back(mine)
+
+    assert not gone
+    assert '{"a": 1}\n' == as_it_was
+    assert {"a": 1, "mcpServers": {"d": {}}} == json.loads(path.read_text())
+
+
+def test_a_configuration_is_made_where_there_is_none(tmp_path: Path) -> None:
+    add_server(tmp_path / "new" / "mcp.json", "c", {"url": "u"})
+
+    assert (
+        '{\n  "mcpServers": {\n    "c": {\n      "url": "u"\n    }\n  }\n}\n'
+        == (tmp_path / "new" / "mcp.json").read_text()
+    )
+
+
+def test_a_file_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    """Its name leaves no room for the one that is written beside it."""
+    with pytest.raises(ConfigError, match="cannot be written"):
+        add_server(tmp_path / ("x" * 250), "c", {})
+
+
+def test_a_folder_that_cannot_be_written_is_a_configuration_fault(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+
+    with pytest.raises(ConfigError, match="cannot be"):
+        add_server(tmp_path / "file" / "mcp.json", "c", {})

@@ -1,0 +1,178 @@
+"""The offline spelling pass: what is mended, and what nobody may touch."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import msgpack
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gateway.config import SearchOptions
+from gateway.search.pipeline import Search
+from gateway.search.spelling.mending import Mended, Mender, Mending, likely
+from gateway.search.spelling.wordlists import CatalogWords, installed, word_list
+from gateway.testing import HashingEmbedder
+from graphs import Postings
+from tests.fakes import codes, entity, plain_embed, tool
+from tests.search.conftest import run, snapshot_of
+
+CASES = Path(__file__).parents[2] / "cases" / "spelling.md"
+TEXTS = (
+    "get the weather forecast of a city",
+    "send an email to somebody",
+    "book a flight between two airports",
+    "list the open invoices of a customer",
+)
+
+
+def index(*texts: str) -> Postings:
+    return Postings.build([{"text": text} for text in texts or TEXTS], weights={"text": 1.0})
+
+
+def rows() -> list[tuple[str, str, str]]:
+    lines = CASES.read_text("utf-8").splitlines()
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if "|" in line]
+    return [(asked, mended, language) for asked, mended, language in cells[2:]]
+
+
+@pytest.fixture(scope="module")
+def mend() -> Mender:
+    return Mender(CatalogWords(postings=index()), installed())
+
+
+@pytest.mark.parametrize(("asked", "mended", "language"), rows())
+def test_a_query_is_mended_as_the_case_says(
+    mend: Mender, asked: str, mended: str, language: str
+) -> None:
+    """What was asked, what it became, and in which language it is."""
+    found = mend.mend(asked)
+
+    assert (mended, language) == (found.text, found.language)
+
+
+def test_what_was_changed_is_told(mend: Mender) -> None:
+    """A person can see what was done to the words."""
+    found = mend.mend("show the weahter and the forcast")
+
+    assert (("weahter", "weather"), ("forcast", "forecast")) == found.changed
+    assert "weahter → weather, forcast → forecast" == found.told
+
+
+def test_without_word_lists_the_catalog_mends() -> None:
+    """The core has no lists of languages: only long words, and only to words of the catalog."""
+    mender = Mender(CatalogWords(postings=index()))
+
+    assert "weather wnat invoices" == mender.mend("weahter wnat invocies").text
+    assert "" == mender.mend("weather").language
+
+
+def test_a_language_without_a_list_mends_from_the_catalog(tmp_path: Path) -> None:
+    """A folder of another format, or of none, is no list and no error."""
+    import gzip  # noqa: PLC0415
+
+    with gzip.open(tmp_path / "large_en.msgpack.gz", "wb") as file:
+        file.write(msgpack.packb([{"format": "cB", "version": 99}, ["weather"]]))
+
+    assert {} == word_list(tmp_path, "en").costs
+    assert (
+        "the weather" == Mender(CatalogWords(postings=index()), tmp_path).mend("the weahter").text
+    )
+
+
+def test_an_empty_catalog_mends_by_the_language() -> None:
+    """No word of a catalog is needed to know English."""
+    empty = Postings.build([], weights={"text": 1.0})
+
+    assert "the weather of today" == Mending(installed())(empty, "the weahter of today").text
+
+
+def test_the_words_of_the_current_catalog_are_used() -> None:
+    """Another snapshot, other words."""
+    mending = Mending(None)
+
+    assert "frobnicate" == mending(index("frobnicate the gizmo"), "frobnciate").text
+    assert "frobnciate" == mending(index(), "frobnciate").text
+
+
+def test_the_first_language_of_a_script_wins_when_it_is_near() -> None:
+    """``in`` alone says nothing: it is a word of half of Europe."""
+    heads = {"en": {"in": 180}, "sl": {"in": 150}, "fi": {"on": 150}}
+
+    assert ["en", "sl"] == likely(heads, {"in": 1}, rather="en")
+    assert ["sl", "en"] == likely(heads, {"in": 1})
+    assert [] == likely(heads, {"zzz": 1}, rather="en")
+
+
+@given(st.text(max_size=80))
+@settings(max_examples=150, deadline=None)
+def test_any_text_is_mended_without_an_error(mend: Mender, text: str) -> None:
+    """Lone surrogates, marks alone, every script: no change, no change told."""
+    found = mend.mend(text)
+
+    assert (found.text != text) == any(before != after for before, after in found.changed)
+
+
+_ENGLISH = ("please", "show", "weather", "tomorrow", "between", "customer", "the", "of", "send")
+
+
+@given(st.lists(st.sampled_from(_ENGLISH), min_size=1, max_size=12))
+@settings(deadline=None)
+def test_words_of_the_dictionary_stay(mend: Mender, words: list[str]) -> None:
+    """A clean query never loses."""
+    text = " ".join(words)
+
+    assert text == mend.mend(text).text
+
+
+@given(
+    st.from_regex(
+        re.compile(r"[a-z]{3,8}[0-9]{1,3}|[a-z]{3,6}_[a-z]{3,6}|[a-z]{4,8}\.json"), fullmatch=True
+    )
+)
+@settings(max_examples=60, deadline=None)
+def test_literals_stay(mend: Mender, literal: str) -> None:
+    """Ids, names in code and files are somebody's, however they are spelt."""
+    assert literal in mend.mend(f"please show the weahter of {literal} today").text
+
+
+@given(st.lists(st.sampled_from(("weahter", "forcast", "invocies", "shwo", "the")), max_size=3))
+@settings(max_examples=40, deadline=None)
+def test_what_is_mended_stays_mended(mend: Mender, words: list[str]) -> None:
+    """A second pass finds nothing more to do."""
+    once = mend.mend("please show me the " + " ".join(words)).text
+
+    assert once == mend.mend(once).text
+
+
+def searched(*, spelling: bool) -> Search:
+    mend = Mending(None) if spelling else None
+    embed = plain_embed(HashingEmbedder())
+    return Search(options=SearchOptions(), strategy="auto", embed=embed, mend=mend)
+
+
+def test_a_search_sees_both_spellings_and_says_so() -> None:
+    """Vectors get the query as typed and as meant; the result keeps what was typed."""
+    tools = [entity(tool("get_weather", "Tell the weather forecast.")), entity(tool("pay", "Pay."))]
+    snapshot = snapshot_of(tools, HashingEmbedder())
+
+    found = run(searched(spelling=True), snapshot, "weahter forecats")
+    plain = run(searched(spelling=False), snapshot, "weahter forecats")
+
+    assert ["query_mended"] == [code for code in codes(found) if code.startswith("query")]
+    assert ("weahter forecats",) == found.normalized
+    assert (1, 2) == (plain.counts.embedded_texts, found.counts.embedded_texts)
+    assert found.matches[0].confidence > plain.matches[0].confidence
+
+
+def test_a_clean_query_is_not_asked_twice() -> None:
+    """What is spelt well costs one text and leaves no note."""
+    snapshot = snapshot_of([entity(tool("get_weather", "Tell the weather."))], HashingEmbedder())
+
+    found = run(searched(spelling=True), snapshot, "weather")
+
+    assert 1 == found.counts.embedded_texts
+    assert "query_mended" not in codes(found)
+    assert Mended(text="weather") == Mending(None)(snapshot.lexical, "weather")

@@ -1,0 +1,238 @@
+"""The ranking policies of the catalog, by hand: keyword scales, fusion, degradation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from gateway.config import Options, SearchOptions
+from gateway.errors import InvalidRequestError
+from gateway.search import policies
+from gateway.search.dense.scan import Question, VectorIndex
+from gateway.search.dense.vector import Candidates, candidates
+from gateway.search.index.texts import lexical_fields
+from gateway.search.keywords import Keywords, read
+from gateway.testing import HashingEmbedder
+from gateway.types import Entity, Hints, Kind, RankingPolicy
+from gateway.vectors import unit_rows
+from graphs import Postings
+from tests.conftest import OpenGateway
+from tests.fakes import entity, names, tool
+
+ALL = np.ones(4, dtype=np.bool_)
+
+
+def thing(name: str, text: str = "", *, kind: Kind = "tool", tags: Sequence[str] = ()) -> Entity:
+    made = entity(tool(name, text, hints=Hints(tags=tuple(tags))), server="box")
+    return Entity(
+        id=made.id, kind=kind, exposed_name=name, server="box", definition=made.definition
+    )
+
+
+def keywords(query: str, *entities: Entity, mask: Sequence[bool] = ()) -> Keywords:
+    index = Postings.build(
+        [lexical_fields(each) for each in entities],
+        weights={"name": 3.0, "title": 2.0, "hints": 2.0, "description": 1.0, "server": 0.7},
+    )
+    allowed = np.asarray(mask or [True] * len(entities))
+    return read(index, index.read(query), entities, allowed)
+
+
+def near(cosines: Sequence[float]) -> Candidates:
+    rows = unit_rows([[value, (1 - value * value) ** 0.5] for value in cosines])
+    return candidates(
+        VectorIndex.of(rows),
+        Question(texts=unit_rows([[1, 0]]), clauses=rows[:0]),
+        mask=np.ones(len(cosines), bool),
+        limit=5,
+        options=SearchOptions(),
+    )
+
+
+def said(boost: Sequence[float] = (), share: Sequence[float] = (), full: float = 12.5) -> Keywords:
+    count = len(boost) or len(share)
+    return Keywords(
+        boost=np.asarray(boost or [0] * count, np.float32),
+        share=np.asarray(share or [0] * count, np.float32),
+        full=full,
+    )
+
+
+def ranked(found: Candidates | None, words: Keywords, policy: RankingPolicy) -> dict[int, float]:
+    count = len(words.boost)
+    heard = policies.Heard(
+        found=found,
+        words=words.share,
+        keywords=words,
+        graph=np.zeros(0, np.intp),
+        mask=np.ones(count, bool),
+        entities=[thing(f"t{number}") for number in range(count)],
+    )
+    order = policies.rank(policy, heard, count=100)
+    return dict(zip(order.positions.tolist(), order.scores.tolist(), strict=True))
+
+
+# -- keyword scales --------------------------------------------------------------------------------
+
+
+def test_each_field_adds_its_weight_once() -> None:
+    """Path 5, name 3, description 2, tag 1.5; two words in one field are one."""
+    said = keywords(
+        "send mail",
+        thing("send_mail", "Deliver a mail, send it."),
+        thing("deliver", "Send a letter."),
+        thing("other", tags=["mail"]),
+        thing("unrelated", "Nothing of it."),
+    )
+
+    np.testing.assert_allclose(said.boost, [5 + 3 + 2, 2, 1.5, 0])
+    assert 12.5 == said.full
+
+
+def test_a_server_counts_its_tools_that_may_be_found() -> None:
+    """One each, whatever field; what is not eligible speaks for nobody."""
+    catalog = (
+        thing("box", kind="server"),
+        thing("send_mail"),
+        thing("read", "Read mail."),
+        thing("mail_secretly"),
+    )
+
+    assert 2 == keywords("mail", *catalog, mask=[True, True, True, False]).boost[0]
+    assert 3 == keywords("mail", *catalog).boost[0]
+
+
+def test_a_word_stands_as_a_word() -> None:
+    """`the` is not in `theme`, nor `mail` in `mailbox`; endings do not matter."""
+    said = keywords("mails", thing("mailbox"), thing("send_mail"), thing("e"))
+
+    np.testing.assert_allclose(said.boost, [0, 8, 0])
+
+
+def test_a_name_that_is_the_word_earns_ten_and_one_that_holds_it_five() -> None:
+    """12 is what a word can earn: the share is of 12 for each word, also for those nobody knows."""
+    said = keywords(
+        "search xyzzy", thing("search", "Search."), thing("search_mail"), thing("m", "Search it.")
+    )
+
+    np.testing.assert_allclose(said.share, [12 / 24, 5 / 24, 2 / 24])
+
+
+def test_near_spellings_earn_nothing() -> None:
+    """They are guesses."""
+    assert not keywords("serach", thing("search")).boost.any()
+
+
+# -- policies --------------------------------------------------------------------------------------
+
+
+def test_reciprocal_ranks_add_up() -> None:
+    """By hand, k = 60: who is in both lists before who leads one; 2/61 is the most."""
+    order = policies.reciprocal([np.asarray([0, 1, 2]), np.asarray([3, 1])], size=4)
+
+    by_hand = {1: 1 / 62 + 1 / 62, 0: 1 / 61, 3: 1 / 61, 2: 1 / 63}
+    assert list(by_hand) == order.positions.tolist()
+    np.testing.assert_allclose(order.scores, list(by_hand.values()), rtol=1e-5)
+    both = policies.reciprocal([np.asarray([0]), np.asarray([0])], size=1)
+    assert pytest.approx(2 / 61) == both.scores[0]
+
+
+def test_hybrid_fuses_lists_that_know_nothing_of_each_other() -> None:
+    """Who holds no word has no rank among words."""
+    found = ranked(near([0.9, 0.8, 0.1]), said(share=[0, 0, 1]), "hybrid")
+
+    assert [2, 0, 1] == list(found)
+    np.testing.assert_allclose(list(found.values()), [1 / 61 + 1 / 63, 1 / 61, 1 / 62], rtol=1e-5)
+
+
+def test_weighted_stands_on_absolute_scales() -> None:
+    """0.6 x cosine + 0.4 x share; a negative cosine is none."""
+    found = ranked(near([0.9, 0.5, -0.5]), said(share=[0, 0.5, 1]), "weighted")
+
+    by_hand = {0: 0.54, 1: 0.3 + 0.2, 2: 0.4}
+    assert list(by_hand) == list(found)
+    np.testing.assert_allclose(list(found.values()), list(by_hand.values()), rtol=1e-5)
+
+
+def test_legacy_adds_a_tenth_of_the_boost_and_stops_at_one() -> None:
+    """(cosine + 1) / 2 + 0.1 x boost; three of a kind."""
+    found = ranked(near([0.9, 0.5, -0.5, 0.2]), said(boost=[1, 5, 0, 0]), "legacy")
+
+    by_hand = {0: 1.0, 1: 1.0, 3: 0.6}
+    assert list(by_hand) == list(found)
+    np.testing.assert_allclose(list(found.values()), list(by_hand.values()), rtol=1e-5)
+
+
+@pytest.mark.parametrize("full", [12.5, 13.5])
+def test_legacy_without_vectors_is_the_boost_of_the_most_there_is(full: float) -> None:
+    """10 of 12.5, or of 13.5 where there is metadata; never above 1."""
+    found = ranked(None, said(boost=[10, 0, 20], full=full), "legacy")
+
+    assert {2: 1.0, 0: pytest.approx(10 / full)} == found
+
+
+@pytest.mark.parametrize("policy", ["hybrid", "weighted", "lexical"])
+def test_without_vectors_words_rank_alone(policy: RankingPolicy) -> None:
+    """Who holds none is not ranked."""
+    assert [1, 2] == list(ranked(None, said(share=[0, 0.9, 0.1]), policy))
+
+
+# -- in the gateway --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ranking", ["hybrid", "weighted", "legacy"])
+async def test_a_failing_embedder_leaves_words_for_this_once(
+    open_gateway: OpenGateway, ranking: RankingPolicy
+) -> None:
+    """The mode tells the truth, and the next request tries again, without a restart."""
+    embedder = HashingEmbedder()
+    catalog = [tool("send_email", "Send an e-mail."), tool("weather", "Tell the weather.")]
+    gateway = open_gateway(catalog, strategy="auto", embedder=embedder)
+    whole = await gateway.search("weather today", ranking=ranking)
+    embedder.fail_with = OSError("down")
+
+    fallen = await gateway.search("weather tomorrow", ranking=ranking)
+    embedder.fail_with = None
+    healed = await gateway.search("weather tomorrow", ranking=ranking)
+
+    assert ["hybrid", "lexical", "hybrid"] == [each.mode for each in (whole, fallen, healed)]
+    assert ["embedding_failed", "lexical_fallback"] == [each.code for each in fallen.diagnostics]
+    assert [["weather"]] * 3 == [names(each)[:1] for each in (whole, fallen, healed)]
+
+
+async def test_words_alone_ask_no_model(open_gateway: OpenGateway) -> None:
+    """Neither to embed the query, nor a word of it."""
+    embedder = HashingEmbedder()
+    gateway = open_gateway(
+        [tool("send_email"), tool("weather")], strategy="auto", embedder=embedder
+    )
+    await gateway.report()
+    calls = embedder.calls
+
+    found = await gateway.search("weather", ranking="lexical")
+
+    assert ("lexical", ["weather"], calls) == (found.mode, names(found), embedder.calls)
+    assert () == found.diagnostics
+
+
+async def test_the_graph_may_be_a_list_of_its_own(open_gateway: OpenGateway) -> None:
+    """Three first places are worth more than two."""
+    catalog = [tool("weather", "Tell the weather."), tool("send_email")]
+    scores: list[float] = []
+    for fuse in (False, True):
+        options = Options(search=SearchOptions(fuse_graph=fuse))
+        gateway = open_gateway(
+            catalog, strategy="auto", embedder=HashingEmbedder(), options=options
+        )
+        found = await gateway.search("weather", ranking="hybrid")
+        scores.append(found.matches[0].score)
+
+    np.testing.assert_allclose(scores, [2 / 61, 3 / 61], rtol=1e-5)
+
+
+async def test_an_unknown_policy_is_an_error(open_gateway: OpenGateway) -> None:
+    """It names those there are."""
+    with pytest.raises(InvalidRequestError, match="strategy, hybrid, weighted, legacy, lexical"):
+        await open_gateway([]).search("x", ranking="best")  # type: ignore[arg-type]

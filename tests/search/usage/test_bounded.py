@@ -1,0 +1,81 @@
+"""Usage that helps a little: what it may move, and what it may not."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.search.usage.bounded import (
+    HALF_LIFE_S,
+    MOST,
+    NEAR,
+    Outcomes,
+    decayed,
+    multiplier,
+    reranked,
+)
+
+NONE = Outcomes()
+counts = st.floats(0, 1e6)
+outcomes = st.builds(Outcomes, succeeded=counts, failed=counts)
+falling = st.lists(st.floats(-10, 10), max_size=12).map(lambda each: sorted(each, reverse=True))
+
+
+def test_a_call_of_a_month_ago_counts_half() -> None:
+    """And one of the future no more than one of now."""
+    assert [1.0, 0.5, 0.25] == [decayed(times * HALF_LIFE_S) for times in (0, 1, 2)]
+    assert 1.0 == decayed(-5)
+
+
+def test_without_calls_use_says_nothing() -> None:
+    """Nor do as many failures as successes."""
+    assert 1.0 == multiplier(NONE, NONE)
+    assert pytest.approx(1.0) == multiplier(NONE, Outcomes(succeeded=50, failed=50))
+
+
+def test_own_calls_weigh_as_far_as_there_are_any() -> None:
+    """By hand: everybody's rate (95 + 2.5) / 105; own five failures shrink it to a half of that."""
+    everybody = Outcomes(succeeded=95, failed=5)
+    common = 97.5 / 105
+
+    assert pytest.approx(1 + MOST * 100 / 105 * (2 * common - 1)) == multiplier(NONE, everybody)
+    own = Outcomes(failed=5)
+    rate = 5 * common / 10
+    assert pytest.approx(1 + MOST * 100 / 105 * (2 * rate - 1)) == multiplier(own, everybody)
+
+
+@given(outcomes, outcomes)
+def test_the_multiplier_is_bounded(own: Outcomes, others: Outcomes) -> None:
+    """0.85 to 1.15, whatever the counts."""
+    assert 1 - MOST <= multiplier(own, own + others) <= 1 + MOST
+
+
+def test_near_ties_swap_and_others_do_not() -> None:
+    """Of a range of 1, 0.05 is near."""
+    ids = ["a", "b", "c", "d"]
+    liked = {"b": 1.15, "d": 1.15, "a": 0.85}
+
+    assert [1, 0, 2, 3] == reranked(ids, [1.0, 0.96, 0.5, 0.0], liked)
+    assert [0, 1, 2, 3] == reranked(ids, [1.0, 0.94, 0.5, 0.0], liked)
+
+
+def test_equal_scores_are_ordered_by_use() -> None:
+    """And stay as they were where use says nothing."""
+    assert [1, 0, 2] == reranked(["a", "b", "c"], [0.3, 0.3, 0.3], {"b": 1.1})
+    assert [0, 1, 2] == reranked(["a", "b", "c"], [0.3, 0.3, 0.3], {})
+    assert [] == reranked([], [], {})
+
+
+@given(falling, st.lists(st.floats(1 - MOST, 1 + MOST), min_size=12, max_size=12))
+def test_nobody_passes_whom_it_is_not_near_to(scores: list[float], said: list[float]) -> None:
+    """Whoever stands behind another although it ranked better is a near tie of it."""
+    ids = [str(place) for place in range(len(scores))]
+
+    order = reranked(ids, scores, dict(zip(ids, said, strict=False)))
+
+    assert sorted(order) == list(range(len(scores)))
+    near = NEAR * (scores[0] - scores[-1]) if scores else 0.0
+    for at, place in enumerate(order):
+        for later in order[at + 1 :]:
+            assert later > place or scores[later] - scores[place] <= near
