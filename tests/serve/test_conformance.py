@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,6 +12,8 @@ import pytest
 
 from tests.serve.conftest import NODE, Script, node_env
 
+STAMP = re.compile(r"-\d{4}-\d\d-\d\dT[\dZ-]+$")
+"""When a scenario was run: the end of its folder's name."""
 LOGGING = frozenset({"logging-set-level", "tools-call-with-logging"})
 """Not passed through: the protocol has deprecated it."""
 WATCHING = frozenset({"resources-subscribe", "resources-unsubscribe"})
@@ -37,7 +40,7 @@ def test_the_suite_passes(conformance: Script, url: str, tmp_path: Path, version
     )
     failed: dict[str, list[str]] = {}
     for written in tmp_path.rglob("checks.json"):
-        scenario = written.parent.name.removeprefix("server-").rpartition("-20")[0]
+        scenario = STAMP.sub("", written.parent.name.removeprefix("server-"))
         checks = json.loads(written.read_text(encoding="utf-8"))
         failed[scenario] = [each["id"] for each in checks if each["status"] == "FAILURE"]
 
