@@ -10,21 +10,18 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Literal, Self
 
 from gateway.bridge import Bridge
 from gateway.cache import Clock, SingleFlight
-from gateway.catalog.configured import Reloaded
-from gateway.catalog.manifests import Manifest
 from gateway.catalog.refresh import Registry
 from gateway.catalog.sources import Sources
 from gateway.catalog.sqlite import SqliteVectorStore
-from gateway.catalog.virtual import Alias
 from gateway.config import Options, check_strategy, resolved, vector_store_path
 from gateway.embed.cached import VectorStore
 from gateway.embed.local import embedder_of
 from gateway.embed.protocol import Embedder
+from gateway.registering import Registering
 from gateway.search.index.build import Built, Indexer, Progress
 from gateway.search.index.documents import GraphFormat, GraphSource, export
 from gateway.search.index.snapshot import Snapshot
@@ -38,10 +35,8 @@ from gateway.search.suggest import suggest
 from gateway.telemetry import MeterProvider, Telemetry, TracerProvider
 from gateway.types import (
     Content,
-    Diagnostic,
     Entity,
     Filters,
-    Hints,
     IndexReport,
     InvokeResult,
     JsonObject,
@@ -51,14 +46,11 @@ from gateway.types import (
     SearchResult,
     Strategy,
 )
-from gateway.upstream.shapes import Shape
-from gateway.upstream.source import Function, Source
-from gateway.upstream.supervisor import State
 
 _ANYBODY = Filters()
 
 
-class Gateway:
+class Gateway(Registering):
     """A searchable, callable catalog of tools.
 
     Args:
@@ -112,7 +104,7 @@ class Gateway:
         path = vector_store_path(self.options)
         self._store = SqliteVectorStore(path) if vector_store is None else vector_store
         self._registry = Registry()
-        self._sources = Sources(self._registry, self._bridge, self.options, clock=clock)
+        super().__init__(Sources(self._registry, self._bridge, self.options, clock=clock))
         names = self.options.discovery
         self._index = Indexer(
             self._registry,
@@ -137,80 +129,6 @@ class Gateway:
             telemetry=self.telemetry,
         )
 
-    def add_tool(
-        self,
-        function: Function,
-        *,
-        name: str | None = None,
-        description: str | None = None,
-        hints: Hints | None = None,
-        replace: bool = False,
-    ) -> str:
-        """Offer a Python function, sync or async; see `Sources.add_tool`."""
-        return self._sources.add_tool(
-            function, name=name, description=description, hints=hints, replace=replace
-        )
-
-    def remove_tool(self, name: str) -> bool:
-        """Take a Python function away again; see `Sources.remove_tool`."""
-        return self._sources.remove_tool(name)
-
-    def add_server(  # noqa: PLR0913  (keyword-only options of the public API)
-        self,
-        name: str,
-        *,
-        command: str | None = None,
-        args: Sequence[str] = (),
-        env: Mapping[str, str] | None = None,
-        cwd: str | Path | None = None,
-        url: str | None = None,
-        headers: Mapping[str, str] | None = None,
-        server: object | None = None,
-        hints: Mapping[str, Hints] | None = None,
-        trusted: bool = False,
-        shapes: Sequence[Shape] = (),
-    ) -> None:
-        """Register an MCP server by *command*, *url* or *server*; see `Sources.add_server`."""
-        self._sources.add_server(
-            name,
-            command=command,
-            args=args,
-            env=env,
-            cwd=cwd,
-            url=url,
-            headers=headers,
-            server=server,
-            hints=hints,
-            trusted=trusted,
-            shapes=shapes,
-        )
-
-    def add_virtual_server(
-        self, name: str, tools: Mapping[str, str | Alias], *, description: str = ""
-    ) -> None:
-        """Give tools of other servers names of your own; see `Sources.add_virtual_server`."""
-        self._sources.add_virtual_server(name, tools, description=description)
-
-    def add_config(self, config: str | Path | Manifest) -> tuple[Diagnostic, ...]:
-        """Register the servers of an ``mcp.json``; see `Sources.add_config`."""
-        return self._sources.add_config(config)
-
-    async def reload(self) -> Reloaded:
-        """Read the configuration files again; see `Sources.reload`."""
-        return await self._sources.reload()
-
-    def add_source(self, source: Source, *, hints: Mapping[str, Hints] | None = None) -> None:
-        """Register any source of tools; see `Sources.add_source`."""
-        self._sources.add_source(source, hints=hints)
-
-    async def remove_server(self, name: str) -> bool:
-        """Forget a server and close its session; say whether it was there."""
-        return await self._sources.remove_server(name)
-
-    def server_states(self) -> Mapping[str, State]:
-        """Say of each server: ``idle``, ``connecting``, ``active``, ``failed`` or ``closed``."""
-        return self._sources.states()
-
     async def search(  # noqa: PLR0913  (keyword-only, all but the query)
         self,
         query: str | None = None,
@@ -227,7 +145,8 @@ class Gateway:
 
         Args:
             query: What is wanted, in any language; None or blank browses the catalog by name.
-            queries: Instead of *query*: one for each step of a task, interleaved with quotas.
+            queries: Instead of *query*: one for each step of a task. They are ranked apart and
+                interleaved with a quota each.
             limit: Matches wanted, 1 to 50; None is 5.
             context: What else is known of the task, as JSON.
             context_summary: The same, in words.
@@ -263,7 +182,18 @@ class Gateway:
         limit: int = 5,
         filters: Filters | None = None,
     ) -> tuple[Match, ...]:
-        """Suggest what to use after *tools*, best first, never one of them; see `suggest`."""
+        """Suggest what to use after *tools*, best first, never one of them.
+
+        Args:
+            tools: Those just used, the last one last, each as `invoke` takes it.
+            query: The task, if it is known.
+            limit: Suggestions at most.
+            filters: Who may be suggested.
+
+        Raises:
+            UnknownToolError: If one of *tools* is not in the catalog.
+            InvalidRequestError: If *limit* is below 1.
+        """
         return await suggest(
             await self.snapshot(),
             tools,

@@ -163,9 +163,15 @@ class Adjacency:
         mask = (1 << _NODE_BITS) - 1
         yield from zip((held >> _NODE_BITS).tolist(), (held & mask).tolist(), strict=True)
 
-    def declared(self, roles: Collection[str]) -> list[int]:
-        """Give the nodes of which the host states an edge in one of *roles*, ascending."""
-        keys = self.keys[self.edges["declared"]] >> (_NODE_BITS + _PREDICATE_BITS)
+    def stated(self, roles: Collection[str], *, declared: bool) -> list[int]:
+        """Give the nodes at which an edge in one of *roles* starts, ascending.
+
+        Args:
+            roles: Which edges.
+            declared: Those that the host states, or those that it does not.
+        """
+        told = self.edges["declared"] if declared else ~self.edges["declared"]
+        keys = self.keys[told] >> (_NODE_BITS + _PREDICATE_BITS)
         wanted = np.isin(keys >> _NODE_BITS, [NUMBERS[role, "out"] for role in roles])
         found: list[int] = np.unique(keys[wanted] & ((1 << _NODE_BITS) - 1)).tolist()
         return found

@@ -72,6 +72,8 @@ class Hits(Reading):
 class Held:
     """What a few documents hold of a question, one entry a document."""
 
+    scores: list[float]
+    """BM25F scores: what `Hits.scores` says of them."""
     coverage: list[float]
     """Share of the question's words, by rarity, in [0, 1]: what `Hits.coverage` says of them."""
     words: list[tuple[str, ...]]

@@ -9,7 +9,7 @@ numbers in place of texts.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -36,6 +36,8 @@ class Nearby:
     """Code point of each word's first letter, 0 for words that are not indexed, uint32."""
     lengths: np.ndarray
     """How many characters each word has, int32."""
+    alike: dict[tuple[int, int], tuple[list[str], list[int]]] = field(default_factory=dict)
+    """The words of each first letter and length that were looked through so far."""
 
     @classmethod
     def build(cls, words: Sequence[str]) -> Nearby:
@@ -82,10 +84,20 @@ class Nearby:
         from rapidfuzz import process  # noqa: PLC0415  (only a misspelt word needs it)
         from rapidfuzz.distance import OSA  # noqa: PLC0415  (only a misspelt word needs it)
 
-        alike = (self.initials == ord(word[0])) & (np.abs(self.lengths - len(word)) <= 2)
-        choices = {at: self.words[at] for at in np.flatnonzero(alike).tolist()}
+        around = [self._like(ord(word[0]), len(word) + more) for more in range(-2, 3)]
+        choices = [choice for words, _ in around for choice in words]
+        ids = [at for _, numbers in around for at in numbers]
         found = process.extract(word, choices, scorer=OSA.distance, score_cutoff=2, limit=None)
-        return sorted(at for _, _, at in found)
+        return sorted(ids[at] for _, _, at in found)
+
+    def _like(self, initial: int, length: int) -> tuple[list[str], list[int]]:
+        """Give the words of one first letter and length, with their ids."""
+        known = self.alike.get((initial, length))
+        if known is None:
+            same = (self.initials == initial) & (self.lengths == length)
+            ids = np.flatnonzero(same).tolist()
+            known = self.alike[initial, length] = [self.words[at] for at in ids], ids
+        return known
 
 
 def _keys(words: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:

@@ -15,6 +15,7 @@ from typing import TypeAlias
 import numpy as np
 
 from graphs.bm25 import Scale
+from graphs.few import Rows
 from graphs.hits import Asked, Held, Hits, Reading, WayOf, WordMatch
 from graphs.inverted import Inverted
 from graphs.lexicon import Fields, Lexicon
@@ -67,6 +68,8 @@ class Postings:
     """Row of the term of each of those words, int32."""
     resolved: dict[Token, tuple[Asked, ...]] = made(default_factory=dict, repr=False)
     """The words that were asked so far, not too many of them."""
+    numbered: list[Rows] = made(default_factory=list, repr=False)
+    """What `few` gives, once it was asked for."""
 
     @classmethod
     def build(
@@ -222,43 +225,20 @@ class Postings:
 
         Says less than `explain`, and costs a look-up a word where that costs one a document too.
         """
-        coverage = [0.0] * len(positions)
-        found: list[dict[str, None]] = [{} for _ in positions]
-        total, holders = read.weight, self._holders(read, positions)
-        for asked in read.asked:
-            best: dict[int, float] = {}
-            for ids, share in asked.ways:
-                # In this order, to round as `match` does.
-                part = share * (asked.weight / total)
-                part = part / len(ids) if len(ids) > 1 else part
-                held: dict[int, int] = {}
-                for place in (place for term in ids for place in holders[term]):
-                    held[place] = held.get(place, 0) + 1
-                best.update(
-                    (at, max(best.get(at, 0.0), times * part)) for at, times in held.items()
-                )
-            for place, worth in best.items():
-                coverage[place] += worth
-                found[place][asked.word] = None
-        shares: list[float] = np.minimum(np.asarray(coverage, dtype=np.float32), 1.0).tolist()
-        return Held(coverage=shares, words=[tuple(each) for each in found])
+        return self.few.held(read, positions)
 
-    def _holders(self, read: Reading, positions: Sequence[int]) -> dict[int, list[int]]:
-        """Say which of *positions* hold each term of a question, by their places."""
-        terms = list({term for asked in read.asked for ids, _ in asked.ways for term in ids})
-        holders: dict[int, list[int]] = {term: [] for term in terms}
-        if not terms or not positions:
-            return holders
-        wanted = np.asarray(positions, dtype=np.int32)
-        nearest = np.empty((len(terms), len(wanted)), dtype=np.int32)
-        for term, near in zip(terms, nearest, strict=True):
-            row = self.positions[self.offsets[term] : self.offsets[term + 1]]
-            row.take(row.searchsorted(wanted), mode="clip", out=near)
-        for at, place in zip(
-            *(each.tolist() for each in (nearest == wanted).nonzero()), strict=True
-        ):
-            holders[terms[at]].append(place)
-        return holders
+    @property
+    def few(self) -> Rows:
+        """The postings as they are looked into for a few documents; numbered when first asked."""
+        if not self.numbered:
+            rows = Rows.of(
+                offsets=self.offsets,
+                positions=self.positions,
+                impacts=self.impacts,
+                size=self.size,
+            )
+            self.numbered.append(rows)
+        return self.numbered[0]
 
     def _asked(self, query: Question) -> list[Asked]:
         said = tokens(query) if isinstance(query, str) else map(_token, query)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -101,6 +101,21 @@ def best(index: GraphIndex, query: Question, *, limit: int, allowed: Allowed = N
         coverage=coverage[places].tolist(),
         hits=hits,
     )
+
+
+def among(
+    index: GraphIndex, query: Question, places: Sequence[int]
+) -> tuple[list[float], list[float]]:
+    """Give the scores and the coverage that `best` would give the documents at *places*.
+
+    Only these are looked at, unless the host declares groups, whose share depends on all.
+    """
+    read = index.postings.read(query)
+    if index.postings.size == index.document_count:
+        return index.postings.few.told(read, places)
+    scores, coverage = _with_groups(index, index.postings.match(read))
+    spots = list(places)
+    return scores[spots].tolist(), coverage[spots].tolist()
 
 
 def _with_groups(index: GraphIndex, hits: Hits) -> tuple[np.ndarray, np.ndarray]:

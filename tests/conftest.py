@@ -31,6 +31,10 @@ def cache_dir(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         os.environ["GATEWAY_CACHE_DIR"] = before
 
 
+PATIENT = Options(upstream=UpstreamOptions(connect_timeout_s=120, first_listing_s=120))
+"""On a busy machine a server that is a whole program may be long in starting."""
+
+
 @pytest.fixture
 def open_gateway() -> Iterator[OpenGateway]:
     """Make gateways: `open_gateway(definitions, **options)`; vectors live in memory."""
@@ -38,6 +42,7 @@ def open_gateway() -> Iterator[OpenGateway]:
 
     def build(tools: Iterable[ToolDefinition] = (), **options: object) -> Gateway:
         options.setdefault("vector_store", MemoryVectorStore())
+        options.setdefault("options", PATIENT)
         gateway = Gateway(**options)  # type: ignore[arg-type]  # passed on as they came
         made.append(gateway)
         given = tuple(tools)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 GRAPH_SHARE = 0.15
 """How much of the remaining doubt the graph's full agreement takes away."""
@@ -21,9 +22,8 @@ _FEW = 8
 """Of so few entities the spread says little: deviations from it count half."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Signals:
-    """What is known of one match and its query."""
+class Signals(NamedTuple):
+    """What is known of one match and its query. A tuple: one is made of every match."""
 
     coverage: float
     """Share of the query's words that it holds, by rarity, 0 to 1."""

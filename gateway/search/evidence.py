@@ -20,7 +20,7 @@ from gateway.types import Evidence, PathStep
 from gateway.vectors import Vector
 from graphs.hits import Held, Hits, Reading
 from graphs.postings import Postings
-from graphs.rank import best
+from graphs.rank import among, best
 from graphs.text import Token, tokens
 
 
@@ -78,7 +78,8 @@ class Asked:
 
     def question(self, found: Mapping[str, Vector], common: Vector | None = None) -> Question:
         """Give the vectors of the texts and of the clauses; see `Question.common`."""
-        texts = np.array([found[text] for text in self.texts])
+        rows = [found[text] for text in self.texts]
+        texts = rows[0][None] if len(rows) == 1 else np.array(rows)
         parts = [found[text] for text in self.clauses]
         return Question(texts=texts, clauses=np.array(parts) if parts else texts[:0], common=common)
 
@@ -152,10 +153,27 @@ def read_graph(graph: ToolGraph, asked: Asked, mask: Mask, *, limit: int) -> Gra
     )
 
 
+def ask_graph(graph: ToolGraph, asked: Asked, spots: Sequence[int]) -> GraphHits:
+    """Ask the graph about the entities at *spots* alone: what its text search says of them."""
+    index = graph.index
+    places = {index.position(graph.nodes[spot]): spot for spot in spots}
+    known = [place for place in places if place is not None and place < index.document_count]
+    scores, coverage = among(index, asked.tokens(asked.graph_text), known)
+    ranks = index.ranks[known].tolist()
+    rows = zip([-score for score in scores], ranks, known, coverage, strict=True)
+    found = sorted(row for row in rows if row[0] < 0)
+    return GraphHits(
+        scores={places[place]: -score for score, _, place, _ in found},
+        coverage={places[place]: share for _, _, place, share in found},
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Told:
     """What one ranking says of some entities, one entry an entity."""
 
+    spots: Sequence[int]
+    """Where they stand."""
     confidences: list[float]
     cosines: Sequence[float | None]
     held: Held
@@ -196,18 +214,20 @@ class Ranking:
     def told(self, spots: Sequence[int]) -> Told:
         """Judge the entities at *spots*, once for all that is said of them."""
         held = self.words.held(spots)
-        cosines = self._cosines(spots)
-        unread = self.yardstick.unread(self.asked.judged[0]) if self.yardstick else 0.0
-        confidences = [
-            1.0 if spot in self.named else self._confidence(spot, coverage, cosine, unread)
-            for spot, coverage, cosine in zip(spots, held.coverage, cosines, strict=True)
-        ]
-        return Told(confidences=confidences, cosines=cosines, held=held)
+        cosines: Sequence[float | None]
+        if self.found is None:
+            cosines, judged = [None] * len(spots), self._by_words(spots, held)
+        else:
+            cosines = self.found.cosines(spots)
+            judged = self._by_vectors(self.found, spots, held, cosines)
+        if self.named:
+            pairs = zip(spots, judged, strict=True)
+            judged = [1.0 if spot in self.named else each for spot, each in pairs]
+        return Told(spots=spots, confidences=judged, cosines=cosines, held=held)
 
-    def evidence(
-        self, told: Told, place: int, *, spot: int, path: tuple[PathStep, ...]
-    ) -> Evidence:
-        """Say why the entity at *spot*, which stands at *place* in *told*, was found."""
+    def evidence(self, told: Told, place: int, *, path: tuple[PathStep, ...]) -> Evidence:
+        """Say why the entity that stands at *place* in *told* was found."""
+        spot = told.spots[place]
         return Evidence(
             vector=told.cosines[place],
             lexical=told.held.coverage[place],
@@ -217,28 +237,48 @@ class Ranking:
             exact_name=spot in self.named,
         )
 
-    def _confidence(self, spot: int, coverage: float, cosine: float | None, unread: float) -> float:
-        agreement = self.graph.coverage.get(spot, 0.0)
-        found, read = self.found, self.words.best
-        unmatched = len(read.unmatched) / max(len(read.words), 1)
-        if found is None or cosine is None:
-            signals = Signals(
-                coverage=max(coverage, agreement), unmatched=unmatched, eligible=self.eligible
-            )
-            return confidence.judge(signals)
-        standing = confidence.standing(
-            cosine, mean=found.cosine_mean, spread=found.cosine_spread, count=found.eligible
-        )
-        signals = Signals(
-            coverage=coverage,
-            unmatched=unmatched,
-            eligible=self.eligible,
-            standing=standing,
-            nearness=self.yardstick.nearness(cosine) if self.yardstick else None,
-            unread=unread,
-        )
-        judged = confidence.judge(signals)
-        return confidence.with_graph(judged, agreement if self.agree else None)
+    @property
+    def _unmatched(self) -> float:
+        read = self.words.best
+        return len(read.unmatched) / max(len(read.words), 1)
 
-    def _cosines(self, spots: Sequence[int]) -> Sequence[float | None]:
-        return [None] * len(spots) if self.found is None else self.found.cosines(spots)
+    def _by_words(self, spots: Sequence[int], held: Held) -> list[float]:
+        met, unmatched = self.graph.coverage, self._unmatched
+        return [
+            confidence.judge(
+                Signals(
+                    coverage=max(coverage, met.get(spot, 0.0)),
+                    unmatched=unmatched,
+                    eligible=self.eligible,
+                )
+            )
+            for spot, coverage in zip(spots, held.coverage, strict=True)
+        ]
+
+    def _by_vectors(
+        self, found: Candidates, spots: Sequence[int], held: Held, cosines: Sequence[float]
+    ) -> list[float]:
+        # Read once what all of them have in common: this is asked of every match.
+        unmatched, count, yardstick = self._unmatched, found.eligible, self.yardstick
+        mean, spread = found.cosine_mean, found.cosine_spread
+        unread = yardstick.unread(self.asked.judged[0]) if yardstick else 0.0
+        judged = [
+            confidence.judge(
+                Signals(
+                    coverage=coverage,
+                    unmatched=unmatched,
+                    eligible=self.eligible,
+                    standing=confidence.standing(cosine, mean=mean, spread=spread, count=count),
+                    nearness=yardstick.nearness(cosine) if yardstick else None,
+                    unread=unread,
+                )
+            )
+            for coverage, cosine in zip(held.coverage, cosines, strict=True)
+        ]
+        if not self.agree:
+            return judged
+        met = self.graph.coverage
+        return [
+            confidence.with_graph(each, met.get(spot, 0.0))
+            for spot, each in zip(spots, judged, strict=True)
+        ]

@@ -10,34 +10,34 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 import numpy as np
 
 from gateway.config import SearchOptions
 from gateway.embed.cached import QueryRows
-from gateway.errors import EmbeddingError, Failed, attempt
 from gateway.search import fusion, keywords, policies, results
 from gateway.search.dense import vector
 from gateway.search.dense.scan import Question, VectorIndex
 from gateway.search.dense.vector import Candidates
-from gateway.search.eligible import Mask
 from gateway.search.evidence import (
     Asked,
     GraphHits,
     Ranking,
     Words,
+    ask_graph,
     look_up,
     read_graph,
     read_words,
 )
 from gateway.search.fusion import Order
 from gateway.search.index.snapshot import Snapshot
+from gateway.search.index.toolgraph import ToolGraph
 from gateway.search.request import clauses
+from gateway.search.run import Run
 from gateway.search.spelling.mending import Mend
 from gateway.search.spread import capped
 from gateway.search.supplement import Supplements, supplement
@@ -49,11 +49,9 @@ from gateway.types import (
     RankingMode,
     SearchRequest,
     SearchResult,
-    Stage,
     Strategy,
 )
 
-T = TypeVar("T")
 Rewrite = Callable[[str], Awaitable[str]]
 
 
@@ -63,45 +61,6 @@ class Embed(Protocol):
     def __call__(self, texts: Sequence[str], *, dimensions: int | None) -> Awaitable[QueryRows]:
         """Give one unit row a text, and say what that cost."""
         ...
-
-
-@dataclass(slots=True, kw_only=True)
-class _Run:
-    """One search on its way."""
-
-    snapshot: Snapshot
-    request: SearchRequest
-    mask: Mask
-    notes: list[Diagnostic]
-    seconds: dict[str, float] = field(default_factory=dict)
-    told_at: float = field(default_factory=time.perf_counter)
-    texts: int = 0
-    tokens: int = 0
-
-    def spent(self, stage: Stage) -> None:
-        """Say that all since the last time went into *stage*."""
-        now = time.perf_counter()
-        self.seconds[stage] = self.seconds.get(stage, 0.0) + now - self.told_at
-        self.told_at = now
-
-    @property
-    def eligible(self) -> int:
-        """How many entities may be found."""
-        return int(np.count_nonzero(self.mask))
-
-    def note(self, stage: Stage, code: str, detail: str = "") -> None:
-        """Leave a diagnostic."""
-        self.notes.append(Diagnostic(stage=stage, code=code, detail=detail))
-
-    async def optional(self, stage: Stage, code: str, work: Awaitable[T]) -> T | None:
-        """Await a stage that the search can do without."""
-        answer = await attempt(work)
-        self.spent(stage)
-        if isinstance(answer, Failed):
-            unusable = isinstance(answer.error, EmbeddingError)
-            self.note(stage, "query_vector_unusable" if unusable else code, answer.reason)
-            return None
-        return answer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,7 +87,7 @@ class Search:
         """
         degraded = [note for note in snapshot.diagnostics if note.code in DEGRADING]
         mask = snapshot.mask(request.filters)
-        run = _Run(snapshot=snapshot, request=request, mask=mask, notes=[*notes, *degraded])
+        run = Run(snapshot=snapshot, request=request, mask=mask, notes=[*notes, *degraded])
         if not snapshot.entities:
             return _result(run, "empty")
         if not request.queries and not request.context:
@@ -141,12 +100,13 @@ class Search:
             return self._finish(run, ranked, "vector" if alone else "hybrid")
         if request.ranking != "strategy":
             return self._finish(run, [self._by_policy(run, each) for each in asked], "lexical")
-        if snapshot.graph is None:
+        graph = snapshot.graph
+        if graph is None:
             run.note("graph", "graph_unavailable")
             return _result(run, "graph")
-        return self._finish(run, [self._by_graph(run, each) for each in asked], "graph")
+        return self._finish(run, [self._by_graph(run, graph, each) for each in asked], "graph")
 
-    async def _ask(self, run: _Run, query: str) -> Asked:
+    async def _ask(self, run: Run, query: str) -> Asked:
         """Give *query* in all its forms: rewritten in English if somebody can, and mended."""
         english = query
         if self.normalize and query:
@@ -166,7 +126,7 @@ class Search:
             clauses=parts,
         )
 
-    def _mended(self, run: _Run, query: str) -> str:
+    def _mended(self, run: Run, query: str) -> str:
         """Mend the spelling of *query*; the original stays too."""
         if self.mend is None or not query:
             return query
@@ -176,7 +136,7 @@ class Search:
             run.note("normalize", "query_mended", mended.told)
         return mended.text
 
-    async def _embed(self, run: _Run, asked: Sequence[Asked]) -> list[Question] | None:
+    async def _embed(self, run: Run, asked: Sequence[Asked]) -> list[Question] | None:
         """Embed all texts of all queries in one request; None if the graph must answer."""
         ranking = run.request.ranking
         if ranking == "lexical" or (ranking == "strategy" and self.strategy == "graph"):
@@ -194,7 +154,7 @@ class Search:
         run.note("embed", "graph_fallback" if ranking == "strategy" else "lexical_fallback")
         return None
 
-    def _by_vectors(self, run: _Run, asked: Asked, question: Question) -> Ranking:
+    def _by_vectors(self, run: Run, asked: Asked, question: Question) -> Ranking:
         snapshot, mask, limit = run.snapshot, run.mask, run.request.limit
         found = vector.candidates(
             snapshot.vectors or VectorIndex.of(question.texts[:0]),
@@ -217,7 +177,7 @@ class Search:
             words = read_words(snapshot.lexical, asked)
         return self._ranking(run, asked, order, words=words, found=found)
 
-    def _by_policy(self, run: _Run, asked: Asked, found: Candidates | None = None) -> Ranking:
+    def _by_policy(self, run: Run, asked: Asked, found: Candidates | None = None) -> Ranking:
         """Rank by one of the catalog's policies; without vectors by words alone."""
         snapshot, mask = run.snapshot, run.mask
         lexical, words = look_up(snapshot.lexical, snapshot.names, asked)
@@ -235,26 +195,28 @@ class Search:
         return self._ranking(run, asked, order, words=words, found=found)
 
     def _ranking(
-        self, run: _Run, asked: Asked, order: Order, *, words: Words, found: Candidates | None
+        self, run: Run, asked: Asked, order: Order, *, words: Words, found: Candidates | None
     ) -> Ranking:
         snapshot = run.snapshot
         named = snapshot.named(asked.query, run.mask)
         run.spent("lexical")
-        limit = self.options.window(run.request.limit)
+        limit, wide = run.request.limit, self.options.window(run.request.limit)
+        window = found.window if found else frozenset(order.positions[:wide].tolist())
+        first = order.positions[: wide if run.request.spread else limit]
         return Ranking(
             asked=asked,
             order=order if run.request.ranking == "legacy" else fusion.named_first(order, named),
-            window=found.window if found else frozenset(order.positions[:limit].tolist()),
+            window=window,
             named=frozenset(named),
             found=found,
             words=words,
             eligible=max(run.eligible, 1),
-            graph=self._graph_hits(run, asked, limit=limit),
+            graph=self._agreement(run, asked, window.union(first.tolist())),
             agree=self.graph and snapshot.graph is not None,
             yardstick=snapshot.yardstick,
         )
 
-    def _pool(self, run: _Run) -> int:
+    def _pool(self, run: Run) -> int:
         """How many candidates vectors are to give: what only vectors rank needs no more."""
         limit = run.request.limit
         if self._ranks_alone(run.request):
@@ -265,9 +227,10 @@ class Search:
         """Say whether vectors rank, and words have no say."""
         return self.strategy != "auto" and request.ranking == "strategy"
 
-    def _by_graph(self, run: _Run, asked: Asked) -> Ranking:
+    def _by_graph(self, run: Run, graph: ToolGraph, asked: Asked) -> Ranking:
         limit = run.request.limit
-        hits = self._graph_hits(run, asked, limit=self.options.pool(limit), needed=True)
+        hits = read_graph(graph, asked, run.mask, limit=self.options.pool(limit))
+        run.spent("graph")
         words = read_words(run.snapshot.lexical, asked)
         named = run.snapshot.named(asked.query, run.mask)
         run.spent("lexical")
@@ -287,17 +250,24 @@ class Search:
             graph=hits,
         )
 
-    def _graph_hits(
-        self, run: _Run, asked: Asked, *, limit: int, needed: bool = False
-    ) -> GraphHits:
+    def _graph_hits(self, run: Run, asked: Asked, *, limit: int) -> GraphHits:
         graph = run.snapshot.graph
-        if graph is None or not (self.graph or needed):
+        if graph is None or not self.graph:
             return GraphHits()
         hits = read_graph(graph, asked, run.mask, limit=limit)
         run.spent("graph")
         return hits
 
-    def _finish(self, run: _Run, rankings: Sequence[Ranking], mode: RankingMode) -> SearchResult:
+    def _agreement(self, run: Run, asked: Asked, spots: Collection[int]) -> GraphHits:
+        """Ask the graph about those who may be listed."""
+        graph = run.snapshot.graph
+        if graph is None or not self.graph:
+            return GraphHits()
+        hits = ask_graph(graph, asked, sorted(spots))
+        run.spent("graph")
+        return hits
+
+    def _finish(self, run: Run, rankings: Sequence[Ranking], mode: RankingMode) -> SearchResult:
         if run.request.spread:
             rankings = [replace(each, order=_spread(run, each.order)) for each in rankings]
         chosen = fusion.interleave([each.order for each in rankings], limit=run.request.limit)
@@ -329,7 +299,7 @@ class Search:
 
     def _supplement(
         self,
-        run: _Run,
+        run: Run,
         rankings: Sequence[Ranking],
         primaries: Sequence[int],
         window: frozenset[int],
@@ -351,7 +321,7 @@ class Search:
         run.spent("graph")
         return added
 
-    def _judge(self, run: _Run, matches: Sequence[Match]) -> bool:
+    def _judge(self, run: Run, matches: Sequence[Match]) -> bool:
         """Say so if nothing was found, or nothing that is likely to be meant.
 
         Returns:
@@ -366,14 +336,14 @@ class Search:
         return False
 
 
-def _spread(run: _Run, order: Order) -> Order:
+def _spread(run: Run, order: Order) -> Order:
     """Give who is shown of a ranking, so that kinds leave places to each other."""
     kinds = run.snapshot.eligibility.kinds(order.positions)
     places = capped(kinds, order.scores.tolist(), limit=run.request.limit)
     return Order(positions=order.positions[places], scores=order.scores[places])
 
 
-def _result(run: _Run, mode: RankingMode, matches: tuple[Match, ...] = ()) -> SearchResult:
+def _result(run: Run, mode: RankingMode, matches: tuple[Match, ...] = ()) -> SearchResult:
     return SearchResult(
         matches=matches,
         mode=mode,

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
 from gateway.search.eligible import Mask
-from gateway.search.evidence import Ranking
+from gateway.search.evidence import Ranking, Told
 from gateway.search.index.snapshot import Snapshot
-from gateway.search.supplement import Supplement, Supplements
-from gateway.types import Entity, Evidence, Match, SearchResult
+from gateway.search.supplement import Supplements
+from gateway.types import Entity, Evidence, Match, PathStep, SearchResult
 
 _NO_EVIDENCE = Evidence()
 MAX_SERVERS = 50
@@ -48,16 +48,34 @@ def lists(
             found a match judges it.
         added: The supplements, each with the way that led to it. The surest ranking judges it.
     """
+    extra = (*added.prerequisites, *added.related, *added.next_steps)
+    spots = [spot for _, spot in chosen] + [each.position for each in extra]
+    told = [ranking.told(spots) for ranking in rankings]
     # Whoever was chosen stands among the first so many of its ranking: others took fewer places.
     scores = [_head(ranking, len(chosen)) for ranking in rankings]
-    found = (Supplement(position=spot, score=scores[number][spot]) for number, spot in chosen)
-    every = (*found, *added.prerequisites, *added.related, *added.next_steps)
-    told = iter(_told(snapshot, rankings, every, [number for number, _ in chosen]))
+    found = [
+        _match(snapshot, rankings[owner], told[owner], place, score=scores[owner][spot])
+        for place, (owner, spot) in enumerate(chosen)
+    ]
+    for place, each in enumerate(extra, start=len(chosen)):
+        owner = _surest(told, place)
+        found.append(
+            _match(
+                snapshot,
+                rankings[owner],
+                told[owner],
+                place,
+                score=each.score,
+                path=each.path,
+                direct=each.direct,
+            )
+        )
+    parts = iter(found)
     return Lists(
-        matches=tuple(islice(told, len(chosen))),
-        prerequisites=tuple(islice(told, len(added.prerequisites))),
-        related=tuple(islice(told, len(added.related))),
-        next_steps=tuple(told),
+        matches=tuple(islice(parts, len(chosen))),
+        prerequisites=tuple(islice(parts, len(added.prerequisites))),
+        related=tuple(islice(parts, len(added.related))),
+        next_steps=tuple(parts),
     )
 
 
@@ -84,27 +102,28 @@ def _head(ranking: Ranking, count: int) -> dict[int, float]:
     return dict(zip(order.positions[:count].tolist(), order.scores[:count].tolist(), strict=True))
 
 
-def _told(
+def _surest(told: Sequence[Told], place: int) -> int:
+    return max(range(len(told)), key=lambda number: told[number].confidences[place])
+
+
+def _match(  # noqa: PLR0913  (a match has so many sides)
     snapshot: Snapshot,
-    rankings: Sequence[Ranking],
-    every: Sequence[Supplement],
-    finders: Sequence[int],
-) -> Iterable[Match]:
-    """Tell of *every* entity; who found the first ones is known."""
-    spots = [each.position for each in every]
-    told = [ranking.told(spots) for ranking in rankings]
-    rest = list(zip(*(each.confidences for each in told), strict=True))[len(finders) :]
-    owners = [*finders, *(each.index(max(each)) for each in rest)]
-    for place, (each, owner) in enumerate(zip(every, owners, strict=True)):
-        said = told[owner]
-        evidence = rankings[owner].evidence(said, place, spot=each.position, path=each.path)
-        yield plain(
-            snapshot.entities[each.position],
-            score=each.score,
-            confidence=said.confidences[place],
-            evidence=evidence,
-            direct=each.direct,
-        )
+    ranking: Ranking,
+    told: Told,
+    place: int,
+    *,
+    score: float,
+    path: tuple[PathStep, ...] = (),
+    direct: bool = True,
+) -> Match:
+    """Tell of the entity at *place* in *told*, which *ranking* says."""
+    return plain(
+        snapshot.entities[told.spots[place]],
+        score=score,
+        confidence=told.confidences[place],
+        evidence=ranking.evidence(told, place, path=path),
+        direct=direct,
+    )
 
 
 def plain(

@@ -183,8 +183,10 @@ def _needed(
     Only what could be listed is walked: without a stated condition there is no derived one.
     """
     node = graph.nodes[primary]
-    derives = any(not fact.declared for fact in graph.index.outgoing(node, "prerequisite"))
-    walks = ((node in graph.conditioned, True, PREREQUISITE_HOPS), (derives, False, hops))
+    walks = (
+        (node in graph.conditioned, True, PREREQUISITE_HOPS),
+        (node in graph.guessed, False, hops),
+    )
     for worth_it, declared, length in walks:
         if not worth_it:
             continue

@@ -193,7 +193,9 @@ def test_a_second_build_reads_only_what_is_new_and_forgets_what_is_gone() -> Non
     assert sorted(again.names) == sorted(fresh.names)
 
 
-@pytest.mark.parametrize("query", ["create invoyce", "weather in the sea", "createinvoice", "zz"])
+@pytest.mark.parametrize(
+    "query", ["create invoyce", "weather in the sea", "createinvoice", "createissue city", "zz"]
+)
 def test_the_words_of_many_documents_are_those_of_each_explanation(query: str) -> None:
     """One look-up a word instead of one a document."""
     hits = INDEX.match(query)
@@ -203,6 +205,7 @@ def test_the_words_of_many_documents_are_those_of_each_explanation(query: str) -
     assert expected == INDEX.held(hits, every).words
     assert [] == INDEX.held(hits, []).words
     assert hits.coverage.tolist() == INDEX.held(INDEX.read(query), every).coverage
+    assert hits.scores.tolist() == INDEX.held(INDEX.read(query), every).scores
 
 
 def test_a_text_and_its_tokens_are_the_same_question() -> None:

@@ -11,7 +11,7 @@ from graphs.build import facts
 from graphs.document import Document
 from graphs.index import GraphIndex
 from graphs.parts import Link
-from graphs.rank import focused, last_place
+from graphs.rank import among, best, focused, last_place
 
 
 def tool(name: str, summary: str = "", group: str = "", title: str = "") -> Document:
@@ -128,3 +128,18 @@ def test_the_last_place_is_that_of_a_sorted_list(size: int, met: int) -> None:
     expected = sorted(scores.tolist(), reverse=True)[39] if size >= 40 else 0.0
 
     assert expected == last_place(scores, 40)
+
+
+@pytest.mark.parametrize("group", ["", "development"])
+def test_asked_about_a_few_documents_the_answer_is_the_same(group: str) -> None:
+    """Whether nobody else is looked at, or all are, because groups have a say."""
+    index = GraphIndex.compile(
+        facts([tool("create_issue", "Create an issue", group), tool("send", "A mail", group)])
+    )
+    query = "create a development mail"
+    found = best(index, query, limit=2)
+
+    scores, coverage = among(index, query, found.places)
+
+    assert found.scores == scores
+    assert found.coverage == coverage

@@ -6,7 +6,7 @@ import pytest
 
 from gateway.config import SearchOptions
 from gateway.search.eligible import Eligibility
-from gateway.search.evidence import Asked, look_up, read_graph, read_words
+from gateway.search.evidence import Asked, ask_graph, look_up, read_graph, read_words
 from gateway.search.supplement import Supplements, supplement
 from gateway.types import Entity, Filters, ToolDefinition
 from graphs import Document, Hits, Link
@@ -60,6 +60,21 @@ def test_a_text_is_taken_apart_once_for_words_and_graph(context: str, texts: int
 
     assert texts == len(seen)
     assert seen == asked.taken_apart
+
+
+def test_the_graph_is_asked_about_those_who_may_be_listed() -> None:
+    """And says of them what it says when it is asked about everybody."""
+    snapshot = snapshot_of(entities(12))
+    assert snapshot.graph is not None
+    asked = Asked(query="work on the invoice", english="work on the invoice")
+
+    few = ask_graph(snapshot.graph, asked, [0, 1, 7])
+    every = read_graph(snapshot.graph, asked, snapshot.mask(Filters()), limit=12)
+
+    assert {0, 1, 7} == set(few.scores) < set(every.scores)
+    assert few.scores.items() < every.scores.items()
+    assert few.coverage.items() < every.coverage.items()
+    assert [spot for spot in every.scores if spot in few.scores] == list(few.coverage)
 
 
 @pytest.mark.parametrize(("mended", "looked"), [("", False), ("pay the bill", True)])

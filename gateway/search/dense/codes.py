@@ -15,17 +15,18 @@ query's places, Gao and Long, *RaBitQ* (2024).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gateway.search.dense.segments import Positions, joined
 from gateway.search.eligible import Mask
 from gateway.vectors import Matrix, Vector
 
 Planes = NDArray[np.uint64]
 """Shape (words, n): 64 bits of every row after one another, so that a scan reads in order."""
-Positions = NDArray[np.intp]
 Distances = NDArray[np.uint16]
 """Shape (n,): how many bits differ."""
 _BLOCK = 64
@@ -47,6 +48,9 @@ _AGAIN = 4
 _AGAIN_ROOT = 10
 """So many rows are looked at again for each that is wanted, and for each root of a row."""
 _WIDE = 600
+_RESCORED = 4
+_RESCORED_LEAST = 512
+"""So many rows are scored exactly for each one that is wanted, and at least so many."""
 _LEAST_SEEN = 64
 
 
@@ -183,12 +187,18 @@ class Codes:
         far = np.minimum.reduce([self._distances(code) for code in high.T])
         return np.asarray(cosines[far], dtype=np.float32)
 
-    def wide(self) -> int:
-        """Say how many rows must be scored exactly for the best ten to be among them.
+    def joined(self, added: Matrix, sizes: Sequence[int]) -> Codes:
+        """Give the same with *added* behind it, in segments of these *sizes*."""
+        planes = joined((*self.planes, self.coder.encode(added)), sizes, axis=1)
+        return replace(self, planes=planes)
+
+    def wide(self, count: int) -> int:
+        """Say how many rows must be scored exactly for the best *count* to be found.
 
         The more rows there are, the more look near that are not; the more bits, the fewer.
         """
-        return round(_WIDE / (_BLOCK * self.coder.words) * math.sqrt(self.size))
+        enough = round(_WIDE / (_BLOCK * self.coder.words) * math.sqrt(self.size))
+        return max(_RESCORED * count, _RESCORED_LEAST, enough)
 
     def _distances(self, code: NDArray[np.uint64]) -> Distances:
         """Give how far everybody is by the first words, those of *code*."""

@@ -1,7 +1,8 @@
 """The vectors of a catalog, and the scan that finds the nearest of them. Pure.
 
-* A small catalog is scored row by row, whole. A large one is scanned by compact codes first; who
-  looks near is then scored by the same arithmetic, so that every cosine that anybody sees is exact.
+* A small catalog is scored row by row, whole. A large one is looked at first: along its chief axes,
+  or, if it is very long, by compact codes. Who looks near is then scored by the same arithmetic, so
+  that every cosine that anybody sees is exact.
 * Each row's cosine is computed by itself, in one thread: equal rows get equal scores to the last
   bit, wherever they stand and whoever else is looked at.
 * Who may be found is a part of the scan: what the mask leaves out takes nobody's place.
@@ -17,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gateway.search.dense.codes import Coder, Codes
+from gateway.search.dense.projected import Projected, chosen, worth
 from gateway.search.dense.segments import Mean, Positions, drawn, joined, lots, merged
 from gateway.search.eligible import Mask
 from gateway.vectors import Matrix, Vector, best_cosine, top
@@ -27,10 +29,7 @@ COMMON_WEIGHT = 0.85
 """How much a long request's strength loses by what a row shares with the catalog as a whole: half
 of the weights of the whole and its best clause together."""
 DENSE_NUMBERS = 2_500_000
-"""A matrix of so many numbers is read whole sooner than codes are scanned and rows gathered."""
-RESCORED = 4
-RESCORED_LEAST = 512
-"""So many rows are scored exactly for each one that is wanted, and at least so many."""
+"""A matrix of so many numbers is read whole sooner than it is looked at and rows are gathered."""
 SAMPLE_LEAST = 128
 _MOST_STORED = 1.5
 """So many rows are stored for each one that is there, tombstones among them."""
@@ -109,7 +108,8 @@ class Scanned:
 class Large:
     """What a large catalog has besides its rows."""
 
-    codes: Codes
+    codes: Codes | Projected
+    """Tells who looks near."""
     lots: NDArray[np.uint64]
     """What each row draws by its numbers: who draws least stands for all, whenever it came."""
     slots: Positions
@@ -119,27 +119,25 @@ class Large:
 
     @classmethod
     def of(cls, rows: Matrix) -> Large:
-        """Make the codes of *rows*, and draw the sample."""
-        coder = Coder.of(rows)
+        """Look at *rows*, and draw the sample."""
         tickets = lots(rows)
         slots = drawn(tickets, np.arange(len(rows), dtype=np.intp))
-        codes = Codes(coder=coder, planes=(coder.encode(rows),))
+        codes = Projected.of(rows) if worth(rows) else _coded(rows)
         return cls(codes=codes, lots=tickets, slots=slots, sample=rows[slots])
 
     def changed(self, added: Matrix, sizes: Sequence[int], index: VectorIndex) -> Large:
-        """Give the same with the codes of *added* behind it.
+        """Give the same with *added* behind it.
 
         Args:
             added: The new rows.
             sizes: How many rows each segment has then.
             index: The rows as they are then.
         """
-        planes = joined((*self.codes.planes, self.codes.coder.encode(added)), sizes, axis=1)
         tickets = np.concatenate([self.lots, lots(added)])
         slots = drawn(tickets, index.slots)
         return replace(
             self,
-            codes=replace(self.codes, planes=planes),
+            codes=self.codes.joined(added, sizes),
             lots=tickets,
             slots=slots,
             sample=index.stored(slots),
@@ -263,7 +261,7 @@ class VectorIndex:
         if self.large is None:
             return self._whole(question, mask, count)
         eligible = int(np.count_nonzero(mask))
-        wanted = max(RESCORED * count, RESCORED_LEAST, self.large.codes.wide())
+        wanted = self.large.codes.wide(count)
         if eligible * self.dimensions <= self.dense_numbers or eligible <= wanted:
             return self._of(question, np.flatnonzero(mask), count, eligible)
         allowed = mask if self.layout is None else self.layout.allowed(mask)
@@ -321,7 +319,7 @@ class VectorIndex:
     def stored(self, slots: Positions) -> Matrix:
         """Give the rows that are stored in *slots*, shape (len(slots), d)."""
         if len(self.segments) == 1:
-            return self.segments[0][slots]
+            return self.segments[0].take(slots, axis=0)
         found = np.empty((len(slots), self.dimensions), dtype=np.float32)
         start = 0
         for rows in self.segments:
@@ -331,11 +329,14 @@ class VectorIndex:
         return found
 
 
-def _nearest(codes: Codes, question: Question, allowed: Mask, count: int) -> Positions:
+def _coded(rows: Matrix) -> Codes:
+    coder = Coder.of(rows)
+    return Codes(coder=coder, planes=(coder.encode(rows),))
+
+
+def _nearest(codes: Codes | Projected, question: Question, allowed: Mask, count: int) -> Positions:
     """Choose *count* of the *allowed* rows that seem nearest, ascending; who ties comes along."""
     if not len(question.clauses):
         return codes.nearest(question.texts, allowed, count)
     near = codes.likeness(question.texts) + CLAUSE_WEIGHT * codes.likeness(question.clauses)
-    near[~allowed] = -np.inf
-    last = len(near) - count
-    return np.flatnonzero(near >= float(np.partition(near, last)[last]))
+    return chosen(near, allowed, count)

@@ -25,29 +25,37 @@ class Names:
     index: Postings
     weights: Vector
     """The rarity of each name's words together, shape (n,), >= 0."""
+    offsets: NDArray[np.int64]
+    """Where the row of a term begins and ends in `holders`."""
+    holders: NDArray[np.int32]
+    """Whose name holds the term, ascending within a row."""
 
     @classmethod
     def of(cls, index: Postings) -> Names:
         """Weigh the names in *index*: words whose chief field is the name."""
         number = index.fields.index(_FIELD) if _FIELD in index.fields else -1
         inside = index.sources == number
-        rarity = np.repeat(index.rarity, np.diff(index.offsets))
-        weights = np.bincount(index.positions[inside], rarity[inside], minlength=index.size)
-        return cls(index=index, weights=weights.astype(np.float32))
+        holders = index.positions[inside]
+        offsets = np.concatenate([[0], np.cumsum(inside)])[index.offsets]
+        rarity = np.repeat(index.rarity, np.diff(offsets))
+        weights = np.bincount(holders, rarity, minlength=index.size)
+        return cls(
+            index=index, weights=weights.astype(np.float32), offsets=offsets, holders=holders
+        )
 
     def stated(self, hits: Hits) -> Vector:
         """Give the share of each name that a query states, by rarity, shape (n,), 0 to 1."""
         shares: dict[int, float] = {}
         for asked in hits.asked:
             for terms, share in asked.ways:
-                shares.update((term, max(shares.get(term, 0.0), share)) for term in terms)
-        found = np.zeros(self.index.size, dtype=np.float32)
-        for term, share in shares.items():
-            found[self._holders(term)] += self.index.rarity[term] * np.float32(share)
+                for term in terms:
+                    if share > shares.get(term, 0.0):
+                        shares[term] = share
+        known = list(shares)
+        starts, ends = self.offsets[known].tolist(), self.offsets[1:][known].tolist()
+        rows = [self.holders[start:end] for start, end in zip(starts, ends, strict=True)]
+        worth = self.index.rarity[known] * np.fromiter(shares.values(), np.float32, len(known))
+        held = np.repeat(worth, [len(row) for row in rows])
+        named = np.concatenate([self.holders[:0], *rows], dtype=np.intp)
+        found = np.bincount(named, held, minlength=self.index.size).astype(np.float32)
         return np.divide(found, self.weights, out=found, where=self.weights > 0)
-
-    def _holders(self, term: int) -> NDArray[np.int32]:
-        row = slice(self.index.offsets[term], self.index.offsets[term + 1])
-        number = self.index.fields.index(_FIELD)
-        holders: NDArray[np.int32] = self.index.positions[row][self.index.sources[row] == number]
-        return holders

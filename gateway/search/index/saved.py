@@ -26,6 +26,8 @@ from graphs.stored import arrays_of, postings_of, words_of
 _VALUES = ("vectors", "common", "mates", "yardstick", "doubts", "narrowness")
 _GRAPH = "graph."
 _LEXICAL = "lexical."
+_NAMES = "names."
+_OF_NAMES = ("weights", "offsets", "holders")
 
 
 def packed(snapshot: Snapshot, own: Sequence[Diagnostic]) -> Pack:
@@ -43,7 +45,7 @@ def packed(snapshot: Snapshot, own: Sequence[Diagnostic]) -> Pack:
     values = {name: parts.taken(getattr(snapshot, name), name, arrays) for name in _VALUES}
     arrays["entities"], arrays["entities_at"] = written(snapshot.entities)
     arrays |= {_LEXICAL + name: array for name, array in arrays_of(snapshot.lexical).items()}
-    arrays["name_weights"] = snapshot.names.weights
+    arrays |= {_NAMES + name: getattr(snapshot.names, name) for name in _OF_NAMES}
     words = {
         "values": values,
         "own": [[note.stage, note.code, note.detail] for note in own],
@@ -87,7 +89,7 @@ def unpacked(pack: Pack, *, version: int, diagnostics: Sequence[Diagnostic]) -> 
             positions=positions,
         ),
         lexical=lexical,
-        names=Names(index=lexical, weights=arrays["name_weights"]),
+        names=Names(index=lexical, **_under(_NAMES, arrays)),
         graph=None if words["graph"] is None else _tool_graph(words["graph"], arrays),
         diagnostics=(*diagnostics, *own),
         **{name: parts.put(words["values"][name], arrays) for name in _VALUES},
@@ -156,6 +158,7 @@ def _graph(graph: ToolGraph, arrays: dict[str, np.ndarray]) -> Mapping[str, obje
         "names": names,
         "nodes": graph.nodes,
         "conditioned": sorted(graph.conditioned),
+        "guessed": sorted(graph.guessed),
         "owned": graph.owned,
     }
 
@@ -168,6 +171,7 @@ def _tool_graph(raw: Any, arrays: Mapping[str, np.ndarray]) -> ToolGraph:
         positions=dict(zip(nodes, range(len(nodes)), strict=True)),
         owners=arrays["owners"],
         conditioned=frozenset(raw["conditioned"]),
+        guessed=frozenset(raw["guessed"]),
         owned=raw["owned"],
     )
 

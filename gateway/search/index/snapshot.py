@@ -79,9 +79,10 @@ class Snapshot:
         The whole query may be a name in any spelling of its spaces; within a longer one only
         words count that look like identifiers, so that ``run`` in a sentence names nothing.
         """
-        words = _IDENTIFIER.findall(query)
-        bare = (word.strip(".-/") for word in words)
-        stated = [query, *(word for word in bare if _NOT_PLAIN.search(word))]
+        stated = [query]
+        if _NOT_PLAIN.search(query):
+            bare = (word.strip(".-/") for word in _IDENTIFIER.findall(query))
+            stated += (word for word in bare if _NOT_PLAIN.search(word))
         spots = (spot for name in stated for spot in self.by_name.get(fold(name), ()))
         return [spot for spot in dict.fromkeys(spots) if mask[spot]]
 

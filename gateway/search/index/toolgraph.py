@@ -41,6 +41,8 @@ class ToolGraph:
     """The entity of each of the graph's documents, by its place; -1 if it has none."""
     conditioned: frozenset[str]
     """The nodes of which the host declares what must come before them, or what they consume."""
+    guessed: frozenset[str]
+    """The nodes of which a rule derives what must come before them."""
     owned: bool
     """Whether every document is some entity's."""
 
@@ -53,6 +55,7 @@ class ToolGraph:
             positions={},
             owners=np.zeros(0, dtype=np.intp),
             conditioned=frozenset(),
+            guessed=frozenset(),
             owned=True,
         )
 

@@ -108,7 +108,8 @@ class ToolGraphs:
         self._documents, self._learned = given, shown
         self._owners = self._owned(step, index, positions)
         owners = self._owners[: index.document_count]
-        conditions = index.adjacency.declared(("prerequisite", "consumes"))
+        conditions = index.adjacency.stated(("prerequisite", "consumes"), declared=True)
+        guesses = index.adjacency.stated(("prerequisite",), declared=False)
         return ToolGraph(
             index=index,
             nodes=tuple(nodes),
@@ -116,6 +117,7 @@ class ToolGraphs:
             owners=owners,
             owned=bool((owners >= 0).all()),
             conditioned=frozenset(index.nodes[at] for at in conditions),
+            guessed=frozenset(index.nodes[at] for at in guesses),
         )
 
     def _owned(

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
@@ -47,6 +47,8 @@ _LIKELY = 0.75
 _RATHER = 0.6
 """How near that of a script's first language must be for it to come first."""
 _MAX_LIKELY = 3
+_REMEMBERED = 4096
+"""So many unknown words of a language are remembered: fingers slip on the same words again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,6 +102,8 @@ class Mender:
     catalog: CatalogWords
     folder: Path | None = None
     """Where the word lists are; None mends from the catalog alone."""
+    guessed: dict[str, dict[str, str]] = field(default_factory=dict, compare=False)
+    """What unknown words became so far, by language; nothing for those that stayed."""
 
     def mend(self, query: str) -> Mended:
         """Mend *query*; a text without words comes back as it is."""
@@ -125,9 +129,13 @@ class Mender:
         """Say quickly whether *query* is English without a fault, as most queries are."""
         if self.folder is None or not query.isascii():
             return False
-        english = word_list(self.folder, "en")
-        asked = folded(query)
-        return _is_plainly(english, asked) and all(self._known(each, [english]) for each in asked)
+        costs, asked, common = word_list(self.folder, "en").costs, folded(query), 0
+        for word in asked:
+            cost = costs.get(word)
+            if cost is None and not self.catalog.knows(word):
+                return False
+            common += cost is not None and cost < _COMMON
+        return bool(asked) and common >= _PLAINLY * len(asked)
 
     def _likely(self, script: str, group: Sequence[Word]) -> list[WordList]:
         """Give the lists of the languages that *group* may be in, the likeliest first."""
@@ -167,11 +175,20 @@ class Mender:
         asked = asked[:MAX_GUESSES]
         if not asked:
             return {}
-        everything = [self.catalog.words, *home]
-        found = guesses([word.folded for word in asked], everything)
-        if home:
-            _add_splits(found, asked, everything)
-        best = ((word, _best(word, choices)) for word, choices in zip(asked, found, strict=True))
+        language = home[0].language if home else ""
+        kept = self.guessed.setdefault(language, {})
+        new = [word for word in asked if word.written not in kept]
+        if len(kept) + len(new) > _REMEMBERED:
+            kept.clear()
+            new = asked
+        if new:
+            everything = [self.catalog.words, *home]
+            found = guesses([word.folded for word in new], everything)
+            if home:
+                _add_splits(found, new, everything)
+            pairs = zip(new, found, strict=True)
+            kept.update((word.written, _best(word, choices)) for word, choices in pairs)
+        best = ((word, kept[word.written]) for word in asked)
         return {word.start: cased(word.written, guess) for word, guess in best if guess}
 
     def _known(self, word: str, lists: Sequence[WordList]) -> bool:

@@ -84,6 +84,7 @@ def same(fresh: Snapshot, found: Snapshot) -> None:
     assert fresh.graph.nodes == found.graph.nodes
     assert fresh.graph.owners.tolist() == found.graph.owners.tolist()
     assert fresh.graph.conditioned == found.graph.conditioned
+    assert fresh.graph.guessed == found.graph.guessed
     for query in QUERIES:
         for ranking in (auto(EMBEDDER), auto(EMBEDDER, graph=False)):
             assert run(ranking, fresh, query, limit=9) == run(ranking, found, query, limit=9)

@@ -176,3 +176,25 @@ def test_a_clean_query_is_not_asked_twice() -> None:
     assert 1 == found.counts.embedded_texts
     assert "query_mended" not in codes(found)
     assert Mended(text="weather") == Mending(None)(snapshot.lexical, "weather")
+
+
+def test_a_word_is_guessed_once() -> None:
+    """Fingers slip on the same words again; not too many of them are kept."""
+    mender = Mender(CatalogWords(postings=index()))
+
+    first = mender.mend("the forecats of a city")
+    kept = dict(mender.guessed[""])
+    again = mender.mend("a forecats for the airports")
+
+    assert (("forecats", "forecast"),) == first.changed == again.changed
+    assert kept == mender.guessed[""]
+    for start in range(0, 26 * 26 * 26, 20):
+        words = (f"qqq{letters(number)}" for number in range(start, start + 20))
+        mender.mend(" ".join(words))
+    assert len(mender.guessed[""]) <= 4096
+    assert first.changed == mender.mend("the forecats of a city").changed
+
+
+def letters(number: int) -> str:
+    """Write *number* in letters, so that it is a word."""
+    return "".join(chr(ord("a") + number // 26**place % 26) for place in range(3))

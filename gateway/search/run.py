@@ -1,0 +1,56 @@
+"""One search on its way: what it found so far, what failed, and where its time went."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import numpy as np
+
+from gateway.errors import EmbeddingError, Failed, attempt
+from gateway.search.eligible import Mask
+from gateway.search.index.snapshot import Snapshot
+from gateway.types import Diagnostic, SearchRequest, Stage
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True, kw_only=True)
+class Run:
+    """One search on its way."""
+
+    snapshot: Snapshot
+    request: SearchRequest
+    mask: Mask
+    notes: list[Diagnostic]
+    seconds: dict[str, float] = field(default_factory=dict)
+    told_at: float = field(default_factory=time.perf_counter)
+    texts: int = 0
+    tokens: int = 0
+
+    def spent(self, stage: Stage) -> None:
+        """Say that all since the last time went into *stage*."""
+        now = time.perf_counter()
+        self.seconds[stage] = self.seconds.get(stage, 0.0) + now - self.told_at
+        self.told_at = now
+
+    @property
+    def eligible(self) -> int:
+        """How many entities may be found."""
+        return int(np.count_nonzero(self.mask))
+
+    def note(self, stage: Stage, code: str, detail: str = "") -> None:
+        """Leave a diagnostic."""
+        self.notes.append(Diagnostic(stage=stage, code=code, detail=detail))
+
+    async def optional(self, stage: Stage, code: str, work: Awaitable[T]) -> T | None:
+        """Await a stage that the search can do without."""
+        answer = await attempt(work)
+        self.spent(stage)
+        if isinstance(answer, Failed):
+            unusable = isinstance(answer.error, EmbeddingError)
+            self.note(stage, "query_vector_unusable" if unusable else code, answer.reason)
+            return None
+        return answer
