@@ -17,6 +17,7 @@ from gateway.embed.protocol import Embedded as Embedded
 from gateway.embed.protocol import Embedder as Embedder
 from gateway.embed.protocol import EmbedderInfo as EmbedderInfo
 from gateway.embed.protocol import EmbeddingLimits as EmbeddingLimits
+from gateway.errors import CallerError as CallerError
 from gateway.errors import ClosedError as ClosedError
 from gateway.errors import ConfigError as ConfigError
 from gateway.errors import EmbeddingError as EmbeddingError
@@ -62,6 +63,8 @@ from gateway.types import IndexReport as IndexReport
 from gateway.types import InvokeResult as InvokeResult
 from gateway.types import Match as Match
 from gateway.types import PathStep as PathStep
+from gateway.types import PromptMessage as PromptMessage
+from gateway.types import PromptResult as PromptResult
 from gateway.types import SearchResult as SearchResult
 from gateway.types import ToolDefinition as ToolDefinition
 from gateway.upstream.oauth import OAuth as OAuth
@@ -72,6 +75,7 @@ __all__ = [
     "AutoDiscoveryClient",
     "CacheOptions",
     "Caches",
+    "CallerError",
     "ChatOptions",
     "ClosedError",
     "ConfigError",
@@ -111,6 +115,8 @@ __all__ = [
     "OpenAIProposer",
     "Options",
     "PathStep",
+    "PromptMessage",
+    "PromptResult",
     "Proposed",
     "Proposer",
     "ProvisionOptions",

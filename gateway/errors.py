@@ -9,6 +9,7 @@
     + UpstreamError           a server or a function could not be listed or called
       + UpstreamTimeoutError  it did not answer within its limit
       + UpstreamUnavailableError  it failed too often and is left alone for a while
+      + CallerError         it asked its caller for what that cannot give; carries what
     + StoreError              a vector store could not read or write
     + EmbeddingError          an embedder failed or gave unusable vectors
     + ModelFileError          the embedded model's files are not the ones we know
@@ -105,6 +106,15 @@ class UpstreamUnavailableError(UpstreamError):
         self.retry_after_s = retry_after_s
         """When it may be used again."""
         super().__init__(server, detail, kind="unavailable", sent=False)
+
+
+class CallerError(UpstreamError):
+    """A server asked who called it for something that cannot be had, and the call ended."""
+
+    def __init__(self, server: str, detail: str, *, needed: Mapping[str, object]) -> None:
+        self.needed = needed
+        """The client capabilities that were missing; empty if it was something else."""
+        super().__init__(server, detail)
 
 
 class StoreError(GatewayError):

@@ -27,18 +27,21 @@ from gateway.search.index.documents import GraphFormat, GraphSource, export
 from gateway.search.index.snapshot import Snapshot
 from gateway.search.invoke import invoke
 from gateway.search.keyed import Normalizer
+from gateway.search.library import Library
 from gateway.search.propose import Proposed, Proposer, propose
 from gateway.search.remembered import Caches, remembered
 from gateway.search.request import prepare
 from gateway.search.usage.memory import Usage
 from gateway.telemetry import MeterProvider, Telemetry, TracerProvider
 from gateway.types import (
+    Content,
     Entity,
     Filters,
     IndexReport,
     InvokeResult,
     JsonObject,
     Match,
+    PromptResult,
     RankingPolicy,
     SearchResult,
     Strategy,
@@ -254,6 +257,14 @@ class Gateway(Registering):
             tenant=tenant,
         )
 
+    async def read(self, resource: str) -> tuple[Content, ...]:
+        """Read a resource of a server; see `Library.read`."""
+        return await self.library.read(resource)
+
+    async def prompt(self, prompt: str, arguments: Mapping[str, str] | None = None) -> PromptResult:
+        """Fill in a prompt of a server; see `Library.prompt`."""
+        return await self.library.prompt(prompt, arguments or {})
+
     async def refresh(self) -> IndexReport:
         """List every server again, rebuild the index, and say what that was."""
         self._bridge.check_open()
@@ -283,30 +294,17 @@ class Gateway(Registering):
     async def export_graph(
         self, form: GraphFormat = "turtle", *, centre: str = "", hops: int = 1
     ) -> str:
-        """Write the graph as RDF (``turtle``, ``json-ld``, ``n-triples``), or draw it.
-
-        Args:
-            form: Or ``mermaid``, ``dot``, ``svg``: a picture.
-            centre: For a picture: the tool in its middle; empty draws everything.
-            hops: How far from the centre, in edges.
-
-        Raises:
-            ConfigError: If there is no such form, or it has no centre.
-            UnknownToolError: If *centre* is no tool.
-        """
+        """Write the graph as RDF, or draw it; see `gateway.search.documents.export`."""
         return export(await self.snapshot(), form, centre=centre, hops=hops)
 
     async def propose_edges(self, proposer: Proposer, *, servers: Sequence[str] = ()) -> Proposed:
-        """Ask a chat model which tools belong together, as documents to read, edit and commit.
-
-        Args:
-            proposer: Such as `OpenAIProposer`; asked once for every few tools of a server.
-            servers: Which servers; empty for all.
-
-        Raises:
-            InvalidRequestError: If there is no such server.
-        """
+        """Ask a chat model which tools belong together; see `propose`."""
         return await propose(await self.snapshot(), proposer, servers=servers)
+
+    @property
+    def library(self) -> Library:
+        """The resources and prompts of the servers."""
+        return Library(self._registry, self.snapshot, self._sources.audience)
 
     @property
     def bridge(self) -> Bridge:

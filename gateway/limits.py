@@ -52,6 +52,8 @@ class UpstreamOptions:
     connect_timeout_s: float = 30.0
     list_timeout_s: float = 20.0
     call_timeout_s: float = 60.0
+    ask_timeout_s: float = 300.0
+    """How long a client may take to answer what a tool asks for; `call_timeout_s` rests then."""
     retry_after_s: float = 30.0
     """A source that could not be listed is tried again after this long, at the next search."""
     listing_ttl_s: float = 3600.0
@@ -79,6 +81,8 @@ class UpstreamOptions:
     """Requests to one server at the same time; more wait for their turn."""
     max_pages: int = 100
     max_tools: int = 5000
+    max_things: int = 1000
+    """Resources and prompts of one server, together."""
     max_description_chars: int = 8000
     """What is kept of a tool's description; the rest is never read."""
     max_schema_bytes: int = 256 * 1024
@@ -105,6 +109,7 @@ class UpstreamOptions:
             at_least("connect_timeout_s", self.connect_timeout_s, 0.001),
             at_least("list_timeout_s", self.list_timeout_s, 0.001),
             at_least("call_timeout_s", self.call_timeout_s, 0.001),
+            at_least("ask_timeout_s", self.ask_timeout_s, 0.001),
             at_least("retry_after_s", self.retry_after_s, 0),
             at_least("listing_ttl_s", self.listing_ttl_s, 0),
             at_least("max_stale_s", self.max_stale_s, 0),
@@ -120,6 +125,7 @@ class UpstreamOptions:
             at_least("max_in_flight", self.max_in_flight, 1),
             at_least("max_pages", self.max_pages, 1),
             at_least("max_tools", self.max_tools, 1),
+            at_least("max_things", self.max_things, 0),
             at_least("max_description_chars", self.max_description_chars, 64),
             at_least("max_schema_bytes", self.max_schema_bytes, 1024),
             at_least("max_listing_bytes", self.max_listing_bytes, self.max_schema_bytes),

@@ -11,12 +11,14 @@ from gateway.gateway import Gateway
 from gateway.search.index.documents import GraphFormat
 from gateway.search.propose import Proposed, Proposer
 from gateway.types import (
+    Content,
     Entity,
     Filters,
     IndexReport,
     InvokeResult,
     JsonObject,
     Match,
+    PromptResult,
     RankingPolicy,
     SearchResult,
 )
@@ -95,6 +97,14 @@ class SyncGateway:
                 tool, arguments, call_id=call_id, scopes=scopes, task=task, tenant=tenant
             )
         )
+
+    def read(self, resource: str) -> tuple[Content, ...]:
+        """See `Gateway.read`."""
+        return self.gateway.bridge.call(lambda: self.gateway.read(resource))
+
+    def prompt(self, prompt: str, arguments: Mapping[str, str] | None = None) -> PromptResult:
+        """See `Gateway.prompt`."""
+        return self.gateway.bridge.call(lambda: self.gateway.prompt(prompt, arguments))
 
     def remove_server(self, name: str) -> bool:
         """See `Gateway.remove_server`."""

@@ -60,16 +60,20 @@ class Hints:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolDefinition:
-    """A tool as its source describes it."""
+    """A tool, a resource or a prompt as its source describes it."""
 
     name: str
-    """The source's own name, unchanged: this is what a call sends back."""
+    """The source's own name, unchanged: this is what a call sends back. A resource's is its URI,
+    or the template of one."""
     title: str = ""
     description: str = ""
     input_schema: JsonObject = field(default_factory=dict)
-    """A JSON Schema of type object."""
+    """A JSON Schema of type object: what a prompt or a template must be filled with, too."""
     output_schema: JsonObject | None = None
     hints: Hints = field(default_factory=Hints)
+    kind: Kind = "tool"
+    details: JsonObject = field(default_factory=dict)
+    """What else a source says of a resource or a prompt, for who lists it; empty for a tool."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,10 +81,12 @@ class Entity:
     """One thing of the catalog."""
 
     id: str
-    """Canonical: ``server/name``. Stable across restarts and registration order."""
+    """Canonical: ``server/name``; ``kind:server/name`` of what is no tool. Stable across restarts
+    and registration order."""
     kind: Kind = "tool"
     exposed_name: str
-    """What a model sees: at most 64 characters of ``[A-Za-z0-9_-]``, unique in the catalog."""
+    """What a model sees of a tool: at most 64 characters of ``[A-Za-z0-9_-]``. Of a resource or a
+    prompt: its address here. Unique in the catalog."""
     server: str
     definition: ToolDefinition
     status: Status = "active"
@@ -292,6 +298,23 @@ class InvokeResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PromptMessage:
+    """One message of a prompt."""
+
+    role: str
+    """``user`` or ``assistant``."""
+    content: Content
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptResult:
+    """A prompt, filled in."""
+
+    description: str = ""
+    messages: tuple[PromptMessage, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class IndexReport:
     """What one index build did."""
 
@@ -324,6 +347,7 @@ CODES: Mapping[str, str] = {
     "tool_suspicious": "A tool's definition looks like an attack on a model.",
     "server_changed": "A configured server's command line or address is not the approved one.",
     "listing_truncated": "A source offered more pages or tools than its limits allow.",
+    "listing_incomplete": "A server's resources or prompts could not be listed; its tools work.",
     "name_qualified": "Two sources offer this name; both are exposed with their server's name.",
     "store_unavailable": "A store failed: vectors live in memory only, or an index is not saved.",
     "store_rebuilt": "A store's file was corrupt: it was set aside, and what it held made anew.",

@@ -89,7 +89,12 @@ def big_shelf() -> Shelf:
 @pytest.fixture(scope="session")
 def big(big_shelf: Shelf) -> Iterator[Gateway]:
     """A gateway over three thousand tools, for tests that change nothing."""
-    gateway = Gateway(strategy="auto", embedder=HashingEmbedder(), vector_store=MemoryVectorStore())
+    gateway = Gateway(
+        strategy="auto",
+        embedder=HashingEmbedder(),
+        vector_store=MemoryVectorStore(),
+        options=Options(upstream=UpstreamOptions(first_listing_s=120)),
+    )
     gateway.add_server("shelf", server=big_shelf.server)
     yield gateway
     gateway.close()

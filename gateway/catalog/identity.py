@@ -159,7 +159,7 @@ def definition_digest(server: str, definition: ToolDefinition) -> str:
     The order of JSON keys does not matter; the order of lists does.
     """
     hints = definition.hints
-    whole = {
+    whole: dict[str, object] = {
         "server": server,
         "name": definition.name,
         "title": definition.title,
@@ -168,5 +168,7 @@ def definition_digest(server: str, definition: ToolDefinition) -> str:
         "output": definition.output_schema,
         "hints": {name: getattr(hints, name) for name in hints.__slots__},
     }
+    if definition.kind != "tool":
+        whole |= {"kind": definition.kind, "details": definition.details}
     text = json.dumps(whole, sort_keys=True, ensure_ascii=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()

@@ -22,11 +22,11 @@ from gateway.catalog.vetting import vetted
 from gateway.errors import StoreError, UpstreamError, UpstreamTimeoutError
 from gateway.limits import UpstreamOptions
 from gateway.types import Diagnostic, InvokeResult, JsonObject, ToolDefinition
-from gateway.upstream.source import Listing, Source
+from gateway.upstream.source import Listing, Shelves, Source
 from gateway.upstream.supervisor import State
 
 
-class Live(Source, Protocol):
+class Live(Source, Shelves, Protocol):
     """A source with a connection, which can be told what its last listing said."""
 
     @property
@@ -155,6 +155,11 @@ class LastingSource:
         """Call a tool; see `Source.call`."""
         self._check_launch()
         return await self._live.call(tool, arguments, tool_id=tool_id)
+
+    async def ask(self, method: str, params: JsonObject) -> JsonObject:
+        """Send a request that changes nothing; see `Shelves.ask`."""
+        self._check_launch()
+        return await self._live.ask(method, params)
 
     async def close(self) -> None:
         """Close the source; its list stays remembered."""
@@ -290,20 +295,21 @@ class LastingSource:
 
 
 def _steady(new: Listing, old: Listing) -> Listing:
-    """Give *new* with the very objects of *old* for the tools that stayed as they were."""
-    before = {tool.name: tool for tool in old.tools}
+    """Give *new* with the very objects of *old* for what stayed as it was."""
+    before = {(each.kind, each.name): each for each in (*old.tools, *old.things)}
 
-    def kept(tool: ToolDefinition) -> ToolDefinition:
-        known = before.get(tool.name)
-        return known if known is not None and known == tool else tool
+    def kept(each: ToolDefinition) -> ToolDefinition:
+        known = before.get((each.kind, each.name))
+        return known if known is not None and known == each else each
 
-    return replace(new, tools=tuple(kept(tool) for tool in new.tools))
+    return replace(new, tools=tuple(map(kept, new.tools)), things=tuple(map(kept, new.things)))
 
 
 def _same(one: Listing, other: Listing) -> bool:
     codes = [[note.code for note in listing.diagnostics] for listing in (one, other)]
+    mine, others = ((*listing.tools, *listing.things) for listing in (one, other))
     return (
-        len(one.tools) == len(other.tools)
-        and all(a is b for a, b in zip(one.tools, other.tools, strict=True))
+        len(mine) == len(others)
+        and all(a is b for a, b in zip(mine, others, strict=True))
         and codes[0] == codes[1]
     )

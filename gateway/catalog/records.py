@@ -178,6 +178,10 @@ def _written(listing: Listing) -> str:
     told = {
         "count": len(listing.tools),
         "digest": _digest(tools),
+        "things": [
+            {**_tool(thing), "kind": thing.kind, "details": thing.details}
+            for thing in listing.things
+        ],
         "notes": [[note.code, note.detail] for note in listing.diagnostics],
         "digests": dict(listing.digests),
         "suspicions": {name: list(why) for name, why in listing.suspicions.items()},
@@ -204,6 +208,7 @@ def _read(text: str) -> Listing:
         raise ValueError("the tools are not as they were written")
     return Listing(
         tools=LateTools(raw["count"], raw["digest"], partial(_definitions, tools)),
+        things=tuple(_definition(thing) for thing in raw.get("things", ())),
         diagnostics=tuple(
             Diagnostic(stage="catalog", code=code, detail=detail) for code, detail in raw["notes"]
         ),
@@ -229,4 +234,6 @@ def _definition(raw: Any) -> ToolDefinition:
         input_schema=raw["input"],
         output_schema=raw["output"],
         hints=Hints(read_only=read_only, destructive=destructive, idempotent=idempotent),
+        kind=raw.get("kind", "tool"),
+        details=raw.get("details", {}),
     )

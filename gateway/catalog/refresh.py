@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from gateway.catalog.addresses import placed, thing_id
 from gateway.catalog.identity import Naming, canonical_id, definition_digest
 from gateway.errors import ConfigError, Failed, attempt
 from gateway.telemetry import Telemetry
@@ -36,6 +37,21 @@ class Registry:
         self._lock = threading.Lock()
         self._registrations: dict[str, Registration] = {}
         self._generation = 0
+        self._watchers: dict[object, Callable[[], None]] = {}
+
+    def watch(self, changed: Callable[[], None]) -> Callable[[], None]:
+        """Call *changed* after every change, on any thread; give what ends that."""
+        token = object()
+        self._watchers[token] = changed
+
+        def end() -> None:
+            self._watchers.pop(token, None)
+
+        return end
+
+    def _tell(self) -> None:
+        for changed in tuple(self._watchers.values()):
+            changed()
 
     @property
     def generation(self) -> int:
@@ -75,6 +91,7 @@ class Registry:
                 follows=follows,
             )
             self._follow(source.server)
+        self._tell()
 
     def _follow(self, server: str) -> None:
         for name, known in self._registrations.items():
@@ -90,6 +107,7 @@ class Registry:
             self._registrations[server] = replace(known, revision=known.revision + 1)
             self._follow(server)
             self._generation += 1
+        self._tell()
 
     def touch_all(self) -> None:
         """Say that the tools of every server may have changed."""
@@ -104,7 +122,8 @@ class Registry:
                 return None
             self._follow(server)
             self._generation += 1
-            return known.source
+        self._tell()
+        return known.source
 
     def all(self) -> Mapping[str, Registration]:
         """Give the registrations by server, as they are now."""
@@ -204,7 +223,7 @@ class _Server:
     hints: Mapping[str, Hints]
     trusted: bool
     tools: Mapping[str, ToolDefinition]
-    """What the source said, by canonical id."""
+    """What the source said, tools and other things, by canonical id."""
 
     def as_before(self, before: _Server) -> set[str]:
         """Give the ids of the tools that are what they were."""
@@ -251,8 +270,12 @@ class Catalog:
         old, new = self._tools(seen)
         self._servers = seen
         moved = self._naming.change(
-            [key for key in old if key not in new],
-            [(server, tool.name) for key, (server, tool) in new.items() if key not in old],
+            [key for key in old if key not in new and key in self._naming.names],
+            [
+                (server, tool.name)
+                for key, (server, tool) in new.items()
+                if key not in old and tool.kind == "tool"
+            ],
         )
         gone = [self.entities.pop(key) for key in old]
         came = [self._entity(key, *told) for key, told in new.items()]
@@ -278,7 +301,7 @@ class Catalog:
             listing=listing,
             hints=registration.hints,
             trusted=source.trusted,
-            tools={canonical_id(source.server, tool.name): tool for tool in listing.tools},
+            tools={_id(source.server, each): each for each in (*listing.tools, *listing.things)},
         )
 
     def _tools(
@@ -300,12 +323,16 @@ class Catalog:
         return old, new
 
     def _entity(self, key: str, server: str, definition: ToolDefinition) -> Entity:
-        told = self._servers[server].hints.get(definition.name)
+        tool = definition.kind == "tool"
+        told = self._servers[server].hints.get(definition.name) if tool else None
         if told is not None:
             definition = replace(definition, hints=merge(told, definition.hints))
         return Entity(
             id=key,
-            exposed_name=self._naming.names[key],
+            kind=definition.kind,
+            exposed_name=self._naming.names[key]
+            if tool
+            else placed(definition.kind, server, definition.name),
             server=server,
             definition=definition,
             trusted=self._servers[server].trusted,
@@ -314,11 +341,11 @@ class Catalog:
 
     def _qualify(self, gone: Iterable[Entity], new: Iterable[Entity]) -> None:
         changed: dict[str, None] = {}
-        for entity in gone:
+        for entity in _tools(gone):
             changed[entity.name] = None
             left = tuple(key for key in self._own[entity.name] if key != entity.id)
             self._own[entity.name] = left
-        for entity in new:
+        for entity in _tools(new):
             changed[entity.name] = None
             self._own[entity.name] = (*self._own.get(entity.name, ()), entity.id)
         for name in changed:
@@ -329,6 +356,16 @@ class Catalog:
                 self._notes[name] = Diagnostic(
                     stage="catalog", code="name_qualified", detail=f"{name!r} became {exposed}"
                 )
+
+
+def _tools(entities: Iterable[Entity]) -> Iterable[Entity]:
+    return (entity for entity in entities if entity.kind == "tool")
+
+
+def _id(server: str, definition: ToolDefinition) -> str:
+    if definition.kind == "tool":
+        return canonical_id(server, definition.name)
+    return thing_id(definition.kind, server, definition.name)
 
 
 def merge(first: Hints, second: Hints) -> Hints:

@@ -22,6 +22,7 @@ from gateway.catalog.virtual import Alias, VirtualServer, VirtualSource
 from gateway.config import Options, catalog_store_path, tokens_path
 from gateway.errors import ConfigError, attempt
 from gateway.types import Diagnostic, Hints
+from gateway.upstream.audience import Audience
 from gateway.upstream.local import LocalSource
 from gateway.upstream.mcp import McpSource
 from gateway.upstream.servers import HttpServer, StdioServer, target_of
@@ -50,6 +51,8 @@ class Sources:
         self._configuration = Configuration()
         self._reloading = asyncio.Lock()
         self._local = LocalSource(LOCAL, options=self._options)
+        self.audience = Audience()
+        """Whom servers may ask for something."""
 
     def add_tool(
         self,
@@ -311,6 +314,7 @@ class Sources:
                 trusted=trusted,
                 clock=self._clock,
                 changed=outdated,
+                audience=self.audience,
             ),
             memory=memory,
             bridge=self._bridge,

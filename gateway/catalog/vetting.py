@@ -7,8 +7,11 @@ from dataclasses import replace
 
 from gateway.catalog.records import LAUNCH
 from gateway.limits import UpstreamOptions
+from gateway.text import clean
 from gateway.types import Diagnostic
+from gateway.upstream.sieve import MAX_NAME_CHARS
 from gateway.upstream.source import Listing
+from gateway.upstream.things import thing_key
 
 
 def vetted(
@@ -32,6 +35,9 @@ def vetted(
     return replace(
         listing,
         tools=tuple(tool for tool in listing.tools if tool.name not in blocked),
+        things=tuple(
+            thing for thing in listing.things if thing_key(thing.kind, thing.name) not in blocked
+        ),
         diagnostics=(*listing.diagnostics, *notes),
     )
 
@@ -58,6 +64,13 @@ def _notes(
         if reasons:
             told = ", ".join(reasons)
             yield _note("tool_suspicious", f"{server!r}: tool {tool.name!r}: {told}{end}")
+    for thing in listing.things:
+        key = thing_key(thing.kind, thing.name)
+        reasons = listing.suspicions.get(key)
+        if reasons:
+            end = "; it is left out" if key in blocked else ""
+            shown = f"{thing.kind} {clean(thing.name, limit=MAX_NAME_CHARS)!r}"
+            yield _note("tool_suspicious", f"{server!r}: {shown}: {', '.join(reasons)}{end}")
 
 
 def _note(code: str, detail: str) -> Diagnostic:

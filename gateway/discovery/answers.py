@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from gateway.discovery.advice import coming_next, hint, routed
@@ -20,6 +20,7 @@ from gateway.discovery.proxies import parameters
 from gateway.discovery.results import Count, Parameters, compact, direct_names
 from gateway.discovery.written import Written
 from gateway.errors import (
+    CallerError,
     GatewayError,
     InvalidArgumentsError,
     InvalidRequestError,
@@ -61,6 +62,8 @@ class Answer:
     result: InvokeResult | None = None
     """None if nothing was sent."""
     error: str = ""
+    needed: JsonObject | None = None
+    """What the tool asked its caller for in vain, as capabilities of a client."""
     loaded: tuple[str, ...] = ()
     """The tools that a native search loads, by their exposed names."""
 
@@ -142,7 +145,8 @@ async def answer(
     except GatewayError as error:
         schema = error.schema if isinstance(error, InvalidArgumentsError) else None
         near = error.near if isinstance(error, UnknownToolError) else ()
-        return _failed(call, str(error), tool=tool, arguments=arguments, schema=schema, near=near)
+        told = _failed(call, str(error), tool=tool, arguments=arguments, schema=schema, near=near)
+        return replace(told, needed=error.needed) if isinstance(error, CallerError) else told
     text = clipped(result_text(result), max_result_chars)
     if not result.is_error:
         text += await hint(gateway, names.call if manner.by_name else "", tool)

@@ -121,7 +121,16 @@ def batches(snapshot: Snapshot, servers: Sequence[str] = ()) -> tuple[Batch, ...
 async def propose(
     snapshot: Snapshot, proposer: Proposer, *, servers: Sequence[str] = ()
 ) -> Proposed:
-    """Ask for edges, batch after batch; the arguments are those of `batches`."""
+    """Ask a chat model which tools belong together, as documents to read, edit and commit.
+
+    Args:
+        snapshot: The catalog.
+        proposer: Such as `OpenAIProposer`; asked once for every few tools of a server.
+        servers: Which servers; empty for all.
+
+    Raises:
+        InvalidRequestError: If there is no such server.
+    """
     edges: defaultdict[str, dict[graphs.Edge, None]] = defaultdict(dict)
     notices: list[str] = []
     tokens = [0, 0]

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from mcp import types
 
 from gateway.discovery.answers import Answer
 from gateway.types import InvokeResult, JsonObject, SearchResult
 
+Block = Callable[[JsonObject], JsonObject]
+"""What is done to a block of content before a client sees it."""
 
-def answered(answer: Answer) -> types.CallToolResult:
-    """Write *answer*: a tool's own blocks whole, a search as text and as an object."""
+
+def answered(answer: Answer, moved: Block) -> types.CallToolResult:
+    """Write *answer*: a tool's own blocks whole, a search as text and as an object.
+
+    Args:
+        answer: What became of a call.
+        moved: Gives a block the addresses of what it names.
+    """
     if answer.result is not None:
-        return called(answer.result)
+        return called(answer.result, moved)
     return types.CallToolResult(
         content=[types.TextContent(type="text", text=answer.text)],
         structured_content=found(answer.search) if answer.search is not None else None,
@@ -21,19 +29,19 @@ def answered(answer: Answer) -> types.CallToolResult:
     )
 
 
-def called(result: InvokeResult) -> types.CallToolResult:
+def called(result: InvokeResult, moved: Block) -> types.CallToolResult:
     """Pass a tool's result on: every block and what it is told to mean, as the tool gave them."""
     return types.CallToolResult.model_validate(
         {
-            "content": [_block(block.type, block.text, block.data) for block in result.content],
+            "content": [_block(each.type, each.text, each.data, moved) for each in result.content],
             "structuredContent": result.structured,
             "isError": result.is_error,
         }
     )
 
 
-def _block(kind: str, text: str, data: JsonObject) -> dict[str, object]:
-    return dict(data) if data else {"type": kind or "text", "text": text}
+def _block(kind: str, text: str, data: JsonObject, moved: Block) -> dict[str, object]:
+    return dict(moved(data)) if data else {"type": kind or "text", "text": text}
 
 
 def found(result: SearchResult) -> dict[str, object]:

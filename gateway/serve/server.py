@@ -4,6 +4,9 @@
   wants a list that does not vary, and clients put it at the head of every prompt.
 * ``all``: every tool of the catalog under its exposed name, in pages.
 
+Resources and prompts of all servers are listed and read in both, and what a server asks for while
+it works is asked of the client whose call it is.
+
 The SDK speaks every version of the protocol: sessions for clients that begin with a handshake,
 none for those of 2026-07-28 and later. It also takes up the trace that a client sends along.
 """
@@ -12,59 +15,124 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import Literal
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from mcp import types
-from mcp.server import Server
-from mcp.server.caching import CacheHint
-from mcp.server.context import ServerRequestContext
+from mcp.server import InitializationOptions, NotificationOptions, Server
+from mcp.server.caching import CacheableMethod, CacheHint
+from mcp.server.subscriptions import ListenHandler
 
 from gateway.config import VERSION
-from gateway.discovery.answers import Manner, ToolCall, answer
+from gateway.discovery.answers import Answer, Manner, ToolCall, answer
 from gateway.discovery.metatools import MetaNames, digest, meta_names, meta_tools
 from gateway.discovery.written import Written
 from gateway.gateway import Gateway
-from gateway.serve.answered import answered
-from gateway.serve.shown import Page, meta, page
+from gateway.serve.answered import Block, answered
+from gateway.serve.client import Context, stateless
+from gateway.serve.exchange import Exchanges
+from gateway.serve.placed import block
+from gateway.serve.reading import Reading, incapable
+from gateway.serve.shown import meta, page, tool
+from gateway.serve.told import Told
 from gateway.types import JsonObject
 
 Expose = Literal["meta", "all"]
 """What a client is shown: the two meta-tools, or the whole catalog."""
 
 LIST_TTL_MS = 300_000
-"""How long a client may keep the list of tools without asking again."""
+"""How long a client may keep a list without asking again."""
 
-_Context = ServerRequestContext[object]
+_LISTS: tuple[CacheableMethod, ...] = (
+    "tools/list",
+    "resources/list",
+    "resources/templates/list",
+    "prompts/list",
+    "server/discover",
+)
+_CHANGES = NotificationOptions(tools_changed=True, prompts_changed=True, resources_changed=True)
 
 
-def mcp_server(gateway: Gateway, *, expose: Expose = "meta", name: str = "gateway") -> Server:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extra:
+    """A tool of the server's own, listed behind the two meta-tools."""
+
+    tool: types.Tool
+    run: Callable[[JsonObject], Awaitable[types.CallToolResult]]
+    """Takes the arguments as they came: it checks them itself."""
+
+
+def mcp_server(
+    gateway: Gateway,
+    *,
+    expose: Expose = "meta",
+    name: str = "gateway",
+    extras: Sequence[Extra] = (),
+) -> Server:
     """Make the server; a transport serves it, and closing the gateway stays the caller's.
 
     Args:
-        gateway: What is searched and called.
+        gateway: What is searched and called. From now on its servers are told that they may ask
+            for something, so make this first.
         expose: ``meta`` or ``all``.
         name: What it calls itself.
+        extras: Tools besides, for ``meta``. A name of a meta-tool is never theirs.
     """
-    served = _Served(gateway, expose)
+    library = gateway.library
+    library.audience.askable = True
+    told = Told(library, tools=expose == "all")
+    exchanges = Exchanges()
+    served = _Served(gateway, expose, exchanges, told)
+    served.extras = {each.tool.name: each for each in extras} if expose == "meta" else {}
+    reading = Reading(library, exchanges, told)
     hint = CacheHint(ttl_ms=LIST_TTL_MS, scope="private")
-    return Server(
+    server = _Server(
         name,
         version=VERSION,
         instructions=served.instructions,
-        cache_hints={"tools/list": hint, "server/discover": hint},
+        cache_hints=dict.fromkeys(_LISTS, hint),
+        lifespan=told.watching,
         get_tool_input_schema=served.schema,
         on_list_tools=served.list_tools,
         on_call_tool=served.call_tool,
+        on_list_resources=reading.resources,
+        on_list_resource_templates=reading.templates,
+        on_read_resource=reading.read,
+        on_list_prompts=reading.prompts,
+        on_get_prompt=reading.get_prompt,
+        on_completion=reading.complete,
+        on_subscriptions_listen=ListenHandler(told.bus),
     )
+    # Before the SDK's own, which would draw a span as long as the session.
+    server.middleware.insert(0, told.follow)
+    return server
+
+
+class _Server(Server[object]):
+    """Says that its lists change, however it is served."""
+
+    def create_initialization_options(
+        self,
+        notification_options: NotificationOptions | None = None,
+        experimental_capabilities: dict[str, dict[str, Any]] | None = None,
+        extensions: dict[str, dict[str, Any]] | None = None,
+    ) -> InitializationOptions:
+        return super().create_initialization_options(
+            notification_options or _CHANGES, experimental_capabilities, extensions
+        )
 
 
 class _Served:
-    def __init__(self, gateway: Gateway, expose: Expose) -> None:
+    def __init__(self, gateway: Gateway, expose: Expose, exchanges: Exchanges, told: Told) -> None:
         self._gateway = gateway
         self._expose = expose
+        self._exchanges = exchanges
+        self._told = told
         self._names: MetaNames | None = None
         self._tools: tuple[types.Tool, ...] = ()
         self._first = asyncio.Lock()
+        self.extras: Mapping[str, Extra] = {}
         self._manner = Manner(schemas=True, written=Written())
 
     @property
@@ -84,22 +152,34 @@ class _Served:
         return snapshot.entities[spots[0]].definition.input_schema if snapshot and spots else None
 
     async def list_tools(
-        self, _context: _Context, params: types.PaginatedRequestParams | None
+        self, _context: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
-        if self._expose == "all":
-            listed = await self._gateway.list_tools()
-            shown = page(listed, params.cursor if params is not None else None)
-        else:
+        if self._expose == "meta":
             await self._meta_names()
-            shown = Page(tools=self._tools)
-        return types.ListToolsResult(tools=list(shown.tools), next_cursor=shown.next_cursor)
+            own = {each.name for each in self._tools}
+            more = (each.tool for name, each in self.extras.items() if name not in own)
+            return types.ListToolsResult(tools=[*self._tools, *more])
+        listed = await self._gateway.list_tools()
+        self._told.seen("tool", listed)
+        shown = page(listed, params.cursor if params is not None else None)
+        return types.ListToolsResult(
+            tools=[tool(entity) for entity in shown.entities], next_cursor=shown.next_cursor
+        )
 
     async def call_tool(
-        self, _context: _Context, params: types.CallToolRequestParams
+        self, context: Context, params: types.CallToolRequestParams
+    ) -> types.CallToolResult | types.InputRequiredResult:
+        return await self._exchanges.run(context, params, lambda: self._call(context, params))
+
+    async def _call(
+        self, context: Context, params: types.CallToolRequestParams
     ) -> types.CallToolResult:
         names = (
             await self._meta_names() if self._expose == "meta" else MetaNames(search="", call="")
         )
+        extra = self.extras.get(params.name)
+        if extra is not None and params.name not in names:
+            return await extra.run(params.arguments or {})
         call = ToolCall(id="", name=params.name, arguments=json.dumps(params.arguments or {}))
         told = await answer(
             self._gateway,
@@ -108,7 +188,14 @@ class _Served:
             max_result_chars=self._gateway.options.chat.max_result_chars,
             manner=self._manner,
         )
-        return answered(told)
+        if told.needed and stateless(context):
+            raise incapable(told.error, told.needed)
+        return answered(told, self._moved(told))
+
+    def _moved(self, told: Answer) -> Block:
+        server = told.result.tool_id.partition("/")[0] if told.result is not None else ""
+        holds = self._gateway.library.holds(server)
+        return lambda each: block(each, server) if holds else each
 
     async def _meta_names(self) -> MetaNames:
         async with self._first:

@@ -1,4 +1,4 @@
-"""The catalog -> what an MCP client is shown of it. Pure.
+"""The tools of the catalog -> what an MCP client is shown of them. Pure.
 
 * Two meta-tools stand for the catalog, or all of it is listed, page by page.
 * A tool keeps the schema and the hints of its server; what it says of itself stays a hint.
@@ -17,14 +17,14 @@ from gateway.discovery.proxies import described
 from gateway.types import Entity, JsonObject
 
 PAGE = 100
-"""Tools on one page where all are listed."""
+"""Things on one page where all are listed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
     """A part of the catalog, by exposed name."""
 
-    tools: tuple[types.Tool, ...]
+    entities: tuple[Entity, ...]
     next_cursor: str | None = None
     """None on the last page."""
 
@@ -48,20 +48,20 @@ def _meta(names: MetaNames, function: object) -> types.Tool:
 
 
 def page(entities: Sequence[Entity], cursor: str | None, *, size: int = PAGE) -> Page:
-    """Give the tools that follow *cursor*.
+    """Give the entities that follow *cursor*.
 
     Args:
         entities: Those that may be seen, in any order.
         cursor: What the page before gave: the last name on it, so that a change of the catalog
-            between two pages neither repeats nor skips a tool that stayed. None begins.
-        size: Tools on a page.
+            between two pages neither repeats nor skips one that stayed. None begins.
+        size: Entities on a page.
     """
     ordered = sorted(entities, key=lambda entity: entity.exposed_name)
     first = 0 if cursor is None else bisect_right([each.exposed_name for each in ordered], cursor)
-    chosen = ordered[first : first + size]
+    chosen = tuple(ordered[first : first + size])
     rest = len(ordered) > first + size
     return Page(
-        tools=tuple(tool(entity) for entity in chosen),
+        entities=chosen,
         next_cursor=chosen[-1].exposed_name if rest else None,
     )
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
 import httpx2
-from mcp import Client
-from mcp.client.session import MessageHandlerFnT
+from mcp import Client, types
+from mcp.client.session import ClientRequestContext, MessageHandlerFnT
 from mcp.client.streamable_http import streamable_http_client
 from mcp.server import MCPServer, Server
 
@@ -30,6 +30,9 @@ _READ_TIMEOUT_S = 600.0
 _STREAMED_SINCE = "2026-07-28"
 
 
+Answer = Callable[[types.InputRequest], Awaitable[types.InputResponse | types.ErrorData]]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ears:
     """Who is told what happens on a connection."""
@@ -40,6 +43,10 @@ class Ears:
     """The status of each HTTP answer."""
     message: MessageHandlerFnT
     """What the server says unasked."""
+    asked: Answer
+    """Answers what the server asks of a caller."""
+    askable: bool = False
+    """Whether a session may say that callers can be asked."""
 
 
 @asynccontextmanager
@@ -66,32 +73,81 @@ async def connected(
             http = streamable_http_client(
                 target.url, http_client=client, max_sse_event_size=options.max_message_bytes
             )
-            place = SetAside(http, ended=ears.ended)
+            place = SetAside(http, ended=ears.ended, askable=ears.askable)
         elif isinstance(target, StdioServer):
             stderr = stack.enter_context(stderr_log(server, target.env.values()))
             pipes = stdio(server, target, stderr, max_bytes=options.max_message_bytes)
-            place = SetAside(pipes, ended=ears.ended)
+            place = SetAside(pipes, ended=ears.ended, askable=ears.askable)
         else:
-            place = _object(server, target, ears.ended)
-        client_of = Client(place, cache=None, message_handler=ears.message)
-        yield await stack.enter_async_context(client_of)
+            place = _object(server, target, ears)
+        yield await stack.enter_async_context(_client(place, ears))
+
+
+def _client(place: SetAside | Server[Any] | MCPServer, ears: Ears) -> Client:
+    answer = ears.asked
+
+    async def sample(
+        context: ClientRequestContext, params: types.CreateMessageRequestParams
+    ) -> types.CreateMessageResult | types.CreateMessageResultWithTools | types.ErrorData:
+        del context
+        found = await answer(types.CreateMessageRequest(params=params))
+        return found if isinstance(found, _SAMPLED) else _no(found)
+
+    async def elicit(
+        context: ClientRequestContext, params: types.ElicitRequestParams
+    ) -> types.ElicitResult | types.ErrorData:
+        del context
+        found = await answer(types.ElicitRequest(params=params))
+        return found if isinstance(found, types.ElicitResult) else _no(found)
+
+    async def roots(context: ClientRequestContext) -> types.ListRootsResult | types.ErrorData:
+        del context
+        found = await answer(types.ListRootsRequest())
+        return found if isinstance(found, types.ListRootsResult) else _no(found)
+
+    return Client(
+        place,
+        cache=None,
+        message_handler=ears.message,
+        sampling_callback=sample,
+        sampling_capabilities=types.SamplingCapability(tools=types.SamplingToolsCapability()),
+        elicitation_callback=elicit,
+        list_roots_callback=roots,
+    )
+
+
+_SAMPLED = (types.CreateMessageResult, types.CreateMessageResultWithTools)
+
+
+def _no(found: object) -> types.ErrorData:
+    if isinstance(found, types.ErrorData):
+        return found
+    return types.ErrorData(code=types.INVALID_PARAMS, message="the client answered something else")
 
 
 @asynccontextmanager
 async def following(client: Client, changed: Callable[[], None]) -> AsyncIterator[None]:
-    """Call *changed* whenever the server says that its tools changed, if it says so in a stream.
+    """Call *changed* whenever the server says that a list changed, if it says so in a stream.
 
     Since 2026-07-28 a client has to ask for that; before, servers just say it.
     """
-    tools = client.server_capabilities.tools
-    if client.protocol_version < _STREAMED_SINCE or tools is None or not tools.list_changed:
+    can = client.server_capabilities
+    tools, prompts, resources = (
+        each is not None and bool(each.list_changed)
+        for each in (can.tools, can.prompts, can.resources)
+    )
+    if client.protocol_version < _STREAMED_SINCE or not (tools or prompts or resources):
         yield
         return
 
     async def follow() -> None:
         # What ends the stream ends the following: the listing still has its lifetime.
         with suppress(*FAULTS):
-            async with client.listen(tools_list_changed=True) as events:
+            async with client.listen(
+                tools_list_changed=tools,
+                prompts_list_changed=prompts,
+                resources_list_changed=resources,
+            ) as events:
                 async for _ in events:
                     changed()
 
@@ -103,13 +159,11 @@ async def following(client: Client, changed: Callable[[], None]) -> AsyncIterato
         await asyncio.wait({task})
 
 
-def _object(
-    server: str, target: object, ended: Callable[[], None]
-) -> SetAside | Server[Any] | MCPServer:
+def _object(server: str, target: object, ears: Ears) -> SetAside | Server[Any] | MCPServer:
     if isinstance(target, Server | MCPServer):
         return target
     if isinstance(target, AbstractAsyncContextManager):
-        return SetAside(target, ended=ended)
+        return SetAside(target, ended=ears.ended, askable=ears.askable)
     raise ConfigError(
         f"{server!r}: {type(target).__name__!r} is no kind of server: "
         "pass a StdioServer, an HttpServer, or a server object of the mcp package"

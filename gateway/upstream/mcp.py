@@ -17,6 +17,7 @@ from gateway.cache import Clock
 from gateway.errors import ClosedError
 from gateway.limits import UpstreamOptions
 from gateway.types import InvokeResult, JsonObject
+from gateway.upstream.audience import Audience
 from gateway.upstream.backoff import at_most_once
 from gateway.upstream.breaker import BreakerState
 from gateway.upstream.source import Listing, check_server_name
@@ -38,7 +39,8 @@ class McpSource:
         options: Limits of time and size.
         trusted: Whether the host stands in for what the server says of its tools.
         clock: Seconds that only grow; the circuit breaker reads it.
-        changed: Called, on the bridge's loop, when the server says that its tools changed.
+        changed: Called, on the bridge's loop, when the server says that its lists changed.
+        audience: Whom the server may ask for something.
     """
 
     def __init__(  # noqa: PLR0913  (keyword-only, wired in one place)
@@ -51,6 +53,7 @@ class McpSource:
         trusted: bool = False,
         clock: Clock = time.monotonic,
         changed: Callable[[], None] = _nobody,
+        audience: Audience | None = None,
     ) -> None:
         self._server = check_server_name(server)
         self._target = target
@@ -58,6 +61,7 @@ class McpSource:
         self._options = options
         self._trusted = trusted
         self._changed = changed
+        self._audience = audience or Audience()
         self._supervisor = Supervisor(server, self._connect, options, clock=clock)
         self._repeatable: frozenset[str] = frozenset()
 
@@ -103,6 +107,10 @@ class McpSource:
         """Call a tool; see `Source.call`."""
         return await self._bridge.run(lambda: self._call(tool, arguments, tool_id))
 
+    async def ask(self, method: str, params: JsonObject) -> JsonObject:
+        """Send a request that changes nothing; see `Shelves.ask`."""
+        return await self._bridge.run(lambda: self._ask(method, params))
+
     async def close(self) -> None:
         """End the connection and its process. Twice is harmless, and so is a closed bridge."""
         if self._supervisor.refuse():
@@ -123,14 +131,21 @@ class McpSource:
             repeatable=tool in self._repeatable,
         )
 
+    async def _ask(self, method: str, params: JsonObject) -> JsonObject:
+        return await at_most_once(
+            lambda: self._supervisor.use(lambda connection: connection.ask(method, params)),
+            repeatable=True,
+        )
+
     async def _connect(self) -> Connection:
         session = await asyncio.to_thread(_sdk)
-        return session(self._server, self._target, self._options, self._changed)
+        askable = self._audience.askable
+        return session(self._server, self._target, self._options, self._changed, askable)
 
 
-def _sdk() -> Callable[[str, object, UpstreamOptions, Callable[[], None]], Connection]:
+def _sdk() -> Callable[[str, object, UpstreamOptions, Callable[[], None], bool], Connection]:
     from gateway.upstream.session import Session  # noqa: PLC0415  (mcp is heavy: a warm start must not pay for it)
 
-    return lambda server, target, options, changed: Session(
-        server, target, options, changed=changed
+    return lambda server, target, options, changed, askable: Session(
+        server, target, options, changed=changed, askable=askable
     )

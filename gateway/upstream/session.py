@@ -10,24 +10,29 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from typing import TypeAlias
 
 from mcp import Client, MCPError, types
 from pydantic import TypeAdapter
 
-from gateway.errors import ConfigError, GatewayError, UpstreamError
+from gateway.errors import ConfigError, GatewayError, InvalidRequestError, UpstreamError
 from gateway.limits import UpstreamOptions
+from gateway.text import clean
 from gateway.types import InvokeResult, JsonObject
 from gateway.upstream.answers import refusal, result_of
+from gateway.upstream.asking import NOT_FOUND, asked
+from gateway.upstream.backchannel import Backchannel
+from gateway.upstream.caller import incapable
 from gateway.upstream.connect import Ears, connected, following
 from gateway.upstream.faults import FAULTS, failed, late, not_opened
+from gateway.upstream.listing import things_of, tools_of
 from gateway.upstream.quiet import quietly
-from gateway.upstream.sieve import Sieve
 from gateway.upstream.source import Listing
-from gateway.upstream.transport import RAW, SENDING, Sending
+from gateway.upstream.transport import SENDING, Sending
 
-_ANSWER: TypeAdapter[types.CallToolResult | types.InputRequiredResult] = TypeAdapter(
-    types.CallToolResult | types.InputRequiredResult
-)
+_Answer: TypeAlias = types.CallToolResult | types.InputRequiredResult
+_ANSWER: TypeAdapter[_Answer] = TypeAdapter(_Answer)
 _REFUSAL_CHARS = 4000
 
 
@@ -42,7 +47,8 @@ class Session:
         server: The host's name for the server.
         target: What `connected` takes.
         options: Limits of time and size.
-        changed: Called when the server says that its tools changed.
+        changed: Called when the server says that its lists changed.
+        askable: Whether to tell servers that callers may be asked for something.
         close_timeout_s: How long `close` waits for the connection to end by itself.
     """
 
@@ -53,6 +59,7 @@ class Session:
         options: UpstreamOptions,
         *,
         changed: Callable[[], None] = _nobody,
+        askable: bool = False,
         close_timeout_s: float = 8.0,
     ) -> None:
         # A child that ignores every signal but SIGKILL needs 4 s, and the SDK some time besides.
@@ -60,6 +67,8 @@ class Session:
         self._target = target
         self._options = options
         self._changed = changed
+        self._back = Backchannel(server, options)
+        self._askable = askable
         self._close_timeout_s = close_timeout_s
         self._opened = asyncio.Event()
         self._ending = asyncio.Event()
@@ -83,14 +92,26 @@ class Session:
         await self._ready()
 
     async def list_tools(self) -> Listing:
-        """Read every page, within the limits of the options."""
+        """Read every page, within the limits of the options, and what there is besides tools."""
         client = await self._ready()
+        with quietly(self._server):
+            tools, more = await asyncio.gather(
+                self._list(client), things_of(client, self._server, self._options)
+            )
+        return replace(
+            tools,
+            things=more.things,
+            diagnostics=(*tools.diagnostics, *more.notes),
+            suspicions={**tools.suspicions, **more.suspicions},
+        )
+
+    async def _list(self, client: Client) -> Listing:
         limit_s = self._options.list_timeout_s
         sending = Sending()
         try:
-            with quietly(self._server), _told(sending):
+            with _told(sending):
                 async with asyncio.timeout(limit_s):
-                    return await self._walk(client)
+                    return await tools_of(client, self._server, self._options)
         except TimeoutError as error:
             raise late(self._server, "list its tools", limit_s, "list_timeout_s") from error
         except FAULTS as error:
@@ -99,17 +120,23 @@ class Session:
     async def call(self, tool: str, arguments: JsonObject, *, tool_id: str) -> InvokeResult:
         """Call a tool, once; see `Source.call`."""
         client = await self._ready()
-        request = types.CallToolRequest(
-            params=types.CallToolRequestParams(name=tool, arguments=dict(arguments))
-        )
         limit_s = self._options.call_timeout_s
         sending = Sending()
         try:
             with quietly(self._server), _told(sending):
-                async with asyncio.timeout(limit_s):
-                    # Not `Client.call_tool`: that lists the tools after the call to check the
-                    # answer by their schemas, and loses it if the listing or the check fails.
-                    answer = await client.session.send_request(request, _ANSWER)
+                async with self._back.call(limit_s) as call:
+                    listener = self._back.listener(call)
+
+                    async def send(said: types.InputResponses | None, state: str | None) -> _Answer:
+                        # Not `Client.call_tool`: that lists the tools after the call to check the
+                        # answer by their schemas, and loses it if the listing or the check fails.
+                        return await client.session.send_request(
+                            _request(tool, arguments, said, state),
+                            _ANSWER,
+                            progress_callback=listener,
+                        )
+
+                    answer = await self._back.rounds(call, send)
         except TimeoutError as error:
             raise late(self._server, "answer a call", limit_s, "call_timeout_s") from error
         except MCPError as error:
@@ -118,11 +145,26 @@ class Session:
             raise self._broken("tools/call", error, sending) from error
         except FAULTS as error:
             raise self._broken("tools/call", error, sending) from error
-        if isinstance(answer, types.InputRequiredResult):
-            raise UpstreamError(
-                self._server, f"tool {tool!r} asks a person for input, which is not supported"
-            )
         return result_of(tool_id, answer, max_bytes=self._options.max_result_bytes)
+
+    async def ask(self, method: str, params: JsonObject) -> JsonObject:
+        """Send a request that changes nothing; see `Shelves.ask`."""
+        client = await self._ready()
+        limit_s = self._options.call_timeout_s
+        sending = Sending()
+        try:
+            with _told(sending):
+                async with self._back.call(limit_s) as call:
+                    return await asked(client, self._back, call, method, params, self._options)
+        except TimeoutError as error:
+            raise late(self._server, f"answer {method}", limit_s, "call_timeout_s") from error
+        except MCPError as error:
+            if error.code in NOT_FOUND:
+                told = clean(error.message, limit=_REFUSAL_CHARS)
+                raise InvalidRequestError(f"{self._server!r} refused {method}: {told}") from error
+            raise self._broken(method, error, sending) from error
+        except FAULTS as error:
+            raise self._broken(method, error, sending) from error
 
     async def close(self) -> None:
         """End the connection and wait until the child is gone."""
@@ -144,7 +186,13 @@ class Session:
 
     async def _hold(self) -> None:
         limit_s = self._options.connect_timeout_s
-        ears = Ears(ended=self._ending.set, status=self._hear, message=self._listen)
+        ears = Ears(
+            ended=self._ending.set,
+            status=self._hear,
+            message=self._listen,
+            asked=self._back.answer,
+            askable=self._askable,
+        )
         try:
             with quietly(self._server):
                 async with (
@@ -170,29 +218,14 @@ class Session:
         self._status = status
 
     async def _listen(self, message: types.ServerNotification | Exception) -> None:
-        if isinstance(message, types.ToolListChangedNotification):
+        if isinstance(message, _LIST_CHANGED):
             self._changed()
-
-    async def _walk(self, client: Client) -> Listing:
-        sieve = Sieve(self._server, self._options)
-        cursor: str | None = None
-        seen: set[str] = set()
-        for _ in range(self._options.max_pages):
-            page = await client.list_tools(cursor=cursor)
-            _take(sieve, page)
-            cursor = page.next_cursor
-            if cursor is None or sieve.full:
-                return sieve.listing()
-            if cursor in seen:
-                sieve.cut("the same page again and again")
-                return sieve.listing()
-            seen.add(cursor)
-        sieve.cut(f"more than {self._options.max_pages} pages")
-        return sieve.listing()
 
     def _broken(self, what: str, error: BaseException, sending: Sending) -> UpstreamError:
         if isinstance(error, MCPError) and error.code in _FATAL:
             self._ending.set()
+        if isinstance(error, MCPError) and error.code == types.MISSING_REQUIRED_CLIENT_CAPABILITY:
+            return incapable(self._server, error)
         return failed(
             self._server,
             what,
@@ -203,6 +236,11 @@ class Session:
         )
 
 
+_LIST_CHANGED = (
+    types.ToolListChangedNotification,
+    types.PromptListChangedNotification,
+    types.ResourceListChangedNotification,
+)
 _FATAL = frozenset({types.CONNECTION_CLOSED, types.INVALID_REQUEST})
 """Codes after which a connection is of no more use. The second is how the SDK says that an HTTP
 server has forgotten the session."""
@@ -217,12 +255,10 @@ def _told(sending: Sending) -> Iterator[None]:
         SENDING.reset(token)
 
 
-def _take(sieve: Sieve, page: types.ListToolsResult) -> None:
-    raw = (page.meta or {}).get(RAW)
-    if raw is None:
-        tools = [
-            tool.model_dump(by_alias=True, mode="json", exclude_none=True) for tool in page.tools
-        ]
-        sieve.take(tools)
-        return
-    sieve.take(raw["tools"], passed=frozenset(tool.name for tool in page.tools))
+def _request(
+    tool: str, arguments: JsonObject, said: types.InputResponses | None, state: str | None
+) -> types.CallToolRequest:
+    params = types.CallToolRequestParams(
+        name=tool, arguments=dict(arguments), input_responses=said, request_state=state
+    )
+    return types.CallToolRequest(params=params)

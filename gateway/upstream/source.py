@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, overload
+from typing import Protocol, overload, runtime_checkable
 
 from gateway.errors import ConfigError
 from gateway.types import Content, Diagnostic, InvokeResult, JsonObject, ToolDefinition
@@ -72,12 +72,33 @@ class Listing:
 
     tools: Sequence[ToolDefinition] = ()
     """In the source's own order; names are unique."""
+    things: tuple[ToolDefinition, ...] = ()
+    """Resources and prompts, names unique within a kind."""
     diagnostics: tuple[Diagnostic, ...] = ()
     """One for each tool that cannot be used, and one if the listing was cut."""
     digests: Mapping[str, str] = field(default_factory=dict)
     """By tool name: SHA-256 (hex) of the definition as it came; empty if nobody made any."""
     suspicions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """By tool name: why its definition looks like an attack on a model; only such tools."""
+    """By tool name: why its definition looks like an attack on a model; only such tools. What is
+    no tool goes by ``kind:name``."""
+
+
+@runtime_checkable
+class Shelves(Protocol):
+    """A source that has more than tools: resources, prompts, completions."""
+
+    async def ask(self, method: str, params: JsonObject) -> JsonObject:
+        """Send one request that changes nothing, and give its result as JSON.
+
+        Args:
+            method: ``resources/read``, ``prompts/get`` or ``completion/complete``.
+            params: As the protocol wants them, with the source's own names and URIs.
+
+        Raises:
+            InvalidRequestError: The source says that there is no such thing.
+            UpstreamError: It could not be asked, or failed.
+            ClosedError: After `close`.
+        """
 
 
 class Source(Protocol):

@@ -49,6 +49,9 @@ class Connection(Protocol):
     async def call(self, tool: str, arguments: JsonObject, *, tool_id: str) -> InvokeResult:
         """Call a tool, once."""
 
+    async def ask(self, method: str, params: JsonObject) -> JsonObject:
+        """Send a request that changes nothing."""
+
     async def close(self) -> None:
         """End it."""
 

@@ -1,8 +1,8 @@
 """A transport around a transport: what the SDK would refuse whole is set aside before it looks.
 
 The SDK validates a whole answer or loses it: one bad tool would cost all tools, one unknown content
-block the whole result. So the answers to ``tools/list`` and ``tools/call`` carry their raw form
-under `RAW` in their ``_meta``, and the SDK is given the part of them that it surely accepts.
+block the whole result. So the answers to listings, calls and readings carry their raw form under
+`RAW` in their ``_meta``, and the SDK is given the part of them that it surely accepts.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from mcp.shared.message import SessionMessage
 from mcp.types import JSONRPCMessage, JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
 
 from gateway.types import JsonObject
+from gateway.upstream.caller import declaring
 from gateway.upstream.sieve import fault, shallow
 
 RAW = "tool-gateway/raw"
@@ -70,16 +71,22 @@ _Transport = AbstractAsyncContextManager[tuple[_Incoming, _Outgoing]]
 
 
 class SetAside:
-    """Wraps *inner*; tells through *ended* when nothing more can come from the server."""
+    """Wraps *inner*; tells through *ended* when nothing more can come from the server.
 
-    def __init__(self, inner: _Transport, *, ended: Callable[[], None]) -> None:
+    What callers can be asked for is declared call by call, and for a whole session if *askable*.
+    """
+
+    def __init__(
+        self, inner: _Transport, *, ended: Callable[[], None], askable: bool = False
+    ) -> None:
         self._inner = inner
+        self._askable = askable
         self._ended = ended
 
     async def __aenter__(self) -> tuple[_Reader, _Writer]:
         read, write = await self._inner.__aenter__()
         asked: _Asked = {}
-        return _Reader(read, asked, self._ended), _Writer(write, asked)
+        return _Reader(read, asked, self._ended), _Writer(write, asked, askable=self._askable)
 
     async def __aexit__(
         self,
@@ -115,15 +122,18 @@ class _Around:
 class _Writer(_Around):
     """Remembers which requests have an answer that must be set aside."""
 
-    def __init__(self, inner: _Outgoing, asked: _Asked) -> None:
+    def __init__(self, inner: _Outgoing, asked: _Asked, *, askable: bool) -> None:
         super().__init__(inner)
         self._inner = inner
         self._asked = asked
+        self._askable = askable
 
     async def send(self, item: SessionMessage, /) -> None:
         message = item.message
         if isinstance(message, JSONRPCRequest) and message.method in _ASIDE:
             self._asked[str(message.id)] = _ASIDE[message.method]
+        if isinstance(message, JSONRPCRequest):
+            item = SessionMessage(declaring(message, askable=self._askable), item.metadata)
         self._asked.pop(str(withdrawn(message)), None)
         sending = SENDING.get()
         if sending is None or not isinstance(message, JSONRPCRequest):
@@ -203,9 +213,27 @@ def _content_aside(result: JsonObject) -> JsonObject:
     return {**shell, "content": [], "_meta": _with_raw(result, raw)}
 
 
+def _list_aside(key: str) -> Callable[[JsonObject], JsonObject]:
+    def aside(result: JsonObject) -> JsonObject:
+        things = result.get(key)
+        if not isinstance(things, list):
+            return result
+        return {**result, key: [], "_meta": _with_raw(result, {key: things})}
+
+    return aside
+
+
 def _with_raw(result: JsonObject, raw: JsonObject) -> JsonObject:
     meta = result.get("_meta")
     return {**(meta if isinstance(meta, dict) else {}), RAW: raw}
 
 
-_ASIDE: _Asked = {"tools/list": _tools_aside, "tools/call": _content_aside}
+_ASIDE: _Asked = {
+    "tools/list": _tools_aside,
+    "tools/call": _content_aside,
+    "resources/list": _list_aside("resources"),
+    "resources/templates/list": _list_aside("resourceTemplates"),
+    "resources/read": _list_aside("contents"),
+    "prompts/list": _list_aside("prompts"),
+    "prompts/get": _list_aside("messages"),
+}

@@ -13,10 +13,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from gateway.errors import ConfigError, Failed, attempt
+from gateway.errors import ConfigError, Failed, InvalidRequestError, attempt
 from gateway.types import Diagnostic, InvokeResult, JsonObject
 from gateway.upstream.shapes import Shape, own_name, shown
-from gateway.upstream.source import Listing, Source, check_server_name, unknown_tool
+from gateway.upstream.source import Listing, Shelves, Source, check_server_name, unknown_tool
 
 
 class Shaped:
@@ -46,6 +46,12 @@ class Shaped:
         if own is None:
             return unknown_tool(tool_id, tool)
         return await self._source.call(own, arguments, tool_id=tool_id)
+
+    async def ask(self, method: str, params: JsonObject) -> JsonObject:
+        """Ask the source, whose resources and prompts keep their names; see `Shelves.ask`."""
+        if not isinstance(self._source, Shelves):
+            raise InvalidRequestError(f"server {self.server!r} has no resources and no prompts")
+        return await self._source.ask(method, params)
 
     async def close(self) -> None:
         """Close the source."""

@@ -17,7 +17,7 @@ from gateway.catalog.vetting import vetted
 from gateway.errors import StoreError, UpstreamError, UpstreamTimeoutError
 from gateway.limits import Policy, UpstreamOptions
 from gateway.testing import ManualClock
-from gateway.types import ToolDefinition
+from gateway.types import JsonObject, ToolDefinition
 from gateway.upstream.source import Listing
 from gateway.upstream.supervisor import State
 from tests.fakes import ListSource, tool
@@ -37,6 +37,7 @@ class LiveSource(ListSource):
         self.door.set()
         self.asked = threading.Event()
         self.learnt: list[Listing] = []
+        self.things: tuple[ToolDefinition, ...] = ()
         self.when_listed: Callable[[], None] = lambda: None
 
     async def list_tools(self) -> Listing:
@@ -44,10 +45,14 @@ class LiveSource(ListSource):
         self.when_listed()
         await asyncio.to_thread(self.door.wait, 30)
         listing = await super().list_tools()
-        return replace(listing, digests={each.name: repr(each) for each in listing.tools})
+        digests = {each.name: repr(each) for each in listing.tools}
+        return replace(listing, things=self.things, digests=digests)
 
     def learn(self, listing: Listing) -> None:
         self.learnt.append(listing)
+
+    async def ask(self, method: str, params: JsonObject) -> JsonObject:
+        return {"asked": method, **params}
 
 
 class Room:
@@ -134,6 +139,29 @@ async def test_an_old_list_serves_while_it_is_read_anew(room: Room) -> None:
     assert before.tools[0] is after.tools[0]
 
 
+async def test_resources_and_prompts_outlive_the_connection_too(room: Room) -> None:
+    """Those that stayed are the same objects; one more is a change."""
+    live = LiveSource(tool("a"))
+    live.things = (ToolDefinition(kind="prompt", name="a"),)
+    await room.source(live).list_tools()
+    again = LiveSource(tool("a"))
+    again.things = (
+        ToolDefinition(kind="prompt", name="a"),
+        ToolDefinition(kind="resource", name="a"),
+    )
+    source = room.source(again)
+    before = await source.list_tools()
+    room.tick(100)
+    source.tend()
+    await until(lambda: room.changes == 1)
+    after = await source.list_tools()
+
+    assert (["prompt"], ["prompt", "resource"]) == tuple(
+        [each.kind for each in listing.things] for listing in (before, after)
+    )
+    assert before.things[0] is after.things[0]
+
+
 async def test_a_list_that_stayed_the_same_changes_nothing(room: Room) -> None:
     """No build for nothing."""
     live = LiveSource(tool("a"))
@@ -204,9 +232,14 @@ async def test_a_list_that_cannot_be_renewed_is_kept_and_says_so(room: Room) -> 
     source.tend()
     await until(lambda: live.listings == 3)
     live.fail_with = None
-    room.tick(10)
-    source.tend()
-    await until(lambda: room.changes == 2)
+
+    def renewed() -> bool:
+        # That the source was asked is seen before that it failed: tick until it is due again.
+        room.tick(10)
+        source.tend()
+        return room.changes == 2
+
+    await until(renewed)
     fresh = await source.list_tools()
 
     assert (["a"], ["source_stale"]) == (names(stale), [n.code for n in stale.diagnostics])
@@ -330,14 +363,12 @@ async def test_calls_and_closing_go_to_the_source(room: Room) -> None:
     live = LiveSource(tool("a"))
     source = room.source(live)
     answer = await source.call("a", {}, tool_id="srv/a")
+    read = await source.ask("resources/read", {"uri": "a://b"})
     await source.close()
 
-    assert ("called a", "srv", False, live) == (
-        answer.text,
-        source.server,
-        source.trusted,
-        source.live,
-    )
+    assert ("called a", "srv", False) == (answer.text, source.server, source.trusted)
+    assert {"asked": "resources/read", "uri": "a://b"} == read
+    assert live is source.live
     with pytest.raises(Exception, match="closed"):
         await source.call("a", {}, tool_id="srv/a")
 
@@ -402,3 +433,17 @@ def test_a_suspicious_tool_is_told_or_left_out(policy: Policy, kept: list[str]) 
 
     assert (kept, [("tool_suspicious", policy == "block")]) == (names(found), told(found))
     assert "hidden characters" in found.diagnostics[0].detail
+
+
+@pytest.mark.parametrize(("policy", "kept"), [("warn", ["a", "b"]), ("block", ["b"])])
+def test_a_suspicious_prompt_is_told_or_left_out(policy: Policy, kept: list[str]) -> None:
+    """Whatever a tool of the same name is."""
+    things = tuple(ToolDefinition(kind="prompt", name=name) for name in ("a", "b"))
+    listing = Listing(
+        tools=(tool("a"),), things=things, suspicions={"prompt:a": ("hidden characters",)}
+    )
+    found = vetted(listing, frozenset(), server="srv", options=UpstreamOptions(on_suspicion=policy))
+
+    assert (["a"], kept) == (names(found), [each.name for each in found.things])
+    assert [("tool_suspicious", policy == "block")] == told(found)
+    assert "prompt 'a'" in found.diagnostics[0].detail

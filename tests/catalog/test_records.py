@@ -26,6 +26,12 @@ LISTING = Listing(
         ),
         tool("look"),
     ),
+    things=(
+        ToolDefinition(
+            kind="resource", name="a://b", title="B", details={"mimeType": "text/plain"}
+        ),
+        ToolDefinition(kind="prompt", name="pay", input_schema={"type": "object"}),
+    ),
     diagnostics=(Diagnostic(stage="catalog", code="tool_quarantined", detail="'x': no"),),
     digests={"pay": "d1", "look": "d2"},
     suspicions={"pay": ("hidden text",)},

@@ -13,7 +13,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from gateway.gateway import Gateway
-from gateway.serve.server import mcp_server
+from gateway.serve.server import Extra, mcp_server
 from gateway.types import Content, Hints, InvokeResult, JsonObject, ToolDefinition
 from gateway.upstream.source import Listing
 from tests.conftest import OpenGateway
@@ -239,3 +239,31 @@ def test_a_clients_trace_goes_on_in_ours(open_gateway: OpenGateway) -> None:
     spans = exporter.get_finished_spans()
     assert spans
     assert {int(trace, 16)} == {each.context.trace_id for each in spans if each.context}
+
+
+def test_tools_of_the_servers_own_stand_behind_the_two(open_gateway: OpenGateway) -> None:
+    """But never in their place, nor among a whole catalog."""
+    gateway = open_gateway((tool("get_weather"),))
+
+    async def draw(arguments: JsonObject) -> types.CallToolResult:
+        return types.CallToolResult(content=[types.TextContent(text=f"drew {arguments['what']}")])
+
+    extras = [
+        Extra(tool=types.Tool(name=name, input_schema={"type": "object"}), run=draw)
+        for name in ("draw_graph", "search_tools")
+    ]
+
+    async def talk() -> tuple[list[str], types.CallToolResult, types.CallToolResult, list[str]]:
+        async with Client(mcp_server(gateway, extras=extras)) as client:
+            drawn = await client.call_tool("draw_graph", {"what": "it"})
+            found = await client.call_tool("search_tools", {"query": "weather"})
+            listed = await names_of(client)
+        async with Client(mcp_server(gateway, expose="all", extras=extras)) as client:
+            return listed, drawn, found, await names_of(client)
+
+    listed, drawn, found, every = asyncio.run(talk())
+
+    assert ["search_tools", "call_tool", "draw_graph"] == listed
+    assert "drew it" == text_of(drawn)
+    assert "get_weather" == found.structured_content["tools"][0]["name"]
+    assert ["get_weather"] == every

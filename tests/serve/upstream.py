@@ -1,17 +1,37 @@
-"""The upstream that the conformance suite expects to find: one tool for each kind of answer."""
+"""The upstream that the conformance suite expects to find: one tool for each kind of answer.
+
+As a program it serves its standard input, to clients of both eras, or ``--legacy`` only to those
+that begin with a handshake.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
 
 from mcp import types
 from mcp.server import Server
-
-PIXEL = (
-    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk"
-    "+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+from mcp.server.runner import serve_loop
+from mcp.server.stdio import stdio_server
+from mcp.server.subscriptions import (
+    InMemorySubscriptionBus,
+    ListenHandler,
+    PromptsListChanged,
+    ResourcesListChanged,
+    ServerEvent,
+    ToolsListChanged,
 )
+from mcp.shared.memory import create_client_server_memory_streams
+
+from tests.serve import asking, shelves
+from tests.serve.asking import Context
+from tests.serve.shelves import PIXEL
+
 SOUND = base64.b64encode(b"RIFF\x24\x00\x00\x00WAVEfmt ").decode()
 
 DEEP: dict[str, object] = {
@@ -78,21 +98,137 @@ ANSWERS: dict[str, tuple[dict[str, object], list[dict[str, object]]]] = {
 }
 
 
-async def _list(_context: object, _params: object) -> types.ListToolsResult:
-    tools = [
-        types.Tool(name=name, description=name.replace("_", " "), input_schema=schema)
-        for name, (schema, _) in ANSWERS.items()
-    ]
-    return types.ListToolsResult(tools=tools)
+CHANGES: dict[str, ServerEvent] = {
+    "test_trigger_tool_change": ToolsListChanged(),
+    "test_trigger_prompt_change": PromptsListChanged(),
+    "test_trigger_resource_change": ResourcesListChanged(),
+}
 
 
-async def _call(_context: object, params: types.CallToolRequestParams) -> types.CallToolResult:
-    content = ANSWERS[params.name][1]
-    return types.CallToolResult.model_validate(
-        {"content": content, "isError": params.name == "test_error_handling"}
-    )
+def _kind(change: str) -> str:
+    return change.split("_")[2]
+
+
+class Fixture:
+    """One server, whose lists can change."""
+
+    def __init__(self) -> None:
+        self.more: list[str] = []
+        self.prompts: list[str] = []
+        self.resources: list[str] = []
+        self.bus = InMemorySubscriptionBus()
+
+    async def tools(self, _context: Context, _params: object) -> types.ListToolsResult:
+        """List what answers, what asks, and what came since."""
+        plain = {**dict.fromkeys(asking.TOOLS, PLAIN), **dict.fromkeys(self.more, PLAIN)}
+        schemas = {name: schema for name, (schema, _) in ANSWERS.items()} | plain
+        tools = [
+            types.Tool(name=name, description=name.replace("_", " "), input_schema=schema)
+            for name, schema in (schemas | dict.fromkeys(CHANGES, PLAIN)).items()
+        ]
+        return types.ListToolsResult(tools=tools)
+
+    async def call(
+        self, context: Context, params: types.CallToolRequestParams
+    ) -> types.CallToolResult | types.InputRequiredResult:
+        """Answer, ask, or change."""
+        if params.name in CHANGES:
+            await self.change(context, params.name)
+            return _said("changed")
+        if params.name in asking.TOOLS:
+            told = await asking.TOOLS[params.name](context, params)
+            return told if isinstance(told, types.InputRequiredResult) else _said(told)
+        content = ANSWERS[params.name][1] if params.name in ANSWERS else [_text("new")]
+        return types.CallToolResult.model_validate(
+            {"content": content, "isError": params.name == "test_error_handling"}
+        )
+
+    async def change(self, context: Context, what: str) -> None:
+        """Offer one more of something, and say so."""
+        grown = {"tool": self.more, "prompt": self.prompts, "resource": self.resources}[_kind(what)]
+        grown.append(f"newer_{_kind(what)}_{len(grown)}")
+        if asking.modern(context):
+            await self.bus.publish(CHANGES[what])
+        elif grown is self.more:
+            await context.session.send_tool_list_changed()
+        elif grown is self.prompts:
+            await context.session.send_prompt_list_changed()
+        else:
+            await context.session.send_resource_list_changed()
+
+    async def list_resources(
+        self, context: Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListResourcesResult:
+        """List those that were always there, and what came since."""
+        listed = await shelves.list_resources(context, params)
+        newer = [
+            types.Resource(uri=f"test://{name}", name=name, description="New.")
+            for name in self.resources
+        ]
+        return types.ListResourcesResult(resources=[*listed.resources, *newer])
+
+    async def list_prompts(
+        self, context: Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListPromptsResult:
+        """List those that were always there, and what came since."""
+        listed = await shelves.list_prompts(context, params)
+        newer = [types.Prompt(name=name, description="New.") for name in self.prompts]
+        return types.ListPromptsResult(prompts=[*listed.prompts, *newer])
+
+    def server(self) -> Server[object]:
+        """Give a fresh server of these."""
+        return Server(
+            "fixture",
+            lifespan=_nothing,
+            on_list_tools=self.tools,
+            on_call_tool=self.call,
+            on_list_resources=self.list_resources,
+            on_list_resource_templates=shelves.list_templates,
+            on_read_resource=shelves.read,
+            on_list_prompts=self.list_prompts,
+            on_get_prompt=shelves.get_prompt,
+            on_completion=shelves.complete,
+            on_subscriptions_listen=ListenHandler(self.bus),
+        )
+
+
+@asynccontextmanager
+async def _nothing(_server: object) -> AsyncIterator[object]:
+    yield object()
+
+
+def _said(text: str) -> types.CallToolResult:
+    return types.CallToolResult.model_validate({"content": [_text(text)]})
+
+
+@asynccontextmanager
+async def piped(server: Server[object], *, legacy: bool) -> AsyncIterator[Any]:
+    """Serve *server* over a pair of streams in this process: a transport."""
+    async with create_client_server_memory_streams() as (ours, theirs):
+        serving = asyncio.create_task(_serve(server, *theirs, legacy=legacy))
+        try:
+            yield ours
+        finally:
+            serving.cancel()
+            await asyncio.wait({serving})
+
+
+async def _serve(server: Server[object], read: Any, write: Any, *, legacy: bool) -> None:
+    if legacy:
+        await serve_loop(server, read, write, lifespan_state=object())
+    else:
+        await server.run(read, write, server.create_initialization_options())
 
 
 def upstream() -> Server[object]:
     """Give a fresh server of these tools."""
-    return Server("fixture", on_list_tools=_list, on_call_tool=_call)
+    return Fixture().server()
+
+
+async def _main(*, legacy: bool) -> None:
+    async with stdio_server() as (read, write):
+        await _serve(upstream(), read, write, legacy=legacy)
+
+
+if __name__ == "__main__":
+    asyncio.run(_main(legacy="--legacy" in sys.argv))

@@ -251,7 +251,7 @@ async def test_every_block_of_an_answer_is_kept_whole(hostile: Hostile) -> None:
     [
         ("no_content", "in a form that MCP does not know"),
         ("refuses", "error -32603"),
-        ("modern_asks", "asks a person"),
+        ("modern_asks", "asks again"),
     ],
 )
 async def test_an_answer_that_is_none_is_an_error_without_the_servers_words(

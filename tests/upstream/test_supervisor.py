@@ -46,6 +46,9 @@ class Line:
     async def call(self, tool: str, arguments: JsonObject, *, tool_id: str) -> InvokeResult:
         return InvokeResult(tool_id=tool_id)
 
+    async def ask(self, method: str, params: JsonObject) -> JsonObject:
+        return {"asked": method, **params}
+
     async def close(self) -> None:
         self.closed += 1
         self.alive = False

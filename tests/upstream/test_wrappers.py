@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from gateway.errors import ConfigError, UpstreamError
+from gateway.errors import ConfigError, InvalidRequestError, UpstreamError
 from gateway.gateway import Gateway
+from gateway.types import JsonObject, ToolDefinition
 from gateway.upstream.shapes import Filter, Prefix, Rename
+from gateway.upstream.source import Listing
 from gateway.upstream.wrappers import Combined, Shaped
 from tests.conftest import OpenGateway
 from tests.fakes import ListSource, names, tool, until
@@ -124,3 +128,29 @@ async def test_a_shaped_source_is_found_and_called_by_what_it_shows(
 
     assert ["a/post_letter"] == [match.id for match in found.matches]
     assert "called send_mail" == (await gateway.invoke("a/post_letter", {})).text
+
+
+class Shop(ListSource):
+    """A source with a prompt besides; answers with what it was asked."""
+
+    async def list_tools(self) -> Listing:
+        prompt = ToolDefinition(kind="prompt", name="x")
+        return replace(await super().list_tools(), things=(prompt,))
+
+    async def ask(self, method: str, params: JsonObject) -> JsonObject:
+        return {"asked": method, **params}
+
+
+async def test_shapes_are_for_tools_alone() -> None:
+    """Resources and prompts are passed through, from a source that has any."""
+    shaped = Shaped(Shop("a", [tool("x")]), Prefix("p_"))
+    plain = Shaped(ListSource("b", [tool("x")]), Prefix("p_"))
+    listing = await shaped.list_tools()
+
+    assert (["p_x"], ["x"]) == (
+        [each.name for each in listing.tools],
+        [each.name for each in listing.things],
+    )
+    assert {"asked": "prompts/get", "name": "x"} == await shaped.ask("prompts/get", {"name": "x"})
+    with pytest.raises(InvalidRequestError, match="no resources and no prompts"):
+        await plain.ask("prompts/get", {"name": "x"})

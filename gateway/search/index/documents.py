@@ -40,7 +40,18 @@ def _pictures() -> Mapping[str, Draw]:
 
 
 def export(snapshot: Snapshot, form: GraphFormat, *, centre: str = "", hops: int = 1) -> str:
-    """Write the graph of *snapshot*; see `Gateway.export_graph`."""
+    """Write the graph of *snapshot* as RDF (``turtle``, ``json-ld``, ``n-triples``), or draw it.
+
+    Args:
+        snapshot: Whose graph.
+        form: Or ``mermaid``, ``dot``, ``svg``: a picture.
+        centre: For a picture: the tool in its middle; empty draws everything.
+        hops: How far from the centre, in edges.
+
+    Raises:
+        ConfigError: If there is no such form, or it has no centre.
+        UnknownToolError: If *centre* is no tool.
+    """
     graph = graph_of(snapshot)
     texts, pictures = _rdf(), _pictures()
     if form in texts:

@@ -114,7 +114,7 @@ def mark(
         registration, listing = registrations[server], listed[server].listing
         tools = listing.tools
         tools_told = tools.digest if isinstance(tools, LateTools) else _digest(repr(tools))
-        told = server, registration.source.trusted, registration.hints, tools_told
+        told = server, registration.source.trusted, registration.hints, tools_told, listing.things
         digest.update(repr(told).encode("utf-8", "surrogatepass"))
     for part in made_with:
         digest.update(repr(part).encode("utf-8", "surrogatepass"))

@@ -1,0 +1,158 @@
+"""What servers have besides tools: resources to read, prompts to fill in, and their completions.
+
+A thing is named by its id, by its address here, or as its own server calls it, if only one does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+
+from gateway.catalog.addresses import fits, origin
+from gateway.catalog.refresh import Registry
+from gateway.errors import InvalidRequestError
+from gateway.search.index.snapshot import Snapshot
+from gateway.types import (
+    Content,
+    Entity,
+    Filters,
+    JsonObject,
+    Kind,
+    PromptMessage,
+    PromptResult,
+)
+from gateway.upstream.audience import Audience
+from gateway.upstream.source import Shelves
+
+
+class Library:
+    """The resources and prompts of one gateway.
+
+    Args:
+        registry: The sources.
+        snapshot: Gives the index as it is now.
+        audience: Whom servers may ask for something.
+    """
+
+    def __init__(
+        self, registry: Registry, snapshot: Callable[[], Awaitable[Snapshot]], audience: Audience
+    ) -> None:
+        self._registry = registry
+        self._snapshot = snapshot
+        self.audience = audience
+
+    def watch(self, changed: Callable[[], None]) -> Callable[[], None]:
+        """Call *changed* on any thread when the catalog may differ; give what ends that."""
+        return self._registry.watch(changed)
+
+    def holds(self, server: str) -> bool:
+        """Whether *server* may have more than tools."""
+        registration = self._registry.all().get(server)
+        return registration is not None and isinstance(registration.source, Shelves)
+
+    async def entities(self, kind: Kind) -> tuple[Entity, ...]:
+        """Give what there is of *kind* and may be seen, by address."""
+        snapshot = await self._snapshot()
+        mask = snapshot.mask(Filters(kinds=frozenset({kind})))
+        return tuple(entity for at, entity in enumerate(snapshot.entities) if mask[at])
+
+    async def read(self, resource: str) -> tuple[Content, ...]:
+        """Read a resource.
+
+        Args:
+            resource: Its id, its address here, or its URI; also one that a template describes.
+
+        Raises:
+            InvalidRequestError: No server has it, or several do.
+            UpstreamError: The server failed.
+        """
+        result = await self.ask("resources/read", await self.owner("resource", resource), "uri")
+        return tuple(
+            Content(type="resource", text=_text(each.get("text")), data=each)
+            for each in _objects(result.get("contents"))
+        )
+
+    async def prompt(self, prompt: str, arguments: Mapping[str, str]) -> PromptResult:
+        """Fill in a prompt.
+
+        Args:
+            prompt: Its id, its full name here, or its own name.
+            arguments: What it wants, by name.
+
+        Raises:
+            InvalidRequestError: No server has it, or several do, or it wants other arguments.
+            UpstreamError: The server failed.
+        """
+        owner = await self.owner("prompt", prompt)
+        result = await self.ask("prompts/get", owner, "name", {"arguments": dict(arguments)})
+        return PromptResult(
+            description=_text(result.get("description")),
+            messages=tuple(map(_message, _objects(result.get("messages")))),
+        )
+
+    async def ask(
+        self,
+        method: str,
+        owner: tuple[str, str],
+        key: str,
+        more: JsonObject | None = None,
+    ) -> JsonObject:
+        """Send *method* to the server of a thing, whose own name goes under *key*."""
+        server, name = owner
+        return await self._shelves(server).ask(method, {key: name, **(more or {})})
+
+    async def complete(self, kind: Kind, name: str, params: JsonObject) -> JsonObject:
+        """Ask what an argument of a prompt or of a template may be.
+
+        Args:
+            kind: ``prompt`` or ``resource``.
+            name: As `read` and `prompt` take it.
+            params: ``argument`` and perhaps ``context``, as the protocol writes them.
+        """
+        server, own = await self.owner(kind, name)
+        prompt = {"type": "ref/prompt", "name": own}
+        ref = prompt if kind == "prompt" else {"type": "ref/resource", "uri": own}
+        return await self._shelves(server).ask("completion/complete", {**params, "ref": ref})
+
+    async def owner(self, kind: Kind, name: str) -> tuple[str, str]:
+        """Give the server of a thing, and what it calls that itself."""
+        placed = origin(kind, name)
+        if placed is not None and placed[0] in self._registry and kind == "resource":
+            # Also what is in no list: templates and links lead there.
+            return placed
+        known = await self.entities(kind)
+        exact = [each for each in known if name in {each.id, each.exposed_name}]
+        own = exact or [each for each in known if each.name == name]
+        like = own or [each for each in known if kind == "resource" and fits(each.name, name)]
+        servers = sorted({each.server for each in like})
+        if not servers:
+            raise InvalidRequestError(f"no server has the {kind} {name!r}: list them")
+        if len(servers) > 1:
+            told = ", ".join(sorted(each.exposed_name for each in like))
+            raise InvalidRequestError(f"{kind} {name!r} could be any of {told}: say which")
+        return servers[0], like[0].name if exact else name
+
+    def _shelves(self, server: str) -> Shelves:
+        registration = self._registry.all().get(server)
+        source = registration.source if registration is not None else None
+        if not isinstance(source, Shelves):
+            raise InvalidRequestError(f"server {server!r} has no resources and no prompts")
+        return source
+
+
+def _message(raw: JsonObject) -> PromptMessage:
+    block = raw.get("content")
+    data = block if isinstance(block, dict) else {}
+    holder = data.get("resource")
+    inner = holder if isinstance(holder, dict) else data
+    content = Content(type=_text(data.get("type")), text=_text(inner.get("text")), data=data)
+    return PromptMessage(role=_text(raw.get("role")), content=content)
+
+
+def _objects(value: object) -> tuple[JsonObject, ...]:
+    return tuple(
+        each for each in (value if isinstance(value, list) else ()) if isinstance(each, dict)
+    )
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,85 @@
+"""Resources and prompts of the catalog -> what an MCP client is shown of them, and back. Pure.
+
+Every URI that leaves is rewritten to its address here, so that whatever a client was shown it can
+read; every one that comes in leads back to its server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
+
+from mcp import types
+from pydantic import BaseModel, ValidationError
+
+from gateway.catalog.addresses import placed
+from gateway.types import Entity, JsonObject
+
+M = TypeVar("M", bound=BaseModel)
+_WEB = ("http://", "https://", "data:")
+
+
+def resource(entity: Entity) -> types.Resource:
+    """Write *entity* as a resource of ours."""
+    return _made(types.Resource, entity, {"uri": entity.exposed_name})
+
+
+def template(entity: Entity) -> types.ResourceTemplate:
+    """Write *entity* as a template of ours: its expressions stay what they are."""
+    return _made(types.ResourceTemplate, entity, {"uriTemplate": entity.exposed_name})
+
+
+def prompt(entity: Entity) -> types.Prompt:
+    """Write *entity* as a prompt of ours."""
+    schema = entity.definition.input_schema
+    properties = schema.get("properties")
+    told = properties if isinstance(properties, Mapping) else {}
+    arguments = [
+        {"name": name, "required": name in entity.required}
+        | {key: each[key] for key in ("title", "description") if key in each}
+        for name, each in told.items()
+    ]
+    return _made(
+        types.Prompt, entity, {"name": entity.exposed_name, "arguments": arguments or None}
+    )
+
+
+def is_template(entity: Entity) -> bool:
+    """Whether *entity* is a template of resources."""
+    return entity.definition.details.get("template") is True
+
+
+def _made(model: type[M], entity: Entity, own: JsonObject) -> M:
+    definition = entity.definition
+    told = {
+        "name": definition.title or definition.name,
+        "title": definition.title or None,
+        "description": definition.description or None,
+        **own,
+    }
+    details = {key: value for key, value in definition.details.items() if key != "template"}
+    try:
+        return model.model_validate({**details, **told})
+    except ValidationError:
+        # A server may write what it likes into the parts that we only pass on.
+        return model.model_validate(told)
+
+
+def block(content: JsonObject, server: str) -> JsonObject:
+    """Give a block of *server* with the address of what it names; one of the web stays."""
+    held = content.get("resource")
+    if isinstance(held, Mapping):
+        return {**content, "resource": _moved(held, server)}
+    return _moved(content, server) if content.get("type") == "resource_link" else content
+
+
+def contents(read: Sequence[JsonObject], server: str) -> list[JsonObject]:
+    """Give what was read of *server* with the addresses of its parts."""
+    return [_moved(each, server) for each in read]
+
+
+def _moved(held: Mapping[str, object], server: str) -> JsonObject:
+    uri = held.get("uri")
+    if not isinstance(uri, str) or uri.startswith(_WEB):
+        return held
+    return {**held, "uri": placed("resource", server, uri)}

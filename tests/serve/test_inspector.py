@@ -1,0 +1,82 @@
+"""The MCP Inspector's command line lists, calls and reads, over stdio and HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateway.config import Options
+from gateway.embed.cached import MemoryVectorStore
+from gateway.gateway import Gateway
+from tests.serve.conftest import FIXTURE, NODE, PATIENT, ROOT, Script, node_env
+
+CALLS = [
+    (["tools/list"], "test_simple_text"),
+    (["tools/call", "--tool-name", "test_simple_text"], "This is a simple text response"),
+    (["resources/list"], "gateway:/fixture/test://static-text"),
+    (["resources/templates/list"], "gateway:/fixture/test://template/{id}/data"),
+    (["resources/read", "--uri", "gateway:/fixture/test://static-text"], "static text resource"),
+    (["prompts/get", "--prompt-name", "fixture/test_simple_prompt"], "simple prompt for testing"),
+]
+
+
+def inspected(inspector: Script, home: Path, *told: str) -> Any:
+    """What the inspector prints."""
+    ran = subprocess.run(
+        [str(NODE / "node"), str(inspector), "--cli", *told],
+        env={**node_env(), "HOME": str(home)},
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    assert 0 == ran.returncode, ran.stderr + ran.stdout
+    return json.loads(ran.stdout)
+
+
+@pytest.mark.parametrize(("method", "said"), CALLS)
+def test_over_http(
+    inspector: Script, url: str, tmp_path: Path, method: list[str], said: str
+) -> None:
+    """The whole catalog of a real server."""
+    answer = inspected(inspector, tmp_path, url, "--transport", "http", "--method", *method)
+
+    assert said in json.dumps(answer)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with a configuration, whose server was listed before."""
+    table = {"command": sys.executable, "args": list(FIXTURE), "cwd": str(ROOT)}
+    path = tmp_path / "mcp.json"
+    path.write_text(json.dumps({"mcpServers": {"fixture": table}}), encoding="utf-8")
+
+    async def listed() -> int:
+        gateway = Gateway(vector_store=MemoryVectorStore(), options=Options(upstream=PATIENT))
+        async with gateway:
+            gateway.add_config(path)
+            return len(await gateway.list_tools())
+
+    assert asyncio.run(listed()) > 20
+    return tmp_path
+
+
+def test_over_stdio(inspector: Script, folder: Path) -> None:
+    """Two tools for all, and one of them called."""
+    environment = [f"PYTHONPATH={ROOT}", f"GATEWAY_CACHE_DIR={os.environ['GATEWAY_CACHE_DIR']}"]
+    start = [each for value in environment for each in ("-e", value)]
+    serve = [sys.executable, "-m", "gateway", "serve", "--strategy", "graph"]
+    where = [*start, "--cwd", str(folder), "--transport", "stdio", *serve]
+    listed = inspected(inspector, folder, *where, "--method", "tools/list")
+    call = ["tools/call", "--tool-name", "call_tool", "--tool-arg", "name=test_simple_text"]
+    called = inspected(inspector, folder, *where, "--method", *call)
+
+    assert ["search_tools", "call_tool"] == [each["name"] for each in listed["tools"]]
+    assert "This is a simple text response for testing." == called["content"][0]["text"]

@@ -1,0 +1,221 @@
+"""Resources, prompts and completions of servers behind us, read by clients of both eras."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+import pytest
+from mcp import Client, MCPError, types
+
+from gateway.gateway import Gateway
+from gateway.serve.placed import block, prompt, resource, template
+from gateway.serve.server import mcp_server
+from gateway.types import Entity, ToolDefinition
+from tests.conftest import OpenGateway
+from tests.search.test_library import Shop, thing
+from tests.serve.upstream import Fixture
+
+T = TypeVar("T")
+ERAS = ["auto", "legacy"]
+
+
+def served(gateway: Gateway, talk: Callable[[Client], Awaitable[T]], mode: str = "auto") -> T:
+    """What *talk* says of a client of *gateway*."""
+
+    async def run() -> T:
+        async with Client(mcp_server(gateway), mode=mode) as client:
+            return await asyncio.wait_for(talk(client), 60)
+
+    return asyncio.run(run())
+
+
+@pytest.fixture
+def fixture(open_gateway: OpenGateway) -> Gateway:
+    """A gateway before a real server."""
+    gateway = open_gateway()
+    gateway.add_server("fixture", server=Fixture().server())
+    return gateway
+
+
+@pytest.mark.parametrize("mode", ERAS)
+def test_what_is_listed_can_be_read(fixture: Gateway, mode: str) -> None:
+    """Under the address that it was listed under, which its answer bears too."""
+
+    async def talk(client: Client) -> dict[str, str]:
+        listed = (await client.list_resources()).resources
+        texts = {}
+        for each in listed:
+            (read,) = (await client.read_resource(each.uri)).contents
+            assert each.uri == read.uri
+            texts[each.name] = read.text if isinstance(read, types.TextResourceContents) else "blob"
+        return texts
+
+    assert {
+        "pixel": "blob",
+        "static-text": "This is the content of the static text resource.",
+        "watched-resource": "Somebody may watch this.",
+    } == served(fixture, talk, mode)
+
+
+@pytest.mark.parametrize("mode", ERAS)
+def test_a_template_is_expanded_by_the_client(fixture: Gateway, mode: str) -> None:
+    """It does not know that the address is ours."""
+
+    async def talk(client: Client) -> tuple[str, Any, list[str]]:
+        (one,) = (await client.list_resource_templates()).resource_templates
+        (read,) = (await client.read_resource(one.uri_template.replace("{id}", "42"))).contents
+        ref = types.ResourceTemplateReference(uri=one.uri_template)
+        done = await client.complete(ref, {"name": "id", "value": "p"})
+        return one.uri_template, read, done.completion.values
+
+    uri, read, values = served(fixture, talk, mode)
+
+    assert "gateway:/fixture/test://template/{id}/data" == uri
+    assert "Data for ID: 42" in read.text
+    assert ["paris", "parma"] == values
+
+
+@pytest.mark.parametrize("mode", ERAS)
+@pytest.mark.parametrize(
+    "name", ["fixture/test_prompt_with_arguments", "test_prompt_with_arguments"]
+)
+def test_a_prompt_is_filled_in(fixture: Gateway, mode: str, name: str) -> None:
+    """By its full name, or its own if one server alone has it."""
+
+    async def talk(client: Client) -> tuple[list[types.Prompt], types.GetPromptResult, list[str]]:
+        prompts = (await client.list_prompts()).prompts
+        filled = await client.get_prompt(name, {"arg1": "hello", "arg2": "world"})
+        done = await client.complete(
+            types.PromptReference(name=name), {"name": "arg1", "value": "par"}
+        )
+        return prompts, filled, done.completion.values
+
+    prompts, filled, values = served(fixture, talk, mode)
+    (one,) = [each for each in prompts if each.name == "fixture/test_prompt_with_arguments"]
+    content = filled.messages[0].content
+
+    assert "A prompt that greets in two words." == one.description
+    assert [("arg1", True), ("arg2", True)] == [
+        (each.name, each.required) for each in one.arguments or ()
+    ]
+    assert isinstance(content, types.TextContent)
+    assert "Prompt with arguments: arg1='hello', arg2='world'" == content.text
+    assert ["paris", "parma"] == values
+
+
+def test_what_a_prompt_embeds_has_our_address(fixture: Gateway) -> None:
+    """So that a client can read it again."""
+
+    async def talk(client: Client) -> types.GetPromptResult:
+        name = "test_prompt_with_embedded_resource"
+        return await client.get_prompt(name, {"resourceUri": "test://static-text"})
+
+    held, _ = (message.content for message in served(fixture, talk).messages)
+
+    assert isinstance(held, types.EmbeddedResource)
+    assert "gateway:/fixture/test://static-text" == held.resource.uri
+
+
+def test_what_a_tool_links_to_has_our_address(fixture: Gateway) -> None:
+    """And can be read, though it is in no list."""
+
+    async def talk(client: Client) -> types.CallToolResult:
+        return await client.call_tool("call_tool", {"name": "test_embedded_resource"})
+
+    (held,) = served(fixture, talk).content
+
+    assert isinstance(held, types.EmbeddedResource)
+    assert "gateway:/fixture/test://embedded-resource" == held.resource.uri
+
+
+@pytest.mark.parametrize("mode", ERAS)
+@pytest.mark.parametrize(
+    "uri", ["test://none", "gateway:/fixture/test://none", "gateway:/x/a", "y"]
+)
+def test_what_is_not_there_is_said_by_the_protocols_error(
+    fixture: Gateway, mode: str, uri: str
+) -> None:
+    """With what was asked for (SEP-2164)."""
+
+    async def talk(client: Client) -> MCPError:
+        with pytest.raises(MCPError) as raised:
+            await client.read_resource(uri)
+        with pytest.raises(MCPError, match="no server has the prompt"):
+            await client.get_prompt(uri)
+        with pytest.raises(MCPError, match="no server has the prompt"):
+            await client.complete(types.PromptReference(name=uri), {"name": "a", "value": "b"})
+        return raised.value
+
+    error = served(fixture, talk, mode)
+
+    assert types.INVALID_PARAMS == error.error.code
+    assert {"uri": uri} == error.error.data
+
+
+def test_a_server_that_fails_is_said_by_another_error(open_gateway: OpenGateway) -> None:
+    """The client did nothing wrong."""
+    gateway = open_gateway()
+    gateway.add_server("gone", command="no-such-program-anywhere")
+
+    async def talk(client: Client) -> MCPError:
+        with pytest.raises(MCPError) as raised:
+            await client.read_resource("gateway:/gone/a://b")
+        return raised.value
+
+    assert types.INTERNAL_ERROR == served(gateway, talk).error.code
+
+
+def test_many_come_in_pages(open_gateway: OpenGateway) -> None:
+    """Each once."""
+    gateway = open_gateway()
+    gateway.add_source(Shop("shop", *(thing("resource", f"a://{n}") for n in range(250))))
+
+    async def talk(client: Client) -> list[list[str]]:
+        pages: list[list[str]] = []
+        cursor: str | None = None
+        while True:
+            page = await client.list_resources(cursor=cursor)
+            pages.append([each.uri for each in page.resources])
+            cursor = page.next_cursor
+            if cursor is None:
+                return pages
+
+    pages = served(gateway, talk)
+
+    assert [100, 100, 50] == [len(page) for page in pages]
+    assert 250 == len({uri for page in pages for uri in page})
+
+
+def entity(definition: ToolDefinition) -> Entity:
+    """The entity of *definition* under an address."""
+    return Entity(id="i", exposed_name="gateway:/s/n", server="s", definition=definition)
+
+
+def test_details_that_the_protocol_knows_are_passed_on() -> None:
+    """Others cost the details, never the thing."""
+    good = ToolDefinition(
+        kind="resource",
+        name="n",
+        title="N",
+        details={"mimeType": "text/plain", "size": 3, "annotations": {"priority": 0.5}},
+    )
+    bad = ToolDefinition(kind="resource", name="n", details={"annotations": {"priority": "high"}})
+    told = resource(entity(good))
+
+    assert ("N", "text/plain", 3) == (told.name, told.mime_type, told.size)
+    assert ("gateway:/s/n", None) == (resource(entity(bad)).uri, resource(entity(bad)).annotations)
+    assert "gateway:/s/n" == template(entity(bad)).uri_template
+    assert prompt(entity(bad)).arguments is None
+
+
+@pytest.mark.parametrize("uri", ["https://a.example/b", "data:text/plain,b", None])
+def test_what_anybody_can_read_keeps_its_address(uri: str | None) -> None:
+    """A client needs nobody for it."""
+    link = {"type": "resource_link", "uri": uri}
+    text = {"type": "text", "text": "a", "uri": "a://b"}
+
+    assert link == block(link, "srv")
+    assert text == block(text, "srv")
+    assert "gateway:/srv/a://b" == block({**link, "uri": "a://b"}, "srv")["uri"]
