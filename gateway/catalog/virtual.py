@@ -19,7 +19,7 @@ from gateway.catalog.records import Records
 from gateway.catalog.vetting import vetted
 from gateway.errors import ClosedError, ConfigError, StoreError, UpstreamError
 from gateway.limits import UpstreamOptions
-from gateway.types import Diagnostic, InvokeResult, JsonObject
+from gateway.types import Diagnostic, InvokeResult, JsonObject, ToolDefinition
 from gateway.upstream.shapes import check_tool_name
 from gateway.upstream.source import Listing, Source, check_server_name, unknown_tool
 from gateway.upstream.wrappers import joined, parts
@@ -149,7 +149,7 @@ class VirtualSource:
             server=self.server,
             options=self._options,
         )
-        shown = self._described(self._as_pinned(seen))
+        shown = replace(self._described(self._as_pinned(seen)), things=(self._itself(),))
         self._doubtful = any(note.code == "tool_changed" for note in shown.diagnostics)
         return shown
 
@@ -168,6 +168,11 @@ class VirtualSource:
     async def close(self) -> None:
         """Refuse what comes later; the servers behind it stay open."""
         self._closed = True
+
+    def _itself(self) -> ToolDefinition:
+        """Give the virtual server as an entity, to be found by what it is for and what it has."""
+        told = f"{self._table.description} Tools: {', '.join(self._table.tools)}".strip()
+        return ToolDefinition(name=self.server, description=told, kind="virtual_server")
 
     def recheck(self) -> bool:
         """Say whether it is worth listing again, since what had changed may be approved by now."""

@@ -219,6 +219,24 @@ async def test_through_the_gateway_aliases_follow_the_servers_behind(
     assert "12:00" == (await gateway.invoke("other/local", {})).text
 
 
+async def test_a_virtual_server_is_found_itself_by_who_looks_for_servers(
+    open_gateway: OpenGateway,
+) -> None:
+    """By what it is for and by what it has; a search for tools does not meet it."""
+    gateway = open_gateway()
+    gateway.add_tool(now)
+    gateway.add_virtual_server("work", {"clock": "local/now"}, description="What an office needs.")
+    servers = Filters(kinds=frozenset({"virtual_server"}))
+
+    found = await gateway.search("office clock", filters=servers)
+    tools = await gateway.search("office clock")
+
+    assert [("work", "work")] == [
+        (each.server, each.name.rpartition("/")[2]) for each in found.matches
+    ]
+    assert "work" not in names(tools)
+
+
 def now() -> str:
     """Tell the time."""
     return "12:00"
