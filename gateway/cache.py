@@ -109,7 +109,10 @@ class SingleFlight(Generic[V]):
 
     async def run(self, key: Hashable, work: Callable[[], Coroutine[Any, Any, V]]) -> V:
         """Await the flight of *key*; start it with *work* if none is under way."""
-        return await asyncio.shield(asyncio.wrap_future(self.start(key, work)))
+        waiting = asyncio.wrap_future(self.start(key, work))
+        # Whoever waits may go away: its end is then nobody's, and no news.
+        waiting.add_done_callback(_looked_at)
+        return await asyncio.shield(waiting)
 
     def start(
         self, key: Hashable, work: Callable[[], Coroutine[Any, Any, V]]
@@ -128,3 +131,8 @@ class SingleFlight(Generic[V]):
         with self._lock:
             if self._flights.get(key) is flight:
                 del self._flights[key]
+
+
+def _looked_at(done: asyncio.Future[Any]) -> None:
+    if not done.cancelled():
+        done.exception()

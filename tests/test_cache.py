@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Any
 
@@ -133,6 +134,34 @@ async def test_a_failed_flight_fails_all_who_ride_and_is_then_forgotten(bridge: 
     with pytest.raises(ValueError, match="first"):
         await flights.run("key", work)
     assert 7 == await flights.run("key", work)
+
+
+async def test_a_flight_that_fails_when_nobody_waits_any_more_is_no_news(bridge: Bridge) -> None:
+    """Whoever went away is not told of, in no log either."""
+    told: list[dict[str, Any]] = []
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(lambda _, context: told.append(context))
+    door = asyncio.Event()
+    flights = SingleFlight[int](bridge.submit)
+
+    async def work() -> int:
+        await door.wait()
+        raise ValueError("nobody hears this")
+
+    waiting = asyncio.ensure_future(flights.run("key", work))
+    await asyncio.sleep(0)
+    flight = flights.start("key", work)
+    waiting.cancel()
+    await asyncio.gather(waiting, return_exceptions=True)
+    bridge.submit(_set(door)).result()
+    assert isinstance(flight.exception(), ValueError)
+    landed = asyncio.Event()
+    # Behind the news of the landing, which came the same way.
+    loop.call_soon_threadsafe(landed.set)
+    await landed.wait()
+    gc.collect()
+
+    assert [] == told
 
 
 def _set(door: asyncio.Event) -> Callable[[], Coroutine[Any, Any, None]]:
