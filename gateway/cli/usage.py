@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import graphs
@@ -13,6 +14,7 @@ from gateway.cli.screen import emit, note, out, printable
 from gateway.config import Options, ledger_path
 from gateway.search.usage import bounded
 from gateway.search.usage.bounded import Outcomes
+from gateway.search.usage.memory import worn
 from gateway.search.usage.sequences import Followed, followed, trusted
 
 _DOCUMENT = "urn:tool-gateway:shown-by-use"
@@ -105,22 +107,15 @@ def _ledger() -> SqliteLedger:
 
 
 def _rows(tallies: Sequence[Tally]) -> list[dict[str, object]]:
-    plain: dict[str, Outcomes] = {}
-    decayed: dict[str, Outcomes] = {}
-    for each in tallies:
-        ended = Outcomes(succeeded=each.succeeded, failed=each.failed)
-        plain[each.tool] = plain.get(each.tool, Outcomes()) + ended
-        weight = bounded.decayed(each.age_s)
-        worn = Outcomes(succeeded=weight * each.succeeded, failed=weight * each.failed)
-        decayed[each.tool] = decayed.get(each.tool, Outcomes()) + worn
+    plain = worn([replace(each, age_s=0.0) for each in tallies])
     return [
         {
             "tool": tool,
-            "calls": int(ended.calls),
-            "succeeded": int(ended.succeeded),
-            "multiplier": round(bounded.multiplier(Outcomes(), decayed[tool]), 3),
+            "calls": int(plain[tool].calls),
+            "succeeded": int(plain[tool].succeeded),
+            "multiplier": round(bounded.multiplier(Outcomes(), ended), 3),
         }
-        for tool, ended in sorted(plain.items())
+        for tool, ended in sorted(worn(tallies).items())
     ]
 
 

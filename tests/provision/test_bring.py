@@ -23,6 +23,14 @@ def offer(registry: FakeRegistry, identifier: str = "tiny-parcels", kind: str = 
     registry.items = [item(NAME, "Weighs a parcel.", packages=[package(identifier, kind=kind)])]
 
 
+@pytest.fixture
+def here(site: MakeSite, registry: FakeRegistry, index: FakeIndex) -> Site:
+    """A place where one package is offered and can be installed."""
+    index.wheel("tiny-parcels")
+    offer(registry)
+    return site(registry.url)
+
+
 def steps(site: Site) -> list[tuple[str, str]]:
     return [(line["step"], line["outcome"]) for line in site.audit]
 
@@ -187,13 +195,8 @@ async def test_tools_that_look_like_an_attack_are_asked_about(
     assert await untouched(here)
 
 
-async def test_a_cancelled_install_is_undone(
-    site: MakeSite, registry: FakeRegistry, index: FakeIndex
-) -> None:
+async def test_a_cancelled_install_is_undone(here: Site) -> None:
     """Whoever goes away in the middle leaves nothing behind."""
-    index.wheel("tiny-parcels")
-    offer(registry)
-    here = site(registry.url)
     began = asyncio.Event()
 
     async def leave(question: object) -> bool:
@@ -211,13 +214,8 @@ async def test_a_cancelled_install_is_undone(
     assert await untouched(here)
 
 
-async def test_a_configuration_that_cannot_be_written_undoes_everything(
-    site: MakeSite, registry: FakeRegistry, index: FakeIndex
-) -> None:
+async def test_a_configuration_that_cannot_be_written_undoes_everything(here: Site) -> None:
     """A server that the next start would not know does not stay."""
-    index.wheel("tiny-parcels")
-    offer(registry)
-    here = site(registry.url)
 
     async def agree(question: object) -> bool:
         del question
@@ -232,13 +230,8 @@ async def test_a_configuration_that_cannot_be_written_undoes_everything(
     assert {} == here.gateway.server_states()
 
 
-async def test_a_folder_that_came_in_between_is_not_touched(
-    site: MakeSite, registry: FakeRegistry, index: FakeIndex
-) -> None:
+async def test_a_folder_that_came_in_between_is_not_touched(here: Site) -> None:
     """Another process was faster: what it made stays."""
-    index.wheel("tiny-parcels")
-    offer(registry)
-    here = site(registry.url)
 
     async def agree(question: object) -> bool:
         del question
@@ -266,13 +259,8 @@ async def test_without_a_configuration_it_lives_in_memory(
     assert ("done", "ok") == steps(here)[-1]
 
 
-async def test_a_gateway_that_reads_the_file_takes_the_server_from_it(
-    site: MakeSite, registry: FakeRegistry, index: FakeIndex
-) -> None:
+async def test_a_gateway_that_reads_the_file_takes_the_server_from_it(here: Site) -> None:
     """It can be reloaded afterwards; what stands in the file stays, comments too."""
-    index.wheel("tiny-parcels")
-    offer(registry)
-    here = site(registry.url)
     before = '{\n  // mine\n  "mcpServers": {"gone": {"command": "/no/such"}}\n}\n'
     here.config.write_text(before)
     here.gateway.add_config(here.config)

@@ -105,19 +105,20 @@ class Usage:
         return answer
 
     def _read(self, tenants: Sequence[str]) -> Mapping[str, Multipliers]:
-        everybody = _outcomes(self.ledger.tallies())
+        everybody = worn(self.ledger.tallies())
         common = {tool: bounded.multiplier(Outcomes(), found) for tool, found in everybody.items()}
         return {
             tenant: common
             | {
                 tool: bounded.multiplier(mine, everybody.get(tool, mine))
-                for tool, mine in (_outcomes(self.ledger.tallies(tenant)) if tenant else {}).items()
+                for tool, mine in (worn(self.ledger.tallies(tenant)) if tenant else {}).items()
             }
             for tenant in tenants
         }
 
 
-def _outcomes(tallies: Sequence[Tally]) -> Mapping[str, Outcomes]:
+def worn(tallies: Sequence[Tally]) -> dict[str, Outcomes]:
+    """Add up how the calls of each tool ended, older ones counting less."""
     found: dict[str, Outcomes] = {}
     for each in tallies:
         weight = bounded.decayed(each.age_s)
