@@ -16,12 +16,13 @@ import numpy as np
 from gateway.embed.yardstick import Yardstick
 from gateway.search.dense.codes import Coder, Codes
 from gateway.search.dense.mates import Mates
+from gateway.search.dense.projected import Projected
 from gateway.search.dense.scan import Large, Layout, VectorIndex
 from gateway.search.dense.segments import Mean
 
 _CLASSES: Mapping[str, type] = {
     kind.__name__: kind
-    for kind in (Coder, Codes, Large, Layout, Mates, Mean, VectorIndex, Yardstick)
+    for kind in (Coder, Codes, Large, Layout, Mates, Mean, Projected, VectorIndex, Yardstick)
 }
 
 
