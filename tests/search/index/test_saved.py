@@ -231,3 +231,18 @@ def test_the_digest_of_documents_is_that_of_their_files(tmp_path: Path) -> None:
     assert mark_of_files(tmp_path / "a.md")
     assert 2 == len({first, second})
     assert "" == mark_of_files(tmp_path / "nothing.md")
+
+
+@pytest.mark.parametrize("width", [64, 384])
+def test_whatever_tells_who_looks_near_can_be_saved(width: int) -> None:
+    """Codes or projections: a class that `parts` does not know would be found by users alone."""
+    rows = unit_rows(np.random.default_rng(1).standard_normal((300, width)))
+    index = VectorIndex.of(rows, dense_numbers=1)
+    arrays: dict[str, np.ndarray] = {}
+    raw = parts.taken(index, "vectors", arrays)
+
+    found = parts.put(raw, arrays)
+
+    assert index.large is not None
+    assert type(found.large.codes) is type(index.large.codes)
+    assert raw == parts.taken(found, "vectors", {})
