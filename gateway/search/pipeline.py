@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import chain, takewhile
 from typing import Protocol
 
 import numpy as np
@@ -285,7 +285,7 @@ class Search:
 
     def _finish(self, run: Run, rankings: Sequence[Ranking], mode: RankingMode) -> SearchResult:
         if run.liked:
-            rankings = [replace(each, order=_used(run, each.order)) for each in rankings]
+            rankings = [replace(each, order=_used(run, each)) for each in rankings]
         if run.request.spread:
             rankings = [replace(each, order=_spread(run, each.order)) for each in rankings]
         chosen = fusion.interleave([each.order for each in rankings], limit=run.request.limit)
@@ -354,13 +354,19 @@ class Search:
         return False
 
 
-def _used(run: Run, order: Order) -> Order:
-    """Let use swap near ties among those who may be shown, and a few behind them."""
-    head = _NEAR_HEAD * run.request.limit
-    ids = [run.snapshot.entities[spot].id for spot in order.positions[:head].tolist()]
-    places = reranked(ids, order.scores[:head].tolist(), run.liked)
-    places += range(len(places), len(order.positions))
-    return Order(positions=order.positions[places], scores=order.scores[places])
+def _used(run: Run, ranking: Ranking) -> Order:
+    """Let use swap near ties among those who may be shown, and a few behind them.
+
+    Whom the query calls by name stays in front.
+    """
+    order, head = ranking.order, _NEAR_HEAD * run.request.limit
+    spots = order.positions[:head].tolist()
+    first = sum(1 for _ in takewhile(ranking.named.__contains__, spots))
+    ids = [run.snapshot.entities[spot].id for spot in spots[first:]]
+    places = reranked(ids, order.scores[first:head].tolist(), run.liked)
+    every = [*range(first), *(first + place for place in places)]
+    every += range(len(spots), len(order.positions))
+    return Order(positions=order.positions[every], scores=order.scores[every])
 
 
 def _spread(run: Run, order: Order) -> Order:

@@ -14,7 +14,7 @@ from gateway.errors import UpstreamError
 from gateway.gateway import Gateway
 from gateway.limits import UsageOptions
 from gateway.testing import ManualClock
-from gateway.types import InvokeResult, JsonObject
+from gateway.types import Hints, InvokeResult, JsonObject
 from tests.conftest import OpenGateway
 from tests.fakes import ListSource, names, tool
 from tests.metrics import counted
@@ -129,6 +129,24 @@ async def test_outcomes_swap_what_is_about_equally_good(
 
     assert [["letter_x", "letter_y"]] * 31 == [*before, soon]
     assert ["letter_y", "letter_x"] == later
+
+
+async def test_an_exact_name_stays_first(open_gateway: OpenGateway, tmp_path: Path) -> None:
+    """Whatever use says of another that words rank higher: it then stands right behind."""
+    gateway = gateway_with(open_gateway, options(tmp_path, rerank=True))
+
+    def typed() -> str:
+        """Type the letter x: letter_x, x letter, letter x."""
+        return "x"
+
+    gateway.add_tool(typed, hints=Hints(keywords=("letter x",), aliases=("letter x",)))
+    for _ in range(50):
+        gateway.usage.ledger.note(Call(tool="local/typed", outcome="ok"))
+
+    first, second, *_ = (await gateway.search("letter_x")).matches
+
+    assert ("letter_x", "typed") == (first.name, second.name)
+    assert first.score == second.score
 
 
 async def test_a_tenants_own_calls_weigh_more_for_it(
