@@ -30,7 +30,6 @@ _PYPI_VERSION = re.compile(
 )
 _NPM_VERSION = re.compile(r"\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?", re.ASCII)
 _FORMS = {"pypi": (_PYPI_NAME, _PYPI_VERSION), "npm": (_NPM_NAME, _NPM_VERSION)}
-_INDEXES = {"pypi": "pypi.org", "npm": "registry.npmjs.org"}
 _TRANSPORTS = frozenset({"streamable-http", "http"})
 
 
@@ -62,7 +61,7 @@ def gates(
     """
     route = plan.route
     own = (
-        _package(route, programs)
+        _package(route, programs, options)
         if isinstance(route, Package)
         else _remote(route, plan, private_hosts)
     )
@@ -108,11 +107,11 @@ def _namespace(entry: Entry, options: ProvisionOptions) -> Gate:
     )
 
 
-def _package(package: Package, programs: Programs) -> tuple[Gate, ...]:
+def _package(package: Package, programs: Programs, options: ProvisionOptions) -> tuple[Gate, ...]:
     if package.kind not in _FORMS:
         told = f"packages of kind {package.kind!r} are not installed here: pypi and npm are"
         return (_gate("package", "refuse", told),)
-    return (_form(package, programs), _pinned(package), _index(package))
+    return (_form(package, programs), _pinned(package), _index(package, options))
 
 
 def _form(package: Package, programs: Programs) -> Gate:
@@ -136,11 +135,13 @@ def _pinned(package: Package) -> Gate:
     return _gate("version", "refuse", told)
 
 
-def _index(package: Package) -> Gate:
-    host = _INDEXES[package.kind]
-    if package.base_url in {"", f"https://{host}", f"https://{host}/"}:
-        return _gate("index", "pass", f"{host}, or the mirror that this machine is set to")
-    return _gate("index", "refuse", "from an index of its own")
+def _index(package: Package, options: ProvisionOptions) -> Gate:
+    """Judge where the entry says that its package lies; it is fetched from our own index alone."""
+    named = package.base_url.rstrip("/")
+    if not named or named in {each.rstrip("/") for each in options.indexes}:
+        return _gate("index", "pass", "the index that this machine is set to")
+    told = f"the entry means {named}; what is fetched is what this machine's index has of that name"
+    return _gate("index", "ask", told)
 
 
 def _remote(remote: Remote, plan: Plan, private_hosts: tuple[str, ...]) -> tuple[Gate, ...]:

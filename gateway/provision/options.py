@@ -20,6 +20,9 @@ class ProvisionOptions:
     """Look at the bundled list of well-known servers."""
     namespaces: tuple[str, ...] = ()
     """Whom the host trusts in a registry: ``namespace/*``, or one ``namespace/name``."""
+    indexes: tuple[str, ...] = ()
+    """Addresses of package indexes that an entry may name: those that this machine installs from.
+    """
     enough: float = 0.9
     """A local tool of this confidence serves: nothing outside is looked at."""
     min_confidence: float = 0.9

@@ -154,11 +154,20 @@ def test_npm_that_is_missing_is_told() -> None:
 
 @pytest.mark.parametrize(
     ("base_url", "verdict"),
-    [("https://pypi.org", "pass"), ("https://pypi.org/", "pass"), ("https://evil.org", "refuse")],
+    [
+        ("", "pass"),
+        ("https://index.example", "pass"),
+        ("https://index.example/", "pass"),
+        ("https://index.example.org", "ask"),
+    ],
 )
-def test_another_index_is_refused(base_url: str, verdict: str) -> None:
-    """A name says nothing without the index that it is a name of."""
-    assert verdict == verdicts(plan(replace(TIME, base_url=base_url)))["index"]
+def test_another_index_is_asked_about(base_url: str, verdict: str) -> None:
+    """A name says nothing without the index that it is a name of, and ours is fetched from."""
+    made = plan(replace(TIME, base_url=base_url))
+    found = judged(made, indexes=("https://index.example",))["index"]
+
+    assert verdict == found.verdict
+    assert (verdict == "ask") == (base_url in found.reason and bool(base_url))
 
 
 @pytest.mark.parametrize(
