@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,12 +23,9 @@ _DOCUMENT = "urn:tool-gateway:shown-by-use"
 
 def show(tool: str, *, as_json: bool) -> int:
     """Tell how the calls of each tool ended, what that does to its scores, and what follows it."""
-    ledger = _ledger()
-    try:
+    with _ledger() as ledger:
         tallies = [each for each in ledger.tallies() if tool in {"", each.tool}]
         tasks = ledger.tasks()
-    finally:
-        ledger.close()
     nexts = [each for each in followed(tasks) if tool in {"", each.before}]
     rows = _rows(tallies)
     believed = trusted(tasks)
@@ -49,11 +47,8 @@ def show(tool: str, *, as_json: bool) -> int:
 
 def export(*, target: Path | None, min_count: int, force: bool, as_json: bool) -> int:
     """Write what follows what as a Markdown-LD document, for a person to read and commit."""
-    ledger = _ledger()
-    try:
+    with _ledger() as ledger:
         tasks = ledger.tasks()
-    finally:
-        ledger.close()
     found = followed(tasks, min_count=min_count)
     if found and not trusted(tasks):
         note("these orders may be chance: the tasks do not foretell each other yet")
@@ -75,11 +70,8 @@ def forget(*, tool: str, tenant: str, everything: bool, as_json: bool) -> int:
     if not (tool or tenant or everything):
         note("say what: --tool, --tenant, or --all for everything")
         return NOTHING
-    ledger = _ledger()
-    try:
+    with _ledger() as ledger:
         gone = ledger.forget(tool=tool, tenant=tenant)
-    finally:
-        ledger.close()
     if as_json:
         emit({"forgotten": gone})
     else:
@@ -102,8 +94,8 @@ def document(found: Sequence[Followed]) -> graphs.Document:
     )
 
 
-def _ledger() -> SqliteLedger:
-    return SqliteLedger(ledger_path(Options()))
+def _ledger() -> closing[SqliteLedger]:
+    return closing(SqliteLedger(ledger_path(Options())))
 
 
 def _rows(tallies: Sequence[Tally]) -> list[dict[str, object]]:

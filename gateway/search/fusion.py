@@ -52,6 +52,11 @@ class Order:
     scores: Vector
     """One a position; falls along the ranking, but for exact names at its head."""
 
+    def at(self, places: Sequence[int]) -> Order:
+        """Give what stands at these places, in their order."""
+        chosen = np.asarray(places, dtype=np.intp)
+        return Order(positions=self.positions[chosen], scores=self.scores[chosen])
+
 
 def by_vector(found: Candidates) -> Order:
     """Rank the pool by vectors alone."""

@@ -60,9 +60,7 @@ def read(index: Postings, reading: Reading, entities: Sequence[Entity], mask: Ma
 
     any_word = np.zeros(size, dtype=np.uint64)
     earned = np.zeros(size)
-    words = 0
     for word in reading.asked:
-        words += 1
         if word.guessed:
             continue
         bits, exact = index.standing(word, "name")
@@ -81,7 +79,7 @@ def read(index: Postings, reading: Reading, entities: Sequence[Entity], mask: Ma
     with_metadata = told is not None and bool(index.inverted.sums[1, told])
     return Keywords(
         boost=boost.astype(np.float32),
-        share=(earned / ((EXACT + IN_DESCRIPTION) * max(words, 1))).astype(np.float32),
+        share=(earned / ((EXACT + IN_DESCRIPTION) * max(len(reading.asked), 1))).astype(np.float32),
         full=MAX_BOOST_WITH_METADATA if with_metadata else MAX_BOOST,
     )
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain, takewhile
 from typing import Protocol
 
@@ -202,7 +203,7 @@ class Search:
         heard = policies.Heard(
             found=found,
             words=lexical.scores,
-            keywords=keywords.read(snapshot.lexical, words.best, snapshot.entities, mask),
+            keywords=partial(keywords.read, snapshot.lexical, words.best, snapshot.entities, mask),
             graph=np.fromiter(fused, np.intp),
             mask=mask,
             entities=snapshot.entities,
@@ -366,14 +367,13 @@ def _used(run: Run, ranking: Ranking) -> Order:
     places = reranked(ids, order.scores[first:head].tolist(), run.liked)
     every = [*range(first), *(first + place for place in places)]
     every += range(len(spots), len(order.positions))
-    return Order(positions=order.positions[every], scores=order.scores[every])
+    return order.at(every)
 
 
 def _spread(run: Run, order: Order) -> Order:
     """Give who is shown of a ranking, so that kinds leave places to each other."""
     kinds = run.snapshot.eligibility.kinds(order.positions)
-    places = capped(kinds, order.scores.tolist(), limit=run.request.limit)
-    return Order(positions=order.positions[places], scores=order.scores[places])
+    return order.at(capped(kinds, order.scores.tolist(), limit=run.request.limit))
 
 
 def _result(run: Run, mode: RankingMode, matches: tuple[Match, ...] = ()) -> SearchResult:

@@ -12,7 +12,7 @@ Without vectors, or for those who have none, each ranks by words alone. Ties bre
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -40,7 +40,8 @@ class Heard:
     """What vectors say; None if there are none."""
     words: Vector
     """BM25F scores, shape (n,), >= 0; 0 holds no word."""
-    keywords: Keywords
+    keywords: Callable[[], Keywords]
+    """Reads what the words earn; asked by the policies that count them."""
     graph: Positions
     """Whom the graph's own text search found, best first; empty if it has no say."""
     mask: Mask
@@ -57,9 +58,9 @@ def rank(policy: RankingPolicy, heard: Heard, *, count: int) -> Order:
         count: How long the lists are that *hybrid* fuses.
     """
     if policy == "weighted":
-        return weighted(heard.found, heard.keywords, heard.mask)
+        return weighted(heard.found, heard.keywords(), heard.mask)
     if policy == "legacy":
-        return legacy(heard.found, heard.keywords, heard.mask, heard.entities)
+        return legacy(heard.found, heard.keywords(), heard.mask, heard.entities)
     by_word = by_words(heard.words, heard.mask)
     if policy == "lexical" or heard.found is None:
         return by_word
@@ -133,7 +134,7 @@ def _few_a_kind(order: Order, entities: Sequence[Entity]) -> Order:
         taken[kind] = taken.get(kind, 0) + 1
         if taken[kind] <= LEGACY_A_KIND:
             kept.append(place)
-    return Order(positions=order.positions[kept], scores=order.scores[kept])
+    return order.at(kept)
 
 
 def _best(spots: Positions, scores: Vector) -> Order:

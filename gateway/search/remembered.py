@@ -94,8 +94,7 @@ class RememberedSearch:
             key = self._key(snapshot, request, notes, signals)
             result = self.cache.get(key)
             if result is None:
-                liked = signals.by_tenant.get(request.tenant, {})
-                result = await self.search(snapshot, request, notes, liked=liked)
+                result = await self.search(snapshot, request, notes, liked=signals.liked)
                 if self.cache.keeps and not result.degraded:
                     self.cache.put(key, replace(result, cached=True))
             labels |= {"gateway.search.mode": result.mode, "gateway.cache.hit": result.cached}
@@ -124,7 +123,7 @@ class RememberedSearch:
             request.ranking,
             request.spread,
             request.tenant,
-            signals.version,
+            signals.mark,
             tuple(notes),
         )
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Awaitable, Callable, Hashable, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -129,16 +129,16 @@ class Exchanges:
     async def _next(self, talk: _Talk) -> Any:
         """Wait until the call is done, or asks for something."""
         asking = asyncio.ensure_future(talk.client.rounds.get())
-        try:
-            await asyncio.wait({talk.work, asking}, return_when=asyncio.FIRST_COMPLETED)
-            if talk.work.done():
-                return talk.work.result()
-            return self._required(talk, asking.result())
-        except BaseException:
-            talk.work.cancel()
-            raise
-        finally:
-            asking.cancel()
+        with ExitStack() as unless_told:
+            unless_told.callback(talk.work.cancel)
+            try:
+                await asyncio.wait({talk.work, asking}, return_when=asyncio.FIRST_COMPLETED)
+                done = talk.work.done()
+                told = talk.work.result() if done else self._required(talk, asking.result())
+            finally:
+                asking.cancel()
+            unless_told.pop_all()
+        return told
 
     def _required(self, talk: _Talk, asked: _Round) -> types.InputRequiredResult:
         if len(self._waiting) >= self._most:

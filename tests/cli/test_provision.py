@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import sys
 from collections.abc import Iterator
 
@@ -147,11 +146,16 @@ def test_what_the_catalog_has_is_told(place: Place, registry: FakeRegistry) -> N
 
 
 def test_what_a_package_says_only_later_is_said_to_be_so(
-    place: Place, registry: FakeRegistry
+    place: Place, registry: FakeRegistry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """npm packages tell their program when they are there."""
-    if shutil.which("npm") is None:
-        pytest.skip("npm is not installed")
+    programs = place.folder / "programs"
+    programs.mkdir()
+    for name in ("node", "npm"):
+        # Nothing is run: a plan looks whether they are there.
+        (programs / name).write_text("#!/bin/sh\nexit 1\n", encoding="utf-8")
+        (programs / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{programs}{os.pathsep}{os.environ['PATH']}")
     wanted = package("@tiny/parcels", kind="npm")
     registry.items = [item("org.example/parcels", "Weighs a parcel.", packages=[wanted])]
     ran = provision(place, registry.url)

@@ -8,15 +8,13 @@ import io
 import json
 import tarfile
 import zipfile
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
-from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
-from gateway.testing.loopback import Loopback
+from tests.provision.served import Served
 
 PYTHON = """
 import json, os, sys
@@ -68,7 +66,7 @@ lines.on("line", (line) => {
 _ABOUT = "Weighs a parcel."
 
 
-class FakeIndex:
+class FakeIndex(Served):
     """Serves wheels to pip (`pip_url`) and packages to npm (`npm_url`)."""
 
     def __init__(self) -> None:
@@ -81,27 +79,15 @@ class FakeIndex:
             Route("/files/{file}", self._file),
             Route("/npm/{name:path}", self._npm),
         ]
-        self._loopback = Loopback(Starlette(routes=routes))
-
-    def __enter__(self) -> Self:
-        self._loopback.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._loopback.close()
+        super().__init__(routes)
 
     @property
     def pip_url(self) -> str:
-        return f"http://127.0.0.1:{self._loopback.port}/simple"
+        return f"{self.base}/simple"
 
     @property
     def npm_url(self) -> str:
-        return f"http://127.0.0.1:{self._loopback.port}/npm"
+        return f"{self.base}/npm"
 
     def wheel(
         self,
@@ -145,7 +131,7 @@ class FakeIndex:
         file = f"{name.replace('/', '-').removeprefix('@')}-1.0.0.tgz"
         self._files[file] = packed
         digest = base64.b64encode(hashlib.sha512(packed).digest()).decode()
-        tarball = f"http://127.0.0.1:{self._loopback.port}/files/{file}"
+        tarball = f"{self.base}/files/{file}"
         version = {**manifest, "dist": {"tarball": tarball, "integrity": f"sha512-{digest}"}}
         self._packages[name] = {
             "name": name,

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
-from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from gateway.provision.reading import OFFICIAL
-from gateway.testing.loopback import Loopback
+from tests.provision.served import Served
 
 Json = dict[str, Any]
 
@@ -63,7 +61,7 @@ def package(identifier: str, version: str = "1.0.0", kind: str = "pypi", **more:
     }
 
 
-class FakeRegistry:
+class FakeRegistry(Served):
     """Serves *items* in pages of *page*.
 
     Args:
@@ -85,23 +83,11 @@ class FakeRegistry:
         self.moved = ""
         """Where every request is sent instead."""
         self._page = page
-        self._loopback = Loopback(Starlette(routes=[Route("/v0.1/servers", self._answer)]))
-
-    def __enter__(self) -> Self:
-        self._loopback.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._loopback.close()
+        super().__init__([Route("/v0.1/servers", self._answer)])
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._loopback.port}"
+        return self.base
 
     async def _answer(self, request: Request) -> Response:
         self.asked.append(dict(request.query_params))

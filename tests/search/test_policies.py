@@ -65,7 +65,7 @@ def ranked(found: Candidates | None, words: Keywords, policy: RankingPolicy) -> 
     heard = policies.Heard(
         found=found,
         words=words.share,
-        keywords=words,
+        keywords=lambda: words,
         graph=np.zeros(0, np.intp),
         mask=np.ones(count, bool),
         entities=[thing(f"t{number}") for number in range(count)],

@@ -8,11 +8,12 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ParamSpec, TypeVar
 
-from gateway.cache import Clock
+from gateway.cache import Cache, Clock
 from gateway.catalog.ledger import Call, Ledger, SqliteLedger, Tally
 from gateway.config import Options, ledger_path
 from gateway.errors import Failed, attempt
@@ -29,15 +30,15 @@ Multipliers = Mapping[str, float]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signals:
-    """What the ledger said when it was read last."""
+    """What the ledger said for one tenant when it was read last."""
 
-    version: int = 0
-    """Counts the readings that said something else than the one before."""
-    by_tenant: Mapping[str, Multipliers]
-    """Of those who were asked for; "" is everybody."""
+    liked: Multipliers
+    mark: int = 0
+    """Equal for equal signals."""
+    read_at: float = -math.inf
 
 
-NOTHING = Signals(by_tenant={})
+NOTHING = Signals(liked={})
 _TENANTS = 64
 
 
@@ -58,9 +59,7 @@ class Usage:
         self.ledger = ledger
         self._telemetry = telemetry
         self._clock = clock
-        self._signals = NOTHING
-        self._read_at: float | None = None
-        self._tenants: dict[str, None] = {}
+        self._signals = Cache[Signals]("usage", max_items=_TENANTS, ttl_s=math.inf, clock=clock)
 
     @classmethod
     def opened(cls, options: Options, *, telemetry: Telemetry, clock: Clock) -> Usage:
@@ -82,15 +81,16 @@ class Usage:
         if not self.options.rerank:
             return NOTHING
         now = self._clock()
-        known = tenant in self._tenants
-        if self._read_at is not None and known and now - self._read_at < self.options.refresh_s:
-            return self._signals
-        self._tenants = dict.fromkeys([*self._tenants, tenant][-_TENANTS:])
-        self._read_at = now
-        read = await self._asked(self._read, tuple(self._tenants))
-        if read is not None and read != self._signals.by_tenant:
-            self._signals = Signals(version=self._signals.version + 1, by_tenant=read)
-        return self._signals
+        known = self._signals.peek(tenant) or NOTHING
+        if now - known.read_at < self.options.refresh_s:
+            return known
+        liked = await self._asked(self._read, tenant)
+        if liked is None:
+            read = replace(known, read_at=now)
+        else:
+            read = Signals(liked=liked, mark=hash(frozenset(liked.items())), read_at=now)
+        self._signals.put(tenant, read)
+        return read
 
     def close(self) -> None:
         """Let go of the ledger."""
@@ -104,16 +104,12 @@ class Usage:
             return None
         return answer
 
-    def _read(self, tenants: Sequence[str]) -> Mapping[str, Multipliers]:
+    def _read(self, tenant: str) -> Multipliers:
         everybody = worn(self.ledger.tallies())
-        common = {tool: bounded.multiplier(Outcomes(), found) for tool, found in everybody.items()}
+        own = worn(self.ledger.tallies(tenant)) if tenant else {}
         return {
-            tenant: common
-            | {
-                tool: bounded.multiplier(mine, everybody.get(tool, mine))
-                for tool, mine in (worn(self.ledger.tallies(tenant)) if tenant else {}).items()
-            }
-            for tenant in tenants
+            tool: bounded.multiplier(own.get(tool, Outcomes()), found)
+            for tool, found in everybody.items()
         }
 
 
