@@ -27,7 +27,7 @@ from gateway.upstream.source import LateTools, Listing
 LAUNCH = ""
 """The name under which the digest of a server's command line is pinned."""
 
-_KEEP_S = 30 * 24 * 3600.0
+KEEP_S = 30 * 24 * 3600.0
 _NOTED_S = 24 * 3600.0
 """Who was used is noted once a day: to write costs a start more than to read."""
 _PINS = "SELECT name, approved, seen FROM pins WHERE owner = ?"
@@ -112,7 +112,7 @@ class SqliteRecords:
         now = self._wall()
         text = _written(listing)
         with self._database.transaction() as connection:
-            connection.execute("DELETE FROM listings WHERE used_at < ?", (now - _KEEP_S,))
+            connection.execute("DELETE FROM listings WHERE used_at < ?", (now - KEEP_S,))
             connection.execute(
                 "INSERT OR REPLACE INTO listings VALUES (?, ?, ?, ?, ?)",
                 (fingerprint, server, now, now, text),

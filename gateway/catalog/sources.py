@@ -15,11 +15,11 @@ from gateway.cache import Clock
 from gateway.catalog.configured import Configuration, Configured, Reloaded, changes
 from gateway.catalog.lasting import LastingSource, Memory
 from gateway.catalog.manifests import Manifest, read_manifest
-from gateway.catalog.records import SqliteRecords
 from gateway.catalog.refresh import Registry
+from gateway.catalog.store import Store
 from gateway.catalog.tokens import signed
 from gateway.catalog.virtual import Alias, VirtualServer, VirtualSource
-from gateway.config import Options, catalog_store_path, tokens_path
+from gateway.config import Options, tokens_path
 from gateway.errors import ConfigError, attempt
 from gateway.types import Diagnostic, Hints
 from gateway.upstream.audience import Audience
@@ -39,13 +39,19 @@ class Sources:
     """The sources of one gateway, as its host adds and removes them. Safe from any thread."""
 
     def __init__(
-        self, registry: Registry, bridge: Bridge, options: Options, *, clock: Clock
+        self,
+        registry: Registry,
+        bridge: Bridge,
+        store: Store,
+        options: Options,
+        *,
+        clock: Clock,
     ) -> None:
         self._registry = registry
         self._bridge = bridge
         self._options = options.upstream
         self._clock = clock
-        self._records = SqliteRecords(catalog_store_path(options))
+        self._records = store.records
         self._tokens = tokens_path(options)
         self._lasting: dict[str, LastingSource] = {}
         self._configuration = Configuration()
@@ -347,7 +353,6 @@ class Sources:
         """Close every source, all at once."""
         registered = self._registry.all().values()
         await asyncio.gather(*(attempt(each.source.close()) for each in registered))
-        self._records.close()
 
 
 def _shaped(source: Source, shapes: Sequence[Shape]) -> Source:
