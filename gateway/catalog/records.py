@@ -11,13 +11,16 @@ import hashlib
 import json
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
 from gateway.cache import Clock
-from gateway.catalog.sqlite import Database
+from gateway.catalog.schemas import CATALOG
+from gateway.catalog.sqlite import Connection, Database
+from gateway.errors import StoreError
 from gateway.types import Diagnostic, Hints, JsonObject, ToolDefinition
 from gateway.upstream.source import LateTools, Listing
 
@@ -27,22 +30,6 @@ LAUNCH = ""
 _KEEP_S = 30 * 24 * 3600.0
 _NOTED_S = 24 * 3600.0
 """Who was used is noted once a day: to write costs a start more than to read."""
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS listings (
-    fingerprint TEXT PRIMARY KEY,
-    server TEXT NOT NULL,
-    listed_at REAL NOT NULL,
-    used_at REAL NOT NULL,
-    listing TEXT NOT NULL
-) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS pins (
-    owner TEXT NOT NULL,
-    name TEXT NOT NULL,
-    approved TEXT NOT NULL,
-    seen TEXT NOT NULL,
-    PRIMARY KEY (owner, name)
-) WITHOUT ROWID;
-"""
 _PINS = "SELECT name, approved, seen FROM pins WHERE owner = ?"
 
 
@@ -92,28 +79,33 @@ class SqliteRecords:
     """
 
     def __init__(self, path: Path, *, wall: Clock = time.time) -> None:
-        self._database = Database(path, _SCHEMA, what="catalog store")
+        self._database = Database(path, CATALOG)
         self._wall = wall
 
     def listing(self, fingerprint: str) -> Recorded | None:
         """See `Records.listing`."""
-        with self._database.transaction() as connection:
+        with self._database.reading() as connection:
             row = connection.execute(
                 "SELECT listed_at, listing, used_at FROM listings WHERE fingerprint = ?",
                 (fingerprint,),
             ).fetchone()
-            if row is not None and self._wall() - row[2] > _NOTED_S:
-                connection.execute(
-                    "UPDATE listings SET used_at = ? WHERE fingerprint = ?",
-                    (self._wall(), fingerprint),
-                )
         if row is None:
             return None
+        if self._wall() - row[2] > _NOTED_S:
+            self._note_use(fingerprint)
         try:
             listing = _read(row[1])
         except (ValueError, KeyError, TypeError):
             return None
         return Recorded(listing=listing, listed_at=row[0])
+
+    def _note_use(self, fingerprint: str) -> None:
+        # A disk that is full must not cost a list that could be read.
+        with suppress(StoreError), self._database.transaction() as connection:
+            connection.execute(
+                "UPDATE listings SET used_at = ? WHERE fingerprint = ?",
+                (self._wall(), fingerprint),
+            )
 
     def keep(self, fingerprint: str, server: str, listing: Listing) -> None:
         """See `Records.keep`."""
@@ -133,27 +125,25 @@ class SqliteRecords:
 
     def see(self, owner: str, digests: Mapping[str, str]) -> frozenset[str]:
         """See `Records.see`."""
-        with self._database.transaction() as connection:
-            found = connection.execute(_PINS, (owner,)).fetchall()
-            known = {name: (approved, seen) for name, approved, seen in found}
-            rows = [
-                (owner, name, digest, digest)
-                for name, digest in digests.items()
-                if known.get(name, ("", ""))[1] != digest
-            ]
-            # To write what is there already would cost every start more than to read it.
-            connection.executemany(
-                "INSERT INTO pins VALUES (?, ?, ?, ?) "
-                "ON CONFLICT (owner, name) DO UPDATE SET seen = excluded.seen",
-                rows,
-            )
+        with self._database.reading() as connection:
+            known = _pinned(connection, owner)
+        # To write what is there already would cost every start more than to read it.
+        if any(known.get(name, ("", ""))[1] != digest for name, digest in digests.items()):
+            with self._database.transaction() as connection:
+                # Another process may have seen them first, and seen something else.
+                known = _pinned(connection, owner)
+                connection.executemany(
+                    "INSERT INTO pins VALUES (?, ?, ?, ?) "
+                    "ON CONFLICT (owner, name) DO UPDATE SET seen = excluded.seen",
+                    [(owner, name, digest, digest) for name, digest in digests.items()],
+                )
         return frozenset(
             name for name, digest in digests.items() if known.get(name, (digest, ""))[0] != digest
         )
 
     def changed(self, owner: str) -> frozenset[str]:
         """See `Records.changed`."""
-        with self._database.transaction() as connection:
+        with self._database.reading() as connection:
             rows = connection.execute(
                 "SELECT name FROM pins WHERE owner = ? AND approved <> seen", (owner,)
             ).fetchall()
@@ -170,6 +160,12 @@ class SqliteRecords:
     def close(self) -> None:
         """See `Records.close`."""
         self._database.close()
+
+
+def _pinned(connection: Connection, owner: str) -> dict[str, tuple[str, str]]:
+    """Give what was approved and what was seen, by name."""
+    found = connection.execute(_PINS, (owner,))
+    return {name: (approved, seen) for name, approved, seen in found}
 
 
 def _written(listing: Listing) -> str:
