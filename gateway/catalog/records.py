@@ -10,10 +10,11 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -31,6 +32,16 @@ KEEP_S = 30 * 24 * 3600.0
 _NOTED_S = 24 * 3600.0
 """Who was used is noted once a day: to write costs a start more than to read."""
 _PINS = "SELECT name, approved, seen FROM pins WHERE owner = ?"
+_MANY = (
+    "SELECT fingerprint, listed_at, CAST(listing AS BLOB), used_at FROM listings "
+    "WHERE fingerprint IN (SELECT value FROM json_each(?))"
+)
+# One text an owner: ten thousand rows are ten thousand objects.
+_MANY_PINS = (
+    "SELECT owner, group_concat(name || char(0) || seen, char(0)) FROM pins "
+    "WHERE owner IN (SELECT value FROM json_each(?)) AND name {} '' "
+    "GROUP BY owner HAVING total(approved <> seen) = 0"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,19 +103,21 @@ class SqliteRecords:
         if row is None:
             return None
         if self._wall() - row[2] > _NOTED_S:
-            self._note_use(fingerprint)
+            self._note_use([fingerprint])
         try:
-            listing = _read(row[1])
+            listing = _read(row[1].encode())
         except (ValueError, KeyError, TypeError):
             return None
         return Recorded(listing=listing, listed_at=row[0])
 
-    def _note_use(self, fingerprint: str) -> None:
+    def _note_use(self, fingerprints: Sequence[str]) -> None:
+        if not fingerprints:
+            return
         # A disk that is full must not cost a list that could be read.
         with suppress(StoreError), self._database.transaction() as connection:
-            connection.execute(
+            connection.executemany(
                 "UPDATE listings SET used_at = ? WHERE fingerprint = ?",
-                (self._wall(), fingerprint),
+                [(self._wall(), each) for each in fingerprints],
             )
 
     def keep(self, fingerprint: str, server: str, listing: Listing) -> None:
@@ -157,6 +170,33 @@ class SqliteRecords:
                 [(owner, name) for name in names],
             )
 
+    def listings(self, fingerprints: Collection[str]) -> dict[str, Recorded]:
+        """Give the tool lists of many configurations, those that can be read, in one go."""
+        told = json.dumps(sorted(fingerprints))
+        with self._database.reading() as connection:
+            rows = connection.execute(_MANY, (told,)).fetchall()
+        now = self._wall()
+        self._note_use([fingerprint for fingerprint, _, _, used in rows if now - used > _NOTED_S])
+        found: dict[str, Recorded] = {}
+        for fingerprint, listed_at, text, _ in rows:
+            with suppress(ValueError, KeyError, TypeError):
+                found[fingerprint] = Recorded(listing=_read(text), listed_at=listed_at)
+        return found
+
+    def pins(self, owners: Collection[str]) -> dict[tuple[str, bool], str]:
+        """Give what was seen last, as `seen_of` writes it, where all of it is approved.
+
+        Returns:
+            By owner, and whether it is the pin of a command line.
+        """
+        with self._database.reading() as connection:
+            told = (json.dumps(sorted(owners)),)
+            return {
+                (owner, which == "="): seen
+                for which in "=>"
+                for owner, seen in connection.execute(_MANY_PINS.format(which), told)
+            }
+
     def close(self) -> None:
         """See `Records.close`."""
         self._database.close()
@@ -173,7 +213,7 @@ def _written(listing: Listing) -> str:
     tools = json.dumps([_tool(tool) for tool in listing.tools])
     told = {
         "count": len(listing.tools),
-        "digest": _digest(tools),
+        "digest": _digest(tools.encode()),
         "things": [
             {**_tool(thing), "kind": thing.kind, "details": thing.details}
             for thing in listing.things
@@ -197,8 +237,8 @@ def _tool(tool: ToolDefinition) -> JsonObject:
     }
 
 
-def _read(text: str) -> Listing:
-    told, _, tools = text.partition("\n")
+def _read(text: bytes) -> Listing:
+    told, _, tools = text.partition(b"\n")
     raw = json.loads(told)
     if _digest(tools) != raw["digest"]:
         raise ValueError("the tools are not as they were written")
@@ -213,11 +253,16 @@ def _read(text: str) -> Listing:
     )
 
 
-def _digest(text: str) -> str:
-    return hashlib.blake2b(text.encode(), digest_size=20).hexdigest()
+def seen_of(digests: Mapping[str, str]) -> str:
+    """Write down what is seen of an owner, as its pins tell it: in the order of the names."""
+    return "\0".join(chain.from_iterable(sorted(digests.items())))
 
 
-def _definitions(text: str) -> tuple[ToolDefinition, ...]:
+def _digest(text: bytes) -> str:
+    return hashlib.blake2b(text, digest_size=20).hexdigest()
+
+
+def _definitions(text: bytes) -> tuple[ToolDefinition, ...]:
     return tuple(map(_definition, json.loads(text)))
 
 

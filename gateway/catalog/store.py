@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Protocol
 
 from gateway.cache import Clock
+from gateway.catalog.ahead import ManyRecords
 from gateway.catalog.ledger import Ledger, SqliteLedger
-from gateway.catalog.records import Records, SqliteRecords
+from gateway.catalog.records import SqliteRecords
 from gateway.catalog.sqlite import SqliteVectorStore
 from gateway.config import Options, catalog_store_path, ledger_path, vector_store_path
 from gateway.errors import ConfigError
@@ -27,7 +28,7 @@ class Store(Protocol):
         """Vectors, by model and hash of the text."""
 
     @property
-    def records(self) -> Records:
+    def records(self) -> ManyRecords:
         """Tool lists, by fingerprint; what was approved of them, by owner."""
 
     @property

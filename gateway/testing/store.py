@@ -5,20 +5,20 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter, defaultdict, deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, product
 
 from gateway.cache import Clock
 from gateway.catalog.ledger import DAY_S, MOST_CALLS, Call, Seen, Tally, label
-from gateway.catalog.records import KEEP_S, Recorded
+from gateway.catalog.records import KEEP_S, LAUNCH, Recorded, seen_of
 from gateway.embed.cached import MemoryVectorStore
 from gateway.types import JsonObject
 from gateway.upstream.source import Listing
 
 
 class MemoryRecords:
-    """`Records` in memory.
+    """`ManyRecords` in memory.
 
     Args:
         wall: Seconds since the epoch.
@@ -70,6 +70,25 @@ class MemoryRecords:
         with self._lock:
             pins = self._pins.get(owner, {})
             pins.update({name: (pins[name][1],) * 2 for name in names if name in pins})
+
+    def listings(self, fingerprints: Collection[str]) -> dict[str, Recorded]:
+        """See `ManyRecords.listings`."""
+        found = {each: self.listing(each) for each in fingerprints}
+        return {each: recorded for each, recorded in found.items() if recorded is not None}
+
+    def pins(self, owners: Collection[str]) -> dict[tuple[str, bool], str]:
+        """See `ManyRecords.pins`."""
+        found: dict[tuple[str, bool], str] = {}
+        for owner, launch in product(owners, (False, True)):
+            with self._lock:
+                pins = {
+                    name: pin
+                    for name, pin in self._pins.get(owner, {}).items()
+                    if (name == LAUNCH) == launch
+                }
+            if pins and all(approved == seen for approved, seen in pins.values()):
+                found[owner, launch] = seen_of({name: seen for name, (_, seen) in pins.items()})
+        return found
 
     def close(self) -> None:
         """Nothing to let go of."""

@@ -1,10 +1,11 @@
-"""What every `Records` promises: tool lists, and what was approved of them."""
+"""What every `ManyRecords` promises: tool lists, and what was approved of them."""
 
 from __future__ import annotations
 
 import pytest
 
-from gateway.catalog.records import Records
+from gateway.catalog.ahead import ManyRecords
+from gateway.catalog.records import LAUNCH, seen_of
 from gateway.catalog.store import Store
 from gateway.testing import ManualClock
 from gateway.types import Diagnostic, Hints, ToolDefinition
@@ -38,7 +39,7 @@ DAY_S = 24 * 3600.0
 
 
 @pytest.fixture
-def records(store: Store) -> Records:
+def records(store: Store) -> ManyRecords:
     return store.records
 
 
@@ -58,7 +59,7 @@ def test_a_listing_comes_back_as_it_was_also_in_another_process(
     assert (LISTING, now) == (found.listing, found.listed_at)
 
 
-def test_a_newer_listing_takes_the_place(records: Records, wall: ManualClock) -> None:
+def test_a_newer_listing_takes_the_place(records: ManyRecords, wall: ManualClock) -> None:
     """A server is listed again and again."""
     records.keep("f", "srv", LISTING)
     wall.tick(9)
@@ -70,7 +71,7 @@ def test_a_newer_listing_takes_the_place(records: Records, wall: ManualClock) ->
     assert (0, wall()) == (len(found.listing.tools), found.listed_at)
 
 
-def test_another_configuration_is_another_server(records: Records) -> None:
+def test_another_configuration_is_another_server(records: ManyRecords) -> None:
     """And what is forgotten is gone."""
     records.keep("f", "srv", LISTING)
 
@@ -81,7 +82,7 @@ def test_another_configuration_is_another_server(records: Records) -> None:
 
 
 def test_what_nobody_used_for_a_month_is_forgotten_when_something_is_kept(
-    records: Records, wall: ManualClock
+    records: ManyRecords, wall: ManualClock
 ) -> None:
     """A store must not grow with every configuration that ever was."""
     records.keep("old", "a", LISTING)
@@ -97,7 +98,7 @@ def test_what_nobody_used_for_a_month_is_forgotten_when_something_is_kept(
 
 
 def test_a_definition_is_approved_when_it_is_first_seen_and_a_change_is_told(
-    records: Records,
+    records: ManyRecords,
 ) -> None:
     """Until somebody approves it."""
     first = records.see("o", {"a": "1", "b": "1"})
@@ -123,3 +124,39 @@ def test_what_one_process_approves_is_approved_for_the_others(opened: Opener) ->
 
     assert set() == gateway.records.see("o", {"a": "2"})
     assert set() == person.records.changed("nobody")
+
+
+def test_many_lists_come_as_they_would_one_by_one(records: ManyRecords, wall: ManualClock) -> None:
+    """A start asks for all of them in one go; those that are not there are left out."""
+    records.keep("f", "srv", LISTING)
+    records.keep("g", "srv", Listing())
+
+    found = records.listings(["f", "g", "h"])
+
+    assert {"f", "g"} == found.keys()
+    assert (LISTING, wall()) == (found["f"].listing, found["f"].listed_at)
+    assert {} == records.listings([])
+
+
+def test_reading_many_lists_counts_as_use(records: ManyRecords, wall: ManualClock) -> None:
+    """As reading one does."""
+    records.keep("f", "srv", LISTING)
+    wall.tick(20 * DAY_S)
+    records.listings(["f"])
+    wall.tick(20 * DAY_S)
+    records.keep("g", "srv", Listing())
+
+    assert records.listing("f") is not None
+
+
+def test_many_pins_come_where_all_are_approved(records: ManyRecords) -> None:
+    """Command lines apart from tools; whoever has a change among his is asked one by one."""
+    records.see("o", {LAUNCH: "run"})
+    records.see("o", {"b": "2", "a": "1"})
+    records.see("p", {"a": "1", "b": "2"})
+    records.see("p", {"a": "9"})
+
+    assert {("o", True): seen_of({LAUNCH: "run"}), ("o", False): seen_of({"a": "1", "b": "2"})} == (
+        records.pins(["o", "p", "q"])
+    )
+    assert {} == records.pins([])
