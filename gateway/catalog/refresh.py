@@ -39,6 +39,8 @@ class Registry:
         self._lock = threading.Lock()
         self._registrations: dict[str, Registration] = {}
         self._generation = 0
+        self._following = False
+        """Whether any source ever followed others: else nobody has to be looked at."""
         self._watchers: dict[object, Callable[[], None]] = {}
 
     def watch(self, changed: Callable[[], None]) -> Callable[[], None]:
@@ -86,6 +88,7 @@ class Registry:
                     "or choose another name"
                 )
             self._generation += 1
+            self._following |= bool(follows)
             # Not 0: a server of a name that was removed before is another one.
             self._registrations[source.server] = Registration(
                 source=source,
@@ -99,6 +102,8 @@ class Registry:
         self._tell()
 
     def _follow(self, server: str) -> None:
+        if not self._following:
+            return
         for name, known in self._registrations.items():
             if server in known.follows:
                 self._registrations[name] = replace(known, revision=known.revision + 1)

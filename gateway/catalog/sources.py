@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import replace as changed
 from pathlib import Path
 
 from gateway.bridge import Bridge
 from gateway.cache import Clock
+from gateway.catalog.ahead import Ahead
 from gateway.catalog.configured import Configuration, Configured, Reloaded, changes
 from gateway.catalog.entrystore import EntrySource, SqliteEntries
 from gateway.catalog.lasting import LastingSource, Memory
@@ -46,7 +46,7 @@ class Sources:
         self._bridge = bridge
         self._options = options.upstream
         self._clock = clock
-        self._records = SqliteRecords(catalog_store_path(options))
+        self._records = Ahead(SqliteRecords(catalog_store_path(options)))
         self._tokens = tokens_path(options)
         self._lasting: dict[str, LastingSource] = {}
         self._configuration = Configuration()
@@ -312,13 +312,14 @@ class Sources:
             target = signed(name, target, self._tokens)
         memory = Memory(records=self._records, fingerprint="")
         if isinstance(target, StdioServer | HttpServer):
-            memory = changed(
-                memory,
+            memory = Memory(
+                records=self._records,
                 fingerprint=target.fingerprint,
                 owner=owner,
                 # Code that names another program means it; a file may have been changed.
                 launch=target.launch if owner else "",
             )
+            self._records.expect(memory.fingerprint, memory.pinned)
 
         def outdated() -> None:
             source.outdate()
