@@ -10,6 +10,7 @@ from typing import Protocol
 
 from gateway.catalog.entries import Entry, Store, entity_of
 from gateway.catalog.entryjson import jsonable, parsed, written
+from gateway.catalog.schemas import CATALOG
 from gateway.catalog.sqlite import Database
 from gateway.errors import ClosedError, ConfigError, StoreError
 from gateway.limits import UpstreamOptions
@@ -19,12 +20,6 @@ from gateway.upstream.suspect import suspicions
 
 ENTRIES = "catalog:"
 """The name of the source of entries: no server may be called so."""
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS entries (
-    id TEXT PRIMARY KEY,
-    entry TEXT NOT NULL
-) WITHOUT ROWID;
-"""
 
 
 class Shelf(Store, Protocol):
@@ -49,13 +44,13 @@ class SqliteEntries:
     """
 
     def __init__(self, path: Path) -> None:
-        self._database = Database(path, _SCHEMA, what="catalog store")
+        self._database = Database(path, CATALOG)
 
     def rows(self) -> Mapping[str, str]:
         """See `Shelf.rows`."""
         if not self._database.path.exists():
             return {}
-        with self._database.transaction() as connection:
+        with self._database.reading() as connection:
             return dict(connection.execute("SELECT id, entry FROM entries"))
 
     def put(self, entries: Sequence[Entry]) -> None:
