@@ -1,4 +1,7 @@
 from gateway.catalog.configured import Reloaded as Reloaded
+from gateway.catalog.entries import Catalog as Catalog
+from gateway.catalog.entries import Entry as Entry
+from gateway.catalog.entries import Page as Page
 from gateway.catalog.sqlite import SqliteVectorStore as SqliteVectorStore
 from gateway.catalog.store import SqliteStore as SqliteStore
 from gateway.catalog.store import Store as Store
@@ -78,6 +81,7 @@ __all__ = [
     "CacheOptions",
     "Caches",
     "CallerError",
+    "Catalog",
     "ChatOptions",
     "ClosedError",
     "ConfigError",
@@ -92,6 +96,7 @@ __all__ = [
     "EmbeddingError",
     "EmbeddingLimits",
     "Entity",
+    "Entry",
     "Evidence",
     "Filters",
     "Gateway",
@@ -116,6 +121,7 @@ __all__ = [
     "OpenAINormalizer",
     "OpenAIProposer",
     "Options",
+    "Page",
     "PathStep",
     "PromptMessage",
     "PromptResult",

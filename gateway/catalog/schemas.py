@@ -62,6 +62,12 @@ CATALOG = Schema(
                 PRIMARY KEY (owner, name)
             ) WITHOUT ROWID""",
         ),
+        (
+            """CREATE TABLE IF NOT EXISTS entries (
+                id TEXT PRIMARY KEY,
+                entry TEXT NOT NULL
+            ) WITHOUT ROWID""",
+        ),
     ),
 )
 

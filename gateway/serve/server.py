@@ -21,7 +21,6 @@ from typing import Any, Literal
 from mcp import types
 from mcp.server import InitializationOptions, NotificationOptions, Server
 from mcp.server.caching import CacheableMethod, CacheHint
-from mcp.server.subscriptions import ListenHandler
 
 from gateway.config import VERSION
 from gateway.discovery.answers import Answer, Manner, ToolCall, answer, searched, tell
@@ -32,8 +31,9 @@ from gateway.gateway import Gateway
 from gateway.serve.answered import Block, Wire, answered
 from gateway.serve.client import Context, stateless
 from gateway.serve.exchange import Exchanges
+from gateway.serve.faulty import incapable
 from gateway.serve.placed import block
-from gateway.serve.reading import Reading, incapable
+from gateway.serve.reading import Reading
 from gateway.serve.shown import meta, page, tool
 from gateway.serve.told import Told
 from gateway.types import JsonObject
@@ -103,7 +103,9 @@ def mcp_server(
         on_list_prompts=reading.prompts,
         on_get_prompt=reading.get_prompt,
         on_completion=reading.complete,
-        on_subscriptions_listen=ListenHandler(told.bus),
+        on_subscribe_resource=told.resources.subscribe,
+        on_unsubscribe_resource=told.resources.unsubscribe,
+        on_subscriptions_listen=told.resources.listen,
     )
     # Its own argument takes models alone.
     server.add_request_handler("tools/call", types.CallToolRequestParams, served.call_tool)
