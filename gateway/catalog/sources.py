@@ -13,6 +13,7 @@ from pathlib import Path
 from gateway.bridge import Bridge
 from gateway.cache import Clock
 from gateway.catalog.configured import Configuration, Configured, Reloaded, changes
+from gateway.catalog.health import Health
 from gateway.catalog.lasting import LastingSource, Memory
 from gateway.catalog.manifests import Manifest, read_manifest
 from gateway.catalog.records import SqliteRecords
@@ -51,6 +52,13 @@ class Sources:
         self._configuration = Configuration()
         self._reloading = asyncio.Lock()
         self._local = LocalSource(LOCAL, options=self._options)
+        self.health = Health(
+            lambda: self._lasting,
+            registry.all,
+            retry_s=self._options.retry_after_s,
+            clock=clock,
+        )
+        """Which servers can be reached."""
         self.audience = Audience()
         """Whom servers may ask for something."""
 
