@@ -14,6 +14,7 @@ from gateway.cache import Clock
 from gateway.catalog.ahead import Ahead
 from gateway.catalog.configured import Configuration, Configured, Reloaded, changes
 from gateway.catalog.entrystore import EntrySource, SqliteEntries
+from gateway.catalog.health import Health
 from gateway.catalog.lasting import LastingSource, Memory
 from gateway.catalog.manifests import Manifest, read_manifest
 from gateway.catalog.refresh import Registry
@@ -58,6 +59,13 @@ class Sources:
         self._configuration = Configuration()
         self._reloading = asyncio.Lock()
         self._local = LocalSource(LOCAL, options=self._options)
+        self.health = Health(
+            lambda: self._lasting,
+            registry.all,
+            retry_s=self._options.retry_after_s,
+            clock=clock,
+        )
+        """Which servers can be reached."""
         self.audience = Audience()
         """Whom servers may ask for something."""
         self.entries = EntrySource(SqliteEntries(catalog_store_path(options)), self._options)

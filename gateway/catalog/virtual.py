@@ -126,6 +126,11 @@ class VirtualSource:
         """Whether the host wrote all definitions behind it."""
         return all(source.trusted for source in self._behind().values())
 
+    @property
+    def behind(self) -> Mapping[str, str]:
+        """The server behind each of its tools, by the name that is shown."""
+        return {name: alias.server for name, alias in self._table.tools.items()}
+
     async def list_tools(self) -> Listing:
         """Give the aliases whose tool is there and as it was approved; see `Source.list_tools`.
 

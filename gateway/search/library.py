@@ -127,7 +127,7 @@ class Library:
         placed = origin(kind, name)
         if placed is not None and placed[0] in self._registry and kind == "resource":
             # Also what is in no list: templates and links lead there.
-            return placed
+            return await self._seen(*placed)
         known = await self.entities(kind)
         exact = [each for each in known if name in {each.id, each.exposed_name}]
         own = exact or [each for each in known if each.name == name]
@@ -138,7 +138,23 @@ class Library:
         if len(servers) > 1:
             told = ", ".join(sorted(each.exposed_name for each in like))
             raise InvalidRequestError(f"{kind} {name!r} could be any of {told}: say which")
-        return servers[0], like[0].name if exact else name
+        if exact:
+            return servers[0], like[0].name
+        return await self._seen(servers[0], name) if kind == "resource" else (servers[0], name)
+
+    async def _seen(self, server: str, uri: str) -> tuple[str, str]:
+        """Give them back, unless all that the catalog knows of that resource is hidden."""
+        snapshot = await self._snapshot()
+        mask = snapshot.mask(Filters(kinds=frozenset({"resource"})))
+        known = [
+            (entity.name, bool(mask[at]))
+            for at, entity in enumerate(snapshot.entities)
+            if entity.kind == "resource" and entity.server == server
+        ]
+        exact = [seen for name, seen in known if name == uri]
+        if not any(exact or [seen for name, seen in known if fits(name, uri)] or [True]):
+            raise InvalidRequestError(f"no server has the resource {uri!r}: list them")
+        return server, uri
 
     def _shelves(self, server: str) -> Shelves:
         registration = self._registry.all().get(server)
