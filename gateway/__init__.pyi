@@ -1,4 +1,7 @@
 from gateway.catalog.configured import Reloaded as Reloaded
+from gateway.catalog.entries import Catalog as Catalog
+from gateway.catalog.entries import Entry as Entry
+from gateway.catalog.entries import Page as Page
 from gateway.catalog.sqlite import SqliteVectorStore as SqliteVectorStore
 from gateway.catalog.virtual import Alias as Alias
 from gateway.chat.client import AsyncAutoDiscoveryClient as AsyncAutoDiscoveryClient
@@ -76,6 +79,7 @@ __all__ = [
     "CacheOptions",
     "Caches",
     "CallerError",
+    "Catalog",
     "ChatOptions",
     "ClosedError",
     "ConfigError",
@@ -90,6 +94,7 @@ __all__ = [
     "EmbeddingError",
     "EmbeddingLimits",
     "Entity",
+    "Entry",
     "Evidence",
     "Filters",
     "Gateway",
@@ -114,6 +119,7 @@ __all__ = [
     "OpenAINormalizer",
     "OpenAIProposer",
     "Options",
+    "Page",
     "PathStep",
     "PromptMessage",
     "PromptResult",

@@ -14,6 +14,7 @@ from typing import Literal, Self
 
 from gateway.bridge import Bridge
 from gateway.cache import Clock, SingleFlight
+from gateway.catalog.entries import Catalog
 from gateway.catalog.refresh import Registry
 from gateway.catalog.sources import Sources
 from gateway.catalog.sqlite import SqliteVectorStore
@@ -300,6 +301,11 @@ class Gateway(Registering):
     async def propose_edges(self, proposer: Proposer, *, servers: Sequence[str] = ()) -> Proposed:
         """Ask a chat model which tools belong together; see `propose`."""
         return await propose(await self.snapshot(), proposer, servers=servers)
+
+    @property
+    def catalog(self) -> Catalog:
+        """All that there is, page by page, and the entries that no server lists."""
+        return Catalog(self._sources.entries.shelf, self.snapshot, self._sources.entries_changed)
 
     @property
     def library(self) -> Library:

@@ -14,7 +14,9 @@ from typing import Literal, TypeAlias
 JsonObject: TypeAlias = Mapping[str, object]
 """A JSON object as `json.loads` gives it."""
 
-Kind = Literal["tool", "server", "virtual_server", "agent", "skill", "prompt", "resource"]
+BuiltinKind = Literal["tool", "server", "virtual_server", "agent", "skill", "prompt", "resource"]
+Kind: TypeAlias = str
+"""A `BuiltinKind`, or a kind that the host declares."""
 Status = Literal["active", "draft", "deprecated"]
 Strategy = Literal["graph", "embeddings", "auto"]
 RankingPolicy = Literal["strategy", "hybrid", "weighted", "legacy", "lexical"]
@@ -86,7 +88,7 @@ class Entity:
     kind: Kind = "tool"
     exposed_name: str
     """What a model sees of a tool: at most 64 characters of ``[A-Za-z0-9_-]``. Of a resource or a
-    prompt: its address here. Unique in the catalog."""
+    prompt: its address here; of anything else its id. Unique in the catalog."""
     server: str
     definition: ToolDefinition
     status: Status = "active"
@@ -96,6 +98,10 @@ class Entity:
     """True if the host itself wrote the definition (a Python function, an own file)."""
     digest: str = ""
     """SHA-256 hex of the canonical definition and hints; changes when anything searched changes."""
+    parent: str = ""
+    """The id of what it belongs to: a tool's server."""
+    metadata: JsonObject = field(default_factory=dict)
+    """What else an entry of the catalog says of itself."""
 
     @property
     def name(self) -> str:

@@ -22,11 +22,11 @@ from gateway.catalog.vetting import vetted
 from gateway.errors import StoreError, UpstreamError, UpstreamTimeoutError
 from gateway.limits import UpstreamOptions
 from gateway.types import Diagnostic, InvokeResult, JsonObject, ToolDefinition
-from gateway.upstream.source import Listing, Shelves, Source
+from gateway.upstream.source import Heard, Listing, Shelves, Source, Watchable
 from gateway.upstream.supervisor import State
 
 
-class Live(Source, Shelves, Protocol):
+class Live(Source, Shelves, Watchable, Protocol):
     """A source with a connection, which can be told what its last listing said."""
 
     @property
@@ -160,6 +160,11 @@ class LastingSource:
         """Send a request that changes nothing; see `Shelves.ask`."""
         self._check_launch()
         return await self._live.ask(method, params)
+
+    async def watch(self, uri: str, heard: Heard) -> None:
+        """Tell *heard* of changes of a resource; see `Watchable.watch`."""
+        self._check_launch()
+        await self._live.watch(uri, heard)
 
     async def close(self) -> None:
         """Close the source; its list stays remembered."""

@@ -19,7 +19,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from gateway.cache import Clock
-from gateway.catalog.sqlite import Database
+from gateway.catalog.schemas import CATALOG
+from gateway.catalog.sqlite import Connection, Database
+from gateway.errors import StoreError
 from gateway.types import Diagnostic, Hints, JsonObject, ToolDefinition
 from gateway.upstream.source import LateTools, Listing
 
@@ -29,22 +31,6 @@ LAUNCH = ""
 _KEEP_S = 30 * 24 * 3600.0
 _NOTED_S = 24 * 3600.0
 """Who was used is noted once a day: to write costs a start more than to read."""
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS listings (
-    fingerprint TEXT PRIMARY KEY,
-    server TEXT NOT NULL,
-    listed_at REAL NOT NULL,
-    used_at REAL NOT NULL,
-    listing TEXT NOT NULL
-) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS pins (
-    owner TEXT NOT NULL,
-    name TEXT NOT NULL,
-    approved TEXT NOT NULL,
-    seen TEXT NOT NULL,
-    PRIMARY KEY (owner, name)
-) WITHOUT ROWID;
-"""
 _PINS = "SELECT name, approved, seen FROM pins WHERE owner = ?"
 _MANY = (
     "SELECT fingerprint, listed_at, CAST(listing AS BLOB), used_at FROM listings "
@@ -104,28 +90,35 @@ class SqliteRecords:
     """
 
     def __init__(self, path: Path, *, wall: Clock = time.time) -> None:
-        self._database = Database(path, _SCHEMA, what="catalog store")
+        self._database = Database(path, CATALOG)
         self._wall = wall
 
     def listing(self, fingerprint: str) -> Recorded | None:
         """See `Records.listing`."""
-        with self._database.transaction() as connection:
+        with self._database.reading() as connection:
             row = connection.execute(
                 "SELECT listed_at, listing, used_at FROM listings WHERE fingerprint = ?",
                 (fingerprint,),
             ).fetchone()
-            if row is not None and self._wall() - row[2] > _NOTED_S:
-                connection.execute(
-                    "UPDATE listings SET used_at = ? WHERE fingerprint = ?",
-                    (self._wall(), fingerprint),
-                )
         if row is None:
             return None
+        if self._wall() - row[2] > _NOTED_S:
+            self._note_use([fingerprint])
         try:
             listing = _read(row[1].encode())
         except (ValueError, KeyError, TypeError):
             return None
         return Recorded(listing=listing, listed_at=row[0])
+
+    def _note_use(self, fingerprints: Sequence[str]) -> None:
+        if not fingerprints:
+            return
+        # A disk that is full must not cost a list that could be read.
+        with suppress(StoreError), self._database.transaction() as connection:
+            connection.executemany(
+                "UPDATE listings SET used_at = ? WHERE fingerprint = ?",
+                [(self._wall(), each) for each in fingerprints],
+            )
 
     def keep(self, fingerprint: str, server: str, listing: Listing) -> None:
         """See `Records.keep`."""
@@ -145,27 +138,25 @@ class SqliteRecords:
 
     def see(self, owner: str, digests: Mapping[str, str]) -> frozenset[str]:
         """See `Records.see`."""
-        with self._database.transaction() as connection:
-            found = connection.execute(_PINS, (owner,)).fetchall()
-            known = {name: (approved, seen) for name, approved, seen in found}
-            rows = [
-                (owner, name, digest, digest)
-                for name, digest in digests.items()
-                if known.get(name, ("", ""))[1] != digest
-            ]
-            # To write what is there already would cost every start more than to read it.
-            connection.executemany(
-                "INSERT INTO pins VALUES (?, ?, ?, ?) "
-                "ON CONFLICT (owner, name) DO UPDATE SET seen = excluded.seen",
-                rows,
-            )
+        with self._database.reading() as connection:
+            known = _pinned(connection, owner)
+        # To write what is there already would cost every start more than to read it.
+        if any(known.get(name, ("", ""))[1] != digest for name, digest in digests.items()):
+            with self._database.transaction() as connection:
+                # Another process may have seen them first, and seen something else.
+                known = _pinned(connection, owner)
+                connection.executemany(
+                    "INSERT INTO pins VALUES (?, ?, ?, ?) "
+                    "ON CONFLICT (owner, name) DO UPDATE SET seen = excluded.seen",
+                    [(owner, name, digest, digest) for name, digest in digests.items()],
+                )
         return frozenset(
             name for name, digest in digests.items() if known.get(name, (digest, ""))[0] != digest
         )
 
     def changed(self, owner: str) -> frozenset[str]:
         """See `Records.changed`."""
-        with self._database.transaction() as connection:
+        with self._database.reading() as connection:
             rows = connection.execute(
                 "SELECT name FROM pins WHERE owner = ? AND approved <> seen", (owner,)
             ).fetchall()
@@ -182,13 +173,10 @@ class SqliteRecords:
     def listings(self, fingerprints: Collection[str]) -> dict[str, Recorded]:
         """Give the tool lists of many configurations, those that can be read, in one go."""
         told = json.dumps(sorted(fingerprints))
-        with self._database.transaction() as connection:
+        with self._database.reading() as connection:
             rows = connection.execute(_MANY, (told,)).fetchall()
-            now = self._wall()
-            connection.executemany(
-                "UPDATE listings SET used_at = ? WHERE fingerprint = ?",
-                [(now, fingerprint) for fingerprint, _, _, used in rows if now - used > _NOTED_S],
-            )
+        now = self._wall()
+        self._note_use([fingerprint for fingerprint, _, _, used in rows if now - used > _NOTED_S])
         found: dict[str, Recorded] = {}
         for fingerprint, listed_at, text, _ in rows:
             with suppress(ValueError, KeyError, TypeError):
@@ -201,7 +189,7 @@ class SqliteRecords:
         Returns:
             By owner, and whether it is the pin of a command line.
         """
-        with self._database.transaction() as connection:
+        with self._database.reading() as connection:
             told = (json.dumps(sorted(owners)),)
             return {
                 (owner, which == "="): seen
@@ -212,6 +200,12 @@ class SqliteRecords:
     def close(self) -> None:
         """See `Records.close`."""
         self._database.close()
+
+
+def _pinned(connection: Connection, owner: str) -> dict[str, tuple[str, str]]:
+    """Give what was approved and what was seen, by name."""
+    found = connection.execute(_PINS, (owner,))
+    return {name: (approved, seen) for name, approved, seen in found}
 
 
 def _written(listing: Listing) -> str:

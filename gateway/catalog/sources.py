@@ -13,6 +13,7 @@ from gateway.bridge import Bridge
 from gateway.cache import Clock
 from gateway.catalog.ahead import Ahead
 from gateway.catalog.configured import Configuration, Configured, Reloaded, changes
+from gateway.catalog.entrystore import EntrySource, SqliteEntries
 from gateway.catalog.lasting import LastingSource, Memory
 from gateway.catalog.manifests import Manifest, read_manifest
 from gateway.catalog.records import SqliteRecords
@@ -21,7 +22,7 @@ from gateway.catalog.tokens import signed
 from gateway.catalog.virtual import Alias, VirtualServer, VirtualSource
 from gateway.config import Options, catalog_store_path, tokens_path
 from gateway.errors import ConfigError, attempt
-from gateway.types import Diagnostic, Hints
+from gateway.types import Diagnostic, Hints, ToolDefinition
 from gateway.upstream.audience import Audience
 from gateway.upstream.local import LocalSource
 from gateway.upstream.mcp import McpSource
@@ -53,6 +54,9 @@ class Sources:
         self._local = LocalSource(LOCAL, options=self._options)
         self.audience = Audience()
         """Whom servers may ask for something."""
+        self.entries = EntrySource(SqliteEntries(catalog_store_path(options)), self._options)
+        """What the catalog holds besides."""
+        registry.add(self.entries, {})
 
     def add_tool(
         self,
@@ -198,17 +202,30 @@ class Sources:
         """
         return await self._bridge.run(self._reload)
 
-    def add_source(self, source: Source, *, hints: Mapping[str, Hints] | None = None) -> None:
+    def add_source(
+        self,
+        source: Source,
+        *,
+        hints: Mapping[str, Hints] | None = None,
+        itself: ToolDefinition | None = None,
+    ) -> None:
         """Register any source of tools: whatever lists and calls like one is one.
 
         Args:
             source: Its ``server`` is its name here.
             hints: More to find its tools by, by the source's own tool name.
+            itself: The source as something to be found itself: of kind ``server`` and of its name.
 
         Raises:
-            ConfigError: If the name is taken.
+            ConfigError: If the name is taken, or *itself* is something else.
         """
-        self._registry.add(source, hints or {})
+        if itself is not None and (itself.kind, itself.name) != ("server", source.server):
+            raise ConfigError(f"what describes {source.server!r} must be a server of that name")
+        self._registry.add(source, hints or {}, itself=itself)
+
+    def entries_changed(self) -> None:
+        """Have the next build read the entries anew."""
+        self._registry.touch(self.entries.server)
 
     def states(self) -> dict[str, State]:
         """Say how the connection of each server is."""
@@ -249,7 +266,8 @@ class Sources:
             self._lasting.pop(name, None)
             self._place(name, entry)
         else:
-            self._registry.add(_shaped(lasting, entry.shapes), {})
+            itself = ToolDefinition(name=name, kind="server")
+            self._registry.add(_shaped(lasting, entry.shapes), {}, itself=itself)
 
     def _recheck(self, names: Sequence[str]) -> None:
         every = self._registry.all()
@@ -323,7 +341,8 @@ class Sources:
             changed=lambda: self._registry.touch(name),
             clock=self._clock,
         )
-        self._registry.add(_shaped(source, shapes), hints)
+        itself = ToolDefinition(name=name, kind="server")
+        self._registry.add(_shaped(source, shapes), hints, itself=itself)
         self._lasting[name] = source
 
     async def remove_server(self, name: str) -> bool:

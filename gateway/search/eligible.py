@@ -13,7 +13,6 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from gateway.catalog.kinds import KINDS
 from gateway.search.order import Places, Step
 from gateway.types import Entity, Filters, Kind
 
@@ -96,9 +95,9 @@ class Eligibility:
     def kinds(self, spots: NDArray[np.intp]) -> list[Kind]:
         """Give the kind of each of *spots*."""
         held = {
-            kind: self.by_trait[found]
-            for kind in KINDS
-            if (found := ("kind", kind)) in self.by_trait
+            str(kind): numbers
+            for (trait, kind), numbers in self.by_trait.items()
+            if trait == "kind"
         }
         if len(held) == 1:
             return [*held] * len(spots)

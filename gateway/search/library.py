@@ -21,7 +21,7 @@ from gateway.types import (
     PromptResult,
 )
 from gateway.upstream.audience import Audience
-from gateway.upstream.source import Shelves
+from gateway.upstream.source import Heard, Shelves, Watchable
 
 
 class Library:
@@ -112,6 +112,15 @@ class Library:
         prompt = {"type": "ref/prompt", "name": own}
         ref = prompt if kind == "prompt" else {"type": "ref/resource", "uri": own}
         return await self._shelves(server).ask("completion/complete", {**params, "ref": ref})
+
+    async def follow(self, owner: tuple[str, str], heard: Heard) -> None:
+        """Tell *heard* of changes of a resource until cancelled; see `Watchable.watch`."""
+        server, uri = owner
+        registration = self._registry.all().get(server)
+        source = registration.source if registration is not None else None
+        if not isinstance(source, Watchable):
+            raise InvalidRequestError(f"server {server!r} tells of no changes of {uri!r}")
+        await source.watch(uri, heard)
 
     async def owner(self, kind: Kind, name: str) -> tuple[str, str]:
         """Give the server of a thing, and what it calls that itself."""

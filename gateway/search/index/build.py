@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 
 from gateway.cache import Clock, SingleFlight
+from gateway.catalog.entrystore import ENTRIES
 from gateway.catalog.refresh import Listed, Registration, Registry, list_sources
 from gateway.config import Options, index_path
 from gateway.embed.cached import VectorStore
@@ -120,11 +121,12 @@ class Indexer:
         generation = self._registry.generation
         registrations = self._registry.all()
         before = self._built
-        self._progress("servers", 0, len(registrations))
+        servers = len(registrations.keys() - {ENTRIES})
+        self._progress("servers", 0, servers)
         listed = await list_sources(
             registrations, before.listed if before else {}, telemetry=self._telemetry
         )
-        self._progress("servers", len(registrations), len(registrations))
+        self._progress("servers", servers, servers)
         made = await self._made(registrations, listed)
         self.builds += 1
         again = not made.complete or any(each.failed for each in listed.values())

@@ -18,9 +18,10 @@ from typing import Protocol
 from gateway.search.spelling.slips import guesses, split, unknown
 from gateway.search.spelling.typed import MIN_LETTERS, Word, cased, folded, loose, words
 from gateway.search.spelling.wordlists import (
+    COMMON,
     LANGUAGES,
     CatalogWords,
-    Costs,
+    Heads,
     WordList,
     heads,
     word_list,
@@ -38,8 +39,6 @@ FEW = 2
 MIN_FOREIGN_LETTERS = 6
 """Without a language, shorter words are not mended."""
 _FIRST = frozenset(names[0] for names in LANGUAGES.values())
-_COMMON = 400
-"""Dearer words are no sign of a language."""
 _PLAINLY = 0.4
 """With this share of common English words, a query is in English."""
 _LIKELY = 0.75
@@ -134,7 +133,7 @@ class Mender:
             cost = costs.get(word)
             if cost is None and not self.catalog.knows(word):
                 return False
-            common += cost is not None and cost < _COMMON
+            common += cost is not None and cost < COMMON
         return bool(asked) and common >= _PLAINLY * len(asked)
 
     def _likely(self, script: str, group: Sequence[Word]) -> list[WordList]:
@@ -197,7 +196,7 @@ class Mender:
 
 def _is_plainly(language: WordList, asked: Collection[str]) -> bool:
     """Say whether common words of *language* make up enough of *asked* to look no further."""
-    common = sum(language.costs.get(word, _COMMON) < _COMMON for word in asked)
+    common = sum(language.costs.get(word, COMMON) < COMMON for word in asked)
     return bool(asked) and common >= _PLAINLY * len(asked)
 
 
@@ -216,26 +215,23 @@ def _best(word: Word, choices: Mapping[str, int]) -> str:
     return best if best and choices[best] < unknown(word.written) else ""
 
 
-def likely(
-    languages: Mapping[str, Costs], asked: Mapping[str, int], *, rather: str = ""
-) -> list[str]:
+def likely(heads: Heads, asked: Mapping[str, int], *, rather: str = "") -> list[str]:
     """Give the languages that a text may be in, the likeliest first; at most three.
 
     Args:
-        languages: The commonest words of each language.
+        heads: The commonest words of each language.
         asked: The words of the text, and how often they stand in it.
         rather: Comes first if it is nearly as likely as the likeliest.
     """
-    scores = {
-        language: sum(
-            count * max(0, _COMMON - costs[word]) for word, count in asked.items() if word in costs
-        )
-        for language, costs in languages.items()
-    }
-    order = sorted(scores, key=lambda language: -scores[language])
+    scores: dict[int, int] = {}
+    for word, count in asked.items():
+        for place, points in heads.points.get(word, ()):
+            scores[place] = scores.get(place, 0) + count * points
+    order = sorted(scores, key=lambda place: (-scores[place], place))
     least = _LIKELY * max(scores.values(), default=0)
-    found = [name for name in order if scores[name] >= least > 0 and name != rather]
-    first = [rather] if scores.get(rather, 0) * _LIKELY >= least * _RATHER > 0 else []
+    named = [(heads.languages[place], scores[place]) for place in order]
+    found = [name for name, score in named if score >= least and name != rather]
+    first = [rather] if dict(named).get(rather, 0) * _LIKELY >= least * _RATHER > 0 else []
     return [*first, *found][:_MAX_LIKELY]
 
 

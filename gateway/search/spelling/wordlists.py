@@ -31,6 +31,8 @@ GUESSED_WORDS = 40_000
 """How many of them a misspelt word may turn out to be."""
 HEAD_WORDS = 1000
 """By how many of them a language is recognised."""
+COMMON = 400
+"""Dearer words are no sign of a language."""
 MAX_LISTS = 6
 """How many languages are kept in memory, about 15 MB each."""
 LANGUAGES: Mapping[str, tuple[str, ...]] = MappingProxyType(
@@ -109,10 +111,29 @@ def word_list(folder: Path, language: str) -> WordList:
     return WordList(language=language, costs=_read(folder, language, LIST_WORDS))
 
 
+@dataclass(frozen=True, kw_only=True)
+class Heads:
+    """The commonest words of several languages, in one table: one look a word, not one a list."""
+
+    languages: tuple[str, ...]
+    points: Mapping[str, tuple[tuple[int, int], ...]]
+    """By word: the place of each language that it is a sign of, and how much of one, > 0."""
+
+    @classmethod
+    def of(cls, lists: Mapping[str, Costs]) -> Heads:
+        """Take what is common of each list; see `COMMON`."""
+        points: dict[str, tuple[tuple[int, int], ...]] = {}
+        for place, costs in enumerate(lists.values()):
+            for word, cost in costs.items():
+                if cost < COMMON:
+                    points[word] = (*points.get(word, ()), (place, COMMON - cost))
+        return cls(languages=tuple(lists), points=points)
+
+
 @lru_cache(maxsize=len(LANGUAGES))
-def heads(folder: Path, script: str) -> Mapping[str, Costs]:
+def heads(folder: Path, script: str) -> Heads:
     """Read the `HEAD_WORDS` commonest words of each language of *script*."""
-    return {each: _read(folder, each, HEAD_WORDS) for each in LANGUAGES[script]}
+    return Heads.of({each: _read(folder, each, HEAD_WORDS) for each in LANGUAGES[script]})
 
 
 def _read(folder: Path, language: str, limit: int) -> Costs:
