@@ -13,7 +13,7 @@ from gateway.bridge import Bridge
 from gateway.cache import Clock
 from gateway.catalog.ahead import Ahead
 from gateway.catalog.configured import Configuration, Configured, Reloaded, changes
-from gateway.catalog.entrystore import EntrySource, SqliteEntries
+from gateway.catalog.entrystore import EntrySource
 from gateway.catalog.lasting import LastingSource, Memory
 from gateway.catalog.manifests import Manifest, read_manifest
 from gateway.catalog.refresh import Registry
@@ -60,7 +60,7 @@ class Sources:
         self._local = LocalSource(LOCAL, options=self._options)
         self.audience = Audience()
         """Whom servers may ask for something."""
-        self.entries = EntrySource(SqliteEntries(catalog_store_path(options)), self._options)
+        self.entries = EntrySource(store.entries, self._options)
         """What the catalog holds besides."""
         registry.add(self.entries, {})
 
