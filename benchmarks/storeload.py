@@ -6,6 +6,7 @@ wrong one shows, whoever wrote it and however the writer ended.
 
 from __future__ import annotations
 
+import json
 import os
 import random
 from collections import Counter
@@ -14,6 +15,8 @@ from pathlib import Path
 
 import numpy as np
 
+from gateway.catalog.entries import Entry
+from gateway.catalog.entryjson import parsed
 from gateway.catalog.ledger import Call
 from gateway.catalog.store import SqliteStore
 from gateway.types import ToolDefinition
@@ -52,7 +55,7 @@ def load(folder: Path, writer: int, first: int, seed: int) -> None:
     os.write(told, b"begun 0 0\n")
     version = first
     while True:
-        what, at = chance.choice("vvlc"), chance.randrange(BATCHES)
+        what, at = chance.choice("vvlec"), chance.randrange(BATCHES)
         _write(store, what, writer, at, version)
         os.write(told, f"{what} {at} {version}\n".encode())
         version += 1
@@ -63,6 +66,8 @@ def _write(store: SqliteStore, what: str, writer: int, at: int, version: int) ->
         store.vectors.put(MODEL, batch(writer, at, version))
     elif what == "l":
         store.records.keep(f"{writer}-{at}", "srv", listing(writer, at, version))
+    elif what == "e":
+        store.entries.put([entry(writer, at, version), entry(writer, at + BATCHES, version)])
     else:
         store.ledger.note(Call(tool=f"{writer}/{version}", outcome="ok"))
 
@@ -92,12 +97,24 @@ def listing(writer: int, at: int, version: int) -> Listing:
     return Listing(tools=tuple(tools), digests={"version": str(version)})
 
 
+def entry(writer: int, at: int, version: int) -> Entry:
+    """Make an entry that says what it is."""
+    return Entry(
+        kind="agent",
+        name=f"{writer}-{at}",
+        description=f"{writer}-{at}-{version} " * 20,
+        metadata={"version": version},
+    )
+
+
 def faults(folder: Path, writer: int) -> Counter[str]:
     """Read everything of a writer that was killed, and count what is not as it must be."""
     acked = _acked(folder, writer)
     told: Counter[str] = Counter(acknowledged=sum(len(each) for each in acked.values()))
     store = store_at(folder)
+    entries = store.entries.rows()
     for at in range(BATCHES):
+        _look_at_entries(entries, writer, at, max(acked.get(("e", at), {0})), told)
         _look_at_vectors(store, writer, at, max(acked.get(("v", at), {0})), told)
         _look_at_listing(store, writer, at, max(acked.get(("l", at), {0})), told)
     found = Counter(str(line["tool"]) for line in store.ledger.lines())
@@ -143,3 +160,18 @@ def _look_at_listing(
     told["listings"] += 1
     told["lost_writes"] += version < acked
     told["wrong_listings"] += found.listing != listing(writer, at, version)
+
+
+def _look_at_entries(
+    rows: Mapping[str, str], writer: int, at: int, acked: int, told: Counter[str]
+) -> None:
+    ids = [entry(writer, each, 0).id for each in (at, at + BATCHES)]
+    found = [parsed(json.loads(rows[each])) for each in ids if each in rows]
+    versions = {int(str(each.metadata["version"])) for each in found}
+    version = max(versions, default=0)
+    told["entries"] += len(found)
+    told["torn_batches"] += len(versions) > 1 or len(found) == 1
+    told["lost_writes"] += version < acked
+    told["wrong_entries"] += len(found) == 2 and found != [
+        entry(writer, each, version) for each in (at, at + BATCHES)
+    ]

@@ -47,8 +47,8 @@ _SCHEMAS = {"vectors.sqlite3": VECTORS, "catalog.sqlite3": CATALOG, "usage.sqlit
 _OLD = vector("old", 1)
 _TOLD = (
     "kills", "ended_otherwise", "rounds", "from_older_files", "acknowledged", "vectors",
-    "wrong_vectors", "torn_batches", "listings", "wrong_listings", "lost_writes", "calls_twice",
-    "damaged_files", "set_aside",
+    "wrong_vectors", "torn_batches", "listings", "wrong_listings", "entries", "wrong_entries",
+    "lost_writes", "calls_twice", "damaged_files", "set_aside",
 )  # fmt: skip
 
 
@@ -166,7 +166,7 @@ def beside(folder: Path, readers: int, seconds: float) -> Mapping[str, object]:
     if not seconds:
         return {}
     store = SqliteVectorStore(folder / "vectors.sqlite3")
-    rows = {f"{number}": vector(f"{number}", 1) for number in range(5000)}
+    rows = {f"{at}": row for at, row in enumerate(np.ones((5000, _OLD.shape[0]), np.float32))}
     store.put(MODEL, rows)
     figures: dict[str, object] = {}
     for name in ("alone", "beside"):

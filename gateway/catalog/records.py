@@ -20,7 +20,7 @@ from typing import Any, Protocol
 
 from gateway.cache import Clock
 from gateway.catalog.schemas import CATALOG
-from gateway.catalog.sqlite import Connection, Database
+from gateway.catalog.sqlite import Connection, Database, database_of
 from gateway.errors import StoreError
 from gateway.types import Diagnostic, Hints, JsonObject, ToolDefinition
 from gateway.upstream.source import LateTools, Listing
@@ -85,12 +85,12 @@ class SqliteRecords:
     """`Records` in one SQLite file.
 
     Args:
-        path: The file; it and its folder are made when first needed.
+        file: The file; it and its folder are made when first needed.
         wall: Seconds since the epoch.
     """
 
-    def __init__(self, path: Path, *, wall: Clock = time.time) -> None:
-        self._database = Database(path, CATALOG)
+    def __init__(self, file: Path | Database, *, wall: Clock = time.time) -> None:
+        self._database = database_of(file, CATALOG)
         self._wall = wall
 
     def listing(self, fingerprint: str) -> Recorded | None:

@@ -13,7 +13,7 @@ from gateway.bridge import Bridge
 from gateway.cache import Clock
 from gateway.catalog.ahead import Ahead
 from gateway.catalog.configured import Configuration, Configured, Reloaded, changes
-from gateway.catalog.entrystore import EntrySource, SqliteEntries
+from gateway.catalog.entrystore import EntrySource
 from gateway.catalog.health import Health
 from gateway.catalog.lasting import LastingSource, Memory
 from gateway.catalog.manifests import Manifest, read_manifest
@@ -21,7 +21,7 @@ from gateway.catalog.refresh import Registry
 from gateway.catalog.store import Store
 from gateway.catalog.tokens import signed
 from gateway.catalog.virtual import Alias, VirtualServer, VirtualSource, aliases
-from gateway.config import Options, catalog_store_path, tokens_path
+from gateway.config import Options, tokens_path
 from gateway.errors import ConfigError, attempt
 from gateway.types import Diagnostic, Hints, ToolDefinition
 from gateway.upstream.audience import Audience
@@ -68,7 +68,7 @@ class Sources:
         """Which servers can be reached."""
         self.audience = Audience()
         """Whom servers may ask for something."""
-        self.entries = EntrySource(SqliteEntries(catalog_store_path(options)), self._options)
+        self.entries = EntrySource(store.entries, self._options)
         """What the catalog holds besides."""
         registry.add(self.entries, {})
 

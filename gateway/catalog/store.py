@@ -8,9 +8,12 @@ from typing import Protocol
 
 from gateway.cache import Clock
 from gateway.catalog.ahead import ManyRecords
+from gateway.catalog.entries import Entries
+from gateway.catalog.entrystore import SqliteEntries
 from gateway.catalog.ledger import Ledger, SqliteLedger
 from gateway.catalog.records import SqliteRecords
-from gateway.catalog.sqlite import SqliteVectorStore
+from gateway.catalog.schemas import CATALOG
+from gateway.catalog.sqlite import Database, SqliteVectorStore
 from gateway.config import Options, catalog_store_path, ledger_path, vector_store_path
 from gateway.errors import ConfigError
 from gateway.vectors import VectorStore
@@ -26,6 +29,10 @@ class Store(Protocol):
     @property
     def vectors(self) -> VectorStore:
         """Vectors, by model and hash of the text."""
+
+    @property
+    def entries(self) -> Entries:
+        """What a person or a manifest said of things that no server lists, by id."""
 
     @property
     def records(self) -> ManyRecords:
@@ -44,7 +51,7 @@ class SqliteStore:
 
     Args:
         vectors: The file of vectors, or where else they are kept.
-        catalog: The file of tool lists and approvals.
+        catalog: The file of entries, tool lists and approvals.
         usage: The file of calls.
         wall: Seconds since the epoch.
     """
@@ -58,12 +65,15 @@ class SqliteStore:
         wall: Clock = time.time,
     ) -> None:
         self.vectors = SqliteVectorStore(vectors) if isinstance(vectors, Path) else vectors
-        self.records = SqliteRecords(catalog, wall=wall)
+        kept = Database(catalog, CATALOG)
+        self.entries = SqliteEntries(kept)
+        self.records = SqliteRecords(kept, wall=wall)
         self.ledger = SqliteLedger(usage, wall=wall)
 
     def close(self) -> None:
         """See `Store.close`."""
         self.vectors.close()
+        self.entries.close()
         self.records.close()
         self.ledger.close()
 

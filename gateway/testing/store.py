@@ -10,11 +10,40 @@ from dataclasses import dataclass
 from itertools import combinations, product
 
 from gateway.cache import Clock
+from gateway.catalog.entries import Entry
+from gateway.catalog.entryjson import written
 from gateway.catalog.ledger import DAY_S, MOST_CALLS, Call, Seen, Tally, label
 from gateway.catalog.records import KEEP_S, LAUNCH, Recorded, seen_of
 from gateway.embed.cached import MemoryVectorStore
 from gateway.types import JsonObject
 from gateway.upstream.source import Listing
+
+
+class MemoryEntries:
+    """`Entries` in memory."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._rows: dict[str, str] = {}
+
+    def rows(self) -> Mapping[str, str]:
+        """See `Entries.rows`."""
+        with self._lock:
+            return dict(self._rows)
+
+    def put(self, entries: Sequence[Entry]) -> None:
+        """See `Entries.put`."""
+        rows = {entry.id: written(entry) for entry in entries}
+        with self._lock:
+            self._rows |= rows
+
+    def remove(self, key: str) -> bool:
+        """See `Entries.remove`."""
+        with self._lock:
+            return self._rows.pop(key, None) is not None
+
+    def close(self) -> None:
+        """Nothing to let go of."""
 
 
 class MemoryRecords:
@@ -227,6 +256,7 @@ class MemoryStore:
 
     def __init__(self, *, wall: Clock = time.time) -> None:
         self.vectors = MemoryVectorStore()
+        self.entries = MemoryEntries()
         self.records = MemoryRecords(wall=wall)
         self.ledger = MemoryLedger(wall=wall)
 

@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
+from gateway.catalog.entries import Entry
 from gateway.catalog.ledger import Call
 from gateway.catalog.store import Store
 from gateway.upstream.source import Listing
@@ -19,6 +20,7 @@ def test_what_is_kept_is_there_after_closing(opened: Opener) -> None:
     """For the same store, and for another of the same place."""
     store = opened()
     store.vectors.put("m", {"a": np.ones(2, np.float32)})
+    store.entries.put([Entry(kind="agent", name="a")])
     store.records.keep("f", "srv", Listing())
     store.ledger.note(Call(tool="t", outcome="ok"))
     store.close()
@@ -26,6 +28,7 @@ def test_what_is_kept_is_there_after_closing(opened: Opener) -> None:
 
     for each in (store, opened()):
         assert ["a"] == list(each.vectors.get("m", ["a"]))
+        assert ["agent:catalog/a"] == list(each.entries.rows())
         assert each.records.listing("f") is not None
         assert 1 == len([*each.ledger.lines()])
 
@@ -38,6 +41,7 @@ def test_nothing_is_lost_between_threads(store: Store) -> None:
         for at in range(ROUNDS):
             name = f"{thread}-{at}"
             store.vectors.put("m", {name: np.full(8, thread, np.float32)})
+            store.entries.put([Entry(kind="agent", name=name)])
             store.records.keep(name, "srv", Listing(digests={"a": name}))
             store.records.see("o", {name: name})
             store.ledger.note(Call(tool=name, outcome="ok"))
@@ -51,5 +55,6 @@ def test_nothing_is_lost_between_threads(store: Store) -> None:
 
     names = [f"{thread}-{at}" for thread in range(THREADS) for at in range(ROUNDS)]
     assert set(names) == store.vectors.get("m", names).keys()
+    assert {f"agent:catalog/{name}" for name in names} == store.entries.rows().keys()
     assert set(names) == {line["tool"] for line in store.ledger.lines()}
     assert set(names) == store.records.see("o", dict.fromkeys(names, "other"))
