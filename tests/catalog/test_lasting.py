@@ -18,7 +18,7 @@ from gateway.errors import StoreError, UpstreamError, UpstreamTimeoutError
 from gateway.limits import Policy, UpstreamOptions
 from gateway.testing import ManualClock
 from gateway.types import JsonObject, ToolDefinition
-from gateway.upstream.source import Listing
+from gateway.upstream.source import Heard, Listing
 from gateway.upstream.supervisor import State
 from tests.fakes import ListSource, tool
 from tests.upstream.conftest import until
@@ -54,6 +54,9 @@ class LiveSource(ListSource):
 
     async def ask(self, method: str, params: JsonObject) -> JsonObject:
         return {"asked": method, **params}
+
+    async def watch(self, uri: str, heard: Heard) -> None:
+        """Tell of nothing."""
 
 
 class Room:
