@@ -181,14 +181,20 @@ class View(Protocol):
         """Say where the entity with this id stands; KeyError if there is none."""
 
 
-class Store(Protocol):
+class Entries(Protocol):
     """Where entries are kept. Every method may raise `StoreError`."""
+
+    def rows(self) -> Mapping[str, str]:
+        """Give each entry as JSON, by id."""
 
     def put(self, entries: Sequence[Entry]) -> None:
         """Keep *entries*, all or none, instead of those with the same ids."""
 
     def remove(self, key: str) -> bool:
         """Forget the entry with this id; say whether it was there."""
+
+    def close(self) -> None:
+        """Let go of what is held; the next call takes it up again."""
 
 
 class Catalog:
@@ -203,7 +209,7 @@ class Catalog:
 
     def __init__(
         self,
-        store: Store,
+        store: Entries,
         view: Callable[[], Awaitable[View]],
         changed: Callable[[], None],
         held: Callable[[Filters], Filters] = lambda filters: filters,

@@ -210,9 +210,8 @@ class _Served:
         return await answer(self._gateway, names, call, max_result_chars=limit, manner=_MANNER)
 
     def _moved(self, told: Answer) -> Block:
-        server = told.result.tool_id.partition("/")[0] if told.result is not None else ""
-        holds = bool(server) and self._gateway.library.holds(server)
-        return lambda each: block(each, server) if holds else each
+        home = self._gateway.library.home(told.result.tool_id) if told.result is not None else ""
+        return lambda each: block(each, home) if home else each
 
     async def _meta_names(self) -> MetaNames:
         if self._names is not None:

@@ -31,6 +31,7 @@ class LiveSource(ListSource):
 
     state: State = "idle"
     healthy = True
+    watched = ""
 
     def __init__(self, *tools: ToolDefinition) -> None:
         super().__init__("srv", tools)
@@ -56,7 +57,8 @@ class LiveSource(ListSource):
         return {"asked": method, **params}
 
     async def watch(self, uri: str, heard: Heard) -> None:
-        """Tell of nothing."""
+        heard.began()
+        self.watched = uri
 
 
 class Room:
