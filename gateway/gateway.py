@@ -171,7 +171,7 @@ class Gateway(Registering):
             context=context,
             context_summary=context_summary,
             limit=limit,
-            filters=filters or _ANYBODY,
+            filters=self._held(filters),
             options=self.options.search,
             ranking=ranking,
             spread=spread,
@@ -206,7 +206,7 @@ class Gateway(Registering):
             tools,
             query=query,
             embed=self._search.search.embed,
-            filters=filters or _ANYBODY,
+            filters=self._held(filters),
             limit=limit,
             options=self.options.search,
         )
@@ -214,7 +214,7 @@ class Gateway(Registering):
     async def list_tools(self, filters: Filters | None = None) -> tuple[Entity, ...]:
         """Give every tool that may be found, by exposed name."""
         snapshot = await self.snapshot()
-        mask = snapshot.mask(filters or _ANYBODY)
+        mask = snapshot.mask(self._held(filters))
         return tuple(entity for position, entity in enumerate(snapshot.entities) if mask[position])
 
     async def invoke(
@@ -279,6 +279,9 @@ class Gateway(Registering):
         self._bridge.check_open()
         return (await self._index.current()).report
 
+    def _held(self, filters: Filters | None) -> Filters:
+        return _ANYBODY if filters is None else self._sources.health.held(filters)
+
     async def snapshot(self) -> Snapshot:
         """Give the index as it is now: what searches and calls read."""
         self._bridge.check_open()
@@ -307,7 +310,10 @@ class Gateway(Registering):
     @property
     def catalog(self) -> Catalog:
         """All that there is, page by page, and the entries that no server lists."""
-        return Catalog(self._sources.entries.shelf, self.snapshot, self._sources.entries_changed)
+        sources = self._sources
+        return Catalog(
+            sources.entries.shelf, self.snapshot, sources.entries_changed, sources.health.held
+        )
 
     @property
     def library(self) -> Library:
