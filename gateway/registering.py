@@ -9,7 +9,7 @@ from gateway.catalog.configured import Reloaded
 from gateway.catalog.manifests import Manifest
 from gateway.catalog.sources import Sources
 from gateway.catalog.virtual import Alias
-from gateway.types import Diagnostic, Hints
+from gateway.types import Diagnostic, Hints, ToolDefinition
 from gateway.upstream.shapes import Shape
 from gateway.upstream.source import Function, Source
 from gateway.upstream.supervisor import State
@@ -95,9 +95,15 @@ class Registering:
         """Read the configuration files again; see `Sources.reload`."""
         return await self._sources.reload()
 
-    def add_source(self, source: Source, *, hints: Mapping[str, Hints] | None = None) -> None:
+    def add_source(
+        self,
+        source: Source,
+        *,
+        hints: Mapping[str, Hints] | None = None,
+        itself: ToolDefinition | None = None,
+    ) -> None:
         """Register any source of tools; see `Sources.add_source`."""
-        self._sources.add_source(source, hints=hints)
+        self._sources.add_source(source, hints=hints, itself=itself)
 
     async def remove_server(self, name: str) -> bool:
         """Forget a server and close its session; say whether it was there."""

@@ -159,6 +159,11 @@ class VirtualSource:
         """Whether the host wrote all definitions behind it."""
         return all(source.trusted for source in self._behind().values())
 
+    @property
+    def behind(self) -> Mapping[str, str]:
+        """The server behind each of its tools, by the name that is shown."""
+        return {name: alias.server for name, alias in self._table.tools.items()}
+
     async def list_tools(self) -> Listing:
         """Give the aliases whose tool is there and as it was approved; see `Source.list_tools`.
 
@@ -208,11 +213,6 @@ class VirtualSource:
             return None
         server, _, own = found.partition("/")
         return server, own
-
-    def behind(self, tool: str) -> str:
-        """Give the server of what the alias of a tool stands for; empty if there is no such one."""
-        alias = self._table.tools.get(tool)
-        return alias.server if alias is not None else ""
 
     async def close(self) -> None:
         """Refuse what comes later; the servers behind it stay open."""

@@ -55,7 +55,7 @@ class Library:
         server, _, tool = tool_id.partition("/")
         registration = self._registry.all().get(server)
         if registration is not None and isinstance(registration.source, VirtualSource):
-            server = registration.source.behind(tool)
+            server = registration.source.behind.get(tool, "")
         return server if self.holds(server) else ""
 
     async def entities(self, kind: Kind) -> tuple[Entity, ...]:
@@ -136,7 +136,7 @@ class Library:
         placed = origin(kind, name)
         if placed is not None and placed[0] in self._registry and kind == "resource":
             # Also what is in no list: templates and links lead there.
-            return await self._real(kind, *placed)
+            return await self._real(kind, *await self._seen(*placed))
         known = await self.entities(kind)
         exact = [each for each in known if name in {each.id, each.exposed_name}]
         own = exact or [each for each in known if each.name == name]
@@ -144,13 +144,29 @@ class Library:
         if not like:
             raise InvalidRequestError(f"no server has the {kind} {name!r}: list them")
         # An alias and what it stands for are one.
-        owners = {
-            await self._real(kind, each.server, each.name if exact else name) for each in like
-        }
+        owners = set()
+        for each in like:
+            told = each.server, each.name if exact else name
+            seen = await self._seen(*told) if kind == "resource" and not exact else told
+            owners.add(await self._real(kind, *seen))
         if len(owners) > 1:
-            told = ", ".join(sorted(each.exposed_name for each in like))
-            raise InvalidRequestError(f"{kind} {name!r} could be any of {told}: say which")
+            names = ", ".join(sorted(each.exposed_name for each in like))
+            raise InvalidRequestError(f"{kind} {name!r} could be any of {names}: say which")
         return owners.pop()
+
+    async def _seen(self, server: str, uri: str) -> tuple[str, str]:
+        """Give them back, unless all that the catalog knows of that resource is hidden."""
+        snapshot = await self._snapshot()
+        mask = snapshot.mask(Filters(kinds=frozenset({"resource"})))
+        known = [
+            (entity.name, bool(mask[at]))
+            for at, entity in enumerate(snapshot.entities)
+            if entity.kind == "resource" and entity.server == server
+        ]
+        exact = [seen for name, seen in known if name == uri]
+        if not any(exact or [seen for name, seen in known if fits(name, uri)] or [True]):
+            raise InvalidRequestError(f"no server has the resource {uri!r}: list them")
+        return server, uri
 
     async def _real(self, kind: Kind, server: str, name: str) -> tuple[str, str]:
         """Give the server and the own name of what an alias stands for; the same if it is none."""

@@ -36,7 +36,7 @@ from gateway.serve.placed import block
 from gateway.serve.reading import Reading
 from gateway.serve.shown import meta, page, tool
 from gateway.serve.told import Told
-from gateway.types import JsonObject
+from gateway.types import Filters, JsonObject
 
 Expose = Literal["meta", "all"]
 """What a client is shown: the two meta-tools, or the whole catalog."""
@@ -153,8 +153,10 @@ class _Served:
     def schema(self, name: str) -> JsonObject | None:
         """Give a tool's schema, if nothing has to be waited for: headers are held against it."""
         snapshot = self._gateway.known if self._expose == "all" else None
-        spots = snapshot.exposed(name) if snapshot is not None else ()
-        return snapshot.entities[spots[0]].definition.input_schema if snapshot and spots else None
+        if snapshot is None:
+            return None
+        spots = snapshot.exposed(name, snapshot.mask(Filters()))
+        return snapshot.entities[spots[0]].definition.input_schema if spots else None
 
     async def list_tools(
         self, _context: Context, params: types.PaginatedRequestParams | None

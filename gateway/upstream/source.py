@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Protocol, overload, runtime_checkable
 
 from gateway.errors import ConfigError
-from gateway.types import Content, Diagnostic, InvokeResult, JsonObject, ToolDefinition
+from gateway.types import Content, Diagnostic, Entity, InvokeResult, JsonObject, ToolDefinition
 
 Function = Callable[..., object]
 """What a host may offer as a tool, plain or async."""
@@ -74,6 +74,8 @@ class Listing:
     """In the source's own order; names are unique."""
     things: tuple[ToolDefinition, ...] = ()
     """Resources and prompts, names unique within a kind."""
+    entities: tuple[Entity, ...] = ()
+    """What stands in the catalog as it is, such as its entries; ids that nothing listed has."""
     diagnostics: tuple[Diagnostic, ...] = ()
     """One for each tool that cannot be used, and one if the listing was cut."""
     digests: Mapping[str, str] = field(default_factory=dict)

@@ -30,6 +30,7 @@ class LiveSource(ListSource):
     """A source whose listing waits for a door, and which learns what it listed."""
 
     state: State = "idle"
+    healthy = True
     watched = ""
 
     def __init__(self, *tools: ToolDefinition) -> None:

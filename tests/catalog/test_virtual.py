@@ -231,9 +231,7 @@ async def test_a_virtual_server_is_found_itself_by_who_looks_for_servers(
     found = await gateway.search("office clock", filters=servers)
     tools = await gateway.search("office clock")
 
-    assert [("work", "work")] == [
-        (each.server, each.name.rpartition("/")[2]) for each in found.matches
-    ]
+    assert [("work", "virtual_server:work")] == [(each.server, each.id) for each in found.matches]
     assert "work" not in names(tools)
 
 
