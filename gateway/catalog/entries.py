@@ -181,14 +181,20 @@ class View(Protocol):
         """Say where the entity with this id stands; KeyError if there is none."""
 
 
-class Store(Protocol):
+class Entries(Protocol):
     """Where entries are kept. Every method may raise `StoreError`."""
+
+    def rows(self) -> Mapping[str, str]:
+        """Give each entry as JSON, by id."""
 
     def put(self, entries: Sequence[Entry]) -> None:
         """Keep *entries*, all or none, instead of those with the same ids."""
 
     def remove(self, key: str) -> bool:
         """Forget the entry with this id; say whether it was there."""
+
+    def close(self) -> None:
+        """Let go of what is held; the next call takes it up again."""
 
 
 class Catalog:
@@ -198,14 +204,20 @@ class Catalog:
         store: Where entries are kept.
         view: Gives the catalog as it is now.
         changed: Called after every change of the entries.
+        held: Writes into filters who is not healthy, if that is asked; see `Health.held`.
     """
 
     def __init__(
-        self, store: Store, view: Callable[[], Awaitable[View]], changed: Callable[[], None]
+        self,
+        store: Entries,
+        view: Callable[[], Awaitable[View]],
+        changed: Callable[[], None],
+        held: Callable[[Filters], Filters] = lambda filters: filters,
     ) -> None:
         self._store = store
         self._view = view
         self._changed = changed
+        self._held = held
 
     async def put(self, *entries: Entry) -> tuple[str, ...]:
         """Insert *entries*, or put them in the place of those with the same ids; give the ids.
@@ -243,7 +255,8 @@ class Catalog:
             at = view.position(key)
         except KeyError:
             return None
-        return view.entities[at] if filters is None or view.mask(filters)[at] else None
+        seen = filters is None or view.mask(self._held(filters))[at]
+        return view.entities[at] if seen else None
 
     async def list(
         self, filters: Filters | None = None, *, after: str = "", limit: int = 100
@@ -280,5 +293,5 @@ class Catalog:
         view = await self._view()
         if filters is None:
             return view.entities
-        mask = view.mask(filters)
+        mask = view.mask(self._held(filters))
         return [view.entities[at] for at in np.flatnonzero(mask).tolist()]

@@ -33,6 +33,10 @@ class Live(Source, Shelves, Watchable, Protocol):
     def state(self) -> State:
         """How the connection is."""
 
+    @property
+    def healthy(self) -> bool:
+        """Whether it can be reached, as far as is known."""
+
     def learn(self, listing: Listing) -> None:
         """Take from *listing* what a call needs to know."""
 

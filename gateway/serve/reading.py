@@ -69,9 +69,9 @@ class Reading:
         async def work() -> types.ReadResourceResult:
             owner = await self._library.owner("resource", params.uri)
             result = await self._library.ask("resources/read", owner, "uri")
-            ours = origin("resource", params.uri) == owner
             found = _objects(result.get("contents"))
-            told = contents(found, owner[0]) if ours else list(found)
+            ours = origin("resource", params.uri) is not None
+            told = contents(found, owner, params.uri) if ours else list(found)
             return _READ.validate_python({"contents": told, **_hints(result)})
 
         return await self._asked(context, params, work, {"uri": params.uri})

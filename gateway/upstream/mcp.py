@@ -82,6 +82,11 @@ class McpSource:
         return self._supervisor.state
 
     @property
+    def healthy(self) -> bool:
+        """Whether it can be reached, as far as is known."""
+        return self._supervisor.healthy
+
+    @property
     def breaker(self) -> BreakerState:
         """How the circuit breaker stands."""
         return self._supervisor.breaker

@@ -115,6 +115,12 @@ class Supervisor:
         return "failed" if self._fault else "idle"
 
     @property
+    def healthy(self) -> bool:
+        """Whether the next use has a chance, as far as is known: also before the first one."""
+        alive = self._connection is not None and self._opening is None and self._connection.alive
+        return self._breaker.state != "open" and (alive or not self._fault)
+
+    @property
     def breaker(self) -> BreakerState:
         """How the circuit breaker stands."""
         return self._breaker.state

@@ -11,7 +11,7 @@ from functools import cached_property
 from gateway.catalog.refresh import Catalog, Listed, Registration
 from gateway.config import GraphOptions
 from gateway.embed import yardstick
-from gateway.embed.cached import DocumentVectors, VectorStore, document_vectors, text_key
+from gateway.embed.cached import DocumentVectors, document_vectors, text_key
 from gateway.embed.protocol import Embedder
 from gateway.embed.yardstick import Yardstick
 from gateway.search.index.kept import Texts
@@ -20,7 +20,7 @@ from gateway.search.index.snapshot import Snapshot
 from gateway.search.index.snapshots import Snapshots
 from gateway.telemetry import Telemetry
 from gateway.types import Diagnostic
-from gateway.vectors import Vector
+from gateway.vectors import Vector, VectorStore
 from graphs.document import Document
 
 
