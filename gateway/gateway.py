@@ -305,7 +305,8 @@ class Gateway(Registering):
     @property
     def catalog(self) -> Catalog:
         """All that there is, page by page, and the entries that no server lists."""
-        return Catalog(self._sources.entries.shelf, self.snapshot, self._sources.entries_changed)
+        sources, options = self._sources, self.options.catalog
+        return Catalog(sources.entries.shelf, self.snapshot, sources.entries_changed, options)
 
     @property
     def library(self) -> Library:

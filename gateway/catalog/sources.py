@@ -54,7 +54,8 @@ class Sources:
         self._local = LocalSource(LOCAL, options=self._options)
         self.audience = Audience()
         """Whom servers may ask for something."""
-        self.entries = EntrySource(SqliteEntries(catalog_store_path(options)), self._options)
+        shelf = SqliteEntries(catalog_store_path(options))
+        self.entries = EntrySource(shelf, self._options, options.catalog.kinds)
         """What the catalog holds besides."""
         registry.add(self.entries, {})
 
