@@ -66,8 +66,8 @@ def test_a_task_is_its_calls_that_succeeded_in_order(ledger: SqliteLedger) -> No
     ):
         ledger.note(each)
 
-    assert [["a", "c"], ["x"], ["d"]] == ledger.tasks()
-    assert [["d"]] == ledger.tasks("acme")
+    assert [("a", "c"), ("x",), ("d",)] == [each.tools for each in ledger.tasks()]
+    assert [("d",)] == [each.tools for each in ledger.tasks("acme")]
 
 
 def test_no_value_and_no_name_of_a_host_is_kept(ledger: SqliteLedger, tmp_path: Path) -> None:
@@ -118,15 +118,19 @@ def test_what_searches_returned_is_noted_with_its_pairs(
     """Days are counted apart; a pair has no order."""
     ledger.show(["b", "a"])
     clock.tick(DAY_S)
-    ledger.show(["a", "b", "c"])
-    ledger.show(["a"])
+    ledger.show(["a", "b", "c"], ["a"])
 
     last = NOW + DAY_S
     assert {
         "a": Seen(count=3, days=2, last_s=last),
+        "b": Seen(count=2, days=2, last_s=last),
         "c": Seen(count=1, days=1, last_s=last),
-    } == ledger.shown(["a", "c", "z"])
-    assert {frozenset("ab"): Seen(count=2, days=1, last_s=last)} == ledger.pairs(["a", "b"])
+    } == ledger.shown()
+    pairs = ledger.pairs()
+    assert {frozenset("ab"): 2, frozenset("ac"): 1, frozenset("bc"): 1} == {
+        pair: seen.count for pair, seen in pairs.items()
+    }
+    assert last == pairs[frozenset("ab")].last_s
 
 
 def test_it_forgets_what_it_is_told_to(ledger: SqliteLedger) -> None:
@@ -137,13 +141,13 @@ def test_it_forgets_what_it_is_told_to(ledger: SqliteLedger) -> None:
     ledger.show(["a", "b"])
 
     assert 1 == ledger.forget(tool="a", tenant="acme")
-    assert {"a", "b"} == set(ledger.shown(["a", "b"]))
+    assert {"a", "b"} == set(ledger.shown())
     assert 1 == ledger.forget(tool="a")
-    assert {"b"} == set(ledger.shown(["a", "b"]))
-    assert {} == ledger.pairs(["a", "b"])
+    assert {"b"} == set(ledger.shown())
+    assert {} == ledger.pairs()
     assert 1 == ledger.forget(tenant="acme")
     assert 1 == ledger.forget()
-    assert ([], {}) == ([*ledger.lines()], ledger.shown(["b"]))
+    assert ([], {}) == ([*ledger.lines()], ledger.shown())
 
 
 def test_the_oldest_lines_go(tmp_path: Path) -> None:
