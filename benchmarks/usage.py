@@ -118,8 +118,8 @@ def measure(
     Returns:
         ``misses_fall``: the share of misses of next-step hit@5 that a replayed history takes away,
         after the first call of each judged task; ``misses_fall_all``: the same of every call that
-        came after another; ``shuffled_loses``: the most that hit@5 or recall@5 of any half loses by a shuffled
-        history, in points of 100; and each half.
+        came after another; ``shuffled_loses``: the most that hit@5 or recall@5 of any half loses
+        by a shuffled history, in points of 100; and each half.
     """
     halves = [
         half for folder in folders for half in asyncio.run(_measured(read(folder), learn, embedder))

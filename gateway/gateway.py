@@ -14,11 +14,11 @@ from typing import Literal, Self
 
 from gateway.bridge import Bridge
 from gateway.cache import Clock, SingleFlight
+from gateway.catalog.entries import Catalog
 from gateway.catalog.refresh import Registry
 from gateway.catalog.sources import Sources
-from gateway.catalog.sqlite import SqliteVectorStore
-from gateway.config import Options, check_strategy, resolved, vector_store_path
-from gateway.embed.cached import VectorStore
+from gateway.catalog.store import Store, store_of
+from gateway.config import Options, check_strategy, resolved
 from gateway.embed.local import embedder_of
 from gateway.embed.protocol import Embedder
 from gateway.registering import Registering
@@ -46,6 +46,7 @@ from gateway.types import (
     SearchResult,
     Strategy,
 )
+from gateway.vectors import VectorStore
 
 _ANYBODY = Filters()
 
@@ -61,7 +62,8 @@ class Gateway(Registering):
             original query is used.
         graph: The host's own Markdown-LD documents: a folder, a file, documents or a function.
         options: Everything that has a number.
-        vector_store: Where vectors persist; None is a SQLite file in the user's cache folder.
+        store: Where everything persists; None is SQLite files in the user's cache folder.
+        vector_store: Where vectors persist, if nothing else is to lie elsewhere.
         caches: Shared with other gateways, or None for its own.
         clock: Seconds that only grow; cache lifetimes and retries read it.
         tracer_provider: Where spans go; None is the process's own.
@@ -81,6 +83,7 @@ class Gateway(Registering):
         normalizer: Normalizer | None = None,
         graph: GraphSource | None = None,
         options: Options | None = None,
+        store: Store | None = None,
         vector_store: VectorStore | None = None,
         caches: Caches | None = None,
         clock: Clock = time.monotonic,
@@ -100,30 +103,31 @@ class Gateway(Registering):
         )
         told = self.telemetry.cache_event
         self.caches = caches or Caches.of(self.options.cache, clock=clock, told=told)
-        self._store = _store(vector_store, self.options)
+        self._store = kept = store_of(self.options, store, vectors=vector_store)
         self._registry = Registry()
-        super().__init__(Sources(self._registry, self._bridge, self.options, clock=clock))
+        super().__init__(Sources(self._registry, self._bridge, kept, self.options, clock=clock))
         self._index = Indexer(
             self._registry,
             embedder=self.embedder if strategy != "graph" else None,
-            store=self._store,
+            store=kept.vectors,
             graph=graph,
             options=self.options,
-            own_store=vector_store is not None,
+            own_store=not (store is None and vector_store is None),
             reserved=self.options.discovery.reserved,
             telemetry=self.telemetry,
             flights=SingleFlight[object](self._bridge.submit),
             clock=clock,
             progress=progress,
         )
-        self.usage = Usage.opened(self.options, self.telemetry, clock, self._bridge.submit)
+        usage, submit = self.options.usage, self._bridge.submit
+        self.usage = Usage(kept.ledger, usage, telemetry=self.telemetry, clock=clock, submit=submit)
         self._search = remembered(
             self.options.search,
             strategy=strategy,
             embedder=self.embedder,
             normalizer=normalizer,
             caches=self.caches,
-            submit=self._bridge.submit,
+            submit=submit,
             telemetry=self.telemetry,
             usage=self.usage,
         )
@@ -168,7 +172,7 @@ class Gateway(Registering):
             context=context,
             context_summary=context_summary,
             limit=limit,
-            filters=filters or _ANYBODY,
+            filters=self._held(filters),
             options=self.options.search,
             ranking=ranking,
             spread=spread,
@@ -206,7 +210,7 @@ class Gateway(Registering):
             tools,
             query=query,
             embed=self._search.search.embed,
-            filters=filters or _ANYBODY,
+            filters=self._held(filters),
             limit=limit,
             options=self.options.search,
             use=await self.usage.signals(snapshot, tenant),
@@ -215,7 +219,7 @@ class Gateway(Registering):
     async def list_tools(self, filters: Filters | None = None) -> tuple[Entity, ...]:
         """Give every tool that may be found, by exposed name."""
         snapshot = await self.snapshot()
-        mask = snapshot.mask(filters or _ANYBODY)
+        mask = snapshot.mask(self._held(filters))
         return tuple(entity for position, entity in enumerate(snapshot.entities) if mask[position])
 
     async def invoke(
@@ -280,6 +284,9 @@ class Gateway(Registering):
         self._bridge.check_open()
         return (await self._index.current()).report
 
+    def _held(self, filters: Filters | None) -> Filters:
+        return _ANYBODY if filters is None else self._sources.health.held(filters)
+
     async def snapshot(self) -> Snapshot:
         """Give the index as it is now: what searches and calls read."""
         self._bridge.check_open()
@@ -306,6 +313,14 @@ class Gateway(Registering):
         return await propose(await self.snapshot(), proposer, servers=servers)
 
     @property
+    def catalog(self) -> Catalog:
+        """All that there is, page by page, and the entries that no server lists."""
+        sources = self._sources
+        return Catalog(
+            sources.entries.shelf, self.snapshot, sources.entries_changed, sources.health.held
+        )
+
+    @property
     def library(self) -> Library:
         """The resources and prompts of the servers."""
         return Library(self._registry, self.snapshot, self._sources.audience)
@@ -324,7 +339,6 @@ class Gateway(Registering):
         """End every session, reap every child, stop the loop. Twice is harmless."""
         self._bridge.finish(lambda: self._index.finish(self._end))
         self._store.close()
-        self.usage.close()
 
     async def _end(self) -> None:
         await self.usage.finish()
@@ -341,8 +355,3 @@ class Gateway(Registering):
     async def __aexit__(self, *_error: object) -> None:
         """Close it."""
         await self.aclose()
-
-
-def _store(given: VectorStore | None, options: Options) -> VectorStore:
-    # Not `or`: an empty store of the host may be falsy.
-    return SqliteVectorStore(vector_store_path(options)) if given is None else given

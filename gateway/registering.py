@@ -9,7 +9,7 @@ from gateway.catalog.configured import Reloaded
 from gateway.catalog.manifests import Manifest
 from gateway.catalog.sources import Sources
 from gateway.catalog.virtual import Alias
-from gateway.types import Diagnostic, Hints
+from gateway.types import Diagnostic, Hints, ToolDefinition
 from gateway.upstream.shapes import Shape
 from gateway.upstream.source import Function, Source
 from gateway.upstream.supervisor import State
@@ -74,10 +74,18 @@ class Registering:
         )
 
     def add_virtual_server(
-        self, name: str, tools: Mapping[str, str | Alias], *, description: str = ""
+        self,
+        name: str,
+        tools: Mapping[str, str | Alias],
+        *,
+        description: str = "",
+        resources: Mapping[str, str | Alias] | None = None,
+        prompts: Mapping[str, str | Alias] | None = None,
     ) -> None:
-        """Give tools of other servers names of your own; see `Sources.add_virtual_server`."""
-        self._sources.add_virtual_server(name, tools, description=description)
+        """Give things of other servers names of your own; see `Sources.add_virtual_server`."""
+        self._sources.add_virtual_server(
+            name, tools, description=description, resources=resources, prompts=prompts
+        )
 
     def add_config(self, config: str | Path | Manifest) -> tuple[Diagnostic, ...]:
         """Register the servers of an ``mcp.json``; see `Sources.add_config`."""
@@ -87,9 +95,15 @@ class Registering:
         """Read the configuration files again; see `Sources.reload`."""
         return await self._sources.reload()
 
-    def add_source(self, source: Source, *, hints: Mapping[str, Hints] | None = None) -> None:
+    def add_source(
+        self,
+        source: Source,
+        *,
+        hints: Mapping[str, Hints] | None = None,
+        itself: ToolDefinition | None = None,
+    ) -> None:
         """Register any source of tools; see `Sources.add_source`."""
-        self._sources.add_source(source, hints=hints)
+        self._sources.add_source(source, hints=hints, itself=itself)
 
     async def remove_server(self, name: str) -> bool:
         """Forget a server and close its session; say whether it was there."""

@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import Self
 
 from gateway.catalog.configured import Reloaded
+from gateway.catalog.entries import Entry, Page
 from gateway.gateway import Gateway
 from gateway.search.index.documents import GraphFormat
 from gateway.search.propose import Proposed, Proposer
@@ -24,6 +25,39 @@ from gateway.types import (
 )
 
 
+class SyncCatalog:
+    """A `Catalog` for code without an event loop.
+
+    Args:
+        gateway: Whose catalog it is.
+    """
+
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+
+    def put(self, *entries: Entry) -> tuple[str, ...]:
+        """See `Catalog.put`."""
+        return self._gateway.bridge.call(lambda: self._gateway.catalog.put(*entries))
+
+    def remove(self, key: str) -> bool:
+        """See `Catalog.remove`."""
+        return self._gateway.bridge.call(lambda: self._gateway.catalog.remove(key))
+
+    def get(self, key: str, filters: Filters | None = None) -> Entity | None:
+        """See `Catalog.get`."""
+        return self._gateway.bridge.call(lambda: self._gateway.catalog.get(key, filters))
+
+    def list(self, filters: Filters | None = None, *, after: str = "", limit: int = 100) -> Page:
+        """See `Catalog.list`."""
+        return self._gateway.bridge.call(
+            lambda: self._gateway.catalog.list(filters, after=after, limit=limit)
+        )
+
+    def tags(self, filters: Filters | None = None) -> Mapping[str, int]:
+        """See `Catalog.tags`."""
+        return self._gateway.bridge.call(lambda: self._gateway.catalog.tags(filters))
+
+
 class SyncGateway:
     """A `Gateway` for code without an event loop, on any thread.
 
@@ -35,6 +69,11 @@ class SyncGateway:
 
     def __init__(self, gateway: Gateway) -> None:
         self.gateway = gateway
+
+    @property
+    def catalog(self) -> SyncCatalog:
+        """The blocking twin of `Gateway.catalog`."""
+        return SyncCatalog(self.gateway)
 
     def search(  # noqa: PLR0913  (those of `Gateway.search`)
         self,

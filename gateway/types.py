@@ -14,7 +14,9 @@ from typing import Literal, TypeAlias
 JsonObject: TypeAlias = Mapping[str, object]
 """A JSON object as `json.loads` gives it."""
 
-Kind = Literal["tool", "server", "virtual_server", "agent", "skill", "prompt", "resource"]
+BuiltinKind = Literal["tool", "server", "virtual_server", "agent", "skill", "prompt", "resource"]
+Kind: TypeAlias = str
+"""A `BuiltinKind`, or a kind that the host declares."""
 Status = Literal["active", "draft", "deprecated"]
 Strategy = Literal["graph", "embeddings", "auto"]
 RankingPolicy = Literal["strategy", "hybrid", "weighted", "legacy", "lexical"]
@@ -86,7 +88,7 @@ class Entity:
     kind: Kind = "tool"
     exposed_name: str
     """What a model sees of a tool: at most 64 characters of ``[A-Za-z0-9_-]``. Of a resource or a
-    prompt: its address here. Unique in the catalog."""
+    prompt: its address here; of anything else its id. Unique in the catalog."""
     server: str
     definition: ToolDefinition
     status: Status = "active"
@@ -96,6 +98,10 @@ class Entity:
     """True if the host itself wrote the definition (a Python function, an own file)."""
     digest: str = ""
     """SHA-256 hex of the canonical definition and hints; changes when anything searched changes."""
+    parent: str = ""
+    """The id of what it belongs to: a tool's server."""
+    metadata: JsonObject = field(default_factory=dict)
+    """What else an entry of the catalog says of itself."""
 
     @property
     def name(self) -> str:
@@ -132,6 +138,10 @@ class Filters:
     scopes: frozenset[str] = frozenset()
     """What the caller holds."""
     include_disabled: bool = False
+    healthy_only: bool = False
+    """Leave out who hangs on a server that cannot be reached just now."""
+    without: frozenset[str] = frozenset()
+    """None of these: servers by name, entities by id."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -357,6 +367,7 @@ CODES: Mapping[str, str] = {
     "query_vector_unusable": "The query's vector was zero, not finite or of the wrong length.",
     "query_mended": "Misspelt words of the query were mended; the words as typed count too.",
     "query_normalized": "The query was rewritten in English.",
+    "query_tagged": "Tags in the query were taken out of it and are filters.",
     "query_normalization_failed": "The normalizer failed; the original query was used.",
     "query_truncated": "The query was longer than the cap; its beginning was used.",
     "context_ignored": "The context could not be read as JSON and was left out.",
@@ -367,6 +378,7 @@ CODES: Mapping[str, str] = {
     "graph_document_invalid": "A graph document of the host could not be read; the others work.",
     "low_confidence_results": "Nothing found is likely to be what was asked for.",
     "no_match": "Nothing in the catalog is likely to serve the request; `nearest` is closest.",
+    "unknown_tag": "No entity that may be found has this tag; near ones are named.",
     "unknown_tool": "A tool id that was asked for is not in the catalog.",
 }
 """Every diagnostic code and what it means."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 import numpy as np
 
@@ -60,21 +61,26 @@ class Rows:
         terms = dict.fromkeys([term for word in words for ids, _ in word.ways for term in ids])
         found = self._found(terms, np.asarray(wanted))
         total = read.weight
-        plain: list[int] = []
-        for at, word in enumerate(words):
-            if len(word.ways) == 1 and len(word.ways[0][0]) == 1:
-                plain.append(at)
-            else:
-                found.weigh(word, word.weight / total, scores[at], shares[at])
-        if plain:
-            ways = [words[at].ways[0] for at in plain]
-            rows = [found.rows[ids[0]] for ids, _ in ways]
-            like = [share for _, share in ways]
-            part = [
-                share * (words[at].weight / total) for at, share in zip(plain, like, strict=True)
+        parts = [word.weight / total for word in words]
+        # Ways of one term each, all words' at once; of several ways to a word the best counts.
+        ways = [
+            [(found.rows[ids[0]], like) for ids, like in word.ways if len(ids) == 1]
+            for word in words
+        ]
+        asked = [at for at, each in enumerate(ways) if each]
+        if asked:
+            rows, likes = zip(*(way for each in ways for way in each), strict=True)
+            share = [
+                part * like for part, each in zip(parts, ways, strict=True) for _, like in each
             ]
-            scores[plain] = found.worth[rows] * np.asarray(like, dtype=np.float32)[:, None]
-            shares[plain] = found.holds[rows] * np.asarray(part)[:, None]
+            starts = [0, *accumulate(len(ways[at]) for at in asked[:-1])]
+            worth = found.worth[list(rows)] * np.array(likes, dtype=np.float32)[:, None]
+            holds = found.holds[list(rows)] * np.array(share)[:, None]
+            scores[asked] = np.maximum.reduceat(worth, starts)
+            shares[asked] = np.maximum.reduceat(holds, starts)
+        for at, word in enumerate(words):
+            if len(ways[at]) < len(word.ways):
+                found.weigh(word, parts[at], scores[at], shares[at])
         return scores, shares
 
     def _found(self, terms: dict[int, None], wanted: np.ndarray) -> _Found:
@@ -98,17 +104,14 @@ class _Found:
     """What the term adds to the score, float32, (terms, documents)."""
 
     def weigh(self, word: Asked, weight: float, score: np.ndarray, share: np.ndarray) -> None:
-        """Write into *score* and *share* what *word* adds: of several ways to it, the best."""
+        """Write into *score* and *share* what the ways of several terms to *word* add, if more."""
         for ids, like in word.ways:
-            rows = [self.rows[term] for term in ids]
-            if len(rows) == 1:
-                worth = self.worth[rows[0]] * like
-                part = self.holds[rows[0]] * (like * weight)
-            else:
+            if len(ids) > 1:
+                rows = [self.rows[term] for term in ids]
                 worth = np.add.reduce(self.worth[rows], dtype=np.float64) * like
                 part = np.add.reduce(self.holds[rows], dtype=np.intp) * (like * weight / len(ids))
-            np.maximum(score, worth, out=score)
-            np.maximum(share, part, out=share)
+                np.maximum(score, worth, out=score)
+                np.maximum(share, part, out=share)
 
 
 def _summed(rows: np.ndarray) -> np.ndarray:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 
@@ -20,6 +21,33 @@ _MIX = 0xD6E8FEB86659FD93
 _WRAP = 1 << 64
 _POWERS = np.cumprod(np.full(LONGEST + 1, _BASE, dtype=np.uint64), dtype=np.uint64)
 _INVERSE = np.uint64(pow(_BASE, -1, _WRAP))
+_FEW_LETTERS = 48
+"""Up to so many letters are hashed one by one: that costs less than a call into numpy."""
+_FEW_POWERS = _POWERS.tolist()
+_FEW_INVERSE = int(_INVERSE)
+_LETTERS_IN_TWO_EDITS = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Typed:
+    """Words that somebody typed, hashed once for all vocabularies that they are looked up in."""
+
+    words: Sequence[str]
+    owners: Sequence[int]
+    """Which of the words each key is of."""
+    keys: np.ndarray
+    """Hashes of each word and of what is left of it without each letter, uint64."""
+
+    @classmethod
+    def of(cls, words: Sequence[str]) -> Typed:
+        """Hash *words*; those above 24 letters have no keys."""
+        short = [at for at, word in enumerate(words) if 0 < len(word) <= LONGEST]
+        if sum(len(words[at]) for at in short) > _FEW_LETTERS:
+            owners, keys = _keys([words[at] for at in short])
+            return cls(words=words, owners=[short[at] for at in owners.tolist()], keys=keys)
+        pairs = [(at, key) for at in short for key in _few_keys(words[at])]
+        keys = np.array([key for _, key in pairs], dtype=np.uint64)
+        return cls(words=words, owners=[at for at, _ in pairs], keys=keys)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -36,8 +64,9 @@ class Nearby:
     """Code point of each word's first letter, 0 for words that are not indexed, uint32."""
     lengths: np.ndarray
     """How many characters each word has, int32."""
-    alike: dict[tuple[int, int], tuple[list[str], list[int]]] = field(default_factory=dict)
-    """The words of each first letter and length that were looked through so far."""
+    alike: dict[tuple[int, int], tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
+    """The words of each first letter and length that were looked through so far: their ids, and
+    which letters they have, uint64."""
 
     @classmethod
     def build(cls, words: Sequence[str]) -> Nearby:
@@ -54,7 +83,7 @@ class Nearby:
             lengths=np.fromiter(map(len, words), dtype=np.int32, count=len(words)),
         )
 
-    def one_edit(self, asked: Sequence[str]) -> list[list[int]]:
+    def one_edit(self, asked: Typed) -> list[list[int]]:
         """Give, for each word of *asked*, the ids of the words within one edit of it, ascending.
 
         Edits are those of optimal string alignment, none at all included; words above 24 letters
@@ -62,16 +91,16 @@ class Nearby:
         """
         from rapidfuzz.distance import OSA  # noqa: PLC0415  (only a misspelt word needs it)
 
-        near: list[set[int]] = [set() for _ in asked]
-        short = [at for at, word in enumerate(asked) if 0 < len(word) <= LONGEST]
-        owners, keys = _keys([asked[at] for at in short])
-        starts = np.searchsorted(self.keys, keys, side="left")
-        ends = np.searchsorted(self.keys, keys, side="right")
-        for hit in np.flatnonzero(starts < ends).tolist():
-            near[short[owners[hit]]].update(self.ids[starts[hit] : ends[hit]].tolist())
+        near: list[set[int]] = [set() for _ in asked.words]
+        starts = self.keys.searchsorted(asked.keys, side="left")
+        held = self.keys.take(starts, mode="clip") == asked.keys if self.keys.size else starts < 0
+        hits = held.nonzero()[0]
+        ends = self.keys.searchsorted(asked.keys[hits], side="right").tolist()
+        for hit, start, end in zip(hits.tolist(), starts[hits].tolist(), ends, strict=True):
+            near[asked.owners[hit]].update(self.ids[start:end].tolist())
         return [
             sorted(at for at in found if OSA.distance(word, self.words[at], score_cutoff=1) <= 1)
-            for word, found in zip(asked, near, strict=True)
+            for word, found in zip(asked.words, near, strict=True)
         ]
 
     def two_edits(self, word: str) -> list[int]:
@@ -85,19 +114,29 @@ class Nearby:
         from rapidfuzz.distance import OSA  # noqa: PLC0415  (only a misspelt word needs it)
 
         around = [self._like(ord(word[0]), len(word) + more) for more in range(-2, 3)]
-        choices = [choice for words, _ in around for choice in words]
-        ids = [at for _, numbers in around for at in numbers]
+        ids, letters = (np.concatenate(each) for each in zip(*around, strict=True))
+        # An edit takes one letter away and brings one at most.
+        near = ids[np.bitwise_count(letters ^ np.uint64(_letters(word))) <= _LETTERS_IN_TWO_EDITS]
+        choices = {at: self.words[at] for at in near.tolist()}
         found = process.extract(word, choices, scorer=OSA.distance, score_cutoff=2, limit=None)
-        return sorted(ids[at] for _, _, at in found)
+        return sorted(at for _, _, at in found)
 
-    def _like(self, initial: int, length: int) -> tuple[list[str], list[int]]:
-        """Give the words of one first letter and length, with their ids."""
+    def _like(self, initial: int, length: int) -> tuple[np.ndarray, np.ndarray]:
+        """Give the words of one first letter and length: their ids and their letters."""
         known = self.alike.get((initial, length))
         if known is None:
-            same = (self.initials == initial) & (self.lengths == length)
-            ids = np.flatnonzero(same).tolist()
-            known = self.alike[initial, length] = [self.words[at] for at in ids], ids
+            (ids,) = ((self.initials == initial) & (self.lengths == length)).nonzero()
+            letters = [_letters(self.words[at]) for at in ids.tolist()]
+            known = self.alike[initial, length] = ids, np.array(letters, dtype=np.uint64)
         return known
+
+
+def _letters(word: str) -> int:
+    """Say which letters *word* has, a bit each; some share one."""
+    found = 0
+    for letter in word:
+        found |= 1 << ord(letter) % 64
+    return found
 
 
 def _keys(words: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
@@ -119,3 +158,15 @@ def _keys(words: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
     without = before + (totals[owners] - before - terms) * _INVERSE
     everyone = np.arange(len(words), dtype=np.int32)
     return np.concatenate([everyone, owners]), np.concatenate([totals, without])
+
+
+def _few_keys(word: str) -> list[int]:
+    """Hash one word as `_keys` does."""
+    before, total = [0], 0
+    for at, letter in enumerate(word):
+        mixed = (ord(letter) + 1) * _MIX % _WRAP
+        total += (mixed ^ mixed >> 31) * _FEW_POWERS[at]
+        before.append(total)
+    # What stands behind the letter that is left out moves one place to the front.
+    without = (a + (total - b) * _FEW_INVERSE for a, b in pairwise(before))
+    return [total % _WRAP, *(key % _WRAP for key in without)]

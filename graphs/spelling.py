@@ -117,21 +117,21 @@ class Spelling:
             a << 42 | b << 21 | c for a, b, c in zip(marked, marked[1:], marked[2:], strict=False)
         ]
         asked = np.asarray(packed, dtype=np.int64)
-        rows = np.minimum(np.searchsorted(self.grams, asked), len(self.grams) - 1)
-        rows = rows[self.grams[rows] == asked]
+        rows = self.grams.searchsorted(asked)
+        rows = rows[self.grams.take(rows, mode="clip") == asked]
         if not rows.size:
             return ()
-        members = [self.members[self.offsets[row] : self.offsets[row + 1]] for row in rows]
+        bounds = zip(self.offsets[rows].tolist(), self.offsets[rows + 1].tolist(), strict=True)
+        members = [self.members[start:end] for start, end in bounds]
         counts = np.bincount(np.concatenate(members), minlength=len(self.words))
         # One edit costs three trigrams at most: who shares less than a third is not near.
         least = max(1, len(word) // 3)
-        sharing = np.flatnonzero(counts >= least)
+        sharing = (counts >= least).nonzero()[0]
         if len(sharing) > _CANDIDATES:
             # Who ties with the last comes along, so that the order of the words decides nothing.
             held = counts[sharing]
             sharing = sharing[held >= np.partition(held, -_CANDIDATES)[-_CANDIDATES]]
-        candidates = {at: self.words[at] for at in sharing.tolist()}
-        return self._verified(word, candidates)[:limit]
+        return self._verified(word, sharing.tolist())[:limit]
 
     def split(self, word: str) -> tuple[int, int] | None:
         """Find the two known words that *word* is without the space between them.
@@ -149,15 +149,16 @@ class Spelling:
                 return halves[0], halves[1]
         return None
 
-    def _verified(self, word: str, candidates: Mapping[int, str]) -> tuple[tuple[int, float], ...]:
+    def _verified(self, word: str, spots: Sequence[int]) -> tuple[tuple[int, float], ...]:
         from rapidfuzz import process  # noqa: PLC0415  (only a misspelt word needs it)
         from rapidfuzz.distance import OSA, JaroWinkler  # noqa: PLC0415  (only a misspelt word needs it)
 
+        candidates = [self.words[at] for at in spots]
         reach = 1 if len(word) <= 5 else 2
         edits = process.extract(
             word, candidates, scorer=OSA.distance, score_cutoff=reach, limit=None
         )
-        alike = {at: _BY_DISTANCE[int(distance)] for _, distance, at in edits}
+        alike = {spots[at]: _BY_DISTANCE[int(distance)] for _, distance, at in edits}
         if not alike:
             sounds = process.extract(
                 word,
@@ -166,7 +167,7 @@ class Spelling:
                 score_cutoff=_SOUNDS_LIKE,
                 limit=None,
             )
-            alike = {at: _SOUNDS_LIKE_SHARE for _, _, at in sounds}
+            alike = {spots[at]: _SOUNDS_LIKE_SHARE for _, _, at in sounds}
         return tuple(sorted(alike.items(), key=lambda pair: (-pair[1], self.words[pair[0]])))
 
 

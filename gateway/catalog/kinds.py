@@ -8,7 +8,9 @@ from typing import Literal
 
 from gateway.types import Kind
 
-Field = Literal["name", "title", "description", "server", "parameters", "hints", "examples"]
+Field = Literal[
+    "name", "title", "description", "server", "parameters", "hints", "examples", "tools"
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,12 +46,25 @@ _THING = KindRow(
     callable=False, graph=True, embedded=("name", "title", "description", "hints"), indexed=_TEXTS
 )
 
+_SERVER = KindRow(
+    callable=False,
+    # Its tools are there themselves, each with what it says.
+    graph=False,
+    embedded=("name", "title", "description", "hints", "tools"),
+    indexed={**_TEXTS, "tools": 0.5},
+)
 KINDS: Mapping[Kind, KindRow] = {
     "tool": _TOOL,
-    "server": _THING,
+    "server": _SERVER,
     "virtual_server": _THING,
     "agent": _THING,
     "skill": _THING,
     "prompt": _THING,
     "resource": _THING,
 }
+"""The kinds that everybody has."""
+
+
+def row_of(kind: Kind) -> KindRow:
+    """Give the row of *kind*; one that the host declares is a thing like an agent."""
+    return KINDS.get(kind, _THING)

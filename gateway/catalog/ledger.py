@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from gateway.cache import Clock
+from gateway.catalog.schemas import USAGE
 from gateway.catalog.sqlite import Database
 from gateway.types import Entity, JsonObject
 
@@ -29,33 +30,6 @@ MOST_CALLS = 200_000
 _SPARE = 1_000
 _MOST_TASKS = 50_000
 _MOST_PAIRS = 100_000
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS calls (
-    id INTEGER PRIMARY KEY,
-    at REAL NOT NULL,
-    tenant TEXT NOT NULL,
-    task TEXT NOT NULL,
-    tool TEXT NOT NULL,
-    shape TEXT NOT NULL,
-    seconds REAL NOT NULL,
-    outcome TEXT NOT NULL
-);
-CREATE INDEX IF NOT EXISTS calls_of_tools ON calls (tool, tenant);
-CREATE TABLE IF NOT EXISTS accesses (
-    tool TEXT NOT NULL,
-    day INTEGER NOT NULL,
-    count INTEGER NOT NULL,
-    last REAL NOT NULL,
-    PRIMARY KEY (tool, day)
-) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS pairs (
-    one TEXT NOT NULL,
-    other TEXT NOT NULL,
-    count INTEGER NOT NULL,
-    last REAL NOT NULL,
-    PRIMARY KEY (one, other)
-) WITHOUT ROWID;
-"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,14 +148,14 @@ class SqliteLedger:
     """
 
     def __init__(self, path: Path, *, wall: Clock = time.time, most: int = MOST_CALLS) -> None:
-        self._database = Database(path, _SCHEMA, what="usage ledger")
+        self._database = Database(path, USAGE)
         self._wall = wall
         self._most = most
 
     def note(self, call: Call) -> None:
         """See `Ledger.note`."""
         shape = json.dumps(dict(call.shape), ensure_ascii=False, sort_keys=True)
-        row = (self._wall(), _label(call.tenant), _label(call.task), call.tool)
+        row = (self._wall(), label(call.tenant), label(call.task), call.tool)
         with self._database.transaction() as connection:
             added = connection.execute(
                 "INSERT INTO calls (at, tenant, task, tool, shape, seconds, outcome) "
@@ -195,7 +169,7 @@ class SqliteLedger:
         """See `Ledger.tallies`."""
         where, bound = _of(tenant)
         now = self._wall()
-        with self._database.transaction() as connection:
+        with self._database.reading() as connection:
             rows = connection.execute(
                 "SELECT tool, CAST((? - at) / ? AS INTEGER) AS days, "  # noqa: S608  (fixed texts)
                 f"sum(outcome = 'ok'), sum(outcome <> 'ok') FROM calls {where} "
@@ -212,7 +186,7 @@ class SqliteLedger:
         where, bound = _of(tenant)
         clause = f"{where} {'AND' if where else 'WHERE'} task <> '' AND outcome = 'ok'"
         now = self._wall()
-        with self._database.transaction() as connection:
+        with self._database.reading() as connection:
             rows = connection.execute(
                 f"SELECT tenant, task, tool, at FROM calls {clause} ORDER BY id DESC LIMIT ?",  # noqa: S608  (fixed texts)
                 (*bound, _MOST_TASKS),
@@ -247,7 +221,7 @@ class SqliteLedger:
 
     def shown(self) -> Mapping[str, Seen]:
         """See `Ledger.shown`."""
-        with self._database.transaction() as connection:
+        with self._database.reading() as connection:
             rows = connection.execute(
                 "SELECT tool, sum(count), count(*), max(last) FROM accesses GROUP BY tool"
             ).fetchall()
@@ -255,7 +229,7 @@ class SqliteLedger:
 
     def pairs(self) -> Mapping[frozenset[str], Seen]:
         """See `Ledger.pairs`."""
-        with self._database.transaction() as connection:
+        with self._database.reading() as connection:
             rows = connection.execute(
                 "SELECT one, other, count, last FROM pairs ORDER BY last DESC LIMIT ?",
                 (_MOST_PAIRS,),
@@ -269,7 +243,7 @@ class SqliteLedger:
         """See `Ledger.lines`."""
         last = 0
         while True:
-            with self._database.transaction() as connection:
+            with self._database.reading() as connection:
                 rows = connection.execute(
                     "SELECT id, at, tenant, task, tool, shape, seconds, outcome FROM calls "
                     "WHERE id > ? ORDER BY id LIMIT ?",
@@ -292,7 +266,7 @@ class SqliteLedger:
     def forget(self, *, tool: str = "", tenant: str = "") -> int:
         """See `Ledger.forget`; without a tenant also what searches returned."""
         clauses = [("tool", tool)] if tool else []
-        clauses += [("tenant", _label(tenant))] if tenant else []
+        clauses += [("tenant", label(tenant))] if tenant else []
         where = " AND ".join(f"{name} = ?" for name, _ in clauses) or "1"
         bound = [value for _, value in clauses]
         with self._database.transaction() as connection:
@@ -310,9 +284,9 @@ class SqliteLedger:
 
 
 def _of(tenant: str | None) -> tuple[str, tuple[str, ...]]:
-    return ("", ()) if tenant is None else ("WHERE tenant = ?", (_label(tenant),))
+    return ("", ()) if tenant is None else ("WHERE tenant = ?", (label(tenant),))
 
 
-def _label(said: str) -> str:
+def label(said: str) -> str:
     """Give the digest of a host's label; labels may be people's names."""
     return hashlib.sha256(said.encode()).hexdigest()[:32] if said else ""

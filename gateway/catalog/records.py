@@ -10,40 +10,38 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, Protocol
 
 from gateway.cache import Clock
-from gateway.catalog.sqlite import Database
+from gateway.catalog.schemas import CATALOG
+from gateway.catalog.sqlite import Connection, Database, database_of
+from gateway.errors import StoreError
 from gateway.types import Diagnostic, Hints, JsonObject, ToolDefinition
 from gateway.upstream.source import LateTools, Listing
 
 LAUNCH = ""
 """The name under which the digest of a server's command line is pinned."""
 
-_KEEP_S = 30 * 24 * 3600.0
+KEEP_S = 30 * 24 * 3600.0
 _NOTED_S = 24 * 3600.0
 """Who was used is noted once a day: to write costs a start more than to read."""
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS listings (
-    fingerprint TEXT PRIMARY KEY,
-    server TEXT NOT NULL,
-    listed_at REAL NOT NULL,
-    used_at REAL NOT NULL,
-    listing TEXT NOT NULL
-) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS pins (
-    owner TEXT NOT NULL,
-    name TEXT NOT NULL,
-    approved TEXT NOT NULL,
-    seen TEXT NOT NULL,
-    PRIMARY KEY (owner, name)
-) WITHOUT ROWID;
-"""
 _PINS = "SELECT name, approved, seen FROM pins WHERE owner = ?"
+_MANY = (
+    "SELECT fingerprint, listed_at, CAST(listing AS BLOB), used_at FROM listings "
+    "WHERE fingerprint IN (SELECT value FROM json_each(?))"
+)
+# One text an owner: ten thousand rows are ten thousand objects.
+_MANY_PINS = (
+    "SELECT owner, group_concat(name || char(0) || seen, char(0)) FROM pins "
+    "WHERE owner IN (SELECT value FROM json_each(?)) AND name {} '' "
+    "GROUP BY owner HAVING total(approved <> seen) = 0"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,40 +85,47 @@ class SqliteRecords:
     """`Records` in one SQLite file.
 
     Args:
-        path: The file; it and its folder are made when first needed.
+        file: The file; it and its folder are made when first needed.
         wall: Seconds since the epoch.
     """
 
-    def __init__(self, path: Path, *, wall: Clock = time.time) -> None:
-        self._database = Database(path, _SCHEMA, what="catalog store")
+    def __init__(self, file: Path | Database, *, wall: Clock = time.time) -> None:
+        self._database = database_of(file, CATALOG)
         self._wall = wall
 
     def listing(self, fingerprint: str) -> Recorded | None:
         """See `Records.listing`."""
-        with self._database.transaction() as connection:
+        with self._database.reading() as connection:
             row = connection.execute(
                 "SELECT listed_at, listing, used_at FROM listings WHERE fingerprint = ?",
                 (fingerprint,),
             ).fetchone()
-            if row is not None and self._wall() - row[2] > _NOTED_S:
-                connection.execute(
-                    "UPDATE listings SET used_at = ? WHERE fingerprint = ?",
-                    (self._wall(), fingerprint),
-                )
         if row is None:
             return None
+        if self._wall() - row[2] > _NOTED_S:
+            self._note_use([fingerprint])
         try:
-            listing = _read(row[1])
+            listing = _read(row[1].encode())
         except (ValueError, KeyError, TypeError):
             return None
         return Recorded(listing=listing, listed_at=row[0])
+
+    def _note_use(self, fingerprints: Sequence[str]) -> None:
+        if not fingerprints:
+            return
+        # A disk that is full must not cost a list that could be read.
+        with suppress(StoreError), self._database.transaction() as connection:
+            connection.executemany(
+                "UPDATE listings SET used_at = ? WHERE fingerprint = ?",
+                [(self._wall(), each) for each in fingerprints],
+            )
 
     def keep(self, fingerprint: str, server: str, listing: Listing) -> None:
         """See `Records.keep`."""
         now = self._wall()
         text = _written(listing)
         with self._database.transaction() as connection:
-            connection.execute("DELETE FROM listings WHERE used_at < ?", (now - _KEEP_S,))
+            connection.execute("DELETE FROM listings WHERE used_at < ?", (now - KEEP_S,))
             connection.execute(
                 "INSERT OR REPLACE INTO listings VALUES (?, ?, ?, ?, ?)",
                 (fingerprint, server, now, now, text),
@@ -133,27 +138,25 @@ class SqliteRecords:
 
     def see(self, owner: str, digests: Mapping[str, str]) -> frozenset[str]:
         """See `Records.see`."""
-        with self._database.transaction() as connection:
-            found = connection.execute(_PINS, (owner,)).fetchall()
-            known = {name: (approved, seen) for name, approved, seen in found}
-            rows = [
-                (owner, name, digest, digest)
-                for name, digest in digests.items()
-                if known.get(name, ("", ""))[1] != digest
-            ]
-            # To write what is there already would cost every start more than to read it.
-            connection.executemany(
-                "INSERT INTO pins VALUES (?, ?, ?, ?) "
-                "ON CONFLICT (owner, name) DO UPDATE SET seen = excluded.seen",
-                rows,
-            )
+        with self._database.reading() as connection:
+            known = _pinned(connection, owner)
+        # To write what is there already would cost every start more than to read it.
+        if any(known.get(name, ("", ""))[1] != digest for name, digest in digests.items()):
+            with self._database.transaction() as connection:
+                # Another process may have seen them first, and seen something else.
+                known = _pinned(connection, owner)
+                connection.executemany(
+                    "INSERT INTO pins VALUES (?, ?, ?, ?) "
+                    "ON CONFLICT (owner, name) DO UPDATE SET seen = excluded.seen",
+                    [(owner, name, digest, digest) for name, digest in digests.items()],
+                )
         return frozenset(
             name for name, digest in digests.items() if known.get(name, (digest, ""))[0] != digest
         )
 
     def changed(self, owner: str) -> frozenset[str]:
         """See `Records.changed`."""
-        with self._database.transaction() as connection:
+        with self._database.reading() as connection:
             rows = connection.execute(
                 "SELECT name FROM pins WHERE owner = ? AND approved <> seen", (owner,)
             ).fetchall()
@@ -167,9 +170,42 @@ class SqliteRecords:
                 [(owner, name) for name in names],
             )
 
+    def listings(self, fingerprints: Collection[str]) -> dict[str, Recorded]:
+        """Give the tool lists of many configurations, those that can be read, in one go."""
+        told = json.dumps(sorted(fingerprints))
+        with self._database.reading() as connection:
+            rows = connection.execute(_MANY, (told,)).fetchall()
+        now = self._wall()
+        self._note_use([fingerprint for fingerprint, _, _, used in rows if now - used > _NOTED_S])
+        found: dict[str, Recorded] = {}
+        for fingerprint, listed_at, text, _ in rows:
+            with suppress(ValueError, KeyError, TypeError):
+                found[fingerprint] = Recorded(listing=_read(text), listed_at=listed_at)
+        return found
+
+    def pins(self, owners: Collection[str]) -> dict[tuple[str, bool], str]:
+        """Give what was seen last, as `seen_of` writes it, where all of it is approved.
+
+        Returns:
+            By owner, and whether it is the pin of a command line.
+        """
+        with self._database.reading() as connection:
+            told = (json.dumps(sorted(owners)),)
+            return {
+                (owner, which == "="): seen
+                for which in "=>"
+                for owner, seen in connection.execute(_MANY_PINS.format(which), told)
+            }
+
     def close(self) -> None:
         """See `Records.close`."""
         self._database.close()
+
+
+def _pinned(connection: Connection, owner: str) -> dict[str, tuple[str, str]]:
+    """Give what was approved and what was seen, by name."""
+    found = connection.execute(_PINS, (owner,))
+    return {name: (approved, seen) for name, approved, seen in found}
 
 
 def _written(listing: Listing) -> str:
@@ -177,7 +213,7 @@ def _written(listing: Listing) -> str:
     tools = json.dumps([_tool(tool) for tool in listing.tools])
     told = {
         "count": len(listing.tools),
-        "digest": _digest(tools),
+        "digest": _digest(tools.encode()),
         "things": [
             {**_tool(thing), "kind": thing.kind, "details": thing.details}
             for thing in listing.things
@@ -201,8 +237,8 @@ def _tool(tool: ToolDefinition) -> JsonObject:
     }
 
 
-def _read(text: str) -> Listing:
-    told, _, tools = text.partition("\n")
+def _read(text: bytes) -> Listing:
+    told, _, tools = text.partition(b"\n")
     raw = json.loads(told)
     if _digest(tools) != raw["digest"]:
         raise ValueError("the tools are not as they were written")
@@ -217,11 +253,16 @@ def _read(text: str) -> Listing:
     )
 
 
-def _digest(text: str) -> str:
-    return hashlib.blake2b(text.encode(), digest_size=20).hexdigest()
+def seen_of(digests: Mapping[str, str]) -> str:
+    """Write down what is seen of an owner, as its pins tell it: in the order of the names."""
+    return "\0".join(chain.from_iterable(sorted(digests.items())))
 
 
-def _definitions(text: str) -> tuple[ToolDefinition, ...]:
+def _digest(text: bytes) -> str:
+    return hashlib.blake2b(text, digest_size=20).hexdigest()
+
+
+def _definitions(text: bytes) -> tuple[ToolDefinition, ...]:
     return tuple(map(_definition, json.loads(text)))
 
 

@@ -7,8 +7,8 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from gateway.catalog.addresses import placed, thing_id
-from gateway.catalog.identity import Naming, canonical_id, definition_digest
+from gateway.catalog.given import Given, entity_of, given, merge, turned
+from gateway.catalog.identity import Naming, definition_digest
 from gateway.errors import ConfigError, Failed, attempt
 from gateway.telemetry import Telemetry
 from gateway.types import Diagnostic, Entity, Hints, ToolDefinition
@@ -28,6 +28,8 @@ class Registration:
     """Its first revision: what was listed before is of another source of that name."""
     follows: frozenset[str] = frozenset()
     """The servers whose changes are changes of this one."""
+    itself: ToolDefinition | None = None
+    """The source as an entity, if it is a server."""
 
 
 class Registry:
@@ -37,6 +39,8 @@ class Registry:
         self._lock = threading.Lock()
         self._registrations: dict[str, Registration] = {}
         self._generation = 0
+        self._following = False
+        """Whether any source ever followed others: else nobody has to be looked at."""
         self._watchers: dict[object, Callable[[], None]] = {}
 
     def watch(self, changed: Callable[[], None]) -> Callable[[], None]:
@@ -64,6 +68,7 @@ class Registry:
         hints: Mapping[str, Hints],
         *,
         follows: frozenset[str] = frozenset(),
+        itself: ToolDefinition | None = None,
     ) -> None:
         """Register *source*.
 
@@ -71,6 +76,7 @@ class Registry:
             source: Whatever lists and calls.
             hints: By its own tool name.
             follows: The servers whose changes are changes of this one.
+            itself: The source as an entity, if it is a server.
 
         Raises:
             ConfigError: If its name is taken.
@@ -82,6 +88,7 @@ class Registry:
                     "or choose another name"
                 )
             self._generation += 1
+            self._following |= bool(follows)
             # Not 0: a server of a name that was removed before is another one.
             self._registrations[source.server] = Registration(
                 source=source,
@@ -89,11 +96,14 @@ class Registry:
                 revision=self._generation,
                 since=self._generation,
                 follows=follows,
+                itself=itself,
             )
             self._follow(source.server)
         self._tell()
 
     def _follow(self, server: str) -> None:
+        if not self._following:
+            return
         for name, known in self._registrations.items():
             if server in known.follows:
                 self._registrations[name] = replace(known, revision=known.revision + 1)
@@ -215,23 +225,6 @@ class Turnover:
     new: tuple[Entity, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Server:
-    """What was seen of one source."""
-
-    listing: Listing
-    hints: Mapping[str, Hints]
-    trusted: bool
-    tools: Mapping[str, ToolDefinition]
-    """What the source said, tools and other things, by canonical id."""
-
-    def as_before(self, before: _Server) -> set[str]:
-        """Give the ids of the tools that are what they were."""
-        if (before.trusted, before.hints) != (self.trusted, self.hints):
-            return set()
-        return {key for key, tool in self.tools.items() if before.tools.get(key) == tool}
-
-
 class Catalog:
     """The entities of one gateway. Not for two threads at once.
 
@@ -244,7 +237,7 @@ class Catalog:
     def __init__(self, *, reserved: frozenset[str]) -> None:
         self.entities: dict[str, Entity] = {}
         self._naming = Naming(reserved=reserved)
-        self._servers: dict[str, _Server] = {}
+        self._servers: dict[str, Given] = {}
         self._own: dict[str, tuple[str, ...]] = {}
         """Who has each name of a source's own."""
         self._notes: dict[str, Diagnostic] = {}
@@ -268,6 +261,7 @@ class Catalog:
             for server, each in listed.items()
         }
         old, new = self._tools(seen)
+        left, made = turned(self._servers, seen)
         self._servers = seen
         moved = self._naming.change(
             [key for key in old if key not in new and key in self._naming.names],
@@ -277,8 +271,8 @@ class Catalog:
                 if key not in old and tool.kind == "tool"
             ],
         )
-        gone = [self.entities.pop(key) for key in old]
-        came = [self._entity(key, *told) for key, told in new.items()]
+        gone = [self.entities.pop(key) for key in (*old, *left)]
+        came = [*(self._entity(key, *told) for key, told in new.items()), *made.values()]
         for key in sorted(moved - new.keys()):
             known = self.entities[key]
             gone.append(known)
@@ -287,25 +281,21 @@ class Catalog:
         self._qualify(gone, came)
         return Turnover(gone=tuple(gone), new=tuple(came))
 
-    def _seen(self, registration: Registration, listing: Listing) -> _Server:
+    def _seen(self, registration: Registration, listing: Listing) -> Given:
         source = registration.source
         known = self._servers.get(source.server)
         if (
             known is not None
             and known.listing is listing
             and known.hints is registration.hints
+            and known.itself is registration.itself
             and known.trusted == source.trusted
         ):
             return known
-        return _Server(
-            listing=listing,
-            hints=registration.hints,
-            trusted=source.trusted,
-            tools={_id(source.server, each): each for each in (*listing.tools, *listing.things)},
-        )
+        return given(source, listing, hints=registration.hints, itself=registration.itself)
 
     def _tools(
-        self, seen: dict[str, _Server]
+        self, seen: dict[str, Given]
     ) -> tuple[dict[str, None], dict[str, tuple[str, ToolDefinition]]]:
         """Give the ids that are gone or changed, and the new and changed tools by id."""
         old: dict[str, None] = {}
@@ -323,20 +313,22 @@ class Catalog:
         return old, new
 
     def _entity(self, key: str, server: str, definition: ToolDefinition) -> Entity:
-        tool = definition.kind == "tool"
-        told = self._servers[server].hints.get(definition.name) if tool else None
-        if told is not None:
-            definition = replace(definition, hints=merge(told, definition.hints))
+        told = self._servers[server]
+        parent = told.parent if told.parent != key else ""
+        if definition.kind != "tool":
+            made = entity_of(key, server, definition, trusted=told.trusted)
+            return replace(made, parent=parent)
+        hints = told.hints.get(definition.name)
+        if hints is not None:
+            definition = replace(definition, hints=merge(hints, definition.hints))
         return Entity(
             id=key,
-            kind=definition.kind,
-            exposed_name=self._naming.names[key]
-            if tool
-            else placed(definition.kind, server, definition.name),
+            exposed_name=self._naming.names[key],
             server=server,
             definition=definition,
-            trusted=self._servers[server].trusted,
+            trusted=told.trusted,
             digest=definition_digest(server, definition),
+            parent=parent,
         )
 
     def _qualify(self, gone: Iterable[Entity], new: Iterable[Entity]) -> None:
@@ -360,33 +352,3 @@ class Catalog:
 
 def _tools(entities: Iterable[Entity]) -> Iterable[Entity]:
     return (entity for entity in entities if entity.kind == "tool")
-
-
-def _id(server: str, definition: ToolDefinition) -> str:
-    if definition.kind == "tool":
-        return canonical_id(server, definition.name)
-    return thing_id(definition.kind, server, definition.name)
-
-
-def merge(first: Hints, second: Hints) -> Hints:
-    """Join two sets of hints: lists are united, what *first* knows wins."""
-
-    def united(name: str) -> tuple[str, ...]:
-        return tuple(dict.fromkeys((*getattr(first, name), *getattr(second, name))))
-
-    def known(name: str) -> bool | None:
-        own: bool | None = getattr(first, name)
-        other: bool | None = getattr(second, name)
-        return other if own is None else own
-
-    return Hints(
-        aliases=united("aliases"),
-        keywords=united("keywords"),
-        categories=united("categories"),
-        tags=united("tags"),
-        examples=united("examples"),
-        read_only=known("read_only"),
-        destructive=known("destructive"),
-        idempotent=known("idempotent"),
-        enabled=first.enabled and second.enabled,
-    )

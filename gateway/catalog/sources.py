@@ -7,21 +7,23 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import replace as changed
 from pathlib import Path
 
 from gateway.bridge import Bridge
 from gateway.cache import Clock
+from gateway.catalog.ahead import Ahead
 from gateway.catalog.configured import Configuration, Configured, Reloaded, changes
+from gateway.catalog.entrystore import EntrySource
+from gateway.catalog.health import Health
 from gateway.catalog.lasting import LastingSource, Memory
 from gateway.catalog.manifests import Manifest, read_manifest
-from gateway.catalog.records import SqliteRecords
 from gateway.catalog.refresh import Registry
+from gateway.catalog.store import Store
 from gateway.catalog.tokens import signed
-from gateway.catalog.virtual import Alias, VirtualServer, VirtualSource
-from gateway.config import Options, catalog_store_path, tokens_path
+from gateway.catalog.virtual import Alias, VirtualServer, VirtualSource, aliases
+from gateway.config import Options, tokens_path
 from gateway.errors import ConfigError, attempt
-from gateway.types import Diagnostic, Hints
+from gateway.types import Diagnostic, Hints, ToolDefinition
 from gateway.upstream.audience import Audience
 from gateway.upstream.local import LocalSource
 from gateway.upstream.mcp import McpSource
@@ -39,20 +41,36 @@ class Sources:
     """The sources of one gateway, as its host adds and removes them. Safe from any thread."""
 
     def __init__(
-        self, registry: Registry, bridge: Bridge, options: Options, *, clock: Clock
+        self,
+        registry: Registry,
+        bridge: Bridge,
+        store: Store,
+        options: Options,
+        *,
+        clock: Clock,
     ) -> None:
         self._registry = registry
         self._bridge = bridge
         self._options = options.upstream
         self._clock = clock
-        self._records = SqliteRecords(catalog_store_path(options))
+        self._records = Ahead(store.records)
         self._tokens = tokens_path(options)
         self._lasting: dict[str, LastingSource] = {}
         self._configuration = Configuration()
         self._reloading = asyncio.Lock()
         self._local = LocalSource(LOCAL, options=self._options)
+        self.health = Health(
+            lambda: self._lasting,
+            registry.all,
+            retry_s=self._options.retry_after_s,
+            clock=clock,
+        )
+        """Which servers can be reached."""
         self.audience = Audience()
         """Whom servers may ask for something."""
+        self.entries = EntrySource(store.entries, self._options)
+        """What the catalog holds besides."""
+        registry.add(self.entries, {})
 
     def add_tool(
         self,
@@ -155,24 +173,32 @@ class Sources:
         self._add_target(name, target, hints or {}, trusted=trusted, shapes=shapes)
 
     def add_virtual_server(
-        self, name: str, tools: Mapping[str, str | Alias], *, description: str = ""
+        self,
+        name: str,
+        tools: Mapping[str, str | Alias],
+        *,
+        description: str = "",
+        resources: Mapping[str, str | Alias] | None = None,
+        prompts: Mapping[str, str | Alias] | None = None,
     ) -> None:
-        """Register names of your own for tools of other servers, which may come later.
+        """Register names of your own for things of other servers, which may come later.
 
         Args:
             name: How it is called here.
             tools: By the name that is shown: ``server/tool``, or an `Alias` with a description.
             description: What it is for.
+            resources: By the URI that is shown: ``server/URI``, or an `Alias`.
+            prompts: By the name that is shown: ``server/prompt``, or an `Alias`.
 
         Raises:
             ConfigError: If a name is taken or illegal.
         """
         table = VirtualServer(
             name=name,
-            tools={
-                alias: Alias(of=of) if isinstance(of, str) else of for alias, of in tools.items()
-            },
+            tools=aliases(tools),
             description=description,
+            resources=aliases(resources or {}),
+            prompts=aliases(prompts or {}),
         )
         self._place(name, Configured(target=table))
 
@@ -198,17 +224,30 @@ class Sources:
         """
         return await self._bridge.run(self._reload)
 
-    def add_source(self, source: Source, *, hints: Mapping[str, Hints] | None = None) -> None:
+    def add_source(
+        self,
+        source: Source,
+        *,
+        hints: Mapping[str, Hints] | None = None,
+        itself: ToolDefinition | None = None,
+    ) -> None:
         """Register any source of tools: whatever lists and calls like one is one.
 
         Args:
             source: Its ``server`` is its name here.
             hints: More to find its tools by, by the source's own tool name.
+            itself: The source as something to be found itself: of kind ``server`` and of its name.
 
         Raises:
-            ConfigError: If the name is taken.
+            ConfigError: If the name is taken, or *itself* is something else.
         """
-        self._registry.add(source, hints or {})
+        if itself is not None and (itself.kind, itself.name) != ("server", source.server):
+            raise ConfigError(f"what describes {source.server!r} must be a server of that name")
+        self._registry.add(source, hints or {}, itself=itself)
+
+    def entries_changed(self) -> None:
+        """Have the next build read the entries anew."""
+        self._registry.touch(self.entries.server)
 
     def states(self) -> dict[str, State]:
         """Say how the connection of each server is."""
@@ -249,7 +288,8 @@ class Sources:
             self._lasting.pop(name, None)
             self._place(name, entry)
         else:
-            self._registry.add(_shaped(lasting, entry.shapes), {})
+            itself = ToolDefinition(name=name, kind="server")
+            self._registry.add(_shaped(lasting, entry.shapes), {}, itself=itself)
 
     def _recheck(self, names: Sequence[str]) -> None:
         every = self._registry.all()
@@ -294,13 +334,14 @@ class Sources:
             target = signed(name, target, self._tokens)
         memory = Memory(records=self._records, fingerprint="")
         if isinstance(target, StdioServer | HttpServer):
-            memory = changed(
-                memory,
+            memory = Memory(
+                records=self._records,
                 fingerprint=target.fingerprint,
                 owner=owner,
                 # Code that names another program means it; a file may have been changed.
                 launch=target.launch if owner else "",
             )
+            self._records.expect(memory.fingerprint, memory.pinned)
 
         def outdated() -> None:
             source.outdate()
@@ -322,7 +363,8 @@ class Sources:
             changed=lambda: self._registry.touch(name),
             clock=self._clock,
         )
-        self._registry.add(_shaped(source, shapes), hints)
+        itself = ToolDefinition(name=name, kind="server")
+        self._registry.add(_shaped(source, shapes), hints, itself=itself)
         self._lasting[name] = source
 
     async def remove_server(self, name: str) -> bool:
@@ -347,7 +389,6 @@ class Sources:
         """Close every source, all at once."""
         registered = self._registry.all().values()
         await asyncio.gather(*(attempt(each.source.close()) for each in registered))
-        self._records.close()
 
 
 def _shaped(source: Source, shapes: Sequence[Shape]) -> Source:

@@ -1,8 +1,11 @@
 """SQLite files: what outlives a process. The one home of sqlite3.
 
-* WAL, one connection behind a lock; two processes may share a file.
-* A file that is not a database any more is set aside (``….corrupt-N``) and begun anew: what it
-  held can be made again, so a broken store is never fatal.
+* WAL. One thread writes at a time, over one connection; readers have connections of their own
+  and wait for no writer. Several processes may share a file.
+* A file knows its version (``PRAGMA user_version``). An older one is brought up in one
+  transaction and keeps what it holds; a newer one is refused and left as it is.
+* A file that is not a database any more is set aside (``….corrupt-N``) and begun anew: a broken
+  store is never fatal. So is one that somebody took away or replaced.
 """
 
 from __future__ import annotations
@@ -10,83 +13,243 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from gateway.catalog.schemas import VECTORS, Schema
 from gateway.errors import StoreError
 from gateway.vectors import Vector
 
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS vectors (
-    model_id TEXT NOT NULL,
-    key TEXT NOT NULL,
-    dimensions INTEGER NOT NULL,
-    row BLOB NOT NULL,
-    PRIMARY KEY (model_id, key)
-) WITHOUT ROWID
-"""
-_SCHEMA_VERSION = 1
+Connection = sqlite3.Connection
+BUSY_S = 10.0
+"""How long others may hold a file before whoever waits for it gives up."""
 _CHUNK = 500
 """Keys in one query: below SQLite's limit on variables in every build."""
+_READERS = 8
+"""Reading connections at most; one more reader waits for one of them."""
+_PAUSE_S = 0.005
+
+
+_File = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Open:
+    connection: Connection
+    version: int
+    """Of the file, when it was opened."""
+    file: _File | None
+    """What it has open, whatever stands at the path by now."""
+    age: int
+
+
+class _NewerError(sqlite3.DatabaseError):
+    pass
 
 
 class Database:
-    """One file, made when first needed.
+    """One file, made when first needed. Safe from any thread.
 
     Args:
         path: The file; its folder is made too.
-        schema: The statements that make its tables.
-        what: What it is called in messages.
+        schema: Its tables.
+        busy_s: How long other processes may hold it.
     """
 
-    def __init__(self, path: Path, schema: str, *, what: str) -> None:
+    def __init__(self, path: Path, schema: Schema, *, busy_s: float = BUSY_S) -> None:
         self.path = path
         self._schema = schema
-        self._what = what
-        self._lock = threading.Lock()
-        self._connection: sqlite3.Connection | None = None
+        self._busy_s = busy_s
+        self._told = f"{schema.what} {path.name!r}"
+        self._writing = threading.RLock()
+        self._writer: _Open | None = None
+        self._room = threading.Semaphore(_READERS)
+        self._pool = threading.Lock()
+        self._idle: list[_Open] = []
+        self._age = 0
+        """How often everything was dropped: what is older is not used again."""
 
     @contextlib.contextmanager
-    def transaction(self) -> Iterator[sqlite3.Connection]:
-        """Hold the file, alone among the threads of this process, for one transaction.
+    def reading(self) -> Iterator[Connection]:
+        """Read the file as it is at one moment, whoever writes meanwhile.
+
+        Raises:
+            StoreError: It cannot be read; ``rebuilt`` if it was corrupt.
+        """
+        file = _file_at(self.path)
+        with self._errors(file), self._room:
+            held = self._reader(file)
+            try:
+                with held.connection as connection:
+                    connection.execute("BEGIN")
+                    yield connection
+            finally:
+                self._given_back(held)
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[Connection]:
+        """Hold the file, alone among all threads and processes: all is written, or nothing.
 
         Raises:
             StoreError: It cannot be read or written; ``rebuilt`` if it was corrupt.
         """
-        with self._lock, self._errors():
-            if self._connection is None:
-                self._connection = _connect(self.path, self._schema)
-            with self._connection as connection:
+        with self._writing:
+            file = _file_at(self.path)
+            with self._errors(file), self._opened(file).connection as connection:
+                connection.execute("BEGIN IMMEDIATE")
                 yield connection
 
     def close(self) -> None:
-        """Close the file; the next transaction opens it again."""
-        with self._lock:
+        """Close the file, once its readers are done; the next use opens it again."""
+        with self._writing:
             self._drop()
 
+    def _opened(self, file: _File | None) -> _Open:
+        with self._writing:
+            if self._writer is not None and self._writer.file != file:
+                self._drop()
+            if self._writer is None:
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+                self._writer = self._connected()
+                self._brought_up(self._writer)
+            return self._writer
+
+    def _reader(self, file: _File | None) -> _Open:
+        with self._pool:
+            while self._idle:
+                held = self._idle.pop()
+                if held.file == file:
+                    return held
+                held.connection.close()
+        if file is None:
+            self._opened(file)
+        held = self._connected()
+        if held.version < self._schema.version:
+            held.connection.close()
+            self._opened(held.file)
+            held = self._connected()
+        held.connection.execute("PRAGMA query_only = ON")
+        return held
+
+    def _connected(self) -> _Open:
+        age = self._age
+        connection = sqlite3.connect(
+            self.path, timeout=self._busy_s, isolation_level=None, check_same_thread=False
+        )
+        try:
+            version = self._version(connection)
+        except sqlite3.Error:
+            connection.close()
+            raise
+        return _Open(connection, version, _file_at(self.path), age)
+
+    def _version(self, connection: Connection) -> int:
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        if version > self._schema.version:
+            raise _NewerError(
+                f"a newer version of this package made its tables ({version}, where this one knows "
+                f"{self._schema.version}): update this one, or give it another place"
+            )
+        return int(version)
+
+    def _brought_up(self, writer: _Open) -> None:
+        connection, schema = writer.connection, self._schema
+        self._in_wal(connection)
+        connection.execute("PRAGMA synchronous = NORMAL")
+        if writer.version == schema.version:
+            return
+        with connection:
+            connection.execute("BEGIN IMMEDIATE")
+            # Another process may have been here since the file was opened.
+            for step in schema.steps[self._version(connection) :]:
+                for statement in step:
+                    connection.execute(statement)
+            connection.execute(f"PRAGMA user_version = {schema.version}")
+
+    def _in_wal(self, connection: Connection) -> None:
+        """Switch to WAL. Of two that make a file at once, SQLite fails one instead of waiting."""
+        ends = time.monotonic() + self._busy_s
+        while True:
+            try:
+                connection.execute("PRAGMA journal_mode = WAL")
+            except sqlite3.OperationalError as error:
+                if _code(error) != sqlite3.SQLITE_BUSY or time.monotonic() >= ends:
+                    raise
+                time.sleep(_PAUSE_S)
+            else:
+                return
+
+    def _given_back(self, held: _Open) -> None:
+        with self._pool:
+            if held.age == self._age:
+                self._idle.append(held)
+                return
+        held.connection.close()
+
     def _drop(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+        with self._pool:
+            self._age += 1
+            dropped, self._idle = self._idle, []
+        if self._writer is not None:
+            dropped.append(self._writer)
+            self._writer = None
+        for each in dropped:
+            each.connection.close()
 
     @contextlib.contextmanager
-    def _errors(self) -> Iterator[None]:
-        told = f"{self._what} {self.path.name!r}"
+    def _errors(self, file: _File | None) -> Iterator[None]:
         try:
             yield
         except (sqlite3.Error, OSError) as error:
-            self._drop()
-            if not _corrupt(error):
-                raise StoreError(f"{told}: {error}") from error
-            try:
-                aside = _set_aside(self.path)
-            except OSError as fault:
-                raise StoreError(f"{told} is corrupt: {fault}") from fault
-            raise StoreError(
-                f"{told} was corrupt: set aside as {aside.name!r}", rebuilt=True
-            ) from error
+            with self._writing:
+                self._drop()
+                if _code(error) not in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}:
+                    raise StoreError(f"{self._told}: {error}") from error
+                told = self._set_aside(file)
+            raise StoreError(f"{self._told} was corrupt: {told}", rebuilt=True) from error
+
+    def _set_aside(self, file: _File | None) -> str:
+        """Move *file* out of the way, with what was not yet written into it."""
+        if _file_at(self.path) != file:
+            return "another process has set it aside"
+        number = 1
+        try:
+            while (aside := _beside(self.path, f".corrupt-{number}")).exists():
+                number += 1
+            self.path.rename(aside)
+            _beside(self.path, "-shm").unlink(missing_ok=True)
+            if _beside(self.path, "-wal").exists():
+                _beside(self.path, "-wal").rename(_beside(aside, "-wal"))
+        except OSError as error:
+            raise StoreError(f"{self._told} is corrupt: {error}") from error
+        return f"set aside as {aside.name!r}"
+
+
+def database_of(file: Path | Database, schema: Schema) -> Database:
+    """Give the database of a file, or the one that others have open already."""
+    return file if isinstance(file, Database) else Database(file, schema)
+
+
+def _beside(path: Path, suffix: str) -> Path:
+    return path.with_name(path.name + suffix)
+
+
+def _file_at(path: Path) -> _File | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _code(error: Exception) -> int | None:
+    """Give SQLite's primary code of *error*: the extended ones say where it happened."""
+    code: int | None = getattr(error, "sqlite_errorcode", None)
+    return None if code is None else code & 0xFF
 
 
 class SqliteVectorStore:
@@ -98,12 +261,12 @@ class SqliteVectorStore:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._database = Database(path, _SCHEMA, what="vector store")
+        self._database = Database(path, VECTORS)
 
     def get(self, model_id: str, keys: Sequence[str]) -> Mapping[str, Vector]:
         """Give those of *keys* that are kept and whole."""
         found: dict[str, Vector] = {}
-        with self._database.transaction() as connection:
+        with self._database.reading() as connection:
             for start in range(0, len(keys), _CHUNK):
                 part = keys[start : start + _CHUNK]
                 marks = ",".join("?" * len(part))
@@ -127,7 +290,7 @@ class SqliteVectorStore:
 
     def count(self) -> int:
         """How many vectors the file keeps, of all models."""
-        with self._database.transaction() as connection:
+        with self._database.reading() as connection:
             (count,) = connection.execute("SELECT count(*) FROM vectors").fetchone()
         return int(count)
 
@@ -143,36 +306,3 @@ class SqliteVectorStore:
 
 def _vector(blob: bytes) -> Vector:
     return np.frombuffer(blob, dtype="<f4").astype(np.float32)
-
-
-def _connect(path: Path, schema: str) -> sqlite3.Connection:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    connection = sqlite3.connect(path, timeout=10.0, check_same_thread=False)
-    try:
-        (version,) = connection.execute("PRAGMA user_version").fetchone()
-        if version not in (0, _SCHEMA_VERSION):
-            raise sqlite3.DatabaseError(f"unknown schema version {version}")
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA synchronous = NORMAL")
-        connection.executescript(schema)
-        connection.execute(f"PRAGMA user_version = {_SCHEMA_VERSION}")
-        connection.commit()
-    except sqlite3.Error:
-        connection.close()
-        raise
-    return connection
-
-
-def _corrupt(error: Exception) -> bool:
-    codes = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
-    return getattr(error, "sqlite_errorcode", None) in codes or "schema version" in str(error)
-
-
-def _set_aside(path: Path) -> Path:
-    number = 1
-    while (aside := path.with_name(f"{path.name}.corrupt-{number}")).exists():
-        number += 1
-    path.rename(aside)
-    for suffix in ("-wal", "-shm"):
-        path.with_name(path.name + suffix).unlink(missing_ok=True)
-    return aside

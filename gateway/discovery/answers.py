@@ -18,7 +18,6 @@ from gateway.discovery.approval import Approve, ask
 from gateway.discovery.metatools import MetaNames
 from gateway.discovery.proxies import parameters
 from gateway.discovery.results import Count, Parameters, compact, direct_names
-from gateway.discovery.written import Written
 from gateway.errors import (
     CallerError,
     GatewayError,
@@ -29,7 +28,9 @@ from gateway.errors import (
 from gateway.gateway import Gateway
 from gateway.search.index.snapshot import Snapshot
 from gateway.text import estimate_tokens
-from gateway.types import Content, InvokeResult, JsonObject, SearchResult
+from gateway.types import Content, Filters, InvokeResult, JsonObject, SearchResult
+
+_ANYBODY = Filters()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +41,8 @@ class ToolCall:
     name: str
     arguments: str
     """JSON, or what the model took for it."""
+    given: JsonObject | None = None
+    """The same, where it was read already; nobody reads the text then."""
     native: bool = False
     """True if the service asked for tools to load: not a function, though a search."""
     foreign: bool = False
@@ -71,7 +74,8 @@ class Answer:
         """Replace lone surrogates: a model may write them, and no request could carry them."""
         if not self.text.isascii():
             told = self.text.encode("utf-8", "replace").decode()
-            object.__setattr__(self, "text", told)
+            if told != self.text:
+                object.__setattr__(self, "text", told)
 
     @property
     def failed(self) -> bool:
@@ -80,7 +84,7 @@ class Answer:
 
 
 def parameters_of(snapshot: Snapshot, name: str) -> Parameters | None:
-    """Write what the tool of this exposed name takes; None if there is no such tool."""
+    """Write what the tool of this exposed name takes; None if no such tool may be called."""
     schema = _parameters(snapshot, name)
     return Parameters(schema) if schema is not None else None
 
@@ -101,8 +105,6 @@ class Manner:
     """False where no call tool is offered, so that no advice speaks of it."""
     task: str = ""
     """What the calls belong to, for the ledger of calls."""
-    written: Written | None = None
-    """Keeps the texts of results, where `shown` and the hidden names are the same each time."""
 
 
 _PLAIN = Manner()
@@ -129,9 +131,10 @@ async def answer(
         manner: How searches are told, and who is asked before a tool runs.
     """
     try:
-        given = _arguments(call.arguments)
+        given = dict(call.given) if call.given is not None else _arguments(call.arguments)
         if call.native or (call.name and call.name == names.search):
-            return await _search(gateway, call, given, hidden, manner)
+            queries, found = await searched(gateway, given)
+            return await tell(gateway, call, queries, found, hidden=hidden, manner=manner)
         if call.name in names and call.name != names.call:
             return await _advice(gateway, names, call, given)
         tool, arguments = _target(names, call, given)
@@ -186,13 +189,16 @@ def _target(
     return tool, arguments
 
 
-async def _search(
-    gateway: Gateway,
-    call: ToolCall,
-    given: dict[str, object],
-    hidden: Collection[str],
-    manner: Manner,
-) -> Answer:
+async def searched(gateway: Gateway, given: JsonObject) -> tuple[tuple[str, ...], SearchResult]:
+    """Search for what a model asks; give its queries and the result.
+
+    Args:
+        gateway: The catalog.
+        given: ``query`` (text), ``queries`` (list of texts), or neither to browse.
+
+    Raises:
+        InvalidRequestError: They are something else.
+    """
     query, queries = given.get("query"), given.get("queries") or []
     if query is not None and not isinstance(query, str):
         raise InvalidRequestError("'query' is a text")
@@ -201,14 +207,36 @@ async def _search(
     asked = tuple(queries)
     if query and query not in asked and asked:
         asked = (query, *asked)
-    limit = gateway.options.search.max_queries
-    found = await gateway.search(queries=asked[:limit]) if asked else await gateway.search(query)
+    if asked:
+        limit = gateway.options.search.max_queries
+        return asked, await gateway.search(queries=asked[:limit])
+    return (query or "",), await gateway.search(query)
+
+
+async def tell(
+    gateway: Gateway,
+    call: ToolCall,
+    queries: tuple[str, ...],
+    found: SearchResult,
+    *,
+    hidden: Collection[str] = (),
+    manner: Manner = _PLAIN,
+) -> Answer:
+    """Answer a search *call* with what was found.
+
+    Args:
+        gateway: The catalog.
+        call: The search.
+        queries: What was asked.
+        found: What came of it.
+        hidden: See `answer`.
+        manner: How searches are told.
+    """
     options = gateway.options.discovery
     loaded = direct_names(found, options, hidden=hidden) if call.native else ()
     snapshot = await gateway.snapshot()
     schemas = partial(manner.told, snapshot) if manner.schemas else None
-    write = partial(
-        compact,
+    text = compact(
         found,
         options,
         hidden=hidden,
@@ -216,15 +244,11 @@ async def _search(
         count=manner.count,
         schemas=schemas,
     )
-    written = manner.written
-    text = write() if written is None else written.text(found, snapshot.version, write)
-    return Answer(
-        call=call, text=text, queries=asked or (query or "",), search=found, loaded=loaded
-    )
+    return Answer(call=call, text=text, queries=queries, search=found, loaded=loaded)
 
 
 def _parameters(snapshot: Snapshot, name: str) -> JsonObject | None:
-    for spot in snapshot.exposed(name):
+    for spot in snapshot.exposed(name, snapshot.mask(_ANYBODY)):
         return parameters(snapshot.entities[spot].definition.input_schema)
     return None
 

@@ -1,23 +1,24 @@
-"""Texts of search results that were told before: a remembered result need not be written again."""
+"""What search results were written as before: a remembered result need not be written again."""
 
 from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
 from dataclasses import fields
 from operator import attrgetter, is_
+from typing import Generic, TypeVar
 
 from gateway.types import SearchResult
 
+T = TypeVar("T")
 _ITEMS = 256
 _parts = attrgetter(*(each.name for each in fields(SearchResult) if each.name != "cached"))
 
 
-class Written:
-    """The texts of the latest results. Safe from any thread.
+class Written(Generic[T]):
+    """What the latest results were written as. Safe from any thread.
 
-    Only for texts that depend on the result and the index alone.
+    Only for what depends on the result and its index alone: another index gives other results.
 
     Args:
         items: How many are kept.
@@ -26,27 +27,31 @@ class Written:
     def __init__(self, *, items: int = _ITEMS) -> None:
         self._items = items
         self._lock = threading.Lock()
-        self._texts: OrderedDict[tuple[int, int], tuple[SearchResult, str]] = OrderedDict()
+        self._kept: OrderedDict[int, tuple[SearchResult, T]] = OrderedDict()
 
-    def text(self, result: SearchResult, version: int, write: Callable[[], str]) -> str:
-        """Give the text of *result*.
+    def get(self, result: SearchResult) -> T | None:
+        """Give what *result* was written as, or None.
 
         Args:
             result: One that the gateway remembers holds the very same parts each time.
-            version: Of the index that the text is written by.
-            write: Makes the text.
         """
-        key = (id(result.matches), version)
+        key = id(result.matches)
         with self._lock:
-            held, text = self._texts.get(key, (None, ""))
-        if held is None or not _same(held, result):
-            text = write()
+            kept = self._kept.get(key)
+            if kept is None or not _same(kept[0], result):
+                return None
+            self._kept.move_to_end(key)
+            return kept[1]
+
+    def put(self, result: SearchResult, told: T) -> T:
+        """Keep what *result* is written as, and give it."""
+        key = id(result.matches)
         with self._lock:
-            self._texts[key] = (result, text)
-            self._texts.move_to_end(key)
-            if len(self._texts) > self._items:
-                self._texts.popitem(last=False)
-        return text
+            self._kept[key] = (result, told)
+            self._kept.move_to_end(key)
+            if len(self._kept) > self._items:
+                self._kept.popitem(last=False)
+        return told
 
 
 def _same(one: SearchResult, other: SearchResult) -> bool:

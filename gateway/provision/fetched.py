@@ -8,15 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gateway.cache import Clock
+from gateway.catalog.schemas import ANSWERS
 from gateway.catalog.sqlite import Database
-
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS registries (
-    base TEXT PRIMARY KEY,
-    fetched_at REAL NOT NULL,
-    servers TEXT NOT NULL
-) WITHOUT ROWID;
-"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +30,7 @@ class Answers:
     """
 
     def __init__(self, path: Path, *, wall: Clock = time.time) -> None:
-        self._database = Database(path, _SCHEMA, what="registry store")
+        self._database = Database(path, ANSWERS)
         self._wall = wall
 
     def get(self, base: str) -> Answer | None:
@@ -46,7 +39,7 @@ class Answers:
         Raises:
             StoreError: The file cannot be read.
         """
-        with self._database.transaction() as connection:
+        with self._database.reading() as connection:
             row = connection.execute(
                 "SELECT fetched_at, servers FROM registries WHERE base = ?", (base,)
             ).fetchone()

@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping
 from functools import partial
 
-from gateway.catalog.kinds import KINDS
+from gateway.catalog.kinds import row_of
 from gateway.catalog.ledger import Call, Outcome, shape_of
 from gateway.catalog.refresh import Registration
 from gateway.errors import GatewayError, InvalidRequestError, UnknownToolError
@@ -36,7 +36,7 @@ def resolve(snapshot: Snapshot, tool: str, filters: Filters) -> Entity:
         if len(found) > 1:
             names = ", ".join(entity.exposed_name for entity in found)
             raise InvalidRequestError(f"{tool!r} could be any of {names}: say which")
-        if found and KINDS[found[0].kind].callable:
+        if found and row_of(found[0].kind).callable:
             return found[0]
     every = (entity.exposed_name for spot, entity in enumerate(snapshot.entities) if mask[spot])
     raise UnknownToolError(tool, near(tool, every))

@@ -16,7 +16,7 @@ from typing import Protocol, runtime_checkable
 from urllib.parse import quote
 
 import graphs
-from gateway.catalog.kinds import KINDS
+from gateway.catalog.kinds import row_of
 from gateway.errors import Failed, InvalidRequestError, attempt
 from gateway.search.index.snapshot import Snapshot
 from gateway.text import clean
@@ -104,7 +104,7 @@ def batches(snapshot: Snapshot, servers: Sequence[str] = ()) -> tuple[Batch, ...
     """
     by_server: defaultdict[str, list[Entity]] = defaultdict(list)
     for entity in sorted(snapshot.entities, key=lambda each: each.id):
-        if KINDS[entity.kind].graph:
+        if row_of(entity.kind).graph:
             by_server[entity.server].append(entity)
     unknown = sorted(set(servers) - by_server.keys())
     if unknown:

@@ -20,7 +20,7 @@ from gateway.search.usage.sequences import Learned
 from gateway.types import PathStep
 from gateway.vectors import Vector
 from graphs.adjacency import Role
-from graphs.expansion import expand
+from graphs.expansion import Barred, expand
 from graphs.neighbour import Expansion, Neighbour
 
 Nearness = Callable[[Sequence[int]], Vector]
@@ -71,6 +71,8 @@ class _Gathered:
 
     taken: set[int]
     nearness: Nearness | None = None
+    barred: Barred | None = None
+    """Who may not be found: no way leads through them either, for ways are told."""
     visited: int = 0
     expansions: int = 0
     lists: dict[Role, list[Supplement]] = field(
@@ -123,8 +125,8 @@ def supplement(  # noqa: PLR0913  (keyword-only, one a part of the search)
         learned: Next steps that calls have shown, behind all that the host wrote.
     """
     inside = frozenset(spot for spot in window if mask[spot])
-    gathered = _Gathered(taken=set(primaries), nearness=nearness)
-    _prerequisites(graph, primaries, inside, mask, options, gathered)
+    gathered = _Gathered(taken=set(primaries), nearness=nearness, barred=graph.barred(mask))
+    _prerequisites(graph, primaries, inside, options, gathered)
     _inside(graph, primaries, "next_step", inside, options.max_next_steps, gathered)
     if learned:
         _shown(graph, primaries, learned, inside, options.max_next_steps, gathered)
@@ -149,7 +151,6 @@ def _prerequisites(
     graph: ToolGraph,
     primaries: Sequence[int],
     inside: frozenset[int],
-    mask: Mask,
     options: SearchOptions,
     gathered: _Gathered,
 ) -> None:
@@ -167,7 +168,7 @@ def _prerequisites(
         far = primary == primaries[0] and options.prerequisites == "derived"
         for neighbour in _needed(graph, primary, gathered, hops=GUESSED_HOPS if far else 1):
             position = graph.positions.get(neighbour.node)
-            if position is None or position in above or not mask[position]:
+            if position is None or position in above:
                 continue
             matched = position in gathered.taken
             direct = matched or position in inside
@@ -206,9 +207,9 @@ def _needed(
             graph.index,
             [node],
             role="prerequisite",
+            barred=gathered.barred,
             declared_only=declared,
             hops=length,
-            # No bound here: what may not be found must not use up the budget.
             limit=len(graph.positions),
         )
         gathered.count(found)
@@ -244,6 +245,7 @@ def _inside(
         [graph.nodes[primary] for primary in primaries],
         role=role,
         within=within,
+        barred=gathered.barred,
         limit=limit,
     )
     gathered.count(found)

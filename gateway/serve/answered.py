@@ -1,10 +1,13 @@
-"""What became of a call -> the result that an MCP client reads. Pure."""
+"""What became of a call -> the result that an MCP client reads. Pure.
+
+Results are written as JSON, not as models of the SDK: it checks them once more by the version of
+the protocol that the client speaks, so that models would be made only to be read again.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-
-from mcp import types
+from typing import Any
 
 from gateway.discovery.answers import Answer
 from gateway.types import InvokeResult, JsonObject, SearchResult
@@ -13,7 +16,11 @@ Block = Callable[[JsonObject], JsonObject]
 """What is done to a block of content before a client sees it."""
 
 
-def answered(answer: Answer, moved: Block) -> types.CallToolResult:
+Wire = dict[str, Any]
+"""A result of ``tools/call``, as it travels."""
+
+
+def answered(answer: Answer, moved: Block) -> Wire:
     """Write *answer*: a tool's own blocks whole, a search as text and as an object.
 
     Args:
@@ -22,22 +29,22 @@ def answered(answer: Answer, moved: Block) -> types.CallToolResult:
     """
     if answer.result is not None:
         return called(answer.result, moved)
-    return types.CallToolResult(
-        content=[types.TextContent(type="text", text=answer.text)],
-        structured_content=found(answer.search) if answer.search is not None else None,
-        is_error=answer.failed,
-    )
+    wire: Wire = {
+        "content": [{"type": "text", "text": answer.text}],
+        "isError": answer.failed,
+        "resultType": "complete",
+    }
+    return wire if answer.search is None else {**wire, "structuredContent": found(answer.search)}
 
 
-def called(result: InvokeResult, moved: Block) -> types.CallToolResult:
+def called(result: InvokeResult, moved: Block) -> Wire:
     """Pass a tool's result on: every block and what it is told to mean, as the tool gave them."""
-    return types.CallToolResult.model_validate(
-        {
-            "content": [_block(each.type, each.text, each.data, moved) for each in result.content],
-            "structuredContent": result.structured,
-            "isError": result.is_error,
-        }
-    )
+    wire: Wire = {
+        "content": [_block(each.type, each.text, each.data, moved) for each in result.content],
+        "isError": result.is_error,
+        "resultType": "complete",
+    }
+    return wire if result.structured is None else {**wire, "structuredContent": result.structured}
 
 
 def _block(kind: str, text: str, data: JsonObject, moved: Block) -> dict[str, object]:

@@ -14,7 +14,6 @@ none for those of 2026-07-28 and later. It also takes up the trace that a client
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -22,25 +21,28 @@ from typing import Any, Literal
 from mcp import types
 from mcp.server import InitializationOptions, NotificationOptions, Server
 from mcp.server.caching import CacheableMethod, CacheHint
-from mcp.server.subscriptions import ListenHandler
 
 from gateway.config import VERSION
-from gateway.discovery.answers import Answer, Manner, ToolCall, answer
+from gateway.discovery.answers import Answer, Manner, ToolCall, answer, searched, tell
 from gateway.discovery.metatools import MetaNames, digest, meta_names, meta_tools
 from gateway.discovery.written import Written
+from gateway.errors import InvalidRequestError
 from gateway.gateway import Gateway
-from gateway.serve.answered import Block, answered
+from gateway.serve.answered import Block, Wire, answered
 from gateway.serve.client import Context, stateless
 from gateway.serve.exchange import Exchanges
+from gateway.serve.faulty import incapable
 from gateway.serve.placed import block
-from gateway.serve.reading import Reading, incapable
+from gateway.serve.reading import Reading
 from gateway.serve.shown import meta, page, tool
 from gateway.serve.told import Told
-from gateway.types import JsonObject
+from gateway.types import Filters, JsonObject
 
 Expose = Literal["meta", "all"]
 """What a client is shown: the two meta-tools, or the whole catalog."""
 
+_MANNER = Manner(schemas=True)
+_NO_NAMES = MetaNames(search="", call="")
 LIST_TTL_MS = 300_000
 """How long a client may keep a list without asking again."""
 
@@ -95,15 +97,18 @@ def mcp_server(
         lifespan=told.watching,
         get_tool_input_schema=served.schema,
         on_list_tools=served.list_tools,
-        on_call_tool=served.call_tool,
         on_list_resources=reading.resources,
         on_list_resource_templates=reading.templates,
         on_read_resource=reading.read,
         on_list_prompts=reading.prompts,
         on_get_prompt=reading.get_prompt,
         on_completion=reading.complete,
-        on_subscriptions_listen=ListenHandler(told.bus),
+        on_subscribe_resource=told.resources.subscribe,
+        on_unsubscribe_resource=told.resources.unsubscribe,
+        on_subscriptions_listen=told.resources.listen,
     )
+    # Its own argument takes models alone.
+    server.add_request_handler("tools/call", types.CallToolRequestParams, served.call_tool)
     # Before the SDK's own, which would draw a span as long as the session.
     server.middleware.insert(0, told.follow)
     return server
@@ -133,7 +138,7 @@ class _Served:
         self._tools: tuple[types.Tool, ...] = ()
         self._first = asyncio.Lock()
         self.extras: Mapping[str, Extra] = {}
-        self._manner = Manner(schemas=True, written=Written())
+        self._written: Written[Wire] = Written()
 
     @property
     def instructions(self) -> str:
@@ -148,8 +153,10 @@ class _Served:
     def schema(self, name: str) -> JsonObject | None:
         """Give a tool's schema, if nothing has to be waited for: headers are held against it."""
         snapshot = self._gateway.known if self._expose == "all" else None
-        spots = snapshot.exposed(name) if snapshot is not None else ()
-        return snapshot.entities[spots[0]].definition.input_schema if snapshot and spots else None
+        if snapshot is None:
+            return None
+        spots = snapshot.exposed(name, snapshot.mask(Filters()))
+        return snapshot.entities[spots[0]].definition.input_schema if spots else None
 
     async def list_tools(
         self, _context: Context, params: types.PaginatedRequestParams | None
@@ -168,36 +175,47 @@ class _Served:
 
     async def call_tool(
         self, context: Context, params: types.CallToolRequestParams
-    ) -> types.CallToolResult | types.InputRequiredResult:
-        return await self._exchanges.run(context, params, lambda: self._call(context, params))
+    ) -> Wire | types.CallToolResult | types.InputRequiredResult:
+        names = await self._meta_names() if self._expose == "meta" else _NO_NAMES
+        call = ToolCall(id="", name=params.name, arguments="", given=params.arguments or {})
+        if call.name and call.name == names.search and params.request_state is None:
+            # A search has nothing to ask its client.
+            return await self._search(names, call)
+        return await self._exchanges.run(context, params, lambda: self._call(context, names, call))
+
+    async def _search(self, names: MetaNames, call: ToolCall) -> Wire:
+        try:
+            queries, found = await searched(self._gateway, call.given or {})
+        except InvalidRequestError:
+            return answered(await self._answer(names, call), dict)
+        wire = self._written.get(found)
+        if wire is not None:
+            return wire
+        told = await tell(self._gateway, call, queries, found, manner=_MANNER)
+        return self._written.put(found, answered(told, dict))
 
     async def _call(
-        self, context: Context, params: types.CallToolRequestParams
-    ) -> types.CallToolResult:
-        names = (
-            await self._meta_names() if self._expose == "meta" else MetaNames(search="", call="")
-        )
-        extra = self.extras.get(params.name)
-        if extra is not None and params.name not in names:
-            return await extra.run(params.arguments or {})
-        call = ToolCall(id="", name=params.name, arguments=json.dumps(params.arguments or {}))
-        told = await answer(
-            self._gateway,
-            names,
-            call,
-            max_result_chars=self._gateway.options.chat.max_result_chars,
-            manner=self._manner,
-        )
+        self, context: Context, names: MetaNames, call: ToolCall
+    ) -> Wire | types.CallToolResult:
+        extra = self.extras.get(call.name)
+        if extra is not None and call.name not in names:
+            return await extra.run(call.given or {})
+        told = await self._answer(names, call)
         if told.needed and stateless(context):
             raise incapable(told.error, told.needed)
         return answered(told, self._moved(told))
 
+    async def _answer(self, names: MetaNames, call: ToolCall) -> Answer:
+        limit = self._gateway.options.chat.max_result_chars
+        return await answer(self._gateway, names, call, max_result_chars=limit, manner=_MANNER)
+
     def _moved(self, told: Answer) -> Block:
-        server = told.result.tool_id.partition("/")[0] if told.result is not None else ""
-        holds = self._gateway.library.holds(server)
-        return lambda each: block(each, server) if holds else each
+        home = self._gateway.library.home(told.result.tool_id) if told.result is not None else ""
+        return lambda each: block(each, home) if home else each
 
     async def _meta_names(self) -> MetaNames:
+        if self._names is not None:
+            return self._names
         async with self._first:
             if self._names is None:
                 options = self._gateway.options.discovery

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Protocol, overload, runtime_checkable
 
 from gateway.errors import ConfigError
-from gateway.types import Content, Diagnostic, InvokeResult, JsonObject, ToolDefinition
+from gateway.types import Content, Diagnostic, Entity, InvokeResult, JsonObject, ToolDefinition
 
 Function = Callable[..., object]
 """What a host may offer as a tool, plain or async."""
@@ -74,6 +74,8 @@ class Listing:
     """In the source's own order; names are unique."""
     things: tuple[ToolDefinition, ...] = ()
     """Resources and prompts, names unique within a kind."""
+    entities: tuple[Entity, ...] = ()
+    """What stands in the catalog as it is, such as its entries; ids that nothing listed has."""
     diagnostics: tuple[Diagnostic, ...] = ()
     """One for each tool that cannot be used, and one if the listing was cut."""
     digests: Mapping[str, str] = field(default_factory=dict)
@@ -97,6 +99,30 @@ class Shelves(Protocol):
         Raises:
             InvalidRequestError: The source says that there is no such thing.
             UpstreamError: It could not be asked, or failed.
+            ClosedError: After `close`.
+        """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heard:
+    """Who is told of a resource that is watched. Called on any thread."""
+
+    began: Callable[[], None]
+    """From now on changes are told; called again after each new connection."""
+    changed: Callable[[], None]
+    """It is, or may be, another one."""
+
+
+@runtime_checkable
+class Watchable(Protocol):
+    """A source that may say when a resource is another one."""
+
+    async def watch(self, uri: str, heard: Heard) -> None:
+        """Tell *heard* of changes of *uri* until cancelled, over as many connections as it takes.
+
+        Raises:
+            InvalidRequestError: The source does not tell of this one.
+            UpstreamError: It could not be asked, the first time.
             ClosedError: After `close`.
         """
 

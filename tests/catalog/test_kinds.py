@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import get_args
 
-from gateway.catalog.kinds import KINDS, Field
-from gateway.types import Kind
+from gateway.catalog.kinds import KINDS, Field, row_of
+from gateway.types import BuiltinKind
 
 
 def test_every_kind_has_its_row() -> None:
     """What varies by kind stands here alone."""
-    assert set(get_args(Kind)) == KINDS.keys()
+    assert set(get_args(BuiltinKind)) == KINDS.keys()
 
 
 def test_rows_name_known_fields_with_positive_weights() -> None:
@@ -23,3 +23,9 @@ def test_rows_name_known_fields_with_positive_weights() -> None:
 def test_only_tools_can_be_called() -> None:
     """A skill or a prompt is found, and read by other ways."""
     assert ["tool"] == [kind for kind, row in KINDS.items() if row.callable]
+
+
+def test_a_kind_that_the_host_declares_is_a_thing_like_an_agent() -> None:
+    """Nobody may call it."""
+    assert KINDS["agent"] is row_of("dataset")
+    assert KINDS["tool"] is row_of("tool")

@@ -6,7 +6,8 @@ import asyncio
 
 import pytest
 
-from gateway.catalog.refresh import Listed, Registry, entities_of, list_sources, merge
+from gateway.catalog.given import merge
+from gateway.catalog.refresh import Listed, Registry, entities_of, list_sources
 from gateway.errors import ConfigError, UpstreamError
 from gateway.telemetry import Telemetry
 from gateway.types import Diagnostic, Hints

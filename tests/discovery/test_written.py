@@ -11,52 +11,34 @@ from tests.discovery.test_results import match
 RESULT = SearchResult(mode="graph", matches=(match("a"),))
 
 
-class Pen:
-    """Writes a number, one higher each time."""
-
-    def __init__(self) -> None:
-        self.wrote = 0
-
-    def __call__(self) -> str:
-        self.wrote += 1
-        return str(self.wrote)
-
-
 def test_a_remembered_result_is_written_once() -> None:
     """The first asker's text serves the second, whose result says that it was remembered."""
-    written, pen = Written(), Pen()
+    written = Written[str]()
 
-    texts = [
-        written.text(RESULT, 1, pen),
-        written.text(replace(RESULT, cached=True), 1, pen),
-        written.text(RESULT, 1, pen),
-    ]
+    before = written.get(RESULT)
+    put = written.put(RESULT, "text")
+    after = [written.get(RESULT), written.get(replace(RESULT, cached=True))]
 
-    assert (["1", "1", "1"], 1) == (texts, pen.wrote)
+    assert (None, "text", ["text", "text"]) == (before, put, after)
 
 
-def test_another_index_or_another_result_is_written_anew() -> None:
+def test_another_result_is_written_anew() -> None:
     """Two results that found nothing are not one."""
-    written, pen = Written(), Pen()
+    written = Written[str]()
     empty = SearchResult(mode="empty")
     noted = replace(empty, diagnostics=(Diagnostic(stage="catalog", code="c", detail="d"),))
+    written.put(empty, "nothing")
 
-    texts = [
-        written.text(RESULT, 1, pen),
-        written.text(RESULT, 2, pen),
-        written.text(empty, 1, pen),
-        written.text(noted, 1, pen),
-        written.text(empty, 1, pen),
-    ]
-
-    assert ["1", "2", "3", "4", "5"] == texts
+    assert [None, None] == [written.get(noted), written.get(RESULT)]
 
 
 def test_only_the_latest_are_kept() -> None:
     """A server runs for months."""
-    written, pen = Written(items=1), Pen()
-    other = replace(RESULT, matches=(match("b"),))
+    written = Written[int](items=2)
+    results = [replace(RESULT, matches=(match(name),)) for name in "abc"]
+    written.put(results[0], 0)
+    written.put(results[1], 1)
+    written.get(results[0])
+    written.put(results[2], 2)
 
-    texts = [written.text(each, 1, pen) for each in (RESULT, other, other, RESULT)]
-
-    assert ["1", "2", "2", "3"] == texts
+    assert [0, None, 2] == [written.get(each) for each in results]

@@ -6,15 +6,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rapidfuzz.distance import OSA
 
-from graphs.nearby import LONGEST, Nearby
+from graphs.nearby import LONGEST, Nearby, Typed
 
 _WORD = st.text("abcé\u0434", max_size=6)
+_LONGER = st.text("abcdefg", min_size=3, max_size=8)
 
 
-@given(st.lists(_WORD, unique=True, max_size=30), st.lists(_WORD, max_size=4))
+@given(st.lists(_WORD, unique=True, max_size=30), st.lists(_WORD, max_size=24))
 def test_one_edit_is_what_it_says(words: list[str], asked: list[str]) -> None:
-    """Exactly the words at distance one, for every asked word."""
-    found = Nearby.build(words).one_edit(asked)
+    """Exactly the words at distance one, for every asked word, hashed by one or all at once."""
+    found = Nearby.build(words).one_edit(Typed.of(asked))
 
     for word, ids in zip(asked, found, strict=True):
         near = [at for at, each in enumerate(words) if OSA.distance(word, each) <= 1]
@@ -29,10 +30,19 @@ def test_two_edits_begin_as_the_word_does() -> None:
     assert [] == near.two_edits("")
 
 
+@given(st.lists(_LONGER, unique=True, max_size=30), _LONGER)
+def test_two_edits_are_what_they_say(words: list[str], asked: str) -> None:
+    """Exactly the words at distance two or nearer that begin as the word does."""
+    found = Nearby.build(words).two_edits(asked)
+
+    alike = [at for at, each in enumerate(words) if each[0] == asked[0]]
+    assert [at for at in alike if OSA.distance(asked, words[at]) <= 2] == found
+
+
 def test_a_blob_is_nobodys_slip() -> None:
     """Words that are too long are neither indexed nor looked up."""
     blob = "a" * (LONGEST + 1)
     near = Nearby.build([blob])
 
-    assert [[], []] == near.one_edit([blob, "a" * LONGEST])
+    assert [[], []] == near.one_edit(Typed.of([blob, "a" * LONGEST]))
     assert [] == near.two_edits(blob)

@@ -65,6 +65,28 @@ def test_two_tools_stand_for_the_catalog(
     assert "called get_weather" == text_of(called)
 
 
+def test_an_equal_search_is_answered_with_the_very_same(
+    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
+) -> None:
+    """What was written for it once is sent again, until the catalog is another one."""
+    gateway = open_gateway(catalog)
+
+    async def talk() -> list[types.CallToolResult]:
+        async with Client(mcp_server(gateway)) as client:
+            ask = {"query": "find an invoice"}
+            found = [await client.call_tool("search_tools", ask) for _ in range(3)]
+            gateway.add_tool(find_invoice)
+            found.append(await client.call_tool("search_tools", ask))
+            return [*found, await client.call_tool("search_tools", {"query": 7})]
+
+    first, second, third, changed, bad = asyncio.run(talk())
+
+    assert first == second == third
+    assert "find_invoice" == changed.structured_content["tools"][0]["name"]
+    assert (True, None) == (bad.is_error, bad.structured_content)
+    assert "'query' is a text" in text_of(bad)
+
+
 def test_the_list_does_not_change_when_the_catalog_does(open_gateway: OpenGateway) -> None:
     """Clients put it at the head of every prompt."""
     gateway = open_gateway((tool("one"),))

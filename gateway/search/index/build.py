@@ -16,9 +16,9 @@ from functools import partial
 from pathlib import Path
 
 from gateway.cache import Clock, SingleFlight
+from gateway.catalog.entrystore import ENTRIES
 from gateway.catalog.refresh import Listed, Registration, Registry, list_sources
 from gateway.config import Options, index_path
-from gateway.embed.cached import VectorStore
 from gateway.embed.protocol import Embedder
 from gateway.search.index.documents import GraphSource, load
 from gateway.search.index.keeping import Ground, Keeper
@@ -27,6 +27,7 @@ from gateway.search.index.shelf import Found, Shelf, mark_of_files
 from gateway.search.index.snapshot import Snapshot
 from gateway.telemetry import Telemetry
 from gateway.types import IndexReport
+from gateway.vectors import VectorStore
 
 Progress = Callable[[str, int, int], None]
 """Told a stage (``servers``, ``embeddings``), how much of it is done, and how much there is."""
@@ -120,11 +121,12 @@ class Indexer:
         generation = self._registry.generation
         registrations = self._registry.all()
         before = self._built
-        self._progress("servers", 0, len(registrations))
+        servers = len(registrations.keys() - {ENTRIES})
+        self._progress("servers", 0, servers)
         listed = await list_sources(
             registrations, before.listed if before else {}, telemetry=self._telemetry
         )
-        self._progress("servers", len(registrations), len(registrations))
+        self._progress("servers", servers, servers)
         made = await self._made(registrations, listed)
         self.builds += 1
         again = not made.complete or any(each.failed for each in listed.values())

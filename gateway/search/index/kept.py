@@ -34,13 +34,7 @@ class Texts:
 
     def change(self, gone: Iterable[Entity], new: Iterable[Entity]) -> None:
         """Forget the texts of some entities, and make those of others."""
-        for entity in gone:
-            for key in self.keys.pop(entity.id):
-                self._uses[key] -= 1
-                if not self._uses[key]:
-                    del self._uses[key]
-                    self.rows.pop(key, None)
-                    self.wanted.pop(key, None)
+        left = [key for entity in gone for key in self.keys.pop(entity.id)]
         for entity in new:
             self.made += 1
             texts = embedding_text(entity), name_text(entity)
@@ -50,6 +44,13 @@ class Texts:
                 self._uses[key] += 1
                 if key not in self.rows:
                     self.wanted[key] = text
+        # Last: a text that only changed hands keeps its vector.
+        for key in left:
+            self._uses[key] -= 1
+            if not self._uses[key]:
+                del self._uses[key]
+                self.rows.pop(key, None)
+                self.wanted.pop(key, None)
 
     def late(self) -> list[str]:
         """Give the ids of the entities that waited for a vector longer than since the last time."""

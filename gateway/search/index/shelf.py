@@ -19,6 +19,7 @@ from pathlib import Path
 from gateway.catalog.refresh import Listed, Registration
 from gateway.config import VERSION, IndexOptions
 from gateway.errors import StoreError
+from gateway.search.index.entities import line
 from gateway.search.index.pack import read, write
 from gateway.search.index.saved import packed, unpacked
 from gateway.search.index.snapshot import Snapshot
@@ -114,8 +115,13 @@ def mark(
         registration, listing = registrations[server], listed[server].listing
         tools = listing.tools
         tools_told = tools.digest if isinstance(tools, LateTools) else _digest(repr(tools))
-        told = server, registration.source.trusted, registration.hints, tools_told, listing.things
+        told = (
+            (server, registration.source.trusted, registration.itself),
+            (registration.hints, tools_told, listing.things),
+        )
         digest.update(repr(told).encode("utf-8", "surrogatepass"))
+        for entity in listing.entities:
+            digest.update(line(entity))
     for part in made_with:
         digest.update(repr(part).encode("utf-8", "surrogatepass"))
     return digest.hexdigest()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from gateway.catalog.kinds import KINDS, Field
+from gateway.catalog.kinds import Field, row_of
 from gateway.types import Entity
 from graphs.text import split_identifier
 
@@ -16,7 +16,7 @@ _MAX_PARAMETERS = 40
 
 def embedding_text(entity: Entity) -> str:
     """Give the text that the entity's vector is made of; never blank."""
-    parts = (_FIELDS[field](entity) for field in KINDS[entity.kind].embedded)
+    parts = (_FIELDS[field](entity) for field in row_of(entity.kind).embedded)
     texts = [part[:_FIELD_CHARS].strip().rstrip(".") for part in parts]
     return ". ".join(dict.fromkeys(text for text in texts if text))[:EMBEDDED_CHARS]
 
@@ -28,7 +28,7 @@ def name_text(entity: Entity) -> str:
 
 def lexical_fields(entity: Entity) -> Mapping[str, str]:
     """Give the entity's words by field; empty fields are left out."""
-    texts = {field: _FIELDS[field](entity) for field in KINDS[entity.kind].indexed}
+    texts = {field: _FIELDS[field](entity) for field in row_of(entity.kind).indexed}
     return {field: text for field, text in texts.items() if text}
 
 
@@ -48,6 +48,11 @@ def _parameters(entity: Entity) -> str:
     return "\n".join(lines)
 
 
+def _tools(entity: Entity) -> str:
+    names = entity.definition.details.get("tools")
+    return ", ".join(map(humanized, names)) if isinstance(names, list) else ""
+
+
 def _hints(entity: Entity) -> str:
     hints = entity.hints
     return ", ".join((*hints.aliases, *hints.keywords, *hints.categories, *hints.tags))
@@ -60,5 +65,6 @@ _FIELDS: Mapping[Field, Callable[[Entity], str]] = {
     "server": lambda entity: humanized(entity.server),
     "parameters": _parameters,
     "hints": _hints,
+    "tools": _tools,
     "examples": lambda entity: "\n".join(entity.hints.examples),
 }

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from gateway.catalog.kinds import KINDS
+from gateway.catalog.kinds import row_of
 from gateway.config import GraphOptions
 from gateway.search.derived.derive import Deriver, Edges
 from gateway.search.derived.namewords import Relation, nouns_of
@@ -138,7 +138,7 @@ class ToolGraphs:
 
 
 def _told(entities: Mapping[int, Entity]) -> list[Entity]:
-    return [entity for entity in entities.values() if KINDS[entity.kind].graph]
+    return [entity for entity in entities.values() if row_of(entity.kind).graph]
 
 
 def _facts(edges: Mapping[str, Edges]) -> Iterator[Fact]:

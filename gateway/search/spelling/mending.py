@@ -15,12 +15,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from gateway.search.eligible import Mask
 from gateway.search.spelling.slips import guesses, split, unknown
 from gateway.search.spelling.typed import MIN_LETTERS, Word, cased, folded, loose, words
 from gateway.search.spelling.wordlists import (
+    COMMON,
     LANGUAGES,
     CatalogWords,
-    Costs,
+    Heads,
     WordList,
     heads,
     word_list,
@@ -38,8 +40,6 @@ FEW = 2
 MIN_FOREIGN_LETTERS = 6
 """Without a language, shorter words are not mended."""
 _FIRST = frozenset(names[0] for names in LANGUAGES.values())
-_COMMON = 400
-"""Dearer words are no sign of a language."""
 _PLAINLY = 0.4
 """With this share of common English words, a query is in English."""
 _LIKELY = 0.75
@@ -71,8 +71,14 @@ class Mended:
 class Mend(Protocol):
     """Mends a query to the catalog behind an index."""
 
-    def __call__(self, index: Postings, query: str) -> Mended:
-        """Mend *query*. Never raises."""
+    def __call__(self, index: Postings, query: str, mask: Mask | None = None) -> Mended:
+        """Mend *query*. Never raises.
+
+        Args:
+            index: The catalog's words.
+            query: As it was typed.
+            mask: Who may be found: no word comes out that only others hold. None is everybody.
+        """
         ...
 
 
@@ -87,12 +93,12 @@ class Mending:
         self._folder = folder
         self._mender: Mender | None = None
 
-    def __call__(self, index: Postings, query: str) -> Mended:
+    def __call__(self, index: Postings, query: str, mask: Mask | None = None) -> Mended:
         """Mend *query* to *index*, whose words are indexed when the first unknown one asks."""
         mender = self._mender
         if mender is None or mender.catalog.postings is not index:
             mender = self._mender = Mender(CatalogWords(postings=index), self._folder)
-        return mender.mend(query)
+        return mender.mend(query, mask)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +111,8 @@ class Mender:
     guessed: dict[str, dict[str, str]] = field(default_factory=dict, compare=False)
     """What unknown words became so far, by language; nothing for those that stayed."""
 
-    def mend(self, query: str) -> Mended:
-        """Mend *query*; a text without words comes back as it is."""
+    def mend(self, query: str, mask: Mask | None = None) -> Mended:
+        """Mend *query*; a text without words comes back as it is. See `Mend`."""
         if self._plain(query):
             return Mended(text=query, language="en")
         found = words(query)
@@ -117,7 +123,10 @@ class Mender:
             lists = self._likely(script, group)
             home = self._home(group, lists)
             languages.update({each.language: len(group) for each in home})
-            changed |= self._guessed(query, group, lists, home)
+            guessed = self._guessed(query, group, lists, home)
+            if mask is not None:
+                guessed = {at: to for at, to in guessed.items() if self._open(to, home, mask)}
+            changed |= guessed
         before = {word.start: word.written for word in found if word.start in changed}
         return Mended(
             text=_replaced(query, before, changed),
@@ -134,7 +143,7 @@ class Mender:
             cost = costs.get(word)
             if cost is None and not self.catalog.knows(word):
                 return False
-            common += cost is not None and cost < _COMMON
+            common += cost is not None and cost < COMMON
         return bool(asked) and common >= _PLAINLY * len(asked)
 
     def _likely(self, script: str, group: Sequence[Word]) -> list[WordList]:
@@ -191,13 +200,20 @@ class Mender:
         best = ((word, kept[word.written]) for word in asked)
         return {word.start: cased(word.written, guess) for word, guess in best if guess}
 
+    def _open(self, guess: str, home: Sequence[WordList], mask: Mask) -> bool:
+        """Say whether each word of *guess* is of a language, or of somebody who may be found."""
+        return all(
+            any(word in each.costs for each in home) or self.catalog.held(word, mask)
+            for word in guess.casefold().split()
+        )
+
     def _known(self, word: str, lists: Sequence[WordList]) -> bool:
         return any(word in each.costs for each in lists) or self.catalog.knows(word)
 
 
 def _is_plainly(language: WordList, asked: Collection[str]) -> bool:
     """Say whether common words of *language* make up enough of *asked* to look no further."""
-    common = sum(language.costs.get(word, _COMMON) < _COMMON for word in asked)
+    common = sum(language.costs.get(word, COMMON) < COMMON for word in asked)
     return bool(asked) and common >= _PLAINLY * len(asked)
 
 
@@ -216,26 +232,23 @@ def _best(word: Word, choices: Mapping[str, int]) -> str:
     return best if best and choices[best] < unknown(word.written) else ""
 
 
-def likely(
-    languages: Mapping[str, Costs], asked: Mapping[str, int], *, rather: str = ""
-) -> list[str]:
+def likely(heads: Heads, asked: Mapping[str, int], *, rather: str = "") -> list[str]:
     """Give the languages that a text may be in, the likeliest first; at most three.
 
     Args:
-        languages: The commonest words of each language.
+        heads: The commonest words of each language.
         asked: The words of the text, and how often they stand in it.
         rather: Comes first if it is nearly as likely as the likeliest.
     """
-    scores = {
-        language: sum(
-            count * max(0, _COMMON - costs[word]) for word, count in asked.items() if word in costs
-        )
-        for language, costs in languages.items()
-    }
-    order = sorted(scores, key=lambda language: -scores[language])
+    scores: dict[int, int] = {}
+    for word, count in asked.items():
+        for place, points in heads.points.get(word, ()):
+            scores[place] = scores.get(place, 0) + count * points
+    order = sorted(scores, key=lambda place: (-scores[place], place))
     least = _LIKELY * max(scores.values(), default=0)
-    found = [name for name in order if scores[name] >= least > 0 and name != rather]
-    first = [rather] if scores.get(rather, 0) * _LIKELY >= least * _RATHER > 0 else []
+    named = [(heads.languages[place], scores[place]) for place in order]
+    found = [name for name, score in named if score >= least and name != rather]
+    first = [rather] if dict(named).get(rather, 0) * _LIKELY >= least * _RATHER > 0 else []
     return [*first, *found][:_MAX_LIKELY]
 
 

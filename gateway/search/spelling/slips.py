@@ -11,6 +11,7 @@ from itertools import pairwise
 from types import MappingProxyType
 
 from gateway.search.spelling.wordlists import Costs, WordList
+from graphs.nearby import Typed
 from graphs.text import bare
 
 UNKNOWN = 450
@@ -59,8 +60,9 @@ def guesses(typed: Sequence[str], lists: Sequence[WordList]) -> list[dict[str, i
     Guesses are words of *lists* one slip away; two slips away if there are none and it is long.
     """
     found: list[dict[str, int]] = [{} for _ in typed]
+    hashed = Typed.of(typed)
     for words in lists:
-        for word, choices, ids in zip(typed, found, words.near.one_edit(typed), strict=True):
+        for word, choices, ids in zip(typed, found, words.near.one_edit(hashed), strict=True):
             for at in ids:
                 _offer(choices, words, words.near.words[at], slip(word, words.near.words[at]))
             if accented := words.bared.get(bare(word)):

@@ -21,6 +21,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from gateway.search.eligible import Mask
 from graphs.nearby import Nearby
 from graphs.postings import Postings
 from graphs.text import bare, stem
@@ -31,6 +32,8 @@ GUESSED_WORDS = 40_000
 """How many of them a misspelt word may turn out to be."""
 HEAD_WORDS = 1000
 """By how many of them a language is recognised."""
+COMMON = 400
+"""Dearer words are no sign of a language."""
 MAX_LISTS = 6
 """How many languages are kept in memory, about 15 MB each."""
 LANGUAGES: Mapping[str, tuple[str, ...]] = MappingProxyType(
@@ -84,6 +87,13 @@ class CatalogWords:
         """Say whether some entity holds *word*, in this or another form."""
         return word in self.postings.spelling.ids or stem(word) in self.postings.terms
 
+    def held(self, word: str, mask: Mask) -> bool:
+        """Say whether an entity that passes *mask* holds *word*, in this or another form."""
+        index = self.postings
+        at = index.spelling.ids.get(word)
+        rows = [index.terms.get(stem(word)), None if at is None else int(index.meanings[at])]
+        return any(index.held_by(row, mask) for row in rows if row is not None)
+
     @cached_property
     def words(self) -> WordList:
         """The words as they are written, by how many entities hold them."""
@@ -109,10 +119,29 @@ def word_list(folder: Path, language: str) -> WordList:
     return WordList(language=language, costs=_read(folder, language, LIST_WORDS))
 
 
+@dataclass(frozen=True, kw_only=True)
+class Heads:
+    """The commonest words of several languages, in one table: one look a word, not one a list."""
+
+    languages: tuple[str, ...]
+    points: Mapping[str, tuple[tuple[int, int], ...]]
+    """By word: the place of each language that it is a sign of, and how much of one, > 0."""
+
+    @classmethod
+    def of(cls, lists: Mapping[str, Costs]) -> Heads:
+        """Take what is common of each list; see `COMMON`."""
+        points: dict[str, tuple[tuple[int, int], ...]] = {}
+        for place, costs in enumerate(lists.values()):
+            for word, cost in costs.items():
+                if cost < COMMON:
+                    points[word] = (*points.get(word, ()), (place, COMMON - cost))
+        return cls(languages=tuple(lists), points=points)
+
+
 @lru_cache(maxsize=len(LANGUAGES))
-def heads(folder: Path, script: str) -> Mapping[str, Costs]:
+def heads(folder: Path, script: str) -> Heads:
     """Read the `HEAD_WORDS` commonest words of each language of *script*."""
-    return {each: _read(folder, each, HEAD_WORDS) for each in LANGUAGES[script]}
+    return Heads.of({each: _read(folder, each, HEAD_WORDS) for each in LANGUAGES[script]})
 
 
 def _read(folder: Path, language: str, limit: int) -> Costs:

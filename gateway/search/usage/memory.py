@@ -16,8 +16,7 @@ from dataclasses import dataclass, replace
 from typing import ParamSpec, TypeVar
 
 from gateway.cache import Cache, Clock, SingleFlight, Submit
-from gateway.catalog.ledger import Call, Ledger, SqliteLedger
-from gateway.config import Options, ledger_path
+from gateway.catalog.ledger import Call, Ledger
 from gateway.errors import Failed, attempt
 from gateway.limits import UsageOptions
 from gateway.search.index.snapshot import Snapshot
@@ -82,14 +81,6 @@ class Usage:
         self._past: Past | None = None
         self._judged = Judged()
 
-    @classmethod
-    def opened(
-        cls, options: Options, telemetry: Telemetry, clock: Clock, submit: Submit[object]
-    ) -> Usage:
-        """Give the usage of a gateway with *options*; its file is made when first needed."""
-        ledger = SqliteLedger(ledger_path(options))
-        return cls(ledger, options.usage, telemetry=telemetry, clock=clock, submit=submit)
-
     async def note(self, call: Call) -> None:
         """Note a call that has ended, if calls are noted."""
         if self.options.record:
@@ -129,10 +120,6 @@ class Usage:
         """Wait until nothing is measured any more, and say what was."""
         await self._flights.run("judge", _nothing)
         return self._judged
-
-    def close(self) -> None:
-        """Let go of the ledger."""
-        self.ledger.close()
 
     async def _show(self, *lists: Sequence[str]) -> None:
         await self._asked(self.ledger.show, *lists)

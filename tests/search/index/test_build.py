@@ -27,7 +27,7 @@ async def test_a_report_says_what_the_build_did(
     """Rule 10: how many entities, texts, tokens, nodes, and how long."""
     report = await open_gateway(catalog, strategy="auto", embedder=HashingEmbedder()).report()
 
-    assert (1, 12, 12, 24) == (
+    assert (2, 12, 12, 24) == (
         report.generation,
         report.entities,
         report.vectors,
@@ -152,7 +152,7 @@ async def test_a_source_that_fails_again_keeps_its_last_good_tools(
 
     report = await gateway.refresh()
 
-    assert (12, ["source_load_failed"]) == (report.entities, told(report))
+    assert (13, ["source_load_failed"]) == (report.entities, told(report))
     assert ["source_load_failed"] == codes(await gateway.search(None))
 
 
@@ -236,4 +236,4 @@ async def test_one_bad_tool_is_quarantined_and_its_neighbours_live(
     gateway.add_server("shelf", server=Shelf((bad, *catalog)).server)
     report = await gateway.report()
 
-    assert (12, ["tool_quarantined"]) == (report.entities, told(report))
+    assert (13, ["tool_quarantined"]) == (report.entities, told(report))

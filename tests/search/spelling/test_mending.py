@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from gateway.config import SearchOptions
 from gateway.search.pipeline import Search
 from gateway.search.spelling.mending import Mended, Mender, Mending, likely
-from gateway.search.spelling.wordlists import CatalogWords, installed, word_list
+from gateway.search.spelling.wordlists import CatalogWords, Heads, installed, word_list
 from gateway.testing import HashingEmbedder
 from graphs import Postings
 from tests.fakes import codes, entity, plain_embed, tool
@@ -99,7 +99,7 @@ def test_the_words_of_the_current_catalog_are_used() -> None:
 
 def test_the_first_language_of_a_script_wins_when_it_is_near() -> None:
     """``in`` alone says nothing: it is a word of half of Europe."""
-    heads = {"en": {"in": 180}, "sl": {"in": 150}, "fi": {"on": 150}}
+    heads = Heads.of({"en": {"in": 180}, "sl": {"in": 150}, "fi": {"on": 150}})
 
     assert ["en", "sl"] == likely(heads, {"in": 1}, rather="en")
     assert ["sl", "en"] == likely(heads, {"in": 1})

@@ -156,7 +156,7 @@ async def test_no_value_and_no_query_reaches_the_file(
     await gateway.search(f"a letter to {CONTENT}", tenant=CONTENT)
     await gateway.next_steps(["letter_x"], query=f"then {CONTENT}", tenant=CONTENT)
     await gateway.usage.finish()
-    gateway.usage.close()
+    gateway.usage.ledger.close()
 
     held = written(tmp_path)
     assert b"local/letter_x" in held

@@ -1,0 +1,154 @@
+"""A catalog of every kind, and requests with graded answers over it.
+
+Agents, skills, what servers are for, and most requests stand in ``registrydata``; the tools, and
+the requests of the slice ``tools``, come from folders in the common format.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.data import Benchmark, Row, read, rows
+from benchmarks.graded import Answer
+from benchmarks.metrics import gold_of
+from gateway.errors import ConfigError
+
+DATA = Path(__file__).parent / "registrydata"
+SLICES = ("tools", "requests", "servers", "agents", "skills", "names", "mixed")
+"""The slices that have answers."""
+KINDS = {"tools": "tool", "requests": "tool", "servers": "server", "agents": "agent"} | {
+    "skills": "skill"
+}
+"""The kind that a slice asks for, where it is one."""
+NAMESPACE = "catalog"
+"""Where agents and skills stand."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """One request."""
+
+    id: str
+    slice: str
+    lang: str
+    query: str
+    gold: tuple[Answer, ...]
+    """Empty if the catalog has no answer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mixed:
+    """The whole catalog, and what is asked of it."""
+
+    benchmark: Benchmark
+    """The tools."""
+    agents: tuple[Row, ...]
+    """A2A agent cards."""
+    skills: tuple[Row, ...]
+    servers: Mapping[str, str]
+    """What each server is for, by the gateway's name of it."""
+    asked: tuple[Asked, ...]
+
+
+def read_mixed(folder: Path, *, extra: Iterable[Path] = (), data: Path = DATA) -> Mixed:
+    """Read the catalog.
+
+    Args:
+        folder: Tools with requests of their own, in the common format.
+        extra: More folders, or files, of tools.
+        data: Manifests and written requests.
+
+    Raises:
+        ConfigError: If a file is missing, or an answer names what is not in the catalog.
+    """
+    catalogs = [path / "catalog.jsonl" if path.is_dir() else path for path in extra]
+    benchmark = read(folder, extra=catalogs)
+    offered = _offered(benchmark)
+    agents = tuple(rows(data / "agents.jsonl"))
+    skills = tuple(rows(data / "skills.jsonl"))
+    known = _Known(benchmark, offered, agents, skills)
+    return Mixed(
+        benchmark=benchmark,
+        agents=agents,
+        skills=skills,
+        servers={
+            benchmark.servers[offered[name][0]]: str(row["description"])
+            for row in rows(data / "servers.jsonl")
+            if (name := str(row["name"])) in offered
+        },
+        asked=(
+            *(known.public(row) for row in benchmark.queries),
+            *(known.written(row) for row in rows(data / "queries.jsonl")),
+        ),
+    )
+
+
+def agent_key(card: Row) -> str:
+    """Give what the gold calls an agent: the last part of its address."""
+    return str(card["url"]).rsplit("/", 1)[-1]
+
+
+def _offered(benchmark: Benchmark) -> dict[str, list[str]]:
+    """Give the tools of each server, by its name in the data."""
+    found: dict[str, list[str]] = {}
+    for tool in benchmark.tools:
+        found.setdefault(str(tool.get("server")), []).append(str(tool["id"]))
+    return found
+
+
+class _Known:
+    """The ids of the gateway, by the keys of the gold."""
+
+    def __init__(
+        self,
+        benchmark: Benchmark,
+        offered: Mapping[str, Sequence[str]],
+        agents: Iterable[Row],
+        skills: Iterable[Row],
+    ) -> None:
+        self._tools = benchmark.entity_ids
+        self._ids: dict[str, frozenset[str]] = {
+            f"tool:{key}": frozenset((entity,)) for key, entity in benchmark.entity_ids.items()
+        }
+        for name, tools in offered.items():
+            self._ids[f"server:{name}"] = frozenset((f"server:{benchmark.servers[tools[0]]}",))
+            self._ids[f"tools:{name}"] = frozenset(self._tools[key] for key in tools)
+        for card in agents:
+            key = agent_key(card)
+            self._ids[f"agent:{key}"] = frozenset((f"agent:{NAMESPACE}/{key}",))
+        for skill in skills:
+            self._ids[f"skill:{skill['name']}"] = frozenset((f"skill:{NAMESPACE}/{skill['name']}",))
+
+    def public(self, row: Row) -> Asked:
+        """Read a request of the common format: each gold tool is an answer of the same grade."""
+        groups = gold_of(row)
+        return Asked(
+            id=str(row["id"]),
+            slice="tools",
+            lang=str(row.get("lang") or "en"),
+            query=str(row["query"]),
+            gold=tuple(
+                Answer(ids=frozenset(self._tools[key] for key in group), grade=1)
+                for group in groups
+            ),
+        )
+
+    def written(self, row: Row) -> Asked:
+        """Read a written request."""
+        gold = row.get("gold", {})
+        if not isinstance(gold, dict):
+            raise ConfigError(f"the gold of {row['id']!r} must be an object")
+        unknown = gold.keys() - self._ids.keys()
+        if unknown:
+            raise ConfigError(
+                f"{row['id']!r} asks for what is not there: {', '.join(sorted(unknown))}"
+            )
+        return Asked(
+            id=str(row["id"]),
+            slice=str(row["slice"]),
+            lang=str(row["lang"]),
+            query=str(row["query"]),
+            gold=tuple(Answer(ids=self._ids[key], grade=int(grade)) for key, grade in gold.items()),
+        )

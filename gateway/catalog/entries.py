@@ -1,0 +1,297 @@
+"""Entries: what a person or a manifest says of a thing that no server lists. An agent, a skill, a
+server that is not connected, or a thing of a kind that the host declares.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import heapq
+import json
+import re
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gateway.catalog.identity import definition_digest
+from gateway.errors import ConfigError, InvalidRequestError
+from gateway.text import clean
+from gateway.types import Entity, Filters, Hints, JsonObject, Status, ToolDefinition
+from gateway.upstream.source import check_server_name
+
+NAMESPACE = "catalog"
+"""Whose an entry is where nobody says otherwise."""
+MAX_NAME_CHARS = 256
+MAX_TEXT_CHARS = 8192
+MAX_METADATA_CHARS = 65_536
+"""Of the metadata as JSON."""
+LISTED = frozenset({"tool", "prompt", "resource"})
+"""The kinds that only a server lists."""
+_KIND = re.compile(r"[a-z][a-z0-9_-]{0,63}")
+_LISTS = ("aliases", "keywords", "categories", "tags", "examples")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One thing of the catalog that no server lists.
+
+    Raises:
+        ConfigError: If a field cannot be used; it says which, and what to do.
+    """
+
+    kind: str
+    """Not ``tool``, ``prompt`` or ``resource``: servers list those."""
+    name: str
+    """At most 256 characters, all of them to be seen. With kind and namespace it is the id."""
+    title: str = ""
+    description: str = ""
+    namespace: str = NAMESPACE
+    """Whose it is: the `Entity.server`, by the same rule as names of servers."""
+    status: Status = "active"
+    hints: Hints = field(default_factory=Hints)
+    scopes: frozenset[str] = frozenset()
+    """A caller needs all of these; empty means anyone."""
+    metadata: JsonObject = field(default_factory=dict)
+    """Whatever else there is, as JSON of at most 65,536 characters."""
+    parent: str = ""
+    """The id of what it belongs to."""
+
+    def __post_init__(self) -> None:
+        """Check every field."""
+        faults = [fault for fault in _faults(self) if fault]
+        if faults:
+            raise ConfigError(f"entry {self.name!r}: {'; '.join(faults)}")
+        check_server_name(self.namespace)
+
+    @property
+    def id(self) -> str:
+        """Its id in the catalog: ``kind:namespace/name``."""
+        return entry_id(self.kind, self.namespace, self.name)
+
+
+def entry_id(kind: str, namespace: str, name: str) -> str:
+    """Give the id of an entry: ``kind:namespace/name``, also of a server's."""
+    return f"{kind}:{namespace}/{name}"
+
+
+def _faults(entry: Entry) -> list[str]:
+    named = isinstance(entry.name, str) and entry.name.strip() and entry.name.isprintable()
+    strings = (entry.title, entry.description, entry.parent, *entry.scopes)
+    return [
+        ""
+        if isinstance(entry.kind, str) and _KIND.fullmatch(entry.kind)
+        else f"kind {entry.kind!r}: take small letters, digits, '_' or '-', at most 64",
+        f"kind {entry.kind!r}: servers list these, add the server" if entry.kind in LISTED else "",
+        ""
+        if named and len(entry.name) <= MAX_NAME_CHARS
+        else f"its name must be a text of 1 to {MAX_NAME_CHARS} characters that can be seen",
+        ""
+        if all(isinstance(each, str) for each in strings)
+        else "title, description, parent and scopes must be texts",
+        ""
+        if entry.status in get_args(Status)
+        else f"status {entry.status!r} is none of {', '.join(get_args(Status))}",
+        _unfit(entry.metadata),
+    ]
+
+
+def _unfit(metadata: object) -> str:
+    told = "metadata must be a JSON object"
+    if not isinstance(metadata, Mapping):
+        return told
+    try:
+        text = json.dumps(metadata, allow_nan=False)
+        same = json.loads(text) == metadata
+    except (TypeError, ValueError, RecursionError):
+        return told
+    if not same:
+        return f"{told}: texts as keys, lists instead of tuples"
+    return "" if len(text) <= MAX_METADATA_CHARS else f"{told} of {MAX_METADATA_CHARS} characters"
+
+
+def cleaned(entry: Entry) -> Entry:
+    """Give *entry* without characters that nobody sees, its texts clipped."""
+    hints = entry.hints
+    lists: dict[str, Any] = {
+        name: tuple(text for each in getattr(hints, name) if (text := _short(each)))
+        for name in _LISTS
+    }
+    return replace(
+        entry,
+        title=_short(entry.title),
+        description=clean(entry.description, limit=MAX_TEXT_CHARS),
+        hints=replace(hints, **lists),
+    )
+
+
+def _short(text: str) -> str:
+    return clean(text, limit=MAX_NAME_CHARS)
+
+
+def entity_of(entry: Entry) -> Entity:
+    """Make the entity that *entry* is in the catalog."""
+    definition = ToolDefinition(
+        name=entry.name,
+        title=entry.title,
+        description=entry.description,
+        hints=entry.hints,
+        kind=entry.kind,
+    )
+    told = [definition_digest(entry.namespace, definition), entry.metadata]
+    digest = hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+    return Entity(
+        id=entry.id,
+        kind=entry.kind,
+        exposed_name=entry.id,
+        server=entry.namespace,
+        definition=definition,
+        status=entry.status,
+        scopes=entry.scopes,
+        digest=digest,
+        parent=entry.parent,
+        metadata=entry.metadata,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """Some of the catalog's entities."""
+
+    entities: tuple[Entity, ...]
+    """By id."""
+    next: str = ""
+    """Where the next page begins: its *after*; empty if this is the last one."""
+
+
+class View(Protocol):
+    """The catalog at one moment."""
+
+    @property
+    def entities(self) -> Sequence[Entity]:
+        """All of them."""
+
+    def mask(self, filters: Filters) -> NDArray[np.bool_]:
+        """Say of each whether it passes *filters*, shape (n,)."""
+
+    def position(self, key: str) -> int:
+        """Say where the entity with this id stands; KeyError if there is none."""
+
+
+class Entries(Protocol):
+    """Where entries are kept. Every method may raise `StoreError`."""
+
+    def rows(self) -> Mapping[str, str]:
+        """Give each entry as JSON, by id."""
+
+    def put(self, entries: Sequence[Entry]) -> None:
+        """Keep *entries*, all or none, instead of those with the same ids."""
+
+    def remove(self, key: str) -> bool:
+        """Forget the entry with this id; say whether it was there."""
+
+    def close(self) -> None:
+        """Let go of what is held; the next call takes it up again."""
+
+
+class Catalog:
+    """What is known of the things of one gateway, and the entries among them.
+
+    Args:
+        store: Where entries are kept.
+        view: Gives the catalog as it is now.
+        changed: Called after every change of the entries.
+        held: Writes into filters who is not healthy, if that is asked; see `Health.held`.
+    """
+
+    def __init__(
+        self,
+        store: Entries,
+        view: Callable[[], Awaitable[View]],
+        changed: Callable[[], None],
+        held: Callable[[Filters], Filters] = lambda filters: filters,
+    ) -> None:
+        self._store = store
+        self._view = view
+        self._changed = changed
+        self._held = held
+
+    async def put(self, *entries: Entry) -> tuple[str, ...]:
+        """Insert *entries*, or put them in the place of those with the same ids; give the ids.
+
+        All or none. The next search finds them.
+
+        Raises:
+            StoreError: They could not be kept.
+        """
+        kept = tuple(map(cleaned, entries))
+        await asyncio.to_thread(self._store.put, kept)
+        self._changed()
+        return tuple(entry.id for entry in kept)
+
+    async def remove(self, key: str) -> bool:
+        """Forget the entry with this id; say whether it was there.
+
+        Raises:
+            StoreError: It could not be forgotten.
+        """
+        gone = await asyncio.to_thread(self._store.remove, key)
+        if gone:
+            self._changed()
+        return gone
+
+    async def get(self, key: str, filters: Filters | None = None) -> Entity | None:
+        """Give the entity with this id, an entry or not; None if there is none.
+
+        Args:
+            key: Its id.
+            filters: Who may be seen; None is everybody.
+        """
+        view = await self._view()
+        try:
+            at = view.position(key)
+        except KeyError:
+            return None
+        seen = filters is None or view.mask(self._held(filters))[at]
+        return view.entities[at] if seen else None
+
+    async def list(
+        self, filters: Filters | None = None, *, after: str = "", limit: int = 100
+    ) -> Page:
+        """Give the entities that follow the id *after*, at most *limit*, by id.
+
+        Args:
+            filters: Who may be seen; None is everybody, whatever the kind and the scopes.
+            after: The `Page.next` of the page before.
+            limit: At least 1.
+
+        Raises:
+            InvalidRequestError: If *limit* is below 1.
+        """
+        if limit < 1:
+            raise InvalidRequestError(f"limit must be at least 1, got {limit!r}")
+        later = (each for each in await self._seen(filters) if each.id > after)
+        found = heapq.nsmallest(limit + 1, later, key=lambda each: each.id)
+        more = found[limit - 1].id if len(found) > limit else ""
+        return Page(entities=tuple(found[:limit]), next=more)
+
+    async def tags(self, filters: Filters | None = None) -> Mapping[str, int]:
+        """Count the entities of each tag, by tag; tags without case.
+
+        Args:
+            filters: Who is counted; None is everybody.
+        """
+        counts: Counter[str] = Counter()
+        for entity in await self._seen(filters):
+            counts.update({tag.casefold() for tag in entity.hints.tags})
+        return {tag: counts[tag] for tag in sorted(counts)}
+
+    async def _seen(self, filters: Filters | None) -> Sequence[Entity]:
+        view = await self._view()
+        if filters is None:
+            return view.entities
+        mask = view.mask(self._held(filters))
+        return [view.entities[at] for at in np.flatnonzero(mask).tolist()]

@@ -1,0 +1,137 @@
+"""Where entries are kept, and the source that puts them into the catalog."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from gateway.catalog.entries import Entries, Entry, entity_of
+from gateway.catalog.entryjson import jsonable, parsed, written
+from gateway.catalog.schemas import CATALOG
+from gateway.catalog.sqlite import Database, database_of
+from gateway.errors import ClosedError, ConfigError, StoreError
+from gateway.limits import UpstreamOptions
+from gateway.types import Diagnostic, Entity, InvokeResult, JsonObject
+from gateway.upstream.source import Listing, unknown_tool
+from gateway.upstream.suspect import suspicions
+
+ENTRIES = "catalog:"
+"""The name of the source of entries: no server may be called so."""
+
+
+class SqliteEntries:
+    """`Entries` in one SQLite file, which is made when the first entry is put.
+
+    Args:
+        file: The file; its folder is made too.
+    """
+
+    def __init__(self, file: Path | Database) -> None:
+        self._database = database_of(file, CATALOG)
+
+    def rows(self) -> Mapping[str, str]:
+        """See `Entries.rows`."""
+        if not self._database.path.exists():
+            return {}
+        with self._database.reading() as connection:
+            return dict(connection.execute("SELECT id, entry FROM entries"))
+
+    def put(self, entries: Sequence[Entry]) -> None:
+        """See `Entries.put`."""
+        rows = [(entry.id, written(entry)) for entry in entries]
+        with self._database.transaction() as connection:
+            connection.executemany("INSERT OR REPLACE INTO entries VALUES (?, ?)", rows)
+
+    def remove(self, key: str) -> bool:
+        """See `Entries.remove`."""
+        with self._database.transaction() as connection:
+            return connection.execute("DELETE FROM entries WHERE id = ?", (key,)).rowcount > 0
+
+    def close(self) -> None:
+        """See `Entries.close`."""
+        self._database.close()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Row:
+    """What became of one row."""
+
+    text: str
+    entity: Entity | None
+    """None if it is left out."""
+    notes: tuple[Diagnostic, ...] = ()
+
+
+class EntrySource:
+    """Puts what `Entries` keep into the catalog. Lists no tool and calls none.
+
+    Args:
+        shelf: Where the entries are.
+        options: What becomes of texts that look like an attack on a model.
+    """
+
+    def __init__(self, shelf: Entries, options: UpstreamOptions) -> None:
+        self.shelf = shelf
+        self._options = options
+        self._known: dict[str, _Row] = {}
+        self._closed = False
+
+    @property
+    def server(self) -> str:
+        """A name that no server has."""
+        return ENTRIES
+
+    @property
+    def trusted(self) -> bool:
+        """Manifests of strangers are among them."""
+        return False
+
+    async def list_tools(self) -> Listing:
+        """Give the entries; see `Source.list_tools`.
+
+        Only rows that changed are read anew. While the store fails they are as they were.
+        """
+        if self._closed:
+            raise ClosedError("the catalog is closed; make a new gateway")
+        notes: list[Diagnostic] = []
+        try:
+            rows = self.shelf.rows()
+        except StoreError as error:
+            notes.append(Diagnostic(stage="store", code="catalog_unavailable", detail=str(error)))
+        else:
+            self._known = {key: self._row(key, text) for key, text in sorted(rows.items())}
+        notes += (note for row in self._known.values() for note in row.notes)
+        made = (row.entity for row in self._known.values() if row.entity is not None)
+        return Listing(entities=tuple(made), diagnostics=tuple(notes))
+
+    def _row(self, key: str, text: str) -> _Row:
+        known = self._known.get(key)
+        if known is not None and known.text == text:
+            return known
+        try:
+            entry = parsed(json.loads(text))
+        except (ConfigError, ValueError) as error:
+            return _Row(text=text, entity=None, notes=(_note("tool_quarantined", key, str(error)),))
+        reasons = suspicions(jsonable(entry))
+        blocked = bool(reasons) and self._options.on_suspicion == "block"
+        told = f"{', '.join(reasons)}{'; it is left out' if blocked else ''}"
+        return _Row(
+            text=text,
+            entity=None if blocked else entity_of(entry),
+            notes=(_note("tool_suspicious", key, told),) if reasons else (),
+        )
+
+    async def call(self, tool: str, _arguments: JsonObject, *, tool_id: str) -> InvokeResult:
+        """Refuse: an entry is not called; see `Source.call`."""
+        return unknown_tool(tool_id, tool)
+
+    async def close(self) -> None:
+        """Refuse what comes later, and let go of the store."""
+        self._closed = True
+        self.shelf.close()
+
+
+def _note(code: str, key: str, detail: str) -> Diagnostic:
+    return Diagnostic(stage="catalog", code=code, detail=f"entry {key!r}: {detail}")

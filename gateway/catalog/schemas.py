@@ -1,0 +1,118 @@
+"""The tables of each file, as the steps that make them, oldest first.
+
+* A step is never changed once it was released: a file says how many of them it has had.
+* A step adds; it throws nothing away that an older version of this package, which may have the
+  same file open, still reads.
+* Each statement may meet its table already, for the files of the time before there were steps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+Step = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Schema:
+    """What one kind of file holds."""
+
+    what: str
+    """What the file is called in messages."""
+    steps: tuple[Step, ...]
+    """A file of version n has had the first n."""
+
+    @property
+    def version(self) -> int:
+        """The version of a file that has had every step."""
+        return len(self.steps)
+
+
+VECTORS = Schema(
+    what="vector store",
+    steps=(
+        (
+            """CREATE TABLE IF NOT EXISTS vectors (
+                model_id TEXT NOT NULL,
+                key TEXT NOT NULL,
+                dimensions INTEGER NOT NULL,
+                row BLOB NOT NULL,
+                PRIMARY KEY (model_id, key)
+            ) WITHOUT ROWID""",
+        ),
+    ),
+)
+
+CATALOG = Schema(
+    what="catalog store",
+    steps=(
+        (
+            """CREATE TABLE IF NOT EXISTS listings (
+                fingerprint TEXT PRIMARY KEY,
+                server TEXT NOT NULL,
+                listed_at REAL NOT NULL,
+                used_at REAL NOT NULL,
+                listing TEXT NOT NULL
+            ) WITHOUT ROWID""",
+            """CREATE TABLE IF NOT EXISTS pins (
+                owner TEXT NOT NULL,
+                name TEXT NOT NULL,
+                approved TEXT NOT NULL,
+                seen TEXT NOT NULL,
+                PRIMARY KEY (owner, name)
+            ) WITHOUT ROWID""",
+        ),
+        (
+            """CREATE TABLE IF NOT EXISTS entries (
+                id TEXT PRIMARY KEY,
+                entry TEXT NOT NULL
+            ) WITHOUT ROWID""",
+        ),
+    ),
+)
+
+USAGE = Schema(
+    what="usage ledger",
+    steps=(
+        (
+            """CREATE TABLE IF NOT EXISTS calls (
+                id INTEGER PRIMARY KEY,
+                at REAL NOT NULL,
+                tenant TEXT NOT NULL,
+                task TEXT NOT NULL,
+                tool TEXT NOT NULL,
+                shape TEXT NOT NULL,
+                seconds REAL NOT NULL,
+                outcome TEXT NOT NULL
+            )""",
+            "CREATE INDEX IF NOT EXISTS calls_of_tools ON calls (tool, tenant)",
+            """CREATE TABLE IF NOT EXISTS accesses (
+                tool TEXT NOT NULL,
+                day INTEGER NOT NULL,
+                count INTEGER NOT NULL,
+                last REAL NOT NULL,
+                PRIMARY KEY (tool, day)
+            ) WITHOUT ROWID""",
+            """CREATE TABLE IF NOT EXISTS pairs (
+                one TEXT NOT NULL,
+                other TEXT NOT NULL,
+                count INTEGER NOT NULL,
+                last REAL NOT NULL,
+                PRIMARY KEY (one, other)
+            ) WITHOUT ROWID""",
+        ),
+    ),
+)
+
+ANSWERS = Schema(
+    what="registry store",
+    steps=(
+        (
+            """CREATE TABLE IF NOT EXISTS registries (
+                base TEXT PRIMARY KEY,
+                fetched_at REAL NOT NULL,
+                servers TEXT NOT NULL
+            ) WITHOUT ROWID""",
+        ),
+    ),
+)

@@ -1,0 +1,108 @@
+"""The mixed catalog and its frozen requests."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from benchmarks.data import Row, rows
+from benchmarks.graded import Answer
+from benchmarks.mixed import DATA, agent_key, read_mixed
+from gateway import ConfigError
+
+FIXTURE = Path(__file__).parent / "fixture"
+FROZEN = {
+    "agents.jsonl": "9d217acd45037c727c6559a76e4c9f2930fe07442c2d968ce6254dd0d7bebc91",
+    "queries.jsonl": "3a1e1a93039c417c103fb681c61605195fd75f906eac21c957eaf92ce679fdfb",
+    "servers.jsonl": "8f65ca16b176e201abe28b01538af9a7f496df826ff93f3bffe03eb1b1e78e2c",
+    "skills.jsonl": "4254ece1f8470a2bf5fb41544d988ea48976b8b4e00462e9b8c3413796e0258f",
+}
+"""SHA-256 of what was written before any ranking of it was looked at."""
+
+
+@pytest.mark.parametrize("name", sorted(FROZEN))
+def test_nobody_changes_what_was_frozen(name: str) -> None:
+    """Requests that are mended after a look at their ranking measure nothing."""
+    assert FROZEN[name] == hashlib.sha256((DATA / name).read_bytes()).hexdigest()
+
+
+def test_the_written_data_are_what_was_promised() -> None:
+    """At least 100 agents and skills, 30 graded requests a slice, 40 without an answer."""
+    queries = list(rows(DATA / "queries.jsonl"))
+    slices = Counter(str(query["slice"]) for query in queries)
+    unanswered = {query["slice"] for query in queries if not query.get("gold")}
+    keys = [agent_key(card) for card in rows(DATA / "agents.jsonl")]
+    skills = [str(skill["name"]) for skill in rows(DATA / "skills.jsonl")]
+
+    assert min(len(set(keys)), len(set(skills))) >= 100
+    assert (len(keys), len(skills)) == (len(set(keys)), len(set(skills)))
+    assert {"none"} == unanswered
+    assert slices.pop("none") >= 40
+    assert min(slices.values()) >= 30
+    assert len(queries) == len({query["query"] for query in queries})
+    assert sum(query["lang"] != "en" for query in queries) > 0.18 * len(queries)
+
+
+def written(folder: Path, **files: list[Row]) -> Path:
+    """Write a folder of JSON Lines."""
+    for name, lines in files.items():
+        text = "".join(f"{json.dumps(line)}\n" for line in lines)
+        (folder / f"{name}.jsonl").write_text(text, encoding="utf-8")
+    return folder
+
+
+def tiny(folder: Path, gold: object) -> Path:
+    """Write an agent, a skill, a server's line, and one request."""
+    return written(
+        folder,
+        agents=[{"name": "Rail", "url": "https://agents.example/rail"}],
+        skills=[{"name": "pack"}],
+        servers=[{"name": "bank", "description": "Money."}, {"name": "none", "description": "-"}],
+        queries=[{"id": "m-1", "slice": "mixed", "lang": "en", "query": "go", "gold": gold}],
+    )
+
+
+def test_gold_is_read_as_ids_of_the_gateway(tmp_path: Path) -> None:
+    """A server's tools are one answer; public requests come first, all of one grade."""
+    gold = {"agent:rail": 2, "skill:pack": 1, "server:bank": 2, "tool:t1": 2, "tools:home": 1}
+
+    mixed = read_mixed(FIXTURE, data=tiny(tmp_path, gold))
+
+    ids = {each: answer.grade for answer in mixed.asked[-1].gold for each in answer.ids}
+    assert ids == {
+        "agent:catalog/rail": 2,
+        "skill:catalog/pack": 1,
+        "server:bank": 2,
+        "bank/sign_in": 2,
+        "home/play_music": 1,
+        "home-2/play_music": 1,
+    }
+    assert {"bank": "Money."} == mixed.servers
+    assert Answer(ids=frozenset({"bank/sign_in"}), grade=1) in mixed.asked[0].gold
+
+
+def test_an_answer_that_is_not_in_the_catalog_is_an_error(tmp_path: Path) -> None:
+    """A folder too few would else look like a bad ranking."""
+    with pytest.raises(ConfigError, match=r"m-1.*tool:nowhere"):
+        read_mixed(FIXTURE, data=tiny(tmp_path, {"tool:nowhere": 2}))
+
+
+def test_gold_has_grades(tmp_path: Path) -> None:
+    """A list of ids is not graded."""
+    with pytest.raises(ConfigError, match="must be an object"):
+        read_mixed(FIXTURE, data=tiny(tmp_path, ["agent:rail"]))
+
+
+def test_more_tools_come_from_folders_and_files(tmp_path: Path) -> None:
+    """The other catalogs have no requests."""
+    more = written(tmp_path, catalog=[{"id": "x", "name": "stir", "server": "kitchen"}])
+    data = tmp_path / "data"
+    data.mkdir()
+
+    for extra in (more, more / "catalog.jsonl"):
+        mixed = read_mixed(FIXTURE, extra=[extra], data=tiny(data, {"tool:x": 2}))
+        assert "kitchen/stir" in mixed.benchmark.tool_ids

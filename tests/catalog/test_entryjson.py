@@ -1,0 +1,86 @@
+"""Entries as JSON: what is written is read again, and what is odd is named."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.catalog.entries import Entry
+from gateway.catalog.entryjson import jsonable, parsed, written
+from gateway.errors import ConfigError
+from gateway.types import Hints, JsonObject
+
+texts = st.text(max_size=12)
+names = st.text(st.characters(categories=["L", "N", "P"]), min_size=1, max_size=20)
+lists = st.lists(texts, max_size=3).map(tuple)
+maybe = st.sampled_from([None, True, False])
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | texts,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
+    max_leaves=6,
+)
+entries = st.builds(
+    Entry,
+    kind=st.sampled_from(["agent", "skill", "server", "dataset"]),
+    name=names,
+    title=texts,
+    description=texts,
+    namespace=st.sampled_from(["catalog", "a.b-c"]),
+    status=st.sampled_from(["active", "draft", "deprecated"]),
+    hints=st.builds(
+        Hints,
+        aliases=lists,
+        keywords=lists,
+        categories=lists,
+        tags=lists,
+        examples=lists,
+        read_only=maybe,
+        destructive=maybe,
+        idempotent=maybe,
+        enabled=st.booleans(),
+    ),
+    scopes=st.frozensets(texts, max_size=3),
+    metadata=st.dictionaries(texts, values, max_size=3),
+    parent=texts,
+)
+
+
+@given(entries)
+def test_what_is_written_is_read_again(entry: Entry) -> None:
+    """To the last field."""
+    assert entry == parsed(json.loads(written(entry)))
+
+
+def test_what_is_left_open_is_left_out() -> None:
+    """A bundle is read by people."""
+    assert {"kind": "skill", "name": "a"} == jsonable(Entry(kind="skill", name="a"))
+
+
+@pytest.mark.parametrize(
+    ("raw", "told"),
+    [
+        ([], "at least 'kind' and 'name'"),
+        ({"kind": "agent"}, "at least 'kind' and 'name'"),
+        ({"colour": "red"}, "unknown field 'colour'; put it into 'metadata'"),
+        ({"hints": {"colour": "red"}}, "'hints' holds aliases"),
+        ({"hints": []}, "'hints' holds aliases"),
+        ({"hints": {"tags": "red"}}, "'tags' must be a list of texts"),
+        ({"hints": {"enabled": "yes"}}, "'enabled' must be true or false"),
+        ({"hints": {"enabled": None}}, "'enabled' must be true or false"),
+        ({"scopes": [1]}, "'scopes' must be a list of texts"),
+        ({"kind": 3}, "kind 3"),
+        ({"title": None}, "must be texts"),
+    ],
+)
+def test_what_is_odd_is_named(raw: JsonObject | list[object], told: str) -> None:
+    """With the entry and the field."""
+    whole = (
+        {"kind": "agent", "name": "a", **raw}
+        if isinstance(raw, dict) and raw != {"kind": "agent"}
+        else raw
+    )
+    with pytest.raises(ConfigError, match=told):
+        parsed(whole)

@@ -1,0 +1,114 @@
+"""Files of every version that there ever was: tests/catalog/files holds one of each, as SQL."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from gateway.catalog.entries import Entry
+from gateway.catalog.entryjson import parsed
+from gateway.catalog.entrystore import SqliteEntries
+from gateway.catalog.ledger import Call, Seen, SqliteLedger
+from gateway.catalog.records import SqliteRecords
+from gateway.catalog.schemas import ANSWERS, CATALOG, USAGE, VECTORS, Schema
+from gateway.catalog.sqlite import SqliteVectorStore
+
+FILES = Path(__file__).parent / "files"
+
+
+def made(name: str, folder: Path) -> Path:
+    """Make the file that an older version left behind."""
+    path = folder / f"{name}.sqlite3"
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        connection.executescript((FILES / f"{name}.sql").read_text("utf-8"))
+    return path
+
+
+def tables(connection: sqlite3.Connection) -> set[str]:
+    rows = connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")
+    return {re.sub(r"\s+", "", text) for (text,) in rows}
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in FILES.glob("*.sql")))
+def test_a_released_step_is_never_changed(name: str, tmp_path: Path) -> None:
+    """The steps up to a version make the very tables that its files have."""
+    kind, version = name.split("-")
+    schema = {"vectors": VECTORS, "catalog": CATALOG, "usage": USAGE}[kind]
+    with contextlib.closing(sqlite3.connect(made(name, tmp_path))) as old:
+        expected = tables(old)
+    with contextlib.closing(sqlite3.connect(":memory:")) as new:
+        for step in schema.steps[: int(version)]:
+            for statement in step:
+                new.execute(statement)
+
+        assert expected == tables(new)
+
+
+@pytest.mark.parametrize("schema", [VECTORS, CATALOG, USAGE, ANSWERS], ids=lambda each: each.what)
+def test_steps_may_meet_their_tables_already(schema: Schema) -> None:
+    """Files of the time before there were steps have tables without a version."""
+    with contextlib.closing(sqlite3.connect(":memory:")) as connection:
+        for statement in (each for step in (*schema.steps, *schema.steps) for each in step):
+            connection.execute(statement)
+
+        assert tables(connection)
+
+
+def test_vectors_of_an_older_file_are_still_there(tmp_path: Path) -> None:
+    """Bit by bit: to embed a catalog anew costs money or minutes."""
+    store = SqliteVectorStore(made("vectors-1", tmp_path))
+
+    found = store.get("m", ["a", "b"])
+    store.put("m", {"c": found["a"]})
+
+    assert ["cdcccc3d000000c000004040", "95bfd633"] == [found[key].tobytes().hex() for key in "ab"]
+    assert (4, [4.0]) == (store.count(), store.get("n", ["a"])["a"].tolist())
+    store.close()
+
+
+@pytest.mark.parametrize("name", ["catalog-1", "catalog-2"])
+def test_tool_lists_and_approvals_of_an_older_file_are_still_there(
+    name: str, tmp_path: Path
+) -> None:
+    """What a person approved stays approved."""
+    records = SqliteRecords(made(name, tmp_path), wall=lambda: 100.0)
+
+    found = records.listing("f")
+
+    assert found is not None
+    assert (["pay"], 100.0) == ([tool.name for tool in found.listing.tools], found.listed_at)
+    assert {"a"} == records.changed("o")
+    records.approve("o", ["a"])
+    assert set() == records.changed("o")
+    records.close()
+
+
+@pytest.mark.parametrize(("name", "before"), [("catalog-1", []), ("catalog-2", ["planner"])])
+def test_entries_are_kept_in_a_file_of_any_version(
+    name: str, before: list[str], tmp_path: Path
+) -> None:
+    """The first version had no place for them."""
+    entries = SqliteEntries(made(name, tmp_path))
+
+    found = [parsed(json.loads(text)).name for text in entries.rows().values()]
+    entries.put([Entry(kind="agent", name="new")])
+
+    assert before == found
+    assert {f"agent:catalog/{each}" for each in [*before, "new"]} == entries.rows().keys()
+    entries.close()
+
+
+def test_calls_of_an_older_file_are_still_there(tmp_path: Path) -> None:
+    """And what searches returned."""
+    ledger = SqliteLedger(made("usage-1", tmp_path), wall=lambda: 100.0)
+    ledger.note(Call(tool="new", outcome="ok"))
+
+    assert ["srv/pay", "srv/look", "new"] == [line["tool"] for line in ledger.lines()]
+    assert [("srv/pay",)] == [each.tools for each in ledger.tasks("acme")]
+    assert Seen(count=1, days=1, last_s=100.0) == ledger.shown()["a"]
+    ledger.close()
