@@ -15,12 +15,14 @@ from mcp.server.subscriptions import InMemorySubscriptionBus
 
 from gateway.errors import InvalidRequestError, UpstreamError
 from gateway.gateway import Gateway
+from gateway.serve.http import HttpOptions
 from gateway.serve.server import mcp_server
 from gateway.serve.watching import Watching
 from gateway.upstream.source import Heard
 from tests.conftest import OpenGateway
 from tests.fakes import ListSource, tool
 from tests.serve.test_exchange import target
+from tests.serve.test_http import served
 from tests.serve.upstream import WATCHED
 
 PLACED = f"gateway:/fixture/{WATCHED}"
@@ -107,6 +109,29 @@ def test_a_client_of_before_hears_it_in_its_session(fixture: Make, over: str, pa
     found = asyncio.run(asyncio.wait_for(talk(), 60))
 
     assert (True, PLACED, "test://static-text", True) == found
+
+
+def test_both_hear_it_over_http(fixture: Make) -> None:
+    """On the stream of the session, and on the one that was opened for it."""
+    ear = Ear()
+
+    async def talk() -> tuple[str, object]:
+        async with served(fixture("modern"), HttpOptions(port=0)) as url:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                async with Client(url, mode="legacy", message_handler=ear, cache=None) as client:
+                    await client.subscribe_resource(PLACED)
+                    touch = {"name": "fixture/test_touch", "arguments": {}}
+                    await client.call_tool("call_tool", touch)
+                    heard = await ear.said.get()
+            async with (
+                Client(url, cache=None) as client,
+                client.listen(resource_subscriptions=[PLACED]) as events,
+            ):
+                await client.call_tool("call_tool", touch)
+                return heard, await anext(events)
+
+    assert (PLACED, ResourceUpdated(uri=PLACED)) == asyncio.run(asyncio.wait_for(talk(), 60))
 
 
 def test_what_nobody_watches_any_more_is_let_go(fixture: Make) -> None:
