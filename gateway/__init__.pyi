@@ -37,7 +37,9 @@ from gateway.errors import UpstreamError as UpstreamError
 from gateway.errors import UpstreamTimeoutError as UpstreamTimeoutError
 from gateway.errors import UpstreamUnavailableError as UpstreamUnavailableError
 from gateway.gateway import Gateway as Gateway
+from gateway.limits import CatalogOptions as CatalogOptions
 from gateway.limits import ChatOptions as ChatOptions
+from gateway.limits import CustomKind as CustomKind
 from gateway.limits import UpstreamOptions as UpstreamOptions
 from gateway.limits import UsageOptions as UsageOptions
 from gateway.provision.consent import Question as Question
@@ -82,11 +84,13 @@ __all__ = [
     "Caches",
     "CallerError",
     "Catalog",
+    "CatalogOptions",
     "ChatOptions",
     "ClosedError",
     "ConfigError",
     "Content",
     "Counts",
+    "CustomKind",
     "Diagnostic",
     "Discovered",
     "DiscoveryOptions",

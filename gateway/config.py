@@ -15,6 +15,7 @@ from typing import Literal, get_args
 
 from gateway.errors import ConfigError
 from gateway.limits import (
+    CatalogOptions,
     ChatOptions,
     UpstreamOptions,
     UsageOptions,
@@ -246,6 +247,7 @@ class Options:
     cache: CacheOptions = field(default_factory=CacheOptions)
     discovery: DiscoveryOptions = field(default_factory=DiscoveryOptions)
     chat: ChatOptions = field(default_factory=ChatOptions)
+    catalog: CatalogOptions = field(default_factory=CatalogOptions)
     usage: UsageOptions = field(default_factory=UsageOptions)
     capture_content: bool = False
     """Put queries, results and arguments on spans. Off: they are content, not telemetry."""

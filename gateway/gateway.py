@@ -312,7 +312,11 @@ class Gateway(Registering):
         """All that there is, page by page, and the entries that no server lists."""
         sources = self._sources
         return Catalog(
-            sources.entries.shelf, self.snapshot, sources.entries_changed, sources.health.held
+            sources.entries.shelf,
+            self.snapshot,
+            sources.entries_changed,
+            self.options.catalog,
+            sources.health.held,
         )
 
     @property

@@ -43,6 +43,10 @@ class SyncCatalog:
         """See `Catalog.remove`."""
         return self._gateway.bridge.call(lambda: self._gateway.catalog.remove(key))
 
+    def entries(self) -> Sequence[Entry]:
+        """See `Catalog.entries`."""
+        return self._gateway.bridge.call(self._gateway.catalog.entries)
+
     def get(self, key: str, filters: Filters | None = None) -> Entity | None:
         """See `Catalog.get`."""
         return self._gateway.bridge.call(lambda: self._gateway.catalog.get(key, filters))

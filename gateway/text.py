@@ -43,6 +43,12 @@ def clean(text: str, *, limit: int) -> str:
     return folded[:limit].rstrip()
 
 
+def visible(text: str) -> str:
+    """Drop what no reader can see, and leave the rest as it is; see `clean`."""
+    whole = text.encode("utf-8", "replace").decode()
+    return whole if whole.isprintable() else "".join(filter(_is_seen, whole))
+
+
 def _is_seen(char: str) -> bool:
     return char in _KEPT_CONTROLS or unicodedata.category(char) not in _UNSEEN_CATEGORIES
 

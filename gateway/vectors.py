@@ -16,6 +16,8 @@ Matrix = NDArray[np.float32]
 """Shape (n, d)."""
 Vector = NDArray[np.float32]
 """Shape (d,)."""
+_FEW = 512
+"""So many scores are sorted sooner than the best of them are picked out."""
 
 
 class VectorStore(Protocol):
@@ -119,6 +121,8 @@ def top(scores: Vector, limit: int) -> NDArray[np.intp]:
     count = min(limit, scores.shape[0])
     if count <= 0:
         return np.empty(0, dtype=np.intp)
+    if scores.shape[0] <= _FEW:
+        return np.argsort(-scores, kind="stable")[:count]
     if count < scores.shape[0]:
         # Every score equal to the last admitted one competes, so that ties fall by position.
         floor = np.partition(scores, scores.shape[0] - count)[scores.shape[0] - count]

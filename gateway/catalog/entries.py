@@ -10,7 +10,7 @@ import heapq
 import json
 import re
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, get_args
 
@@ -18,8 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gateway.catalog.identity import definition_digest
+from gateway.catalog.metadata import flattened
 from gateway.errors import ConfigError, InvalidRequestError
-from gateway.text import clean
+from gateway.limits import CatalogOptions
+from gateway.text import clean, visible
 from gateway.types import Entity, Filters, Hints, JsonObject, Status, ToolDefinition
 from gateway.upstream.source import check_server_name
 
@@ -31,7 +33,11 @@ MAX_METADATA_CHARS = 65_536
 """Of the metadata as JSON."""
 LISTED = frozenset({"tool", "prompt", "resource"})
 """The kinds that only a server lists."""
+WORDS = "words"
+"""Under which name the details of an entity hold the words of its metadata."""
 _KIND = re.compile(r"[a-z][a-z0-9_-]{0,63}")
+_APART = frozenset({"skills", "instructions"})
+"""What of the metadata is a field of its own, or is no words to search by."""
 _LISTS = ("aliases", "keywords", "categories", "tags", "examples")
 
 
@@ -114,7 +120,7 @@ def _unfit(metadata: object) -> str:
 
 
 def cleaned(entry: Entry) -> Entry:
-    """Give *entry* without characters that nobody sees, its texts clipped."""
+    """Give *entry* without characters that nobody sees, its texts clipped; metadata stay whole."""
     hints = entry.hints
     lists: dict[str, Any] = {
         name: tuple(text for each in getattr(hints, name) if (text := _short(each)))
@@ -125,24 +131,41 @@ def cleaned(entry: Entry) -> Entry:
         title=_short(entry.title),
         description=clean(entry.description, limit=MAX_TEXT_CHARS),
         hints=replace(hints, **lists),
+        metadata={key: _seen(value) for key, value in entry.metadata.items()},
     )
+
+
+def _seen(value: object) -> object:
+    if isinstance(value, str):
+        return visible(value)
+    if isinstance(value, Mapping):
+        return {key: _seen(each) for key, each in value.items()}
+    return list(map(_seen, value)) if isinstance(value, list) else value
 
 
 def _short(text: str) -> str:
     return clean(text, limit=MAX_NAME_CHARS)
 
 
-def entity_of(entry: Entry) -> Entity:
-    """Make the entity that *entry* is in the catalog."""
+def entity_of(entry: Entry, *, searchable: Sequence[str] | None = None) -> Entity:
+    """Make the entity that *entry* is in the catalog.
+
+    Args:
+        entry: Of any kind.
+        searchable: Which parts of its metadata it is found by, as dot paths; None is all of it.
+    """
+    told = {key: each for key, each in entry.metadata.items() if key not in _APART}
+    words = flattened(told, searchable)
     definition = ToolDefinition(
         name=entry.name,
         title=entry.title,
         description=entry.description,
+        details={WORDS: words} if words else {},
         hints=entry.hints,
         kind=entry.kind,
     )
-    told = [definition_digest(entry.namespace, definition), entry.metadata]
-    digest = hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+    searched = [definition_digest(entry.namespace, definition), entry.metadata]
+    digest = hashlib.sha256(json.dumps(searched, sort_keys=True).encode()).hexdigest()
     return Entity(
         id=entry.id,
         kind=entry.kind,
@@ -187,6 +210,12 @@ class Entries(Protocol):
     def rows(self) -> Mapping[str, str]:
         """Give each entry as JSON, by id."""
 
+    def ids(self) -> Collection[str]:
+        """Give the ids of all entries."""
+
+    def entries(self) -> Sequence[Entry]:
+        """Give all entries that can be read, by id."""
+
     def put(self, entries: Sequence[Entry]) -> None:
         """Keep *entries*, all or none, instead of those with the same ids."""
 
@@ -204,6 +233,7 @@ class Catalog:
         store: Where entries are kept.
         view: Gives the catalog as it is now.
         changed: Called after every change of the entries.
+        options: How many there may be.
         held: Writes into filters who is not healthy, if that is asked; see `Health.held`.
     """
 
@@ -212,9 +242,11 @@ class Catalog:
         store: Entries,
         view: Callable[[], Awaitable[View]],
         changed: Callable[[], None],
+        options: CatalogOptions,
         held: Callable[[Filters], Filters] = lambda filters: filters,
     ) -> None:
         self._store = store
+        self._options = options
         self._view = view
         self._changed = changed
         self._held = held
@@ -225,12 +257,30 @@ class Catalog:
         All or none. The next search finds them.
 
         Raises:
+            InvalidRequestError: There would be too many of them.
             StoreError: They could not be kept.
         """
         kept = tuple(map(cleaned, entries))
-        await asyncio.to_thread(self._store.put, kept)
+        await asyncio.to_thread(self._put, kept)
         self._changed()
         return tuple(entry.id for entry in kept)
+
+    def _put(self, entries: Sequence[Entry]) -> None:
+        every = {*self._store.ids(), *(entry.id for entry in entries)}
+        most = self._options.max_entries
+        if len(every) > most:
+            raise InvalidRequestError(
+                f"the catalog takes {most} entries: remove some, or raise "
+                "CatalogOptions.max_entries"
+            )
+        for kind in {entry.kind for entry in entries} & self._options.kinds.keys():
+            most = self._options.kinds[kind].max_entries
+            if sum(key.startswith(f"{kind}:") for key in every) > most:
+                raise InvalidRequestError(
+                    f"the catalog takes {most} entries of kind {kind!r}: remove some, or raise "
+                    "CustomKind.max_entries"
+                )
+        self._store.put(entries)
 
     async def remove(self, key: str) -> bool:
         """Forget the entry with this id; say whether it was there.
@@ -242,6 +292,14 @@ class Catalog:
         if gone:
             self._changed()
         return gone
+
+    async def entries(self) -> Sequence[Entry]:
+        """Give all entries as they were put, by id.
+
+        Raises:
+            StoreError: They cannot be read.
+        """
+        return await asyncio.to_thread(self._store.entries)
 
     async def get(self, key: str, filters: Filters | None = None) -> Entity | None:
         """Give the entity with this id, an entry or not; None if there is none.

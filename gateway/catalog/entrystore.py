@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from gateway.catalog.entries import Entries, Entry, entity_of
 from gateway.catalog.entryjson import jsonable, parsed, written
+from gateway.catalog.kinds import KINDS
 from gateway.catalog.schemas import CATALOG
 from gateway.catalog.sqlite import Database, database_of
 from gateway.errors import ClosedError, ConfigError, StoreError
-from gateway.limits import UpstreamOptions
+from gateway.limits import CustomKind, UpstreamOptions
 from gateway.types import Diagnostic, Entity, InvokeResult, JsonObject
 from gateway.upstream.source import Listing, unknown_tool
 from gateway.upstream.suspect import suspicions
@@ -38,6 +40,17 @@ class SqliteEntries:
         with self._database.reading() as connection:
             return dict(connection.execute("SELECT id, entry FROM entries"))
 
+    def ids(self) -> Collection[str]:
+        """See `Entries.ids`."""
+        if not self._database.path.exists():
+            return ()
+        with self._database.reading() as connection:
+            return [key for (key,) in connection.execute("SELECT id FROM entries")]
+
+    def entries(self) -> Sequence[Entry]:
+        """See `Entries.entries`."""
+        return readable(self.rows())
+
     def put(self, entries: Sequence[Entry]) -> None:
         """See `Entries.put`."""
         rows = [(entry.id, written(entry)) for entry in entries]
@@ -52,6 +65,15 @@ class SqliteEntries:
     def close(self) -> None:
         """See `Entries.close`."""
         self._database.close()
+
+
+def readable(rows: Mapping[str, str]) -> Sequence[Entry]:
+    """Give the entries of *rows* that can be read, by id."""
+    found = []
+    for _, text in sorted(rows.items()):
+        with contextlib.suppress(ConfigError, ValueError):
+            found.append(parsed(json.loads(text)))
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,10 +92,14 @@ class EntrySource:
     Args:
         shelf: Where the entries are.
         options: What becomes of texts that look like an attack on a model.
+        kinds: What the host says of kinds of its own.
     """
 
-    def __init__(self, shelf: Entries, options: UpstreamOptions) -> None:
+    def __init__(
+        self, shelf: Entries, options: UpstreamOptions, kinds: Mapping[str, CustomKind]
+    ) -> None:
         self.shelf = shelf
+        self._kinds = kinds
         self._options = options
         self._known: dict[str, _Row] = {}
         self._closed = False
@@ -119,9 +145,15 @@ class EntrySource:
         told = f"{', '.join(reasons)}{'; it is left out' if blocked else ''}"
         return _Row(
             text=text,
-            entity=None if blocked else entity_of(entry),
+            entity=None if blocked else self._entity(entry),
             notes=(_note("tool_suspicious", key, told),) if reasons else (),
         )
+
+    def _entity(self, entry: Entry) -> Entity:
+        if entry.kind in KINDS:
+            return entity_of(entry)
+        declared = self._kinds.get(entry.kind, CustomKind())
+        return entity_of(entry, searchable=declared.searchable)
 
     async def call(self, tool: str, _arguments: JsonObject, *, tool_id: str) -> InvokeResult:
         """Refuse: an entry is not called; see `Source.call`."""

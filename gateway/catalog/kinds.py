@@ -9,7 +9,16 @@ from typing import Literal
 from gateway.types import Kind
 
 Field = Literal[
-    "name", "title", "description", "server", "parameters", "hints", "examples", "tools"
+    "name",
+    "title",
+    "description",
+    "server",
+    "parameters",
+    "hints",
+    "examples",
+    "tools",
+    "skills",
+    "metadata",
 ]
 
 
@@ -25,6 +34,9 @@ class KindRow:
     """What its vector is made of, in this order; the end is cut first."""
     indexed: Mapping[Field, float]
     """What its words are found by, with each field's weight."""
+    cap: float = 0.6
+    """The share of a result's places that it leaves when other kinds wait, where kinds are spread;
+    in (0, 1]."""
 
 
 _TEXTS: Mapping[Field, float] = {
@@ -46,19 +58,38 @@ _THING = KindRow(
     callable=False, graph=True, embedded=("name", "title", "description", "hints"), indexed=_TEXTS
 )
 
+_TOLD: Mapping[Field, float] = {**_TEXTS, "metadata": 0.5}
 _SERVER = KindRow(
     callable=False,
     # Its tools are there themselves, each with what it says.
     graph=False,
     embedded=("name", "title", "description", "hints", "tools"),
-    indexed={**_TEXTS, "tools": 0.5},
+    indexed={**_TOLD, "tools": 0.5},
+)
+_AGENT = KindRow(
+    callable=False,
+    graph=True,
+    embedded=("name", "title", "description", "skills", "hints", "examples"),
+    indexed={**_TOLD, "skills": 1.0},
+)
+_SKILL = KindRow(
+    callable=False,
+    graph=True,
+    embedded=("name", "title", "description", "hints", "examples"),
+    indexed=_TOLD,
+)
+_CUSTOM = KindRow(
+    callable=False,
+    graph=True,
+    embedded=("name", "title", "description", "hints", "metadata"),
+    indexed=_TOLD,
 )
 KINDS: Mapping[Kind, KindRow] = {
     "tool": _TOOL,
     "server": _SERVER,
     "virtual_server": _THING,
-    "agent": _THING,
-    "skill": _THING,
+    "agent": _AGENT,
+    "skill": _SKILL,
     "prompt": _THING,
     "resource": _THING,
 }
@@ -66,5 +97,5 @@ KINDS: Mapping[Kind, KindRow] = {
 
 
 def row_of(kind: Kind) -> KindRow:
-    """Give the row of *kind*; one that the host declares is a thing like an agent."""
-    return KINDS.get(kind, _THING)
+    """Give the row of *kind*, also of one that the host declares."""
+    return KINDS.get(kind, _CUSTOM)

@@ -68,7 +68,7 @@ class Sources:
         """Which servers can be reached."""
         self.audience = Audience()
         """Whom servers may ask for something."""
-        self.entries = EntrySource(store.entries, self._options)
+        self.entries = EntrySource(store.entries, self._options, options.catalog.kinds)
         """What the catalog holds besides."""
         registry.add(self.entries, {})
 

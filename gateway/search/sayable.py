@@ -38,13 +38,14 @@ def degrading(snapshot: Snapshot, filters: Filters, mask: Mask) -> list[Diagnost
     """Give what a search repeats of the notes that the index build left.
 
     What a note of the catalog says in detail names servers: it is left out where one of them has
-    nobody who may be found, or is none of those that are asked for.
+    nobody who may be found, of whatever kind, or is none of those that are asked for.
     """
     kept = [note for note in snapshot.diagnostics if note.code in DEGRADING]
     if not kept or mask.all():
         return kept
-    known = snapshot.eligibility.servers
-    hidden = known(np.ones_like(mask)) - known(mask)
+    known, traits = snapshot.eligibility.servers, snapshot.eligibility.by_trait
+    kinds = frozenset(str(value) for trait, value in traits if trait == "kind")
+    hidden = known(np.ones_like(mask)) - known(snapshot.mask(replace(filters, kinds=kinds)))
     return [replace(note, detail="") if _names(note, hidden, filters) else note for note in kept]
 
 

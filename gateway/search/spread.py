@@ -8,10 +8,11 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from gateway.catalog.kinds import row_of
 from graphs.text import Token
 
 RATIO = 0.6
-"""The share of the places that one kind may take while others wait."""
+"""How many tools of matched servers are given, as a share of the places of a search."""
 FLOOR = 0.5
 """Who takes a place for variety's sake has at least this share of the displaced one's score."""
 MIN_TOOLS = 3
@@ -24,7 +25,7 @@ def capped(
     scores: Sequence[float],
     *,
     limit: int,
-    ratio: float = RATIO,
+    ratio: float | None = None,
     floor: float = FLOOR,
 ) -> list[int]:
     """Choose *limit* places of a ranking, with a soft cap on each kind; they stay in order.
@@ -36,12 +37,15 @@ def capped(
         kinds: The kind of each entity, best first.
         scores: What it was ranked by, falling.
         limit: How many are wanted; below 1 gives nothing.
-        ratio: In (0, 1].
+        ratio: In (0, 1]; None is that of each kind's row, in `gateway.catalog.kinds`.
         floor: See `FLOOR`; 0 lets anything displace anything.
     """
     if limit < 1:
         return []
-    cap = math.ceil(ratio * limit)
+    caps = {
+        kind: math.ceil((row_of(kind).cap if ratio is None else ratio) * limit)
+        for kind in dict.fromkeys(kinds)
+    }
     places: defaultdict[str, list[int]] = defaultdict(list)
     for place, kind in enumerate(kinds):
         places[kind].append(place)
@@ -51,8 +55,8 @@ def capped(
     for place, kind in enumerate(kinds):
         if len(chosen) == limit:
             break
-        if taken[kind] >= cap:
-            rivals = [places[each] for each in places if each != kind and taken[each] < cap]
+        if taken[kind] >= caps[kind]:
+            rivals = [places[each] for each in places if each != kind and taken[each] < caps[each]]
             waiting = [scores[next_] for each in rivals if (next_ := _after(each, place))]
             if waiting and max(waiting) >= floor * scores[place]:
                 skipped.append(place)

@@ -12,6 +12,7 @@ from itertools import combinations, product
 from gateway.cache import Clock
 from gateway.catalog.entries import Entry
 from gateway.catalog.entryjson import written
+from gateway.catalog.entrystore import readable
 from gateway.catalog.ledger import DAY_S, MOST_CALLS, Call, Seen, Tally, label
 from gateway.catalog.records import KEEP_S, LAUNCH, Recorded, seen_of
 from gateway.embed.cached import MemoryVectorStore
@@ -30,6 +31,14 @@ class MemoryEntries:
         """See `Entries.rows`."""
         with self._lock:
             return dict(self._rows)
+
+    def ids(self) -> Collection[str]:
+        """See `Entries.ids`."""
+        return self.rows().keys()
+
+    def entries(self) -> Sequence[Entry]:
+        """See `Entries.entries`."""
+        return readable(self.rows())
 
     def put(self, entries: Sequence[Entry]) -> None:
         """See `Entries.put`."""

@@ -14,7 +14,7 @@ from gateway.catalog.entryjson import written
 from gateway.catalog.entrystore import EntrySource
 from gateway.config import Options
 from gateway.errors import ClosedError, ConfigError, InvalidRequestError, StoreError
-from gateway.limits import UpstreamOptions
+from gateway.limits import CatalogOptions, CustomKind, UpstreamOptions
 from gateway.sync import SyncGateway
 from gateway.testing import HashingEmbedder
 from gateway.types import Filters, Hints
@@ -224,7 +224,7 @@ async def test_a_row_that_cannot_be_read_is_told_and_the_others_live(
 async def test_while_the_store_fails_the_entries_are_as_they_were() -> None:
     """To put one then is an error; to search is not."""
     shelf = FailingShelf([PLANNER])
-    source = EntrySource(shelf, UpstreamOptions())
+    source = EntrySource(shelf, UpstreamOptions(), {})
     before = await source.list_tools()
     shelf.broken = True
     after = await source.list_tools()
@@ -247,6 +247,58 @@ async def test_a_store_that_cannot_be_written_is_told_to_who_puts(
 
     with pytest.raises(StoreError):
         await gateway.catalog.put(PLANNER)
+
+
+async def test_metadata_is_searched_as_its_kind_says(open_gateway: OpenGateway) -> None:
+    """All of an agent's; of a kind of the host's own what the host names; else none."""
+    kinds = {"dataset": CustomKind(searchable=("owner.team",))}
+    gateway = open_gateway(options=Options(catalog=CatalogOptions(kinds=kinds)))
+    told = {"owner": {"team": "botany", "mail": "zeppelin"}, "open": True}
+    ids = await gateway.catalog.put(
+        *(
+            Entry(kind=kind, name=f"x-{kind}", metadata=told)
+            for kind in ("agent", "dataset", "sort")
+        )
+    )
+    every = Filters(kinds=frozenset({"agent", "dataset", "sort"}))
+
+    found = {
+        word: {each.id for each in (await gateway.search(word, filters=every)).matches}
+        for word in ("botany", "zeppelin")
+    }
+
+    assert {"botany": {ids[0], ids[1]}, "zeppelin": {ids[0]}} == found
+    for key in ids:
+        await gateway.catalog.remove(key)
+
+
+async def test_an_agent_is_found_by_its_skills(open_gateway: OpenGateway, options: Options) -> None:
+    """They are what it is for."""
+    skills = [{"name": "pruning", "description": "Cuts roses."}, {"name": 3}, "odd"]
+    gateway = open_gateway(options=options)
+    await gateway.catalog.put(Entry(kind="agent", name="a", metadata={"skills": skills}))
+
+    found = await gateway.search("roses", filters=Filters(kinds=frozenset({"agent"})))
+
+    assert ["agent:catalog/a"] == [each.id for each in found.matches]
+
+
+async def test_there_are_never_more_entries_than_the_options_say(
+    open_gateway: OpenGateway, options: Options
+) -> None:
+    """Of all kinds, and of one kind of the host's own; to replace one is no more."""
+    kinds = {"dataset": CustomKind(max_entries=1)}
+    few = replace(options, catalog=CatalogOptions(kinds=kinds, max_entries=2))
+    gateway = open_gateway(options=few)
+    await gateway.catalog.put(PLANNER, IRIS)
+
+    await gateway.catalog.put(replace(PLANNER, title="Again"), IRIS)
+
+    with pytest.raises(InvalidRequestError, match="takes 2 entries: remove"):
+        await gateway.catalog.put(Entry(kind="skill", name="s"))
+    await gateway.catalog.remove(PLANNER.id)
+    with pytest.raises(InvalidRequestError, match="1 entries of kind 'dataset'"):
+        await gateway.catalog.put(Entry(kind="dataset", name="other"))
 
 
 def test_the_blocking_twin_does_the_same(open_gateway: OpenGateway, options: Options) -> None:
@@ -309,6 +361,12 @@ class FailingShelf:
         if self.broken:
             raise StoreError("broken")
         return self._rows
+
+    def ids(self) -> Sequence[str]:
+        raise AssertionError
+
+    def entries(self) -> Sequence[Entry]:
+        raise AssertionError
 
     def put(self, entries: Sequence[Entry]) -> None:
         raise AssertionError

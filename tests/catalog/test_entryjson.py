@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gateway.catalog.entries import Entry
@@ -48,6 +48,7 @@ entries = st.builds(
 )
 
 
+@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 @given(entries)
 def test_what_is_written_is_read_again(entry: Entry) -> None:
     """To the last field."""

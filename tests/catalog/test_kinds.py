@@ -25,7 +25,11 @@ def test_only_tools_can_be_called() -> None:
     assert ["tool"] == [kind for kind, row in KINDS.items() if row.callable]
 
 
-def test_a_kind_that_the_host_declares_is_a_thing_like_an_agent() -> None:
-    """Nobody may call it."""
-    assert KINDS["agent"] is row_of("dataset")
+def test_a_kind_that_the_host_declares_is_a_thing() -> None:
+    """Nobody may call it, and what the host says of it is searched."""
+    row = row_of("dataset")
+
     assert KINDS["tool"] is row_of("tool")
+    assert not row.callable
+    assert "metadata" in row.embedded
+    assert "metadata" in row.indexed

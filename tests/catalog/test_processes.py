@@ -162,3 +162,27 @@ print(store.vectors.count(), *store.vectors.get("m", ["a", *many]))
     assert "" == errors
     assert out.startswith("vector store 'vectors.db': ")
     assert out.endswith("\n1 a\n")
+
+
+def test_files_without_a_wal_can_be_read_where_nobody_may_write(folder: Path) -> None:
+    """In the image of a container, say."""
+    script = f"""
+import os, sqlite3
+from gateway.errors import StoreError
+store.vectors.put("m", {{"a": np.ones(64, np.float32)}})
+store.close()
+file = sqlite3.connect(folder / "vectors.db")
+file.execute("PRAGMA journal_mode = DELETE")
+file.close()
+{UNWRITABLE}
+try:
+    store.vectors.put("m", {{"b": np.ones(64, np.float32)}})
+except StoreError as error:
+    print(error)
+print(*store.vectors.get("m", ["a", "b"]))
+"""
+    out, errors = started(script, str(folder)).communicate()
+
+    assert "" == errors
+    assert out.startswith("vector store 'vectors.db': ")
+    assert out.endswith("\na\n")

@@ -82,7 +82,7 @@ async def test_the_cache_knows_the_filters(entries: Gateway, ranking: RankingPol
     first = [await gateway.search("write well", filters=f, ranking=ranking) for f in asked]
     second = [await gateway.search("write well", filters=f, ranking=ranking) for f in asked]
 
-    assert [1, 2, 2, 4] == [len(each.matches) for each in first]
+    assert [1, 2, 2, 3 if ranking == "legacy" else 4] == [len(each.matches) for each in first]
     assert [each.matches for each in first] == [each.matches for each in second]
     assert {(False, True)} == {(a.cached, b.cached) for a, b in zip(first, second, strict=True)}
 

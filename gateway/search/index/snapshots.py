@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from gateway.catalog.entries import LISTED
 from gateway.catalog.kinds import KINDS
 from gateway.catalog.refresh import Turnover
 from gateway.config import GraphOptions
@@ -106,10 +107,8 @@ class Snapshots:
         lexical = _lexical(last.lexical, step)
         vectors, fresh = self._vectors(last.vectors, step)
         graph = self.graphs.change(step, documents)
-        came = {at: entity.server for at, entity in step.new.items()}
-        mates = self._servers.change(
-            step.moves, came, lambda: [entity.server for entity in step.entities]
-        )
+        came = {at: _mated(entity) for at, entity in step.new.items()}
+        mates = self._servers.change(step.moves, came, lambda: list(map(_mated, step.entities)))
         boasts = self._boasts.change(vectors, step.moves, fresh, yardstick)
         self._last = Snapshot(
             version=version,
@@ -153,6 +152,11 @@ class Snapshots:
             rows = np.zeros((len(spots), last.dimensions), dtype=np.float32)
         found = last.changed(kept, rows, order)
         return found if found.mean.count else None, spots
+
+
+def _mated(entity: Entity) -> str:
+    """Say with whom it serves: a server is no mate of its own tools, and entries have none."""
+    return entity.server if entity.kind in LISTED else entity.id
 
 
 def _nothing() -> Snapshot:

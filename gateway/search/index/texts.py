@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from gateway.catalog.entries import WORDS
 from gateway.catalog.kinds import Field, row_of
 from gateway.types import Entity
 from graphs.text import split_identifier
@@ -11,13 +12,17 @@ from graphs.text import split_identifier
 EMBEDDED_CHARS = 900
 """A vector of a longer text says less: names and purposes stand first, details drown them."""
 _FIELD_CHARS = 300
+_LISTS: Mapping[Field, int] = {"tools": 500, "skills": 500}
+"""Lists of names may take more."""
 _MAX_PARAMETERS = 40
 
 
 def embedding_text(entity: Entity) -> str:
     """Give the text that the entity's vector is made of; never blank."""
-    parts = (_FIELDS[field](entity) for field in row_of(entity.kind).embedded)
-    texts = [part[:_FIELD_CHARS].strip().rstrip(".") for part in parts]
+    parts = {field: _FIELDS[field](entity) for field in row_of(entity.kind).embedded}
+    texts = [
+        part[: _LISTS.get(field, _FIELD_CHARS)].strip().rstrip(".") for field, part in parts.items()
+    ]
     return ". ".join(dict.fromkeys(text for text in texts if text))[:EMBEDDED_CHARS]
 
 
@@ -53,6 +58,18 @@ def _tools(entity: Entity) -> str:
     return ", ".join(map(humanized, names)) if isinstance(names, list) else ""
 
 
+def _skills(entity: Entity) -> str:
+    told = entity.metadata.get("skills")
+    found = [each for each in told if isinstance(each, Mapping)] if isinstance(told, list) else []
+    texts = ([each.get("name"), each.get("description")] for each in found)
+    return "\n".join(" ".join(text for text in each if isinstance(text, str)) for each in texts)
+
+
+def _metadata(entity: Entity) -> str:
+    words = entity.definition.details.get(WORDS)
+    return words if isinstance(words, str) else ""
+
+
 def _hints(entity: Entity) -> str:
     hints = entity.hints
     return ", ".join((*hints.aliases, *hints.keywords, *hints.categories, *hints.tags))
@@ -66,5 +83,7 @@ _FIELDS: Mapping[Field, Callable[[Entity], str]] = {
     "parameters": _parameters,
     "hints": _hints,
     "tools": _tools,
+    "skills": _skills,
+    "metadata": _metadata,
     "examples": lambda entity: "\n".join(entity.hints.examples),
 }

@@ -185,7 +185,10 @@ def document_of(entity: Entity, options: GraphOptions) -> Document:
         consumes=_data(entity.required) if flows else (),
         produces=_data(_properties(entity.definition.output_schema)) if flows else (),
         sections=_sections(
-            Parameters=texts.get("parameters", ""), Examples=texts.get("examples", "")
+            Parameters=texts.get("parameters", ""),
+            Examples=texts.get("examples", ""),
+            Skills=texts.get("skills", ""),
+            Metadata=texts.get("metadata", ""),
         ),
         declared=False,
     )

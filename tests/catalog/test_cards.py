@@ -1,0 +1,82 @@
+"""Agent cards of both versions of the protocol."""
+
+from __future__ import annotations
+
+import pytest
+
+from gateway.catalog.cards import MAX_EXAMPLES, read_card, write_card
+from gateway.errors import ConfigError
+from gateway.types import JsonObject
+
+SKILLS = [
+    {
+        "id": "route",
+        "name": "Route planning",
+        "description": "Finds the fastest way.",
+        "tags": ["maps", "travel"],
+        "examples": ["from Kyiv to Lviv by train"],
+    },
+    {"id": "map", "name": "Maps", "description": "Draws a map.", "tags": ["maps"]},
+]
+OLD: JsonObject = {
+    "protocolVersion": "0.3.0",
+    "name": "Route planner",
+    "description": "Plans routes.",
+    "url": "https://agents.example/route",
+    "preferredTransport": "JSONRPC",
+    "provider": {"organization": "Acme", "url": "https://acme.example"},
+    "version": "1.2.0",
+    "capabilities": {"streaming": True},
+    "defaultInputModes": ["text/plain"],
+    "defaultOutputModes": ["text/plain"],
+    "skills": SKILLS,
+}
+NEW: JsonObject = {
+    "name": "Route planner",
+    "description": "Plans routes.",
+    "supportedInterfaces": [
+        {"url": "https://agents.example/route", "protocolBinding": "GRPC", "protocolVersion": "1.0"}
+    ],
+    "version": "1.2.0",
+    "capabilities": {"extendedAgentCard": True},
+    "skills": SKILLS,
+}
+
+
+@pytest.mark.parametrize("card", [OLD, NEW], ids=["0.3", "1.0"])
+def test_a_card_is_an_agent_with_its_skills_and_comes_back_as_it_was(card: JsonObject) -> None:
+    """What is not understood is kept, too."""
+    entry = read_card(card, where="card.json", namespace="acme")
+
+    assert "agent:acme/Route planner" == entry.id
+    assert ("maps", "travel") == entry.hints.tags
+    assert ("from Kyiv to Lviv by train",) == entry.hints.examples
+    assert card == write_card(entry)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"name": " "}, "'name'"),
+        ({"description": 3}, "'description' must be a text"),
+        ({"url": ""}, "'supportedInterfaces'"),
+        ({"skills": {}}, "'skills' must be a list"),
+        ({"skills": ["a"]}, "'skills' must be a list"),
+    ],
+)
+def test_a_card_that_cannot_be_used_says_what_is_missing(change: JsonObject, told: str) -> None:
+    """With its file."""
+    with pytest.raises(ConfigError, match=f"'card.json'.*{told}"):
+        read_card({**OLD, **change}, where="card.json")
+
+
+def test_odd_parts_of_skills_are_left_alone() -> None:
+    """A card of a stranger may hold anything; only so many examples are searched."""
+    many = [f"example {number}" for number in range(50)]
+    skills = [{"tags": "maps", "examples": [3, *many]}, {}]
+
+    entry = read_card({**OLD, "skills": skills}, where="card.json")
+
+    assert () == entry.hints.tags
+    assert MAX_EXAMPLES == len(entry.hints.examples)
+    assert skills == entry.metadata["skills"]
