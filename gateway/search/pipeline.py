@@ -202,6 +202,9 @@ class Search:
         heard = policies.Heard(
             found=found,
             words=lexical.scores,
+            telling=policies.telling(
+                lexical.coverage, mask, weight=words.best.weight, size=snapshot.lexical.size
+            ),
             keywords=partial(keywords.read, snapshot.lexical, words.best, snapshot.entities, mask),
             graph=np.fromiter(fused, np.intp),
             mask=mask,
