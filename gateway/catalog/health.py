@@ -48,7 +48,7 @@ class Health:
         return replace(filters, without=filters.without | self.ailing())
 
     def ailing(self) -> frozenset[str]:
-        """Give the servers that cannot be reached, and the ids of virtual tools that lead there."""
+        """Give the servers that cannot be reached, and by id what virtual ones lead to there."""
         sources = dict(self._lasting())
         down = {name for name, source in sources.items() if not source.live.healthy}
         self._due = {name: due for name, due in self._due.items() if name in down}
@@ -65,9 +65,9 @@ class Health:
 
     def _aliases(self, down: set[str]) -> set[str]:
         return {
-            f"{name}/{alias}"
-            for name, each in self._registrations().items()
+            key
+            for each in self._registrations().values()
             if down & each.follows and isinstance(each.source, VirtualSource)
-            for alias, server in each.source.behind.items()
+            for key, server in each.source.behind.items()
             if server in down
         }

@@ -15,8 +15,9 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+from gateway.catalog.addresses import thing_id
 from gateway.catalog.aliases import check_alias, meant, shown_as
-from gateway.catalog.identity import definition_digest
+from gateway.catalog.identity import canonical_id, definition_digest
 from gateway.catalog.records import Records
 from gateway.catalog.vetting import vetted
 from gateway.errors import ClosedError, ConfigError, StoreError, UpstreamError
@@ -161,8 +162,10 @@ class VirtualSource:
 
     @property
     def behind(self) -> Mapping[str, str]:
-        """The server behind each of its tools, by the name that is shown."""
-        return {name: alias.server for name, alias in self._table.tools.items()}
+        """The server behind each of its things, by its id in the catalog."""
+        name, things = self._table.name, self._table.things
+        found = {canonical_id(name, key): each.server for key, each in self._table.tools.items()}
+        return found | {thing_id(kind, name, key): alias.server for kind, key, alias in things}
 
     async def list_tools(self) -> Listing:
         """Give the aliases whose tool is there and as it was approved; see `Source.list_tools`.
@@ -222,7 +225,10 @@ class VirtualSource:
         """Give the virtual server as an entity, to be found by what it is for and what it has."""
         tools = f"Tools: {', '.join(self._table.tools)}" if self._table.tools else ""
         told = f"{self._table.description} {tools}".strip()
-        return ToolDefinition(name=self.server, description=told, kind="virtual_server")
+        behind = {"servers": sorted(self._table.servers)}
+        return ToolDefinition(
+            name=self.server, description=told, kind="virtual_server", details=behind
+        )
 
     def recheck(self) -> bool:
         """Say whether it is worth listing again, since what had changed may be approved by now."""

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import get_args
 
@@ -13,14 +14,14 @@ from gateway.cli.exits import OK
 from gateway.cli.screen import note, warn
 from gateway.cli.settings import QUIET, chosen, made
 from gateway.cli.watching import followed
-from gateway.config import variables
+from gateway.config import DiscoveryOptions, Options, variables
 from gateway.errors import ConfigError, Failed, attempt
 from gateway.gateway import Gateway
 from gateway.provision.consent import by_policy
 from gateway.provision.options import ProvisionOptions
 from gateway.provision.provisioner import Provisioner
 from gateway.serve.extras import Extra, Extras
-from gateway.serve.http import HttpOptions, serve_http
+from gateway.serve.http import HttpOptions, Way, serve_http
 from gateway.serve.server import Expose, mcp_server
 from gateway.serve.stdio import serve_stdio
 from gateway.types import Strategy
@@ -42,13 +43,23 @@ def where(
     )
 
 
+ADVICE = {"route": "route_tools", "next": "next_tools"}
+"""Meta-tools that give servers before tools, and what the graph puts after tools."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class More:
     """What is served beside search and call."""
 
     extras: frozenset[Extra] = frozenset()
+    advice: frozenset[str] = frozenset()
+    """Of `ADVICE`."""
     registry: str = ""
     trust: tuple[str, ...] = ()
+    api: bool = True
+    """Whether the catalog is served over HTTP too, beside the protocol."""
+    tokens: Path | None = None
+    """The file of who may use that; see `gateway.serve.api.tokens`."""
 
     def check(self, expose: Expose) -> None:
         """Refuse what does not go together.
@@ -56,8 +67,18 @@ class More:
         Raises:
             ConfigError: The whole catalog is served: a tool of its own may be called like ours.
         """
-        if self.extras and expose == "all":
+        if (self.extras or self.advice) and expose == "all":
             raise ConfigError("--with goes with --expose meta, not with all")
+
+    @property
+    def options(self) -> Options | None:
+        """The options of a gateway that gives such advice; None for the default ones."""
+        if not self.advice:
+            return None
+        route, following = (
+            ADVICE[each] if each in self.advice else "" for each in ("route", "next")
+        )
+        return Options(discovery=DiscoveryOptions(route_name=route, next_name=following))
 
 
 def extras_of(names: Sequence[str]) -> frozenset[Extra]:
@@ -69,8 +90,8 @@ def extras_of(names: Sequence[str]) -> frozenset[Extra]:
     known = get_args(Extra)
     found: frozenset[Extra] = frozenset(each for each in known if each in names)
     for name in names:
-        if name not in known:
-            raise ConfigError(f"--with takes {', '.join(known)}, not {name!r}")
+        if name not in known and name not in ADVICE:
+            raise ConfigError(f"--with takes {', '.join((*known, *ADVICE))}, not {name!r}")
     return found
 
 
@@ -89,12 +110,25 @@ def serve(
     configuration is read again when it changes, or at SIGHUP.
     """
     more.check(expose)
-    with made(config, strategy=chosen(strategy), documents=documents) as (gateway, manifest):
+    made_of = made(config, strategy=chosen(strategy), documents=documents, options=more.options)
+    with made_of as (gateway, manifest):
         warn(manifest.warnings)
         file = Path(manifest.origin)
+        way = serve_stdio if http is None else _over_http(gateway, http, more)
         with _extras(gateway, more, file) as extras:
-            asyncio.run(_serve(gateway, http, expose, [file], extras))
+            asyncio.run(_serve(gateway, way, expose, [file], extras))
     return OK
+
+
+def _over_http(gateway: Gateway, http: HttpOptions, more: More) -> Way:
+    told = partial(serve_http, options=http, listening=lambda url: note(f"serving {url}"))
+    if not more.api:
+        return told
+    from gateway.serve.api.app import api_app, beside  # noqa: PLC0415  (who serves pipes needs none)
+    from gateway.serve.api.tokens import read_tokens  # noqa: PLC0415  (likewise)
+
+    tokens = read_tokens(more.tokens) if more.tokens else ()
+    return partial(told, beside=beside(api_app(gateway, http, tokens=tokens)))
 
 
 @contextmanager
@@ -116,7 +150,7 @@ def _extras(gateway: Gateway, more: More, config: Path) -> Iterator[Extras]:
 
 async def _serve(
     gateway: Gateway,
-    http: HttpOptions | None,
+    way: Way,
     expose: Expose,
     files: Sequence[Path],
     extras: Extras,
@@ -126,10 +160,7 @@ async def _serve(
     listing = asyncio.create_task(_listed(gateway))
     try:
         async with followed(files, lambda: _reloaded(gateway)):
-            if http is None:
-                await serve_stdio(server)
-            else:
-                await serve_http(server, http, listening=lambda url: note(f"serving {url}"))
+            await way(server)
     finally:
         listing.cancel()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
@@ -39,7 +40,16 @@ def serve(  # noqa: PLR0913  (one for each option)
     ] = None,
     extra: Annotated[
         list[str] | None,
-        typer.Option("--with", help="discover; provision, which plans; install, which does it."),
+        typer.Option(
+            "--with", help="discover; provision, which plans; install, which does it; route; next."
+        ),
+    ] = None,
+    api: Annotated[
+        bool, typer.Option("--api/--no-api", help="With --http: the catalog as JSON, beside it.")
+    ] = True,
+    tokens: Annotated[
+        Path | None,
+        typer.Option(help="With --http: a TOML file of who may use that, with which scopes."),
     ] = None,
     registry: RegistryOption = "",
     trust: TrustOption = None,
@@ -65,7 +75,12 @@ def serve(  # noqa: PLR0913  (one for each option)
             where,
             expose=expose,
             more=served.More(
-                extras=served.extras_of(extra or ()), registry=registry, trust=tuple(trust or ())
+                extras=served.extras_of(extra or ()),
+                advice=frozenset(extra or ()) & served.ADVICE.keys(),
+                registry=registry,
+                trust=tuple(trust or ()),
+                api=api,
+                tokens=tokens,
             ),
             config=config,
             documents=documents,

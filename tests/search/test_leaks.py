@@ -67,7 +67,10 @@ class World(NamedTuple):
         """Everything that nobody may read."""
         shown = self.shown
         out = [each for each in self.snapshot.entities if each not in shown]
-        servers = {each.server for each in out} - {each.server for each in shown}
+        # Of a server that shows anything, of whatever kind, it may be told that it failed.
+        any_kind = replace(self.filters, kinds=frozenset(KINDS))
+        seen = {each.server for each in self.snapshot.entities if passes(each, any_kind)}
+        servers = {each.server for each in out} - seen
         return {each.id for each in out} | {each.exposed_name for each in out} | servers
 
 
