@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Literal, Self
 
 from gateway.bridge import Bridge
@@ -305,7 +306,8 @@ class Gateway(Registering):
     @property
     def catalog(self) -> Catalog:
         """All that there is, page by page, and the entries that no server lists."""
-        sources, options = self._sources, self.options.catalog
+        sources = self._sources
+        options = replace(self.options.catalog, kinds=sources.entries.kinds)
         return Catalog(sources.entries.shelf, self.snapshot, sources.entries_changed, options)
 
     @property

@@ -190,6 +190,9 @@ class Sources:
         manifest = config if isinstance(config, Manifest) else read_manifest(Path(config))
         for name, entry in self._configuration.take(manifest, self._registry).items():
             self._place(name, entry)
+        if manifest.kinds:
+            self.entries.declare(manifest.kinds)
+            self.entries_changed()
         return manifest.warnings
 
     async def reload(self) -> Reloaded:

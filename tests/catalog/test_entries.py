@@ -39,12 +39,6 @@ EVERYBODY = Filters(
 )
 
 
-@pytest.fixture
-def options(tmp_path: Path) -> Options:
-    """A catalog of its own."""
-    return Options(catalog_store_path=tmp_path / "catalog.sqlite3")
-
-
 async def test_an_entry_is_an_entity_that_a_search_finds(
     open_gateway: OpenGateway, options: Options
 ) -> None:
