@@ -22,6 +22,9 @@ KINDS = {"tools": "tool", "requests": "tool", "servers": "server", "agents": "ag
     "skills": "skill"
 }
 """The kind that a slice asks for, where it is one."""
+NO_TOOLS = Benchmark(
+    name="written", tools=(), queries=(), edges=(), servers={}, entity_ids={}, tool_ids={}
+)
 NAMESPACE = "catalog"
 """Where agents and skills stand."""
 
@@ -52,11 +55,12 @@ class Mixed:
     asked: tuple[Asked, ...]
 
 
-def read_mixed(folder: Path, *, extra: Iterable[Path] = (), data: Path = DATA) -> Mixed:
+def read_mixed(folder: Path | None, *, extra: Iterable[Path] = (), data: Path = DATA) -> Mixed:
     """Read the catalog.
 
     Args:
-        folder: Tools with requests of their own, in the common format.
+        folder: Tools with requests of their own, in the common format. Without it there are no
+            tools and servers, and requests that nothing else answers are left out.
         extra: More folders, or files, of tools.
         data: Manifests and written requests.
 
@@ -64,7 +68,7 @@ def read_mixed(folder: Path, *, extra: Iterable[Path] = (), data: Path = DATA) -
         ConfigError: If a file is missing, or an answer names what is not in the catalog.
     """
     catalogs = [path / "catalog.jsonl" if path.is_dir() else path for path in extra]
-    benchmark = read(folder, extra=catalogs)
+    benchmark = read(folder, extra=catalogs) if folder else NO_TOOLS
     offered = _offered(benchmark)
     agents = tuple(rows(data / "agents.jsonl"))
     skills = tuple(rows(data / "skills.jsonl"))
@@ -80,7 +84,11 @@ def read_mixed(folder: Path, *, extra: Iterable[Path] = (), data: Path = DATA) -
         },
         asked=(
             *(known.public(row) for row in benchmark.queries),
-            *(known.written(row) for row in rows(data / "queries.jsonl")),
+            *(
+                known.written(row)
+                for row in rows(data / "queries.jsonl")
+                if folder or known.answers(row)
+            ),
         ),
     )
 
@@ -135,16 +143,16 @@ class _Known:
             ),
         )
 
+    def answers(self, row: Row) -> bool:
+        """Say whether all that *row* asks for is in the catalog."""
+        return _gold(row).keys() <= self._ids.keys()
+
     def written(self, row: Row) -> Asked:
         """Read a written request."""
-        gold = row.get("gold", {})
-        if not isinstance(gold, dict):
-            raise ConfigError(f"the gold of {row['id']!r} must be an object")
-        unknown = gold.keys() - self._ids.keys()
+        gold = _gold(row)
+        unknown = ", ".join(sorted(gold.keys() - self._ids.keys()))
         if unknown:
-            raise ConfigError(
-                f"{row['id']!r} asks for what is not there: {', '.join(sorted(unknown))}"
-            )
+            raise ConfigError(f"{row['id']!r} asks for what is not there: {unknown}")
         return Asked(
             id=str(row["id"]),
             slice=str(row["slice"]),
@@ -152,3 +160,10 @@ class _Known:
             query=str(row["query"]),
             gold=tuple(Answer(ids=self._ids[key], grade=int(grade)) for key, grade in gold.items()),
         )
+
+
+def _gold(row: Row) -> Mapping[str, int]:
+    gold = row.get("gold", {})
+    if not isinstance(gold, dict):
+        raise ConfigError(f"the gold of {row['id']!r} must be an object")
+    return gold

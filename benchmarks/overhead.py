@@ -3,6 +3,8 @@
 * On each transport the same client of the SDK speaks to two servers, in turns: the SDK's own with
   an idle tool, and ours. Over stdio and HTTP both are processes of their own.
 * Each query is asked twice: anew, and then as one that is remembered.
+* Where others work beside it, seconds say little: ``cpu`` figures are of processor time, of the
+  client and of the server together, for a remembered query and the idle call in turns.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from subprocess import PIPE
@@ -19,6 +22,7 @@ from typing import Any, Literal, TextIO, get_args
 
 from mcp import Client, StdioServerParameters, stdio_client
 
+from benchmarks.faulting import children
 from benchmarks.serving import idle_server
 from gateway import Gateway
 from gateway.serve.server import mcp_server
@@ -31,6 +35,20 @@ _QUERIES = (
     "list the files of folder {}",
     "show the commits of branch {}",
 )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Side:
+    """A client, and the processes of its server."""
+
+    client: Client
+    processes: frozenset[int]
+
+    def spent(self) -> float:
+        """Give the processor time of the server's processes so far, in s; 0 without any."""
+        tasks = [each for pid in self.processes for each in Path(f"/proc/{pid}/task").glob("*")]
+        told = [(each / "schedstat").read_text("utf-8").split()[0] for each in tasks]
+        return sum(map(int, told)) / 1e9
 
 
 async def measured(
@@ -55,12 +73,24 @@ async def measured(
             open_one = stack.enter_async_context
             idle = await open_one(_client("idle", transport, gateway, config, quiet))
             ours = await open_one(_client("gateway", transport, gateway, config, quiet))
-            found[transport] = await _compared(idle, ours, calls)
+            found[transport] = {
+                **await _compared(idle.client, ours.client, calls),
+                **await _worked(idle, ours, calls),
+            }
     return found
 
 
 @asynccontextmanager
 async def _client(
+    kind: str, transport: Transport, gateway: Gateway, config: Path, quiet: TextIO
+) -> AsyncIterator[_Side]:
+    before = children()
+    async with _opened(kind, transport, gateway, config, quiet) as client:
+        yield _Side(client=client, processes=frozenset(children() - before))
+
+
+@asynccontextmanager
+async def _opened(
     kind: str, transport: Transport, gateway: Gateway, config: Path, quiet: TextIO
 ) -> AsyncIterator[Client]:
     program = ["-m", "benchmarks.serving", kind, transport, str(config)]
@@ -104,6 +134,28 @@ async def _compared(idle: Client, ours: Client, calls: int) -> Mapping[str, floa
         "cached_ms": 1000 * medians["cached"],
         "fresh_ratio": medians["fresh"] / medians["idle"],
         "cached_ratio": medians["cached"] / medians["idle"],
+    }
+
+
+async def _worked(idle: _Side, ours: _Side, calls: int) -> Mapping[str, float]:
+    """Give the processor time of a call, and the ratio to the idle one's."""
+    query = {"query": _QUERIES[0].format(0)}
+    await ours.client.call_tool("search_tools", query)
+    spent = {"idle": -idle.spent(), "cached": -ours.spent()}
+    for _ in range(calls):
+        for kind, side, tool, given in (
+            ("idle", idle, "idle", {}),
+            ("cached", ours, "search_tools", query),
+        ):
+            before = time.process_time()
+            await side.client.call_tool(tool, given)
+            spent[kind] += time.process_time() - before
+    spent["idle"] += idle.spent()
+    spent["cached"] += ours.spent()
+    return {
+        "idle_cpu_ms": 1000 * spent["idle"] / calls,
+        "cached_cpu_ms": 1000 * spent["cached"] / calls,
+        "cached_cpu_ratio": spent["cached"] / spent["idle"],
     }
 
 

@@ -3,6 +3,8 @@ from gateway.catalog.entries import Catalog as Catalog
 from gateway.catalog.entries import Entry as Entry
 from gateway.catalog.entries import Page as Page
 from gateway.catalog.sqlite import SqliteVectorStore as SqliteVectorStore
+from gateway.catalog.store import SqliteStore as SqliteStore
+from gateway.catalog.store import Store as Store
 from gateway.catalog.virtual import Alias as Alias
 from gateway.chat.client import AsyncAutoDiscoveryClient as AsyncAutoDiscoveryClient
 from gateway.chat.client import AutoDiscoveryClient as AutoDiscoveryClient
@@ -13,7 +15,6 @@ from gateway.config import IndexOptions as IndexOptions
 from gateway.config import Options as Options
 from gateway.config import SearchOptions as SearchOptions
 from gateway.embed.cached import MemoryVectorStore as MemoryVectorStore
-from gateway.embed.cached import VectorStore as VectorStore
 from gateway.embed.local import LocalEmbedder as LocalEmbedder
 from gateway.embed.openai import OpenAIEmbedder as OpenAIEmbedder
 from gateway.embed.protocol import Embedded as Embedded
@@ -74,6 +75,7 @@ from gateway.types import SearchResult as SearchResult
 from gateway.types import ToolDefinition as ToolDefinition
 from gateway.upstream.oauth import OAuth as OAuth
 from gateway.upstream.servers import HttpServer as HttpServer
+from gateway.vectors import VectorStore as VectorStore
 
 __all__ = [
     "AsyncAutoDiscoveryClient",
@@ -136,7 +138,9 @@ __all__ = [
     "Rewrite",
     "SearchOptions",
     "SearchResult",
+    "SqliteStore",
     "SqliteVectorStore",
+    "Store",
     "StoreError",
     "SyncGateway",
     "Told",

@@ -10,7 +10,7 @@
       + UpstreamTimeoutError  it did not answer within its limit
       + UpstreamUnavailableError  it failed too often and is left alone for a while
       + CallerError         it asked its caller for what that cannot give; carries what
-    + StoreError              a vector store could not read or write
+    + StoreError              a store could not be read or written
     + EmbeddingError          an embedder failed or gave unusable vectors
     + ModelFileError          the embedded model's files are not the ones we know
     + LoopError               the conversation used up its turns
@@ -118,7 +118,7 @@ class CallerError(UpstreamError):
 
 
 class StoreError(GatewayError):
-    """A vector store could not read or write."""
+    """A store could not be read or written."""
 
     def __init__(self, detail: str, *, rebuilt: bool = False) -> None:
         self.rebuilt = rebuilt

@@ -18,9 +18,8 @@ from gateway.cache import Clock, SingleFlight
 from gateway.catalog.entries import Catalog
 from gateway.catalog.refresh import Registry
 from gateway.catalog.sources import Sources
-from gateway.catalog.sqlite import SqliteVectorStore
-from gateway.config import Options, check_strategy, resolved, vector_store_path
-from gateway.embed.cached import VectorStore
+from gateway.catalog.store import Store, store_of
+from gateway.config import Options, check_strategy, resolved
 from gateway.embed.local import embedder_of
 from gateway.embed.protocol import Embedder
 from gateway.registering import Registering
@@ -48,6 +47,7 @@ from gateway.types import (
     SearchResult,
     Strategy,
 )
+from gateway.vectors import VectorStore
 
 _ANYBODY = Filters()
 
@@ -63,7 +63,8 @@ class Gateway(Registering):
             original query is used.
         graph: The host's own Markdown-LD documents: a folder, a file, documents or a function.
         options: Everything that has a number.
-        vector_store: Where vectors persist; None is a SQLite file in the user's cache folder.
+        store: Where everything persists; None is SQLite files in the user's cache folder.
+        vector_store: Where vectors persist, if nothing else is to lie elsewhere.
         caches: Shared with other gateways, or None for its own.
         clock: Seconds that only grow; cache lifetimes and retries read it.
         tracer_provider: Where spans go; None is the process's own.
@@ -83,6 +84,7 @@ class Gateway(Registering):
         normalizer: Normalizer | None = None,
         graph: GraphSource | None = None,
         options: Options | None = None,
+        store: Store | None = None,
         vector_store: VectorStore | None = None,
         caches: Caches | None = None,
         clock: Clock = time.monotonic,
@@ -102,23 +104,23 @@ class Gateway(Registering):
         )
         told = self.telemetry.cache_event
         self.caches = caches or Caches.of(self.options.cache, clock=clock, told=told)
-        self._store = _store(vector_store, self.options)
+        self._store = kept = store_of(self.options, store, vectors=vector_store)
         self._registry = Registry()
-        super().__init__(Sources(self._registry, self._bridge, self.options, clock=clock))
+        super().__init__(Sources(self._registry, self._bridge, kept, self.options, clock=clock))
         self._index = Indexer(
             self._registry,
             embedder=self.embedder if strategy != "graph" else None,
-            store=self._store,
+            store=kept.vectors,
             graph=graph,
             options=self.options,
-            own_store=vector_store is not None,
+            own_store=not (store is None and vector_store is None),
             reserved=self.options.discovery.reserved,
             telemetry=self.telemetry,
             flights=SingleFlight[object](self._bridge.submit),
             clock=clock,
             progress=progress,
         )
-        self.usage = Usage.opened(self.options, telemetry=self.telemetry, clock=clock)
+        self.usage = Usage(kept.ledger, self.options.usage, telemetry=self.telemetry, clock=clock)
         self._search = remembered(
             self.options.search,
             strategy=strategy,
@@ -170,7 +172,7 @@ class Gateway(Registering):
             context=context,
             context_summary=context_summary,
             limit=limit,
-            filters=filters or _ANYBODY,
+            filters=self._held(filters),
             options=self.options.search,
             ranking=ranking,
             spread=spread,
@@ -205,7 +207,7 @@ class Gateway(Registering):
             tools,
             query=query,
             embed=self._search.search.embed,
-            filters=filters or _ANYBODY,
+            filters=self._held(filters),
             limit=limit,
             options=self.options.search,
         )
@@ -213,7 +215,7 @@ class Gateway(Registering):
     async def list_tools(self, filters: Filters | None = None) -> tuple[Entity, ...]:
         """Give every tool that may be found, by exposed name."""
         snapshot = await self.snapshot()
-        mask = snapshot.mask(filters or _ANYBODY)
+        mask = snapshot.mask(self._held(filters))
         return tuple(entity for position, entity in enumerate(snapshot.entities) if mask[position])
 
     async def invoke(
@@ -278,6 +280,9 @@ class Gateway(Registering):
         self._bridge.check_open()
         return (await self._index.current()).report
 
+    def _held(self, filters: Filters | None) -> Filters:
+        return _ANYBODY if filters is None else self._sources.health.held(filters)
+
     async def snapshot(self) -> Snapshot:
         """Give the index as it is now: what searches and calls read."""
         self._bridge.check_open()
@@ -307,8 +312,13 @@ class Gateway(Registering):
     def catalog(self) -> Catalog:
         """All that there is, page by page, and the entries that no server lists."""
         sources = self._sources
-        options = replace(self.options.catalog, kinds=sources.entries.kinds)
-        return Catalog(sources.entries.shelf, self.snapshot, sources.entries_changed, options)
+        return Catalog(
+            sources.entries.shelf,
+            self.snapshot,
+            sources.entries_changed,
+            replace(self.options.catalog, kinds=sources.entries.kinds),
+            sources.health.held,
+        )
 
     @property
     def library(self) -> Library:
@@ -329,7 +339,6 @@ class Gateway(Registering):
         """End every session, reap every child, stop the loop. Twice is harmless."""
         self._bridge.finish(lambda: self._index.finish(self._sources.close))
         self._store.close()
-        self.usage.close()
 
     async def aclose(self) -> None:
         """Do what `close` does without blocking the caller's loop."""
@@ -342,8 +351,3 @@ class Gateway(Registering):
     async def __aexit__(self, *_error: object) -> None:
         """Close it."""
         await self.aclose()
-
-
-def _store(given: VectorStore | None, options: Options) -> VectorStore:
-    # Not `or`: an empty store of the host may be falsy.
-    return SqliteVectorStore(vector_store_path(options)) if given is None else given

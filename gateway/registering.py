@@ -74,10 +74,18 @@ class Registering:
         )
 
     def add_virtual_server(
-        self, name: str, tools: Mapping[str, str | Alias], *, description: str = ""
+        self,
+        name: str,
+        tools: Mapping[str, str | Alias],
+        *,
+        description: str = "",
+        resources: Mapping[str, str | Alias] | None = None,
+        prompts: Mapping[str, str | Alias] | None = None,
     ) -> None:
-        """Give tools of other servers names of your own; see `Sources.add_virtual_server`."""
-        self._sources.add_virtual_server(name, tools, description=description)
+        """Give things of other servers names of your own; see `Sources.add_virtual_server`."""
+        self._sources.add_virtual_server(
+            name, tools, description=description, resources=resources, prompts=prompts
+        )
 
     def add_config(self, config: str | Path | Manifest) -> tuple[Diagnostic, ...]:
         """Register the servers of an ``mcp.json``; see `Sources.add_config`."""

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import Token
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
 from opentelemetry import metrics, trace
-from opentelemetry.context import attach, detach
+from opentelemetry.context import Context, attach, detach
 from opentelemetry.metrics import Counter, Histogram
 from opentelemetry.trace import SpanKind, Status, StatusCode
 
@@ -256,7 +257,6 @@ class ContentAttributes(NamedTuple):
 
 CONTENT_ATTRIBUTES = ContentAttributes()
 """Set only when the host asks for content."""
-_NOTHING = nullcontext()
 
 
 class Telemetry:
@@ -288,10 +288,9 @@ class Telemetry:
                     explicit_bucket_boundaries_advisory=list(metric.buckets) or None,
                 )
 
-    @contextmanager
     def span(
         self, kind: str, target: str = "", attributes: Attributes | None = None
-    ) -> Iterator[Span]:
+    ) -> AbstractContextManager[Span]:
         """Open a span of *kind*, current within the block; an exception marks it as failed.
 
         Args:
@@ -300,19 +299,10 @@ class Telemetry:
             attributes: Those known at creation, which samplers read.
         """
         name = f"{kind} {target}" if target else kind
-        given = {"gen_ai.operation.name": kind, **(attributes or {})}
-        if kind.startswith("gateway."):
-            del given["gen_ai.operation.name"]
-        span = self._tracer.start_span(name, kind=SPANS[kind].kind, attributes=given)
-        try:
-            # Without a provider a span has no context: nobody's parent need not be made current.
-            with self.within(span) if span.get_span_context().is_valid else _NOTHING:
-                yield span
-        except BaseException as error:
-            fail(span, type(error).__name__)
-            raise
-        finally:
-            span.end()
+        given = {**attributes} if attributes else {}
+        if not kind.startswith("gateway."):
+            given["gen_ai.operation.name"] = kind
+        return _Spanned(self._tracer.start_span(name, kind=SPANS[kind].kind, attributes=given))
 
     def begin(self, kind: str) -> Span:
         """Start a span that no block bounds; its owner enters it with `within` and ends it."""
@@ -329,17 +319,11 @@ class Telemetry:
         finally:
             detach(token)
 
-    @contextmanager
-    def timed(self, metric: str, attributes: dict[str, str | int | float | bool]) -> Iterator[None]:
+    def timed(
+        self, metric: str, attributes: dict[str, str | int | float | bool]
+    ) -> AbstractContextManager[None]:
         """Record the block's duration; *attributes* may be filled in while it runs."""
-        began = time.perf_counter()
-        try:
-            yield
-        except BaseException as error:
-            attributes["error.type"] = type(error).__name__
-            raise
-        finally:
-            self.record(metric, time.perf_counter() - began, attributes)
+        return _Timed(self._histograms[metric], attributes)
 
     def record(self, metric: str, value: float, attributes: Attributes | None = None) -> None:
         """Record *value* in the histogram *metric*."""
@@ -355,6 +339,47 @@ class Telemetry:
             "gateway.cache.requests",
             attributes={"gateway.cache.name": name, "gateway.cache.result": event},
         )
+
+
+class _Spanned(AbstractContextManager[Span]):
+    """A span's block. A class: a generator costs a search that is remembered a tenth."""
+
+    __slots__ = ("_span", "_token")
+
+    def __init__(self, span: Span) -> None:
+        self._span = span
+        self._token: Token[Context] | None = None
+
+    def __enter__(self) -> Span:
+        # Without a provider a span has no context: nobody's parent need not be made current.
+        if self._span.get_span_context().is_valid:
+            self._token = attach(trace.set_span_in_context(self._span))
+        return self._span
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if self._token is not None:
+            detach(self._token)
+        if kind is not None:
+            fail(self._span, kind.__name__)
+        self._span.end()
+
+
+class _Timed(AbstractContextManager[None]):
+    """A block whose duration is recorded."""
+
+    __slots__ = ("_attributes", "_began", "_histogram")
+
+    def __init__(
+        self, histogram: Histogram, attributes: dict[str, str | int | float | bool]
+    ) -> None:
+        self._histogram = histogram
+        self._attributes = attributes
+        self._began = time.perf_counter()
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None:
+            self._attributes["error.type"] = kind.__name__
+        self._histogram.record(time.perf_counter() - self._began, self._attributes)
 
 
 def fail(span: Span, error_type: str) -> None:

@@ -138,6 +138,10 @@ class Filters:
     scopes: frozenset[str] = frozenset()
     """What the caller holds."""
     include_disabled: bool = False
+    healthy_only: bool = False
+    """Leave out who hangs on a server that cannot be reached just now."""
+    without: frozenset[str] = frozenset()
+    """None of these: servers by name, entities by id."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -365,6 +369,7 @@ CODES: Mapping[str, str] = {
     "query_vector_unusable": "The query's vector was zero, not finite or of the wrong length.",
     "query_mended": "Misspelt words of the query were mended; the words as typed count too.",
     "query_normalized": "The query was rewritten in English.",
+    "query_tagged": "Tags in the query were taken out of it and are filters.",
     "query_normalization_failed": "The normalizer failed; the original query was used.",
     "query_truncated": "The query was longer than the cap; its beginning was used.",
     "context_ignored": "The context could not be read as JSON and was left out.",
@@ -375,6 +380,7 @@ CODES: Mapping[str, str] = {
     "graph_document_invalid": "A graph document of the host could not be read; the others work.",
     "low_confidence_results": "Nothing found is likely to be what was asked for.",
     "no_match": "Nothing in the catalog is likely to serve the request; `nearest` is closest.",
+    "unknown_tag": "No entity that may be found has this tag; near ones are named.",
     "unknown_tool": "A tool id that was asked for is not in the catalog.",
 }
 """Every diagnostic code and what it means."""

@@ -1,9 +1,13 @@
 """The arithmetic of embeddings: shape (n, d), float32, rows of unit length.
 
-Pure functions over numpy arrays. A row of zeros stands for "no vector" and scores 0.
+Pure functions over numpy arrays, and what keeps these. A row of zeros stands for "no vector" and
+scores 0.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,6 +16,32 @@ Matrix = NDArray[np.float32]
 """Shape (n, d)."""
 Vector = NDArray[np.float32]
 """Shape (d,)."""
+_FEW = 512
+"""So many scores are sorted sooner than the best of them are picked out."""
+
+
+class VectorStore(Protocol):
+    """Keeps vectors by model id and key. Called from any worker thread."""
+
+    def get(self, model_id: str, keys: Sequence[str]) -> Mapping[str, Vector]:
+        """Give those of *keys* that are kept; a damaged entry counts as not kept.
+
+        Raises:
+            StoreError: If nothing can be read at all.
+        """
+        ...
+
+    def put(self, model_id: str, vectors: Mapping[str, Vector]) -> None:
+        """Keep *vectors*, all or none.
+
+        Raises:
+            StoreError: If they cannot be written.
+        """
+        ...
+
+    def close(self) -> None:
+        """Let go of files; twice is harmless."""
+        ...
 
 
 def unit_rows(rows: ArrayLike) -> Matrix:
@@ -91,6 +121,8 @@ def top(scores: Vector, limit: int) -> NDArray[np.intp]:
     count = min(limit, scores.shape[0])
     if count <= 0:
         return np.empty(0, dtype=np.intp)
+    if scores.shape[0] <= _FEW:
+        return np.argsort(-scores, kind="stable")[:count]
     if count < scores.shape[0]:
         # Every score equal to the last admitted one competes, so that ties fall by position.
         floor = np.partition(scores, scores.shape[0] - count)[scores.shape[0] - count]

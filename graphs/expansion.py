@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -18,13 +18,17 @@ from graphs.fact import Fact
 from graphs.index import GraphIndex
 from graphs.neighbour import Expansion, Near, Neighbour, Step
 
+Barred = Callable[[str], bool]
+"""Says of a node whether it is to be told of nowhere."""
 
-def expand(  # noqa: PLR0913  (the question has seven parts, five of them by name)
+
+def expand(  # noqa: PLR0913  (the question has eight parts, six of them by name)
     index: GraphIndex,
     seeds: Sequence[str],
     *,
     role: Role,
     within: Collection[str] | None = None,
+    barred: Barred | None = None,
     declared_only: bool = False,
     hops: int = 1,
     limit: int,
@@ -38,6 +42,7 @@ def expand(  # noqa: PLR0913  (the question has seven parts, five of them by nam
             stated next steps, and takers of what a seed produces. ``prerequisite``: what a
             seed requires, and makers of what it consumes.
         within: Which nodes may be found; None for all. Others are not walked through either.
+        barred: Which nodes are neither found nor on the way to one that is; None for none.
         declared_only: Whether only statements of the host count.
         hops: How many times neighbours of neighbours are followed, >= 1.
         limit: How many neighbours at most.
@@ -52,6 +57,7 @@ def expand(  # noqa: PLR0913  (the question has seven parts, five of them by nam
         declared_only=declared_only,
         seeds=_places(index, seeds),
         allowed=None if within is None else frozenset(_places(index, within)),
+        barred=barred,
         # Better ones of each seed than these there are enough of, even where all seeds are among
         # them; only where nothing is left out by the window is that known beforehand.
         head=limit + len(seeds) if within is None and hops == 1 and limit >= 0 else None,
@@ -82,6 +88,7 @@ class _Walk:
     declared_only: bool
     seeds: dict[int, None]
     allowed: frozenset[int] | None
+    barred: Barred | None
     head: int | None
     visited: int = 0
 
@@ -125,7 +132,17 @@ class _Walk:
             known = memo.keep(key, found, size=1 + len(found[0]))
         near, seen = known
         self.visited += seen
-        return near
+        if self.barred is None:
+            return near
+        return tuple(each for each in near if not self._barred(each[3], *self._hub(each[4])))
+
+    def _barred(self, *places: int) -> bool:
+        nodes = self.index.nodes
+        return self.barred is not None and any(self.barred(nodes[at]) for at in places)
+
+    def _hub(self, rows: tuple[int, ...]) -> tuple[int, ...]:
+        """Give what both ends of a way of one hop share; nothing where one leads to the other."""
+        return (self.index.positions[_step(self.index, rows[0]).object],) if rows[1:] else ()
 
     def _read(self, node: int) -> tuple[tuple[Near, ...], int]:
         index = self.index

@@ -214,6 +214,10 @@ class Postings:
                 all_of_it |= alone & ((held >> np.uint64(column)) & np.uint64(1)).astype(np.bool_)
         return bits, all_of_it
 
+    def held_by(self, row: int, among: np.ndarray) -> bool:
+        """Say whether a document of *among*, a mask over all of them, holds the term of *row*."""
+        return bool(among[self.positions[self.offsets[row] : self.offsets[row + 1]]].any())
+
     def _posting(self, term: int, position: int) -> int | None:
         # A handful of places: bisect beats the cost of a call into numpy.
         start, end = int(self.offsets[term]), int(self.offsets[term + 1])

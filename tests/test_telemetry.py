@@ -291,7 +291,8 @@ async def test_failed_sources_and_quarantined_tools_are_counted(
 
     assert {"UpstreamError": 1} == counted(watch.reader, "gateway.upstream.failures", "error.type")
     assert {None: 1} == counted(watch.reader, "gateway.tools.quarantined", "none")
-    assert {None: 1} == counted(watch.reader, "gateway.index.entities", "none")
+    tools_and_servers = 1 + 2
+    assert {None: tools_and_servers} == counted(watch.reader, "gateway.index.entities", "none")
 
 
 async def test_a_failed_embedding_request_is_a_failed_span(

@@ -17,6 +17,7 @@ from gateway.discovery.offer import Asked, Discovery, Offer
 from gateway.discovery.results import direct_names
 from gateway.discovery.window import Message
 from gateway.gateway import Gateway
+from gateway.types import Filters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +80,8 @@ class Clerk:
     async def _wanted(self, query: str) -> tuple[str, ...]:
         if not query.strip():
             return ()
-        if (await self.gateway.snapshot()).exposed(query):
+        snapshot = await self.gateway.snapshot()
+        if snapshot.exposed(query, snapshot.mask(Filters())):
             return (query,)
         found = await self.gateway.search(query)
         return direct_names(found, self.gateway.options.discovery)

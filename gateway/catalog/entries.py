@@ -205,8 +205,11 @@ class View(Protocol):
         """Say where the entity with this id stands; KeyError if there is none."""
 
 
-class Store(Protocol):
+class Entries(Protocol):
     """Where entries are kept. Every method may raise `StoreError`."""
+
+    def rows(self) -> Mapping[str, str]:
+        """Give each entry as JSON, by id."""
 
     def ids(self) -> Collection[str]:
         """Give the ids of all entries."""
@@ -220,6 +223,9 @@ class Store(Protocol):
     def remove(self, key: str) -> bool:
         """Forget the entry with this id; say whether it was there."""
 
+    def close(self) -> None:
+        """Let go of what is held; the next call takes it up again."""
+
 
 class Catalog:
     """What is known of the things of one gateway, and the entries among them.
@@ -229,19 +235,22 @@ class Catalog:
         view: Gives the catalog as it is now.
         changed: Called after every change of the entries.
         options: How many there may be.
+        held: Writes into filters who is not healthy, if that is asked; see `Health.held`.
     """
 
     def __init__(
         self,
-        store: Store,
+        store: Entries,
         view: Callable[[], Awaitable[View]],
         changed: Callable[[], None],
         options: CatalogOptions,
+        held: Callable[[Filters], Filters] = lambda filters: filters,
     ) -> None:
         self._store = store
         self._options = options
         self._view = view
         self._changed = changed
+        self._held = held
 
     async def put(self, *entries: Entry) -> tuple[str, ...]:
         """Insert *entries*, or put them in the place of those with the same ids; give the ids.
@@ -305,7 +314,8 @@ class Catalog:
             at = view.position(key)
         except KeyError:
             return None
-        return view.entities[at] if filters is None or view.mask(filters)[at] else None
+        seen = filters is None or view.mask(self._held(filters))[at]
+        return view.entities[at] if seen else None
 
     async def list(
         self, filters: Filters | None = None, *, after: str = "", limit: int = 100
@@ -342,5 +352,5 @@ class Catalog:
         view = await self._view()
         if filters is None:
             return view.entities
-        mask = view.mask(filters)
+        mask = view.mask(self._held(filters))
         return [view.entities[at] for at in np.flatnonzero(mask).tolist()]

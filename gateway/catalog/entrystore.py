@@ -7,13 +7,12 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
-from gateway.catalog.entries import Entry, Store, entity_of
+from gateway.catalog.entries import Entries, Entry, entity_of
 from gateway.catalog.entryjson import jsonable, parsed, written
 from gateway.catalog.kinds import KINDS
 from gateway.catalog.schemas import CATALOG
-from gateway.catalog.sqlite import Database
+from gateway.catalog.sqlite import Database, database_of
 from gateway.errors import ClosedError, ConfigError, StoreError
 from gateway.limits import CustomKind, UpstreamOptions
 from gateway.types import Diagnostic, Entity, InvokeResult, JsonObject
@@ -24,66 +23,57 @@ ENTRIES = "catalog:"
 """The name of the source of entries: no server may be called so."""
 
 
-class Shelf(Store, Protocol):
-    """A `Store` that can be read whole."""
-
-    def rows(self) -> Mapping[str, str]:
-        """Give each entry as JSON, by id.
-
-        Raises:
-            StoreError: They cannot be read.
-        """
-
-    def close(self) -> None:
-        """Let go of what is held; the next call takes it up again."""
-
-
 class SqliteEntries:
-    """A `Shelf` in one SQLite file, which is made when the first entry is put.
+    """`Entries` in one SQLite file, which is made when the first entry is put.
 
     Args:
-        path: The file; its folder is made too.
+        file: The file; its folder is made too.
     """
 
-    def __init__(self, path: Path) -> None:
-        self._database = Database(path, CATALOG)
+    def __init__(self, file: Path | Database) -> None:
+        self._database = database_of(file, CATALOG)
 
     def rows(self) -> Mapping[str, str]:
-        """See `Shelf.rows`."""
+        """See `Entries.rows`."""
         if not self._database.path.exists():
             return {}
         with self._database.reading() as connection:
             return dict(connection.execute("SELECT id, entry FROM entries"))
 
     def ids(self) -> Collection[str]:
-        """See `Store.ids`."""
+        """See `Entries.ids`."""
         if not self._database.path.exists():
             return ()
         with self._database.reading() as connection:
             return [key for (key,) in connection.execute("SELECT id FROM entries")]
 
     def entries(self) -> Sequence[Entry]:
-        """See `Store.entries`."""
-        found = []
-        for _, text in sorted(self.rows().items()):
-            with contextlib.suppress(ConfigError, ValueError):
-                found.append(parsed(json.loads(text)))
-        return found
+        """See `Entries.entries`."""
+        return readable(self.rows())
 
     def put(self, entries: Sequence[Entry]) -> None:
-        """See `Store.put`."""
+        """See `Entries.put`."""
         rows = [(entry.id, written(entry)) for entry in entries]
         with self._database.transaction() as connection:
             connection.executemany("INSERT OR REPLACE INTO entries VALUES (?, ?)", rows)
 
     def remove(self, key: str) -> bool:
-        """See `Store.remove`."""
+        """See `Entries.remove`."""
         with self._database.transaction() as connection:
             return connection.execute("DELETE FROM entries WHERE id = ?", (key,)).rowcount > 0
 
     def close(self) -> None:
-        """See `Shelf.close`."""
+        """See `Entries.close`."""
         self._database.close()
+
+
+def readable(rows: Mapping[str, str]) -> Sequence[Entry]:
+    """Give the entries of *rows* that can be read, by id."""
+    found = []
+    for _, text in sorted(rows.items()):
+        with contextlib.suppress(ConfigError, ValueError):
+            found.append(parsed(json.loads(text)))
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +87,7 @@ class _Row:
 
 
 class EntrySource:
-    """Puts what a `Shelf` keeps into the catalog. Lists no tool and calls none.
+    """Puts what `Entries` keep into the catalog. Lists no tool and calls none.
 
     Args:
         shelf: Where the entries are.
@@ -106,7 +96,7 @@ class EntrySource:
     """
 
     def __init__(
-        self, shelf: Shelf, options: UpstreamOptions, kinds: Mapping[str, CustomKind]
+        self, shelf: Entries, options: UpstreamOptions, kinds: Mapping[str, CustomKind]
     ) -> None:
         self.shelf = shelf
         self.kinds = dict(kinds)

@@ -56,7 +56,9 @@ def given(
     )
     if itself is not None:
         parent = id_of(server, itself)
-        whole = replace(itself, details={"tools": [tool.name for tool in listing.tools]})
+        # What is disabled is not found, by its server's words either.
+        open_ = [tool.name for tool in listing.tools if _enabled(tool, hints)]
+        whole = replace(itself, details={"tools": open_})
         entities[parent] = entity_of(parent, server, whole, trusted=source.trusted)
     return Given(
         listing=listing,
@@ -67,6 +69,11 @@ def given(
         parent=parent,
         entities=entities,
     )
+
+
+def _enabled(tool: ToolDefinition, hints: Mapping[str, Hints]) -> bool:
+    told = hints.get(tool.name)
+    return tool.hints.enabled and (told is None or told.enabled)
 
 
 def entity_of(key: str, server: str, definition: ToolDefinition, *, trusted: bool) -> Entity:

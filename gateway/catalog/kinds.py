@@ -61,8 +61,7 @@ _THING = KindRow(
 _TOLD: Mapping[Field, float] = {**_TEXTS, "metadata": 0.5}
 _SERVER = KindRow(
     callable=False,
-    # Its tools are there themselves, each with what it says.
-    graph=False,
+    graph=True,
     embedded=("name", "title", "description", "hints", "tools"),
     indexed={**_TOLD, "tools": 0.5},
 )

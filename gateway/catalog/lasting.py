@@ -22,16 +22,20 @@ from gateway.catalog.vetting import vetted
 from gateway.errors import StoreError, UpstreamError, UpstreamTimeoutError
 from gateway.limits import UpstreamOptions
 from gateway.types import Diagnostic, InvokeResult, JsonObject, ToolDefinition
-from gateway.upstream.source import Listing, Shelves, Source
+from gateway.upstream.source import Heard, Listing, Shelves, Source, Watchable
 from gateway.upstream.supervisor import State
 
 
-class Live(Source, Shelves, Protocol):
+class Live(Source, Shelves, Watchable, Protocol):
     """A source with a connection, which can be told what its last listing said."""
 
     @property
     def state(self) -> State:
         """How the connection is."""
+
+    @property
+    def healthy(self) -> bool:
+        """Whether it can be reached, as far as is known."""
 
     def learn(self, listing: Listing) -> None:
         """Take from *listing* what a call needs to know."""
@@ -160,6 +164,11 @@ class LastingSource:
         """Send a request that changes nothing; see `Shelves.ask`."""
         self._check_launch()
         return await self._live.ask(method, params)
+
+    async def watch(self, uri: str, heard: Heard) -> None:
+        """Tell *heard* of changes of a resource; see `Watchable.watch`."""
+        self._check_launch()
+        await self._live.watch(uri, heard)
 
     async def close(self) -> None:
         """Close the source; its list stays remembered."""

@@ -143,7 +143,7 @@ class SqliteLedger:
     def note(self, call: Call) -> None:
         """See `Ledger.note`."""
         shape = json.dumps(dict(call.shape), ensure_ascii=False, sort_keys=True)
-        row = (self._wall(), _label(call.tenant), _label(call.task), call.tool)
+        row = (self._wall(), label(call.tenant), label(call.task), call.tool)
         with self._database.transaction() as connection:
             added = connection.execute(
                 "INSERT INTO calls (at, tenant, task, tool, shape, seconds, outcome) "
@@ -259,7 +259,7 @@ class SqliteLedger:
     def forget(self, *, tool: str = "", tenant: str = "") -> int:
         """See `Ledger.forget`; without a tenant also what searches returned."""
         clauses = [("tool", tool)] if tool else []
-        clauses += [("tenant", _label(tenant))] if tenant else []
+        clauses += [("tenant", label(tenant))] if tenant else []
         where = " AND ".join(f"{name} = ?" for name, _ in clauses) or "1"
         bound = [value for _, value in clauses]
         with self._database.transaction() as connection:
@@ -277,9 +277,9 @@ class SqliteLedger:
 
 
 def _of(tenant: str | None) -> tuple[str, tuple[str, ...]]:
-    return ("", ()) if tenant is None else ("WHERE tenant = ?", (_label(tenant),))
+    return ("", ()) if tenant is None else ("WHERE tenant = ?", (label(tenant),))
 
 
-def _label(said: str) -> str:
+def label(said: str) -> str:
     """Give the digest of a host's label; labels may be people's names."""
     return hashlib.sha256(said.encode()).hexdigest()[:32] if said else ""

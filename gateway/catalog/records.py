@@ -20,7 +20,7 @@ from typing import Any, Protocol
 
 from gateway.cache import Clock
 from gateway.catalog.schemas import CATALOG
-from gateway.catalog.sqlite import Connection, Database
+from gateway.catalog.sqlite import Connection, Database, database_of
 from gateway.errors import StoreError
 from gateway.types import Diagnostic, Hints, JsonObject, ToolDefinition
 from gateway.upstream.source import LateTools, Listing
@@ -28,7 +28,7 @@ from gateway.upstream.source import LateTools, Listing
 LAUNCH = ""
 """The name under which the digest of a server's command line is pinned."""
 
-_KEEP_S = 30 * 24 * 3600.0
+KEEP_S = 30 * 24 * 3600.0
 _NOTED_S = 24 * 3600.0
 """Who was used is noted once a day: to write costs a start more than to read."""
 _PINS = "SELECT name, approved, seen FROM pins WHERE owner = ?"
@@ -85,12 +85,12 @@ class SqliteRecords:
     """`Records` in one SQLite file.
 
     Args:
-        path: The file; it and its folder are made when first needed.
+        file: The file; it and its folder are made when first needed.
         wall: Seconds since the epoch.
     """
 
-    def __init__(self, path: Path, *, wall: Clock = time.time) -> None:
-        self._database = Database(path, CATALOG)
+    def __init__(self, file: Path | Database, *, wall: Clock = time.time) -> None:
+        self._database = database_of(file, CATALOG)
         self._wall = wall
 
     def listing(self, fingerprint: str) -> Recorded | None:
@@ -125,7 +125,7 @@ class SqliteRecords:
         now = self._wall()
         text = _written(listing)
         with self._database.transaction() as connection:
-            connection.execute("DELETE FROM listings WHERE used_at < ?", (now - _KEEP_S,))
+            connection.execute("DELETE FROM listings WHERE used_at < ?", (now - KEEP_S,))
             connection.execute(
                 "INSERT OR REPLACE INTO listings VALUES (?, ?, ?, ?, ?)",
                 (fingerprint, server, now, now, text),

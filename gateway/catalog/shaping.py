@@ -9,7 +9,8 @@ from gateway.errors import ConfigError
 from gateway.upstream.shapes import Describe, Filter, Prefix, Rename, Shape
 
 _TOOLS_KEYS = ("allow", "deny", "describe", "rename", "prefix")
-_VIRTUAL_KEYS = ("description", "disabled", "tools")
+_VIRTUAL_KEYS = ("description", "disabled", "prompts", "resources", "tools")
+_THINGS = ("tools", "resources", "prompts")
 _ALIAS_KEYS = ("description", "pin", "tool")
 
 
@@ -54,14 +55,23 @@ def read_virtual(name: str, given: object) -> VirtualServer | None:
     table = _object(where, given, _VIRTUAL_KEYS)
     if table.get("disabled") is True:
         return None
-    tools = table.get("tools")
-    if not isinstance(tools, dict) or not tools:
+    tools, resources, prompts = (_aliases(where, table, key) for key in _THINGS)
+    if not (tools or resources or prompts):
         raise ConfigError(f"{where} needs 'tools': an object of names and server/tool")
     return VirtualServer(
         name=name,
-        tools={alias: _alias(f"{where}, {alias!r}", each) for alias, each in tools.items()},
+        tools=tools,
         description=_text(f"{where}.description", table.get("description", "")),
+        resources=resources,
+        prompts=prompts,
     )
+
+
+def _aliases(where: str, table: Mapping[str, object], key: str) -> dict[str, Alias]:
+    given = table.get(key, {})
+    if not isinstance(given, dict):
+        raise ConfigError(f"{where} needs {key!r}: an object of names and server/name")
+    return {alias: _alias(f"{where}, {alias!r}", each) for alias, each in given.items()}
 
 
 def _alias(where: str, given: object) -> Alias:

@@ -13,14 +13,15 @@ from gateway.bridge import Bridge
 from gateway.cache import Clock
 from gateway.catalog.ahead import Ahead
 from gateway.catalog.configured import Configuration, Configured, Reloaded, changes
-from gateway.catalog.entrystore import EntrySource, SqliteEntries
+from gateway.catalog.entrystore import EntrySource
+from gateway.catalog.health import Health
 from gateway.catalog.lasting import LastingSource, Memory
 from gateway.catalog.manifests import Manifest, read_manifest
-from gateway.catalog.records import SqliteRecords
 from gateway.catalog.refresh import Registry
+from gateway.catalog.store import Store
 from gateway.catalog.tokens import signed
-from gateway.catalog.virtual import Alias, VirtualServer, VirtualSource
-from gateway.config import Options, catalog_store_path, tokens_path
+from gateway.catalog.virtual import Alias, VirtualServer, VirtualSource, aliases
+from gateway.config import Options, tokens_path
 from gateway.errors import ConfigError, attempt
 from gateway.types import Diagnostic, Hints, ToolDefinition
 from gateway.upstream.audience import Audience
@@ -40,22 +41,35 @@ class Sources:
     """The sources of one gateway, as its host adds and removes them. Safe from any thread."""
 
     def __init__(
-        self, registry: Registry, bridge: Bridge, options: Options, *, clock: Clock
+        self,
+        registry: Registry,
+        bridge: Bridge,
+        store: Store,
+        options: Options,
+        *,
+        clock: Clock,
     ) -> None:
         self._registry = registry
         self._bridge = bridge
         self._options = options.upstream
         self._clock = clock
-        self._records = Ahead(SqliteRecords(catalog_store_path(options)))
+        self._as_entities = options.catalog.servers
+        self._records = Ahead(store.records)
         self._tokens = tokens_path(options)
         self._lasting: dict[str, LastingSource] = {}
         self._configuration = Configuration()
         self._reloading = asyncio.Lock()
         self._local = LocalSource(LOCAL, options=self._options)
+        self.health = Health(
+            lambda: self._lasting,
+            registry.all,
+            retry_s=self._options.retry_after_s,
+            clock=clock,
+        )
+        """Which servers can be reached."""
         self.audience = Audience()
         """Whom servers may ask for something."""
-        shelf = SqliteEntries(catalog_store_path(options))
-        self.entries = EntrySource(shelf, self._options, options.catalog.kinds)
+        self.entries = EntrySource(store.entries, self._options, options.catalog.kinds)
         """What the catalog holds besides."""
         registry.add(self.entries, {})
 
@@ -160,24 +174,32 @@ class Sources:
         self._add_target(name, target, hints or {}, trusted=trusted, shapes=shapes)
 
     def add_virtual_server(
-        self, name: str, tools: Mapping[str, str | Alias], *, description: str = ""
+        self,
+        name: str,
+        tools: Mapping[str, str | Alias],
+        *,
+        description: str = "",
+        resources: Mapping[str, str | Alias] | None = None,
+        prompts: Mapping[str, str | Alias] | None = None,
     ) -> None:
-        """Register names of your own for tools of other servers, which may come later.
+        """Register names of your own for things of other servers, which may come later.
 
         Args:
             name: How it is called here.
             tools: By the name that is shown: ``server/tool``, or an `Alias` with a description.
             description: What it is for.
+            resources: By the URI that is shown: ``server/URI``, or an `Alias`.
+            prompts: By the name that is shown: ``server/prompt``, or an `Alias`.
 
         Raises:
             ConfigError: If a name is taken or illegal.
         """
         table = VirtualServer(
             name=name,
-            tools={
-                alias: Alias(of=of) if isinstance(of, str) else of for alias, of in tools.items()
-            },
+            tools=aliases(tools),
             description=description,
+            resources=aliases(resources or {}),
+            prompts=aliases(prompts or {}),
         )
         self._place(name, Configured(target=table))
 
@@ -270,8 +292,11 @@ class Sources:
             self._lasting.pop(name, None)
             self._place(name, entry)
         else:
-            itself = ToolDefinition(name=name, kind="server")
+            itself = self._itself(name)
             self._registry.add(_shaped(lasting, entry.shapes), {}, itself=itself)
+
+    def _itself(self, name: str) -> ToolDefinition | None:
+        return ToolDefinition(name=name, kind="server") if self._as_entities else None
 
     def _recheck(self, names: Sequence[str]) -> None:
         every = self._registry.all()
@@ -345,7 +370,7 @@ class Sources:
             changed=lambda: self._registry.touch(name),
             clock=self._clock,
         )
-        itself = ToolDefinition(name=name, kind="server")
+        itself = self._itself(name)
         self._registry.add(_shaped(source, shapes), hints, itself=itself)
         self._lasting[name] = source
 
@@ -371,7 +396,6 @@ class Sources:
         """Close every source, all at once."""
         registered = self._registry.all().values()
         await asyncio.gather(*(attempt(each.source.close()) for each in registered))
-        self._records.close()
 
 
 def _shaped(source: Source, shapes: Sequence[Shape]) -> Source:

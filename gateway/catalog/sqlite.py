@@ -229,6 +229,11 @@ class Database:
         return f"set aside as {aside.name!r}"
 
 
+def database_of(file: Path | Database, schema: Schema) -> Database:
+    """Give the database of a file, or the one that others have open already."""
+    return file if isinstance(file, Database) else Database(file, schema)
+
+
 def _beside(path: Path, suffix: str) -> Path:
     return path.with_name(path.name + suffix)
 

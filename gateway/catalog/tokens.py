@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from pathlib import Path
 
 from gateway.catalog.secrets import KeyringTokens
@@ -33,6 +32,8 @@ class FileTokens:
     def write(self, text: str) -> None:
         """See `Tokens.write`."""
         self._path.parent.mkdir(mode=_FOLDER_MODE, parents=True, exist_ok=True)
+        import tempfile  # noqa: PLC0415  (it loads three libraries of compression)
+
         # A file of `mkstemp` can be read by its owner alone from the first moment.
         handle, name = tempfile.mkstemp(dir=self._path.parent)
         with os.fdopen(handle, "w", encoding="utf-8") as file:

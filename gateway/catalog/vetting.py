@@ -66,10 +66,16 @@ def _notes(
             yield _note("tool_suspicious", f"{server!r}: tool {tool.name!r}: {told}{end}")
     for thing in listing.things:
         key = thing_key(thing.kind, thing.name)
+        end = "; it is left out" if key in blocked else ""
+        shown = f"{thing.kind} {clean(thing.name, limit=MAX_NAME_CHARS)!r}"
+        if key in changed:
+            yield _note(
+                "tool_changed",
+                f"{server!r}: {shown} is not as it was approved; "
+                f"look at it, then: gateway approve {server}/{key}{end}",
+            )
         reasons = listing.suspicions.get(key)
         if reasons:
-            end = "; it is left out" if key in blocked else ""
-            shown = f"{thing.kind} {clean(thing.name, limit=MAX_NAME_CHARS)!r}"
             yield _note("tool_suspicious", f"{server!r}: {shown}: {', '.join(reasons)}{end}")
 
 

@@ -1,10 +1,11 @@
-"""Virtual servers: a table of names for tools of other servers, each with a text of its own.
+"""Virtual servers: a table of names for things of other servers, each with a text of its own.
 
 * An alias is made for one definition: when the original is another one later, that is told, or the
   alias left out, until somebody approves it. Its pin is the digest in the table or, without one,
   the digest that was seen first.
 * Aliases name a server's own tools, whatever its shapes show of them: with an empty ``allow`` a
   server is reached through aliases alone.
+* Resources and prompts are read where they are: an alias only says where that is.
 """
 
 from __future__ import annotations
@@ -12,29 +13,32 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
-from gateway.catalog.identity import definition_digest
+from gateway.catalog.addresses import thing_id
+from gateway.catalog.aliases import check_alias, meant, shown_as
+from gateway.catalog.identity import canonical_id, definition_digest
 from gateway.catalog.records import Records
 from gateway.catalog.vetting import vetted
 from gateway.errors import ClosedError, ConfigError, StoreError, UpstreamError
 from gateway.limits import UpstreamOptions
-from gateway.types import Diagnostic, InvokeResult, JsonObject, ToolDefinition
+from gateway.types import Diagnostic, InvokeResult, JsonObject, Kind, ToolDefinition
 from gateway.upstream.shapes import check_tool_name
 from gateway.upstream.source import Listing, Source, check_server_name, unknown_tool
+from gateway.upstream.things import thing_key
 from gateway.upstream.wrappers import joined, parts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alias:
-    """Another name for a tool.
+    """Another name for a tool, a resource or a prompt.
 
     Raises:
-        ConfigError: If *of* is no ``server/tool``.
+        ConfigError: If *of* is no ``server/name``.
     """
 
     of: str
-    """The tool: ``server/tool``, by the server's own name of it."""
+    """The thing: ``server/name``, by the server's own name or URI of it."""
     description: str = ""
     """Shown instead of the tool's own; empty leaves that."""
     pin: str = ""
@@ -43,7 +47,10 @@ class Alias:
     def __post_init__(self) -> None:
         """Check what it stands for."""
         if not (self.server and self.tool):
-            raise ConfigError(f"an alias stands for a tool, written server/tool, not {self.of!r}")
+            raise ConfigError(
+                "an alias stands for one thing of one server, written server/URI, server/prompt "
+                f"or server/tool, not {self.of!r}"
+            )
 
     @property
     def server(self) -> str:
@@ -54,6 +61,11 @@ class Alias:
     def tool(self) -> str:
         """The server's own name of it."""
         return self.of.partition("/")[2]
+
+
+def aliases(given: Mapping[str, str | Alias]) -> dict[str, Alias]:
+    """Give the aliases of *given*, where a text is one of ``server/name``."""
+    return {name: Alias(of=of) if isinstance(of, str) else of for name, of in given.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,23 +80,40 @@ class VirtualServer:
     tools: Mapping[str, Alias]
     """By the name that is shown, in their order."""
     description: str = ""
+    resources: Mapping[str, Alias] = field(default_factory=dict)
+    """By the URI that is shown; a template by a template that ends as it does."""
+    prompts: Mapping[str, Alias] = field(default_factory=dict)
+    """By the name that is shown."""
 
     def __post_init__(self) -> None:
         """Check the names."""
         check_server_name(self.name)
         for name in self.tools:
             check_tool_name(name)
+        for kind, name, alias in self.things:
+            check_alias(kind, name, alias.tool)
 
     @property
     def servers(self) -> frozenset[str]:
-        """Whose tools it shows."""
-        return frozenset(alias.server for alias in self.tools.values())
+        """Whose things it shows."""
+        things = (alias for _, _, alias in self.things)
+        return frozenset(alias.server for alias in (*self.tools.values(), *things))
+
+    @property
+    def things(self) -> Iterator[tuple[Kind, str, Alias]]:
+        """Each resource and prompt that it shows: its kind, its alias, and what that is."""
+        for name, alias in self.resources.items():
+            yield "resource", name, alias
+        for name, alias in self.prompts.items():
+            yield "prompt", name, alias
 
     @property
     def fingerprint(self) -> str:
         """SHA-256 (hex) of its table."""
         table = {name: alias.of for name, alias in self.tools.items()}
-        return hashlib.sha256(json.dumps([self.name, table]).encode()).hexdigest()
+        more = [[kind, name, alias.of] for kind, name, alias in self.things]
+        whole = [self.name, table, *more]
+        return hashlib.sha256(json.dumps(whole).encode()).hexdigest()
 
 
 class VirtualSource:
@@ -113,6 +142,11 @@ class VirtualSource:
         self._owner = owner or table.fingerprint
         self._options = options
         self._listings: Mapping[str, Listing] = {}
+        things = {thing_key(kind, name): alias for kind, name, alias in table.things}
+        self._every: Mapping[str, Alias] = {**table.tools, **things}
+        """Every alias, as its pin is called."""
+        self._places: Mapping[Kind, Mapping[str, str]] = {}
+        """What may be read: ``server/name`` by alias, by kind."""
         self._doubtful = False
         self._closed = False
 
@@ -125,6 +159,13 @@ class VirtualSource:
     def trusted(self) -> bool:
         """Whether the host wrote all definitions behind it."""
         return all(source.trusted for source in self._behind().values())
+
+    @property
+    def behind(self) -> Mapping[str, str]:
+        """The server behind each of its things, by its id in the catalog."""
+        name, things = self._table.name, self._table.things
+        found = {canonical_id(name, key): each.server for key, each in self._table.tools.items()}
+        return found | {thing_id(kind, name, key): alias.server for kind, key, alias in things}
 
     async def list_tools(self) -> Listing:
         """Give the aliases whose tool is there and as it was approved; see `Source.list_tools`.
@@ -139,17 +180,20 @@ class VirtualSource:
             self._listings,
             tuple(self._notes(behind)),
         )
-        digests = {
-            tool.name: whole.digests.get(tool.name) or self._digest(tool.name)
-            for tool in whole.tools
+        whole = self._with_things(whole)
+        changed = self._changed(whole.digests)
+        seen = vetted(whole, changed, server=self.server, options=self._options)
+        shown = self._described(self._as_pinned(seen))
+        left = {thing_key(thing.kind, thing.name) for thing in shown.things}
+        self._places = {
+            kind: {
+                name: alias.of
+                for each, name, alias in self._table.things
+                if each == kind and thing_key(kind, name) in left
+            }
+            for kind in ("resource", "prompt")
         }
-        seen = vetted(
-            replace(whole, digests=digests),
-            self._changed(digests),
-            server=self.server,
-            options=self._options,
-        )
-        shown = replace(self._described(self._as_pinned(seen)), things=(self._itself(),))
+        shown = replace(shown, things=(self._itself(), *shown.things))
         self._doubtful = any(note.code == "tool_changed" for note in shown.diagnostics)
         return shown
 
@@ -165,13 +209,22 @@ class VirtualSource:
             raise UpstreamError(self.server, told, kind="config", sent=False)
         return await source.call(alias.tool, arguments, tool_id=tool_id)
 
+    def meant(self, kind: Kind, name: str) -> tuple[str, str] | None:
+        """Give the server of what an alias stands for, and its own name of it; None if nothing."""
+        found = meant(self._places.get(kind, {}), kind, name)
+        if found is None:
+            return None
+        server, _, own = found.partition("/")
+        return server, own
+
     async def close(self) -> None:
         """Refuse what comes later; the servers behind it stay open."""
         self._closed = True
 
     def _itself(self) -> ToolDefinition:
         """Give the virtual server as an entity, to be found by what it is for and what it has."""
-        told = f"{self._table.description} Tools: {', '.join(self._table.tools)}".strip()
+        tools = f"Tools: {', '.join(self._table.tools)}" if self._table.tools else ""
+        told = f"{self._table.description} {tools}".strip()
         return ToolDefinition(name=self.server, description=told, kind="virtual_server")
 
     def recheck(self) -> bool:
@@ -193,18 +246,44 @@ class VirtualSource:
                 if note.code == "source_load_failed":
                     failed.add(name)
                     yield replace(note, detail=f"{self.server!r}: {note.detail}")
-        for name, alias in self._table.tools.items():
+        tools = (("tool", name, alias) for name, alias in self._table.tools.items())
+        for kind, name, alias in (*tools, *self._table.things):
             if alias.server not in behind:
                 yield self._note(f"alias {name!r}: there is no server {alias.server!r}")
-            elif alias.server not in failed and not self._has(alias):
+            elif alias.server not in failed and not self._has(kind, alias):
                 yield self._note(f"alias {name!r}: {alias.of!r} is not there, or is left out")
 
     def _note(self, detail: str) -> Diagnostic:
         told = f"virtual server {self.server!r}: {detail}"
         return Diagnostic(stage="catalog", code="config_warning", detail=told)
 
-    def _has(self, alias: Alias) -> bool:
-        return any(tool.name == alias.tool for tool in self._listings[alias.server].tools)
+    def _has(self, kind: str, alias: Alias) -> bool:
+        listing = self._listings[alias.server]
+        offered = listing.tools if kind == "tool" else listing.things
+        return any(each.kind == kind and each.name == alias.tool for each in offered)
+
+    def _with_things(self, whole: Listing) -> Listing:
+        """Give *whole* with resources and prompts, and with the digest of everything."""
+        found = {
+            thing_key(kind, name): (alias, *each)
+            for kind, name, alias in self._table.things
+            if alias.server in self._listings
+            for each in shown_as(
+                kind, name, alias.description, self._listings[alias.server], alias.tool
+            )
+        }
+        digests = {tool.name: self._digest(tool.name) for tool in whole.tools}
+        of_things = {
+            key: definition_digest(alias.server, original)
+            for key, (alias, _, original, _) in found.items()
+        }
+        doubts = {key: reasons for key, (_, _, _, reasons) in found.items() if reasons}
+        return replace(
+            whole,
+            things=tuple(shown for _, shown, _, _ in found.values()),
+            digests={**digests, **whole.digests, **of_things},
+            suspicions={**whole.suspicions, **doubts},
+        )
 
     def _digest(self, name: str) -> str:
         alias = self._table.tools[name]
@@ -213,7 +292,7 @@ class VirtualSource:
         return definition_digest(alias.server, original)
 
     def _changed(self, digests: Mapping[str, str]) -> frozenset[str]:
-        free = {name: each for name, each in digests.items() if not self._table.tools[name].pin}
+        free = {name: each for name, each in digests.items() if not self._every[name].pin}
         try:
             return self._records.see(self._owner, free)
         except StoreError:
@@ -225,12 +304,17 @@ class VirtualSource:
         differ = {
             name: digest
             for name, digest in listing.digests.items()
-            if (pin := self._table.tools[name].pin) and pin.lower() != digest
+            if (pin := self._every[name].pin) and pin.lower() != digest
         }
         blocked = differ if self._options.on_change == "block" else {}
         return replace(
             listing,
             tools=tuple(tool for tool in listing.tools if tool.name not in blocked),
+            things=tuple(
+                thing
+                for thing in listing.things
+                if thing_key(thing.kind, thing.name) not in blocked
+            ),
             diagnostics=(
                 *listing.diagnostics,
                 *(
@@ -238,7 +322,7 @@ class VirtualSource:
                         stage="catalog",
                         code="tool_changed",
                         detail=f"{self.server!r}: alias {name!r} was made for another "
-                        f"{self._table.tools[name].of!r}; look at it, then pin {digest}"
+                        f"{self._every[name].of!r}; look at it, then pin {digest}"
                         + ("; it is left out" if name in blocked else ""),
                     )
                     for name, digest in differ.items()

@@ -98,18 +98,29 @@ def add(  # noqa: PLR0913  (one for each option)
         list[str] | None, typer.Option("--header", "-H", help="'Name: value' for the address.")
     ] = None,
     cwd: Annotated[str, typer.Option(help="The program's folder.")] = "",
+    bearer_env: Annotated[
+        str, typer.Option(metavar="NAME", help="Sign in with the token in this variable.")
+    ] = "",
+    oauth: Annotated[bool, typer.Option("--oauth", help="Sign in by OAuth.")] = False,
+    oauth_set: Annotated[
+        list[str] | None, typer.Option(help="KEY=VALUE of it, such as scope=read.")
+    ] = None,
     replace: Annotated[bool, typer.Option("--replace", help="Overwrite one of that name.")] = False,
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Write a server into your configuration. Secrets become references, never copies."""
     with reported(as_json=as_json):
-        from gateway.cli import serveredit  # noqa: PLC0415  (the door)
+        from gateway.cli import serverauth, serveredit  # noqa: PLC0415  (the door)
 
+        settings = oauth_set or []
+        auth = serverauth.auth_of(url=url, bearer_env=bearer_env, oauth=oauth, settings=settings)
         entry = serveredit.entry_of(
             command or [], url=url, env=env or [], headers=header or [], cwd=cwd
         )
-        code = serveredit.add(name, entry, config=config, replace_it=replace, as_json=as_json)
+        code = serveredit.add(
+            name, entry, auth=auth, config=config, replace_it=replace, as_json=as_json
+        )
     raise typer.Exit(code)
 
 

@@ -13,7 +13,7 @@ from gateway.cli.exits import OK
 from gateway.cli.screen import note, warn
 from gateway.cli.settings import QUIET, chosen, made
 from gateway.cli.watching import followed
-from gateway.config import variables
+from gateway.config import DiscoveryOptions, Options, variables
 from gateway.errors import ConfigError, Failed, attempt
 from gateway.gateway import Gateway
 from gateway.provision.consent import by_policy
@@ -42,11 +42,17 @@ def where(
     )
 
 
+ADVICE = {"route": "route_tools", "next": "next_tools"}
+"""Meta-tools that give servers before tools, and what the graph puts after tools."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class More:
     """What is served beside search and call."""
 
     extras: frozenset[Extra] = frozenset()
+    advice: frozenset[str] = frozenset()
+    """Of `ADVICE`."""
     registry: str = ""
     trust: tuple[str, ...] = ()
 
@@ -56,8 +62,18 @@ class More:
         Raises:
             ConfigError: The whole catalog is served: a tool of its own may be called like ours.
         """
-        if self.extras and expose == "all":
+        if (self.extras or self.advice) and expose == "all":
             raise ConfigError("--with goes with --expose meta, not with all")
+
+    @property
+    def options(self) -> Options | None:
+        """The options of a gateway that gives such advice; None for the default ones."""
+        if not self.advice:
+            return None
+        route, following = (
+            ADVICE[each] if each in self.advice else "" for each in ("route", "next")
+        )
+        return Options(discovery=DiscoveryOptions(route_name=route, next_name=following))
 
 
 def extras_of(names: Sequence[str]) -> frozenset[Extra]:
@@ -69,8 +85,8 @@ def extras_of(names: Sequence[str]) -> frozenset[Extra]:
     known = get_args(Extra)
     found: frozenset[Extra] = frozenset(each for each in known if each in names)
     for name in names:
-        if name not in known:
-            raise ConfigError(f"--with takes {', '.join(known)}, not {name!r}")
+        if name not in known and name not in ADVICE:
+            raise ConfigError(f"--with takes {', '.join((*known, *ADVICE))}, not {name!r}")
     return found
 
 
@@ -89,7 +105,8 @@ def serve(
     configuration is read again when it changes, or at SIGHUP.
     """
     more.check(expose)
-    with made(config, strategy=chosen(strategy), documents=documents) as (gateway, manifest):
+    made_of = made(config, strategy=chosen(strategy), documents=documents, options=more.options)
+    with made_of as (gateway, manifest):
         warn(manifest.warnings)
         file = Path(manifest.origin)
         with _extras(gateway, more, file) as extras:

@@ -68,15 +68,16 @@ def add(
     config: Path | None,
     replace_it: bool,
     as_json: bool,
+    auth: Mapping[str, object] | None = None,
 ) -> int:
-    """Write *entry* into our file, secrets as references.
+    """Write *entry*, and how it signs in, into our file, secrets as references.
 
     Raises:
         ConfigError: It cannot be a server, or one of that name is there.
     """
     path = config or DEFAULT_CONFIG
     conversion = Conversion()
-    made = conversion.entry(name, dict(entry))
+    made = conversion.entry(name, dict(entry)) | ({} if auth is None else {"auth": dict(auth)})
     _check(name, made)
     was = text_of(path)
     _, table = servers_of(was, str(path))
@@ -99,6 +100,8 @@ def add(
             note(f"{each.where} is a secret: it is written as a reference; set {each.variable}")
         for told in conversion.notes:
             note(told)
+        if auth is not None and auth["type"] == "oauth":
+            note(f"sign in once: gateway login {name}")
         out().print(Text(printable(f"{name!r} is in {path}; try it: gateway servers test {name}")))
     return OK
 

@@ -105,9 +105,12 @@ def _known(name: str, manifest: Manifest, records: SqliteRecords) -> Known:
     changed = records.changed(manifest.owner(name))
     told = tuple(name if each == LAUNCH else f"{name}/{each}" for each in sorted(changed))
     if name in manifest.virtual:
-        aliases = len(manifest.virtual[name].tools)
+        table = manifest.virtual[name]
+        aliases = len(table.tools) + len(table.resources) + len(table.prompts)
         known = Known(name=name, kind="virtual", target=f"{aliases} aliases", state="listed")
-        return replace(known, tools=aliases, pins="changed" if told else "kept", changed=told)
+        return replace(
+            known, tools=len(table.tools), pins="changed" if told else "kept", changed=told
+        )
     target = manifest.servers.get(name)
     if target is None:
         reason = ([_reason(each) for each in manifest.warnings if _about(each, name)] or [""])[-1]

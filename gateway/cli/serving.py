@@ -39,7 +39,9 @@ def serve(  # noqa: PLR0913  (one for each option)
     ] = None,
     extra: Annotated[
         list[str] | None,
-        typer.Option("--with", help="discover; provision, which plans; install, which does it."),
+        typer.Option(
+            "--with", help="discover; provision, which plans; install, which does it; route; next."
+        ),
     ] = None,
     registry: RegistryOption = "",
     trust: TrustOption = None,
@@ -65,7 +67,10 @@ def serve(  # noqa: PLR0913  (one for each option)
             where,
             expose=expose,
             more=served.More(
-                extras=served.extras_of(extra or ()), registry=registry, trust=tuple(trust or ())
+                extras=served.extras_of(extra or ()),
+                advice=frozenset(extra or ()) & served.ADVICE.keys(),
+                registry=registry,
+                trust=tuple(trust or ()),
             ),
             config=config,
             documents=documents,

@@ -28,7 +28,9 @@ from gateway.errors import (
 from gateway.gateway import Gateway
 from gateway.search.index.snapshot import Snapshot
 from gateway.text import estimate_tokens
-from gateway.types import Content, InvokeResult, JsonObject, SearchResult
+from gateway.types import Content, Filters, InvokeResult, JsonObject, SearchResult
+
+_ANYBODY = Filters()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +84,7 @@ class Answer:
 
 
 def parameters_of(snapshot: Snapshot, name: str) -> Parameters | None:
-    """Write what the tool of this exposed name takes; None if there is no such tool."""
+    """Write what the tool of this exposed name takes; None if no such tool may be called."""
     schema = _parameters(snapshot, name)
     return Parameters(schema) if schema is not None else None
 
@@ -246,7 +248,7 @@ async def tell(
 
 
 def _parameters(snapshot: Snapshot, name: str) -> JsonObject | None:
-    for spot in snapshot.exposed(name):
+    for spot in snapshot.exposed(name, snapshot.mask(_ANYBODY)):
         return parameters(snapshot.entities[spot].definition.input_schema)
     return None
 

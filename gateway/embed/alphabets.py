@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-_KNOWN = re.compile(
+_KNOWN = (
     "[a-zA-Z"
     "äöüßÄÖÜàâæçéèêëîïôœùûüÿÀÂÆÇÉÈÊËÎÏÔŒÙÛÜŸáíóúñÁÍÓÚÑãõÃÕìòÌÒ"
     "ąćęłńśźżĄĆĘŁŃŚŹŻğışĞİŞ"
@@ -32,6 +32,6 @@ def readable(text: str) -> float:
     if text.isascii():
         return 1.0
     words = _WORD.findall(unicodedata.normalize("NFC", text))
-    unread = sum(not _KNOWN.fullmatch(word) for word in words)
+    unread = sum(not re.fullmatch(_KNOWN, word) for word in words)
     share = unread / len(words) if words else 0.0
     return 1.0 - (1.0 - LEAST) * min(1.0, share / _ENOUGH)

@@ -11,7 +11,6 @@ import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
@@ -22,34 +21,10 @@ from gateway.embed.requests import request
 from gateway.errors import Failed, StoreError, attempt
 from gateway.telemetry import Telemetry
 from gateway.types import Diagnostic
-from gateway.vectors import Matrix, Vector, usable
+from gateway.vectors import Matrix, Vector, VectorStore, usable
 
 Progress = Callable[[int, int], None]
 """Told how many of how many texts are done."""
-
-
-class VectorStore(Protocol):
-    """Keeps vectors by model id and key. Called from worker threads, one call at a time."""
-
-    def get(self, model_id: str, keys: Sequence[str]) -> Mapping[str, Vector]:
-        """Give those of *keys* that are kept; a damaged entry counts as not kept.
-
-        Raises:
-            StoreError: If nothing can be read at all.
-        """
-        ...
-
-    def put(self, model_id: str, vectors: Mapping[str, Vector]) -> None:
-        """Keep *vectors*, all or none.
-
-        Raises:
-            StoreError: If they cannot be written.
-        """
-        ...
-
-    def close(self) -> None:
-        """Let go of files; twice is harmless."""
-        ...
 
 
 class MemoryVectorStore:

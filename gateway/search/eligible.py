@@ -20,6 +20,7 @@ Mask = NDArray[np.bool_]
 """Shape (n,): True where an entity may be found."""
 Trait: TypeAlias = tuple[str, Hashable]
 _NOBODY = np.zeros(0, dtype=np.intp)
+_UNNUMBERED: Mapping[str, int] = {}
 _REMEMBERED = 64
 """How many combinations of filters are remembered: scopes differ from caller to caller."""
 
@@ -78,14 +79,22 @@ class Eligibility:
             positions=step.places.positions,
         )
 
-    def mask(self, filters: Filters) -> Mask:
-        """Give who passes *filters*, read-only."""
+    def mask(self, filters: Filters, numbers: Mapping[str, int] = _UNNUMBERED) -> Mask:
+        """Give who passes *filters*, read-only.
+
+        Args:
+            filters: Whether a server is healthy is not known here: see `gateway.catalog.health`.
+            numbers: The number of each entity, by id.
+        """
         known = self.masks.get(filters)
         if known is None:
             if len(self.masks) >= _REMEMBERED:
                 self.masks.clear()
-            known = self.masks[filters] = self._combined(filters)
+            known = self._combined(filters)
+            gone = [numbers[key] for key in filters.without if key in numbers]
+            known[self.positions[gone]] = False
             known.setflags(write=False)
+            self.masks[filters] = known
         return known
 
     def has(self, trait: str, value: Hashable) -> Mask:
@@ -124,6 +133,15 @@ class Eligibility:
             if trait == "server" and mask[self.positions[numbers]].any()
         }
 
+    def tags(self, mask: Mask) -> dict[str, int]:
+        """Give the tags of those whom *mask* lets pass, casefolded, and how many have each."""
+        counted = {
+            str(value): int(np.count_nonzero(mask[self.positions[numbers]]))
+            for (trait, value), numbers in self.by_trait.items()
+            if trait == "tag"
+        }
+        return {tag: counted[tag] for tag in sorted(counted) if counted[tag]}
+
     def _combined(self, filters: Filters) -> Mask:
         mask = self._any("kind", filters.kinds) & self._any("status", filters.statuses)
         if not filters.include_disabled:
@@ -132,6 +150,8 @@ class Eligibility:
             mask &= self._any("tag", [tag.casefold()])
         if filters.servers:
             mask &= self._any("server", filters.servers)
+        if filters.without:
+            mask &= ~self._any("server", filters.without)
         open_to = [
             needed
             for trait, needed in self.by_trait

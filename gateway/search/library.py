@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from gateway.catalog.addresses import fits, origin
 from gateway.catalog.refresh import Registry
+from gateway.catalog.virtual import VirtualSource
 from gateway.errors import InvalidRequestError
 from gateway.search.index.snapshot import Snapshot
 from gateway.types import (
@@ -21,7 +22,7 @@ from gateway.types import (
     PromptResult,
 )
 from gateway.upstream.audience import Audience
-from gateway.upstream.source import Shelves
+from gateway.upstream.source import Heard, Shelves, Watchable
 
 
 class Library:
@@ -48,6 +49,14 @@ class Library:
         """Whether *server* may have more than tools."""
         registration = self._registry.all().get(server)
         return registration is not None and isinstance(registration.source, Shelves)
+
+    def home(self, tool_id: str) -> str:
+        """Give the server whose names the answers of a tool hold; empty if it has only tools."""
+        server, _, tool = tool_id.partition("/")
+        registration = self._registry.all().get(server)
+        if registration is not None and isinstance(registration.source, VirtualSource):
+            server = registration.source.behind.get(tool, "")
+        return server if self.holds(server) else ""
 
     async def entities(self, kind: Kind) -> tuple[Entity, ...]:
         """Give what there is of *kind* and may be seen, by address."""
@@ -113,23 +122,63 @@ class Library:
         ref = prompt if kind == "prompt" else {"type": "ref/resource", "uri": own}
         return await self._shelves(server).ask("completion/complete", {**params, "ref": ref})
 
+    async def follow(self, owner: tuple[str, str], heard: Heard) -> None:
+        """Tell *heard* of changes of a resource until cancelled; see `Watchable.watch`."""
+        server, uri = owner
+        registration = self._registry.all().get(server)
+        source = registration.source if registration is not None else None
+        if not isinstance(source, Watchable):
+            raise InvalidRequestError(f"server {server!r} tells of no changes of {uri!r}")
+        await source.watch(uri, heard)
+
     async def owner(self, kind: Kind, name: str) -> tuple[str, str]:
         """Give the server of a thing, and what it calls that itself."""
         placed = origin(kind, name)
         if placed is not None and placed[0] in self._registry and kind == "resource":
             # Also what is in no list: templates and links lead there.
-            return placed
+            return await self._real(kind, *await self._seen(*placed))
         known = await self.entities(kind)
         exact = [each for each in known if name in {each.id, each.exposed_name}]
         own = exact or [each for each in known if each.name == name]
         like = own or [each for each in known if kind == "resource" and fits(each.name, name)]
-        servers = sorted({each.server for each in like})
-        if not servers:
+        if not like:
             raise InvalidRequestError(f"no server has the {kind} {name!r}: list them")
-        if len(servers) > 1:
-            told = ", ".join(sorted(each.exposed_name for each in like))
-            raise InvalidRequestError(f"{kind} {name!r} could be any of {told}: say which")
-        return servers[0], like[0].name if exact else name
+        # An alias and what it stands for are one.
+        owners = set()
+        for each in like:
+            told = each.server, each.name if exact else name
+            seen = await self._seen(*told) if kind == "resource" and not exact else told
+            owners.add(await self._real(kind, *seen))
+        if len(owners) > 1:
+            names = ", ".join(sorted(each.exposed_name for each in like))
+            raise InvalidRequestError(f"{kind} {name!r} could be any of {names}: say which")
+        return owners.pop()
+
+    async def _seen(self, server: str, uri: str) -> tuple[str, str]:
+        """Give them back, unless all that the catalog knows of that resource is hidden."""
+        snapshot = await self._snapshot()
+        mask = snapshot.mask(Filters(kinds=frozenset({"resource"})))
+        known = [
+            (entity.name, bool(mask[at]))
+            for at, entity in enumerate(snapshot.entities)
+            if entity.kind == "resource" and entity.server == server
+        ]
+        exact = [seen for name, seen in known if name == uri]
+        if not any(exact or [seen for name, seen in known if fits(name, uri)] or [True]):
+            raise InvalidRequestError(f"no server has the resource {uri!r}: list them")
+        return server, uri
+
+    async def _real(self, kind: Kind, server: str, name: str) -> tuple[str, str]:
+        """Give the server and the own name of what an alias stands for; the same if it is none."""
+        registration = self._registry.all().get(server)
+        source = registration.source if registration is not None else None
+        if not isinstance(source, VirtualSource):
+            return server, name
+        await self._snapshot()
+        found = source.meant(kind, name)
+        if found is None:
+            raise InvalidRequestError(f"virtual server {server!r} has no {kind} {name!r}")
+        return found
 
     def _shelves(self, server: str) -> Shelves:
         registration = self._registry.all().get(server)

@@ -61,7 +61,7 @@ def next_steps(
         scores += NEAR_WEIGHT * deviations(_near(snapshot.vectors, snapshot.common, used[-1]))
     for server in {snapshot.entities[spot].server for spot in used}:
         scores += SERVER_WEIGHT * snapshot.eligibility.has("server", server)
-    edges = _edges(snapshot, used)
+    edges = _edges(snapshot, used, mask)
     for spot, neighbour in edges.items():
         scores[spot] += EDGE_WEIGHT * neighbour.score
     allowed = mask.copy()
@@ -128,12 +128,17 @@ def _row_and_mean(
     return row, np.zeros_like(row) if common is None else common
 
 
-def _edges(snapshot: Snapshot, used: Sequence[int]) -> dict[int, Neighbour]:
+def _edges(snapshot: Snapshot, used: Sequence[int], mask: Mask) -> dict[int, Neighbour]:
     graph = snapshot.graph
     if graph is None:
         return {}
     found = expand(
-        graph.index, [graph.nodes[spot] for spot in used], role="next_step", limit=_EDGES
+        graph.index,
+        [graph.nodes[spot] for spot in used],
+        role="next_step",
+        # Who may not be suggested must not take the place of one who may.
+        barred=graph.barred(mask),
+        limit=_EDGES,
     )
     return {
         graph.positions[each.node]: each

@@ -20,7 +20,7 @@ import numpy as np
 
 from gateway.config import SearchOptions
 from gateway.embed.cached import QueryRows
-from gateway.search import fusion, keywords, policies, results
+from gateway.search import fusion, keywords, policies, results, tags
 from gateway.search.dense import vector
 from gateway.search.dense.scan import Question, VectorIndex
 from gateway.search.dense.vector import Candidates
@@ -39,12 +39,12 @@ from gateway.search.index.snapshot import Snapshot
 from gateway.search.index.toolgraph import ToolGraph
 from gateway.search.request import clauses
 from gateway.search.run import Run
+from gateway.search.sayable import degrading
 from gateway.search.spelling.mending import Mend
 from gateway.search.spread import capped
 from gateway.search.supplement import Supplements, supplement
 from gateway.search.usage.bounded import reranked
 from gateway.types import (
-    DEGRADING,
     Counts,
     Diagnostic,
     Match,
@@ -101,9 +101,10 @@ class Search:
             A result in every case: ``empty`` without a catalog, ``browse`` without a query, and
             what was missing or failed in its ``diagnostics``.
         """
-        degraded = [note for note in snapshot.diagnostics if note.code in DEGRADING]
+        request, tagged = tags.tagged(snapshot, request)
         mask = snapshot.mask(request.filters)
-        told = [*notes, *degraded]
+        degraded = degrading(snapshot, request.filters, mask)
+        told = [*notes, *tagged, *degraded]
         run = Run(snapshot=snapshot, request=request, mask=mask, notes=told, liked=liked)
         if not snapshot.entities:
             return _result(run, "empty")
@@ -147,7 +148,7 @@ class Search:
         """Mend the spelling of *query*; the original stays too."""
         if self.mend is None or not query:
             return query
-        mended = self.mend(run.snapshot.lexical, query)
+        mended = self.mend(run.snapshot.lexical, query, None if run.everybody else run.mask)
         run.spent("normalize")
         if mended.changed:
             run.note("normalize", "query_mended", mended.told)

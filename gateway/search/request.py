@@ -102,6 +102,8 @@ def _texts(asked: Iterable[object], max_chars: int, notes: list[Diagnostic]) -> 
 def _context(
     context: Mapping[str, object] | None, summary: str, max_chars: int, notes: list[Diagnostic]
 ) -> str:
+    if not context and not summary:
+        return ""
     parts = [clean(summary, limit=max_chars)]
     if context:
         try:

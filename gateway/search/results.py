@@ -9,6 +9,7 @@ from itertools import islice
 from gateway.search.eligible import Mask
 from gateway.search.evidence import Ranking, Told
 from gateway.search.index.snapshot import Snapshot
+from gateway.search.sayable import unmatched
 from gateway.search.supplement import Supplements
 from gateway.types import Entity, Evidence, Match, PathStep, SearchResult
 
@@ -83,7 +84,7 @@ def emptied(
     found: SearchResult, snapshot: Snapshot, rankings: Sequence[Ranking], mask: Mask
 ) -> SearchResult:
     """Say that nothing serves the request, and what might help: the nearest, and what there is."""
-    unmatched = dict.fromkeys(word for ranking in rankings for word in ranking.words.best.unmatched)
+    readings = [ranking.words.best for ranking in rankings]
     servers = snapshot.eligibility.servers(mask)
     return replace(
         found,
@@ -92,7 +93,7 @@ def emptied(
         related=(),
         next_steps=(),
         nearest=found.matches[0] if found.matches else None,
-        unmatched=tuple(unmatched),
+        unmatched=unmatched(snapshot.lexical, readings, mask),
         servers=tuple(sorted(servers))[:MAX_SERVERS],
     )
 

@@ -43,6 +43,11 @@ class Run:
         """How many entities may be found."""
         return int(np.count_nonzero(self.mask))
 
+    @property
+    def everybody(self) -> bool:
+        """Whether nobody is filtered out."""
+        return self.eligible == len(self.mask)
+
     def note(self, stage: Stage, code: str, detail: str = "") -> None:
         """Leave a diagnostic."""
         self.notes.append(Diagnostic(stage=stage, code=code, detail=detail))

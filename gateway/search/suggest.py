@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -48,7 +49,10 @@ async def suggest(  # noqa: PLR0913  (keyword-only, the options of `Gateway.next
         UnknownToolError: If one of *tools* is not in the catalog.
         InvalidRequestError: If *limit* is below 1.
     """
-    used = [snapshot.position(resolve(snapshot, tool, filters).id) for tool in tools]
+    # Whoever was used is there, whether or not the like of it may be suggested.
+    nobody = frozenset[str]()
+    known = replace(filters, tags=nobody, servers=nobody, without=nobody)
+    used = [snapshot.position(resolve(snapshot, tool, known).id) for tool in tools]
     if limit < 1:
         raise InvalidRequestError(f"limit must be at least 1, got {limit}")
     if not used:

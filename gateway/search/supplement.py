@@ -18,7 +18,7 @@ from gateway.search.index.toolgraph import SURE, ToolGraph
 from gateway.types import PathStep
 from gateway.vectors import Vector
 from graphs.adjacency import Role
-from graphs.expansion import expand
+from graphs.expansion import Barred, expand
 from graphs.neighbour import Expansion, Neighbour
 
 Nearness = Callable[[Sequence[int]], Vector]
@@ -63,6 +63,8 @@ class _Gathered:
 
     taken: set[int]
     nearness: Nearness | None = None
+    barred: Barred | None = None
+    """Who may not be found: no way leads through them either, for ways are told."""
     visited: int = 0
     expansions: int = 0
     lists: dict[Role, list[Supplement]] = field(
@@ -113,8 +115,8 @@ def supplement(  # noqa: PLR0913  (keyword-only, one a part of the search)
             the order of their names.
     """
     inside = frozenset(spot for spot in window if mask[spot])
-    gathered = _Gathered(taken=set(primaries), nearness=nearness)
-    _prerequisites(graph, primaries, inside, mask, options, gathered)
+    gathered = _Gathered(taken=set(primaries), nearness=nearness, barred=graph.barred(mask))
+    _prerequisites(graph, primaries, inside, options, gathered)
     _inside(graph, primaries, "next_step", inside, options.max_next_steps, gathered)
     _inside(graph, primaries, "related", inside, options.max_related, gathered)
     related = gathered.lists["related"]
@@ -137,7 +139,6 @@ def _prerequisites(
     graph: ToolGraph,
     primaries: Sequence[int],
     inside: frozenset[int],
-    mask: Mask,
     options: SearchOptions,
     gathered: _Gathered,
 ) -> None:
@@ -155,7 +156,7 @@ def _prerequisites(
         far = primary == primaries[0] and options.prerequisites == "derived"
         for neighbour in _needed(graph, primary, gathered, hops=GUESSED_HOPS if far else 1):
             position = graph.positions.get(neighbour.node)
-            if position is None or position in above or not mask[position]:
+            if position is None or position in above:
                 continue
             matched = position in gathered.taken
             direct = matched or position in inside
@@ -194,9 +195,9 @@ def _needed(
             graph.index,
             [node],
             role="prerequisite",
+            barred=gathered.barred,
             declared_only=declared,
             hops=length,
-            # No bound here: what may not be found must not use up the budget.
             limit=len(graph.positions),
         )
         gathered.count(found)
@@ -232,6 +233,7 @@ def _inside(
         [graph.nodes[primary] for primary in primaries],
         role=role,
         within=within,
+        barred=gathered.barred,
         limit=limit,
     )
     gathered.count(found)

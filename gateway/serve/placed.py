@@ -73,9 +73,13 @@ def block(content: JsonObject, server: str) -> JsonObject:
     return _moved(content, server) if content.get("type") == "resource_link" else content
 
 
-def contents(read: Sequence[JsonObject], server: str) -> list[JsonObject]:
-    """Give what was read of *server* with the addresses of its parts."""
-    return [_moved(each, server) for each in read]
+def contents(read: Sequence[JsonObject], owner: tuple[str, str], address: str) -> list[JsonObject]:
+    """Give what was read of *owner*, a server and a URI, at *address*, with its addresses."""
+    server, uri = owner
+    return [
+        {**each, "uri": address} if each.get("uri") == uri else _moved(each, server)
+        for each in read
+    ]
 
 
 def _moved(held: Mapping[str, object], server: str) -> JsonObject:

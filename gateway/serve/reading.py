@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
-from mcp import MCPError, types
+from mcp import types
 from pydantic import TypeAdapter
 
 from gateway.catalog.addresses import origin
-from gateway.errors import CallerError, GatewayError, InvalidRequestError
 from gateway.search.library import Library
-from gateway.serve.client import Context, stateless
+from gateway.serve.client import Context
 from gateway.serve.exchange import Exchanges, Params
+from gateway.serve.faulty import faulty
 from gateway.serve.placed import block, contents, is_template, prompt, resource, template
 from gateway.serve.shown import Page, page
 from gateway.serve.told import Told
@@ -69,9 +69,9 @@ class Reading:
         async def work() -> types.ReadResourceResult:
             owner = await self._library.owner("resource", params.uri)
             result = await self._library.ask("resources/read", owner, "uri")
-            ours = origin("resource", params.uri) == owner
             found = _objects(result.get("contents"))
-            told = contents(found, owner[0]) if ours else list(found)
+            ours = origin("resource", params.uri) is not None
+            told = contents(found, owner, params.uri) if ours else list(found)
             return _READ.validate_python({"contents": told, **_hints(result)})
 
         return await self._asked(context, params, work, {"uri": params.uri})
@@ -114,38 +114,6 @@ class Reading:
         self, context: Context, params: Params, work: Callable[[], Awaitable[T]], about: JsonObject
     ) -> T | types.InputRequiredResult:
         return await faulty(self._exchanges.run(context, params, work), about, context)
-
-
-async def faulty(work: Awaitable[T], about: JsonObject, context: Context) -> T:
-    """Await *work*, and tell our errors as the protocol does.
-
-    Args:
-        work: What is asked for.
-        about: What was asked for, for a client that wants to know.
-        context: Whose request it is.
-    """
-    try:
-        return await work
-    except CallerError as error:
-        raise refused(error, context) from error
-    except InvalidRequestError as error:
-        raise MCPError(types.INVALID_PARAMS, str(error), dict(about)) from error
-    except GatewayError as error:
-        raise MCPError(types.INTERNAL_ERROR, str(error), dict(about)) from error
-
-
-def refused(error: CallerError, context: Context) -> MCPError:
-    """Say that a client cannot do what a server asks for."""
-    if error.needed and stateless(context):
-        return incapable(str(error), error.needed)
-    # Not INVALID_REQUEST, which the SDK's clients take for a session that was lost.
-    return MCPError(types.INVALID_PARAMS, str(error))
-
-
-def incapable(said: str, needed: JsonObject) -> MCPError:
-    """Give the error of the protocol for a client that lacks capabilities."""
-    data = {"requiredCapabilities": dict(needed)}
-    return MCPError(types.MISSING_REQUIRED_CLIENT_CAPABILITY, said, data)
 
 
 def _message(message: JsonObject, server: str) -> JsonObject:

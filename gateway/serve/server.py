@@ -21,7 +21,6 @@ from typing import Any, Literal
 from mcp import types
 from mcp.server import InitializationOptions, NotificationOptions, Server
 from mcp.server.caching import CacheableMethod, CacheHint
-from mcp.server.subscriptions import ListenHandler
 
 from gateway.config import VERSION
 from gateway.discovery.answers import Answer, Manner, ToolCall, answer, searched, tell
@@ -32,11 +31,12 @@ from gateway.gateway import Gateway
 from gateway.serve.answered import Block, Wire, answered
 from gateway.serve.client import Context, stateless
 from gateway.serve.exchange import Exchanges
+from gateway.serve.faulty import incapable
 from gateway.serve.placed import block
-from gateway.serve.reading import Reading, incapable
+from gateway.serve.reading import Reading
 from gateway.serve.shown import meta, page, tool
 from gateway.serve.told import Told
-from gateway.types import JsonObject
+from gateway.types import Filters, JsonObject
 
 Expose = Literal["meta", "all"]
 """What a client is shown: the two meta-tools, or the whole catalog."""
@@ -103,7 +103,9 @@ def mcp_server(
         on_list_prompts=reading.prompts,
         on_get_prompt=reading.get_prompt,
         on_completion=reading.complete,
-        on_subscriptions_listen=ListenHandler(told.bus),
+        on_subscribe_resource=told.resources.subscribe,
+        on_unsubscribe_resource=told.resources.unsubscribe,
+        on_subscriptions_listen=told.resources.listen,
     )
     # Its own argument takes models alone.
     server.add_request_handler("tools/call", types.CallToolRequestParams, served.call_tool)
@@ -151,8 +153,10 @@ class _Served:
     def schema(self, name: str) -> JsonObject | None:
         """Give a tool's schema, if nothing has to be waited for: headers are held against it."""
         snapshot = self._gateway.known if self._expose == "all" else None
-        spots = snapshot.exposed(name) if snapshot is not None else ()
-        return snapshot.entities[spots[0]].definition.input_schema if snapshot and spots else None
+        if snapshot is None:
+            return None
+        spots = snapshot.exposed(name, snapshot.mask(Filters()))
+        return snapshot.entities[spots[0]].definition.input_schema if spots else None
 
     async def list_tools(
         self, _context: Context, params: types.PaginatedRequestParams | None
@@ -206,9 +210,8 @@ class _Served:
         return await answer(self._gateway, names, call, max_result_chars=limit, manner=_MANNER)
 
     def _moved(self, told: Answer) -> Block:
-        server = told.result.tool_id.partition("/")[0] if told.result is not None else ""
-        holds = bool(server) and self._gateway.library.holds(server)
-        return lambda each: block(each, server) if holds else each
+        home = self._gateway.library.home(told.result.tool_id) if told.result is not None else ""
+        return lambda each: block(each, home) if home else each
 
     async def _meta_names(self) -> MetaNames:
         if self._names is not None:

@@ -1,4 +1,4 @@
-"""Clients are told when a list that they were shown is another one now.
+"""Clients are told when a list that they were shown, or a resource that they watch, is another one.
 
 Before 2026-07-28 they hear it on the stream of their session, since then on a stream that they
 opened for it; both read from one bus of the SDK.
@@ -16,6 +16,7 @@ from mcp.server.subscriptions import (
     InMemorySubscriptionBus,
     PromptsListChanged,
     ResourcesListChanged,
+    ResourceUpdated,
     ServerEvent,
     ToolsListChanged,
 )
@@ -23,6 +24,7 @@ from mcp.server.subscriptions import (
 from gateway.errors import Failed, attempt
 from gateway.search.library import Library
 from gateway.serve.client import Context, stateless
+from gateway.serve.watching import Watching
 from gateway.types import Entity, Kind
 
 _EVENTS: Mapping[Kind, ServerEvent] = {
@@ -43,6 +45,7 @@ class Told:
 
     def __init__(self, library: Library, *, tools: bool) -> None:
         self.bus = InMemorySubscriptionBus()
+        self.resources = Watching(library, self.bus)
         self._library = library
         self._tools = tools
         self._seen: dict[Kind, str] = {}
@@ -110,9 +113,15 @@ class Told:
         end = self.bus.subscribe(queue.put_nowait)
         try:
             while True:
-                await _send(context, await queue.get())
+                event = await queue.get()
+                if isinstance(event, ResourceUpdated):
+                    if event.uri in self.resources.of(context):
+                        await context.session.send_resource_updated(event.uri)
+                else:
+                    await _send(context, event)
         finally:
             end()
+            self.resources.leave(context)
 
 
 async def _send(context: Context, event: ServerEvent) -> None:

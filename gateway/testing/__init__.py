@@ -1,10 +1,11 @@
-"""Fakes that users need too: a scripted model, an embedder without a model, a clock."""
+"""Fakes that users need too: a scripted model, an embedder without a model, a store, a clock."""
 
 from gateway.testing.clock import ManualClock
 from gateway.testing.embedder import HashingEmbedder
 from gateway.testing.endpoint import Faults, Gate
 from gateway.testing.model import Call, ModelRequest, Policy, Turn, script
 from gateway.testing.server import ScriptedModel
+from gateway.testing.store import MemoryStore
 
 __all__ = [
     "Call",
@@ -12,6 +13,7 @@ __all__ = [
     "Gate",
     "HashingEmbedder",
     "ManualClock",
+    "MemoryStore",
     "ModelRequest",
     "Policy",
     "ScriptedModel",

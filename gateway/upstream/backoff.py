@@ -37,6 +37,37 @@ async def until_connected(
     )(_async(connect))
 
 
+async def for_ever(
+    work: Callable[[], Awaitable[None]],
+    options: UpstreamOptions,
+    *,
+    worth: Callable[[], bool],
+    sleep: Sleep = asyncio.sleep,
+) -> None:
+    """Await *work* again whenever it ends, further and further apart, until it is cancelled.
+
+    Args:
+        work: Goes on for a while.
+        options: How far apart.
+        worth: Whether it is to be tried again when it failed.
+        sleep: Waits.
+
+    Raises:
+        UpstreamError: What it raised while that was not worth it.
+    """
+    import tenacity  # noqa: PLC0415  (only a session needs it)
+
+    await tenacity.AsyncRetrying(
+        sleep=sleep,
+        wait=tenacity.wait_random_exponential(
+            multiplier=options.backoff_s, max=options.backoff_max_s
+        ),
+        retry=tenacity.retry_if_result(lambda _: True)
+        | tenacity.retry_if_exception(lambda error: isinstance(error, UpstreamError) and worth()),
+        reraise=True,
+    )(_async(work))
+
+
 async def at_most_once(call: Callable[[], Awaitable[T]], *, repeatable: bool) -> T:
     """Await *call*; once more only if the first provably never left, or may run twice.
 

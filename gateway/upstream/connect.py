@@ -18,6 +18,7 @@ from gateway.errors import ConfigError
 from gateway.limits import UpstreamOptions
 from gateway.upstream.capped import PLAIN, cap
 from gateway.upstream.faults import FAULTS
+from gateway.upstream.following import STREAMED_SINCE
 from gateway.upstream.guard import check_literal, guarded
 from gateway.upstream.quiet import stderr_log
 from gateway.upstream.servers import HttpServer, StdioServer
@@ -27,7 +28,6 @@ from gateway.upstream.transport import SetAside
 
 _IDLE_TIMEOUT_S = 30.0
 _READ_TIMEOUT_S = 600.0
-_STREAMED_SINCE = "2026-07-28"
 
 
 Answer = Callable[[types.InputRequest], Awaitable[types.InputResponse | types.ErrorData]]
@@ -136,7 +136,7 @@ async def following(client: Client, changed: Callable[[], None]) -> AsyncIterato
         each is not None and bool(each.list_changed)
         for each in (can.tools, can.prompts, can.resources)
     )
-    if client.protocol_version < _STREAMED_SINCE or not (tools or prompts or resources):
+    if client.protocol_version < STREAMED_SINCE or not (tools or prompts or resources):
         yield
         return
 

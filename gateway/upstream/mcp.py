@@ -11,6 +11,7 @@ import asyncio
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 
 from gateway.bridge import Bridge
 from gateway.cache import Clock
@@ -18,9 +19,9 @@ from gateway.errors import ClosedError
 from gateway.limits import UpstreamOptions
 from gateway.types import InvokeResult, JsonObject
 from gateway.upstream.audience import Audience
-from gateway.upstream.backoff import at_most_once
+from gateway.upstream.backoff import at_most_once, for_ever
 from gateway.upstream.breaker import BreakerState
-from gateway.upstream.source import Listing, check_server_name
+from gateway.upstream.source import Heard, Listing, check_server_name
 from gateway.upstream.supervisor import Connection, State, Supervisor
 
 
@@ -81,6 +82,11 @@ class McpSource:
         return self._supervisor.state
 
     @property
+    def healthy(self) -> bool:
+        """Whether it can be reached, as far as is known."""
+        return self._supervisor.healthy
+
+    @property
     def breaker(self) -> BreakerState:
         """How the circuit breaker stands."""
         return self._supervisor.breaker
@@ -111,6 +117,10 @@ class McpSource:
         """Send a request that changes nothing; see `Shelves.ask`."""
         return await self._bridge.run(lambda: self._ask(method, params))
 
+    async def watch(self, uri: str, heard: Heard) -> None:
+        """Tell *heard* of changes of a resource; see `Watchable.watch`."""
+        await self._bridge.run(lambda: self._watch(uri, heard))
+
     async def close(self) -> None:
         """End the connection and its process. Twice is harmless, and so is a closed bridge."""
         if self._supervisor.refuse():
@@ -135,6 +145,26 @@ class McpSource:
         return await at_most_once(
             lambda: self._supervisor.use(lambda connection: connection.ask(method, params)),
             repeatable=True,
+        )
+
+    async def _watch(self, uri: str, heard: Heard) -> None:
+        began = False
+
+        def begin() -> None:
+            nonlocal began
+            if began:
+                # Nobody told what happened between the connections.
+                heard.changed()
+            began = True
+            heard.began()
+
+        told = replace(heard, began=begin)
+        await for_ever(
+            lambda: self._supervisor.use(
+                lambda connection: connection.watch(uri, told), lasting=True
+            ),
+            self._options,
+            worth=lambda: began,
         )
 
     async def _connect(self) -> Connection:

@@ -26,9 +26,10 @@ from gateway.upstream.backchannel import Backchannel
 from gateway.upstream.caller import incapable
 from gateway.upstream.connect import Ears, connected, following
 from gateway.upstream.faults import FAULTS, failed, late, not_opened
+from gateway.upstream.following import Updates, follow
 from gateway.upstream.listing import things_of, tools_of
 from gateway.upstream.quiet import quietly
-from gateway.upstream.source import Listing
+from gateway.upstream.source import Heard, Listing
 from gateway.upstream.transport import SENDING, Sending
 
 _Answer: TypeAlias = types.CallToolResult | types.InputRequiredResult
@@ -68,6 +69,7 @@ class Session:
         self._options = options
         self._changed = changed
         self._back = Backchannel(server, options)
+        self._updates = Updates()
         self._askable = askable
         self._close_timeout_s = close_timeout_s
         self._opened = asyncio.Event()
@@ -166,6 +168,32 @@ class Session:
         except FAULTS as error:
             raise self._broken(method, error, sending) from error
 
+    async def watch(self, uri: str, heard: Heard) -> None:
+        """Tell *heard* of changes of *uri* until that is over; see `Watchable.watch`."""
+        client = await self._ready()
+        limit_s = self._options.call_timeout_s
+        method = "resources/subscribe"
+        try:
+            await follow(
+                client,
+                uri,
+                heard,
+                updates=self._updates,
+                ended=self._ending.wait,
+                limit_s=limit_s,
+            )
+        except InvalidRequestError:
+            raise
+        except TimeoutError as error:
+            raise late(self._server, f"answer {method}", limit_s, "call_timeout_s") from error
+        except MCPError as error:
+            if error.code in NOT_FOUND or error.code == types.METHOD_NOT_FOUND:
+                told = clean(error.message, limit=_REFUSAL_CHARS)
+                raise InvalidRequestError(f"{self._server!r} refused {method}: {told}") from error
+            raise self._broken(method, error, Sending()) from error
+        except FAULTS as error:
+            raise self._broken(method, error, Sending()) from error
+
     async def close(self) -> None:
         """End the connection and wait until the child is gone."""
         self._ending.set()
@@ -220,6 +248,8 @@ class Session:
     async def _listen(self, message: types.ServerNotification | Exception) -> None:
         if isinstance(message, _LIST_CHANGED):
             self._changed()
+        elif isinstance(message, types.ResourceUpdatedNotification):
+            self._updates.said(message.params.uri)
 
     def _broken(self, what: str, error: BaseException, sending: Sending) -> UpstreamError:
         if isinstance(error, MCPError) and error.code in _FATAL:

@@ -103,6 +103,30 @@ class Shelves(Protocol):
         """
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heard:
+    """Who is told of a resource that is watched. Called on any thread."""
+
+    began: Callable[[], None]
+    """From now on changes are told; called again after each new connection."""
+    changed: Callable[[], None]
+    """It is, or may be, another one."""
+
+
+@runtime_checkable
+class Watchable(Protocol):
+    """A source that may say when a resource is another one."""
+
+    async def watch(self, uri: str, heard: Heard) -> None:
+        """Tell *heard* of changes of *uri* until cancelled, over as many connections as it takes.
+
+        Raises:
+            InvalidRequestError: The source does not tell of this one.
+            UpstreamError: It could not be asked, the first time.
+            ClosedError: After `close`.
+        """
+
+
 class Source(Protocol):
     """Tools behind one name. May be used from any event loop."""
 

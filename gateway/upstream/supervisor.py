@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from typing import Literal, Protocol, TypeVar
 
 from gateway.cache import Clock
@@ -22,7 +22,7 @@ from gateway.limits import UpstreamOptions
 from gateway.types import InvokeResult, JsonObject
 from gateway.upstream.backoff import until_connected
 from gateway.upstream.breaker import Breaker, BreakerState
-from gateway.upstream.source import Listing
+from gateway.upstream.source import Heard, Listing
 
 T = TypeVar("T")
 State = Literal["idle", "connecting", "active", "failed", "closed"]
@@ -51,6 +51,9 @@ class Connection(Protocol):
 
     async def ask(self, method: str, params: JsonObject) -> JsonObject:
         """Send a request that changes nothing."""
+
+    async def watch(self, uri: str, heard: Heard) -> None:
+        """Tell of changes of a resource until that is over."""
 
     async def close(self) -> None:
         """End it."""
@@ -112,6 +115,12 @@ class Supervisor:
         return "failed" if self._fault else "idle"
 
     @property
+    def healthy(self) -> bool:
+        """Whether the next use has a chance, as far as is known: also before the first one."""
+        alive = self._connection is not None and self._opening is None and self._connection.alive
+        return self._breaker.state != "open" and (alive or not self._fault)
+
+    @property
     def breaker(self) -> BreakerState:
         """How the circuit breaker stands."""
         return self._breaker.state
@@ -121,8 +130,12 @@ class Supervisor:
         """Why the last use failed; empty if it did not."""
         return self._fault
 
-    async def use(self, work: Callable[[Connection], Awaitable[T]]) -> T:
+    async def use(self, work: Callable[[Connection], Awaitable[T]], *, lasting: bool = False) -> T:
         """Do *work* with an open connection.
+
+        Args:
+            work: What is done.
+            lasting: It goes on for as long as the connection, so that it takes nobody's turn.
 
         Raises:
             UpstreamUnavailableError: The server failed too often in a row.
@@ -134,7 +147,7 @@ class Supervisor:
         told = False
         connection: Connection | None = None
         try:
-            async with self._slot():
+            async with nullcontext() if lasting else self._slot():
                 connection = await self._open_one()
                 self._begin()
                 try:

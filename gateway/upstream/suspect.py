@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping
+from functools import cache
 
 from gateway.types import JsonObject
 
@@ -94,7 +95,6 @@ _RULES: Mapping[str, str] = {
         r"|\bnc -e\b|/dev/tcp/|__import__\(|\bos\.system\(|\bpowershell\b[^\n]{0,20}-enc"
     ),
 }
-_COMPILED = {reason: re.compile(rule) for reason, rule in _RULES.items()}
 _NAMED_LOOT = re.compile(r"ssh_id_|id_rsa|content_(?:from|of)_reading|system_prompt|private_key_of")
 
 
@@ -103,12 +103,18 @@ def suspicions(tool: JsonObject) -> tuple[str, ...]:
     first = {key: tool[key] for key in _READ if key in tool}
     raw = "\n".join(_clipped({**first, **tool}))
     text = _INVISIBLE.sub("", unicodedata.normalize("NFKC", raw)).casefold()
-    found = [reason for reason, rule in _COMPILED.items() if rule.search(text)]
+    found = [reason for reason, rule in _compiled().items() if rule.search(text)]
     if _HIDDEN.search(raw):
         found.append("hidden characters")
     if any(_NAMED_LOOT.search(name.casefold()) for name in _names(tool.get("inputSchema"))):
         found.append("a parameter asks for secrets")
     return tuple(found)
+
+
+@cache
+def _compiled() -> Mapping[str, re.Pattern[str]]:
+    # Not with the module: a start that lists nothing anew has nothing to look at.
+    return {reason: re.compile(rule) for reason, rule in _RULES.items()}
 
 
 def _clipped(tool: JsonObject) -> Iterator[str]:

@@ -16,7 +16,15 @@ from dataclasses import replace
 from gateway.errors import ConfigError, Failed, InvalidRequestError, attempt
 from gateway.types import Diagnostic, InvokeResult, JsonObject
 from gateway.upstream.shapes import Shape, own_name, shown
-from gateway.upstream.source import Listing, Shelves, Source, check_server_name, unknown_tool
+from gateway.upstream.source import (
+    Heard,
+    Listing,
+    Shelves,
+    Source,
+    Watchable,
+    check_server_name,
+    unknown_tool,
+)
 
 
 class Shaped:
@@ -52,6 +60,12 @@ class Shaped:
         if not isinstance(self._source, Shelves):
             raise InvalidRequestError(f"server {self.server!r} has no resources and no prompts")
         return await self._source.ask(method, params)
+
+    async def watch(self, uri: str, heard: Heard) -> None:
+        """Tell *heard* of changes of a resource of the source; see `Watchable.watch`."""
+        if not isinstance(self._source, Watchable):
+            raise InvalidRequestError(f"server {self.server!r} tells of no changes of {uri!r}")
+        await self._source.watch(uri, heard)
 
     async def close(self) -> None:
         """Close the source."""

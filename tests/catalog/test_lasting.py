@@ -18,7 +18,7 @@ from gateway.errors import StoreError, UpstreamError, UpstreamTimeoutError
 from gateway.limits import Policy, UpstreamOptions
 from gateway.testing import ManualClock
 from gateway.types import JsonObject, ToolDefinition
-from gateway.upstream.source import Listing
+from gateway.upstream.source import Heard, Listing
 from gateway.upstream.supervisor import State
 from tests.fakes import ListSource, tool
 from tests.upstream.conftest import until
@@ -30,6 +30,8 @@ class LiveSource(ListSource):
     """A source whose listing waits for a door, and which learns what it listed."""
 
     state: State = "idle"
+    healthy = True
+    watched = ""
 
     def __init__(self, *tools: ToolDefinition) -> None:
         super().__init__("srv", tools)
@@ -53,6 +55,10 @@ class LiveSource(ListSource):
 
     async def ask(self, method: str, params: JsonObject) -> JsonObject:
         return {"asked": method, **params}
+
+    async def watch(self, uri: str, heard: Heard) -> None:
+        heard.began()
+        self.watched = uri
 
 
 class Room:

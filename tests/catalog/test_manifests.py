@@ -222,10 +222,12 @@ def test_shapes_that_cannot_be_read_make_the_server_unusable(tools: object, name
 @pytest.mark.parametrize(
     ("entry", "named"),
     [
-        (7, "must be an object of description, disabled, tools"),
+        (7, "must be an object of description, disabled, prompts, resources, tools"),
         ({}, "needs 'tools'"),
         ({"tools": {"a": 7}}, "'a' must be an object of description, pin, tool"),
         ({"tools": {"a": "b"}}, "server/tool, not 'b'"),
+        ({"prompts": ["a"]}, "needs 'prompts'"),
+        ({"resources": {"a": "b/c:d"}}, "is a URI"),
         ({"tools": {"a": {"tool": "b/c", "pin": 7}}}, "pin must be a text"),
     ],
 )

@@ -9,7 +9,6 @@ import pytest
 
 from gateway.catalog.records import SqliteRecords
 from gateway.errors import StoreError
-from gateway.testing import ManualClock
 from gateway.types import Diagnostic, Hints, ToolDefinition
 from gateway.upstream.source import Listing
 from tests.fakes import tool
@@ -36,26 +35,11 @@ LISTING = Listing(
     digests={"pay": "d1", "look": "d2"},
     suspicions={"pay": ("hidden text",)},
 )
-DAY_S = 24 * 3600.0
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     return tmp_path / "deep" / "catalog.sqlite3"
-
-
-def test_a_listing_comes_back_as_it_was_also_in_another_process(path: Path) -> None:
-    """All that a search and a call read of it."""
-    wall = ManualClock(100.0)
-    first = SqliteRecords(path, wall=wall)
-    first.keep("f", "srv", LISTING)
-    first.close()
-    wall.tick(5)
-
-    found = SqliteRecords(path, wall=wall).listing("f")
-
-    assert found is not None
-    assert (LISTING, 100.0) == (found.listing, found.listed_at)
 
 
 def test_tools_that_are_torn_are_listed_anew(path: Path) -> None:
@@ -82,32 +66,6 @@ def test_late_tools_are_read_once_and_never_counted_by_reading(path: Path) -> No
     assert tools != LISTING.tools[:1]
 
 
-def test_another_configuration_is_another_server(path: Path) -> None:
-    """And what is forgotten is gone."""
-    records = SqliteRecords(path)
-    records.keep("f", "srv", LISTING)
-
-    assert records.listing("g") is None
-    records.forget("f")
-    assert records.listing("f") is None
-
-
-def test_what_nobody_used_for_a_month_is_forgotten_when_something_is_kept(path: Path) -> None:
-    """The file must not grow with every configuration that ever was."""
-    wall = ManualClock()
-    records = SqliteRecords(path, wall=wall)
-    records.keep("old", "a", LISTING)
-    records.keep("used", "b", LISTING)
-    wall.tick(20 * DAY_S)
-    records.listing("used")
-    wall.tick(11 * DAY_S)
-    records.keep("new", "c", Listing())
-
-    assert [True, False, False] == [
-        records.listing(name) is None for name in ("old", "used", "new")
-    ]
-
-
 @pytest.mark.parametrize("text", ["{", "[]", '{"tools": [{"name": "x"}]}', '{"tools": 7}'])
 def test_a_row_that_cannot_be_read_is_no_listing(path: Path, text: str) -> None:
     """Of an older or newer version, say; it is listed anew."""
@@ -117,22 +75,6 @@ def test_a_row_that_cannot_be_read_is_no_listing(path: Path, text: str) -> None:
         other.execute("UPDATE listings SET listing = ?", (text,))
 
     assert records.listing("f") is None
-
-
-def test_a_definition_is_approved_when_it_is_first_seen_and_a_change_is_told(path: Path) -> None:
-    """Until somebody approves it."""
-    records = SqliteRecords(path)
-    first = records.see("o", {"a": "1", "b": "1"})
-    changed = records.see("o", {"a": "2", "b": "1", "c": "9"})
-    other = records.see("p", {"a": "2"})
-    gone = records.see("o", {"b": "1"})
-    records.approve("o", ["a"])
-
-    assert [[], ["a"], [], []] == [sorted(each) for each in (first, changed, other, gone)]
-    assert set() == records.changed("o")
-    assert set() == records.see("o", {"a": "2"})
-    assert {"a"} == records.see("o", {"a": "1"})
-    assert set() == records.see("o", {})
 
 
 def test_a_file_that_is_no_database_is_set_aside_and_begun_anew(path: Path) -> None:

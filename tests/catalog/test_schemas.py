@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import re
 import sqlite3
 from pathlib import Path
 
 import pytest
 
+from gateway.catalog.entries import Entry
+from gateway.catalog.entryjson import parsed
+from gateway.catalog.entrystore import SqliteEntries
 from gateway.catalog.ledger import Call, Seen, SqliteLedger
 from gateway.catalog.records import SqliteRecords
 from gateway.catalog.schemas import ANSWERS, CATALOG, USAGE, VECTORS, Schema
@@ -67,9 +71,12 @@ def test_vectors_of_an_older_file_are_still_there(tmp_path: Path) -> None:
     store.close()
 
 
-def test_tool_lists_and_approvals_of_an_older_file_are_still_there(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["catalog-1", "catalog-2"])
+def test_tool_lists_and_approvals_of_an_older_file_are_still_there(
+    name: str, tmp_path: Path
+) -> None:
     """What a person approved stays approved."""
-    records = SqliteRecords(made("catalog-1", tmp_path), wall=lambda: 100.0)
+    records = SqliteRecords(made(name, tmp_path), wall=lambda: 100.0)
 
     found = records.listing("f")
 
@@ -79,6 +86,21 @@ def test_tool_lists_and_approvals_of_an_older_file_are_still_there(tmp_path: Pat
     records.approve("o", ["a"])
     assert set() == records.changed("o")
     records.close()
+
+
+@pytest.mark.parametrize(("name", "before"), [("catalog-1", []), ("catalog-2", ["planner"])])
+def test_entries_are_kept_in_a_file_of_any_version(
+    name: str, before: list[str], tmp_path: Path
+) -> None:
+    """The first version had no place for them."""
+    entries = SqliteEntries(made(name, tmp_path))
+
+    found = [parsed(json.loads(text)).name for text in entries.rows().values()]
+    entries.put([Entry(kind="agent", name="new")])
+
+    assert before == found
+    assert {f"agent:catalog/{each}" for each in [*before, "new"]} == entries.rows().keys()
+    entries.close()
 
 
 def test_calls_of_an_older_file_are_still_there(tmp_path: Path) -> None:

@@ -238,3 +238,89 @@ async def test_a_virtual_server_is_found_itself_by_who_looks_for_servers(
 def now() -> str:
     """Tell the time."""
     return "12:00"
+
+
+NOTES = ToolDefinition(kind="resource", name="file:///notes.txt", description="Notes.")
+FILES = ToolDefinition(kind="resource", name="file:///{path}", details={"template": True})
+WEEKLY = ToolDefinition(kind="prompt", name="weekly", description="Report.")
+SHELF = VirtualServer(
+    name="shelf",
+    tools={},
+    resources={
+        "docs:today": Alias(of="hub/file:///notes.txt", description="What is on today."),
+        "docs:{path}": Alias(of="hub/file:///{path}"),
+    },
+    prompts={"report": Alias(of="hub/weekly"), "gone": Alias(of="hub/no-such")},
+)
+
+
+class Furnished(Digested):
+    """A source that has more than tools."""
+
+    def __init__(self, *things: ToolDefinition) -> None:
+        super().__init__("hub", [tool("create")])
+        self.things = list(things)
+        self.doubts: dict[str, tuple[str, ...]] = {}
+
+    async def list_tools(self) -> Listing:
+        listing = await super().list_tools()
+        return replace(listing, things=tuple(self.things), suspicions=self.doubts)
+
+
+def things(listing: Listing) -> dict[str, str]:
+    return {each.name: each.description for each in listing.things if each.name != "shelf"}
+
+
+async def test_resources_and_prompts_have_aliases_too(desk: Desk) -> None:
+    """Shown under names and texts of the table; what is missing is told."""
+    desk.there["hub"] = Furnished(NOTES, FILES, WEEKLY)
+    source = desk.source(SHELF)
+    listing = await source.list_tools()
+
+    assert {"docs:today": "What is on today.", "docs:{path}": "", "report": "Report."} == things(
+        listing
+    )
+    assert ("hub", "file:///notes.txt") == source.meant("resource", "docs:today")
+    assert ("hub", "file:///a") == source.meant("resource", "docs:a")
+    assert ("hub", "weekly") == source.meant("prompt", "report")
+    assert [None, None] == [source.meant("prompt", each) for each in ("gone", "weekly")]
+    assert ["virtual server 'shelf': alias 'gone': 'hub/no-such' is not there, or is left out"] == [
+        each for each in told(listing) if "hub/no-such" in each
+    ]
+
+
+@pytest.mark.parametrize(("policy", "left"), [("warn", True), ("block", False)])
+async def test_a_thing_that_changed_is_told_until_it_is_approved(
+    desk: Desk, policy: Policy, left: bool
+) -> None:
+    """Another text under the same name is another prompt."""
+    hub = Furnished(WEEKLY)
+    desk.there["hub"] = hub
+    table = replace(SHELF, resources={}, prompts={"report": Alias(of="hub/weekly")})
+    source = desk.source(table, policy)
+    await source.list_tools()
+    hub.things = [replace(WEEKLY, description="Another.")]
+
+    listing = await source.list_tools()
+    desk.records.approve("mcp.json#work", ("prompt:report",))
+    after = await source.list_tools()
+
+    assert left == ("report" in things(listing))
+    assert left == (source.meant("prompt", "report") is not None) or left is False
+    assert "gateway approve shelf/prompt:report" in " ".join(told(listing))
+    assert (["report"], []) == (list(things(after)), told(after))
+
+
+async def test_a_pin_and_a_doubt_hold_for_things_as_for_tools(desk: Desk) -> None:
+    """What is not as it was pinned, or looks like an attack, is told under its alias."""
+    hub = Furnished(WEEKLY)
+    hub.doubts = {"prompt:weekly": ("override",)}
+    desk.there["hub"] = hub
+    pinned = {"report": Alias(of="hub/weekly", pin="0" * 64)}
+    table = replace(SHELF, resources={}, prompts=pinned)
+
+    warned = await desk.source(table).list_tools()
+    blocked = await desk.source(table, "block").list_tools()
+
+    assert (["report"], []) == (list(things(warned)), list(things(blocked)))
+    assert ["tool_suspicious", "tool_changed"] == [note.code for note in warned.diagnostics]

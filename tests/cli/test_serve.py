@@ -43,11 +43,11 @@ def test_over_stdio_a_client_finds_and_calls(place: Place) -> None:
 
 
 def test_more_tools_are_served_on_demand(place: Place) -> None:
-    """Discover and provision, planning alone."""
+    """What the graph knows, discover, and provision, planning alone."""
     args = ["-m", "gateway", "serve", "--config", place.config({}), "--strategy", "graph"]
     server = StdioServerParameters(
         command=sys.executable,
-        args=[*args, "--with", "discover", "--with", "provision"],
+        args=[*args, *(f"--with={each}" for each in ("discover", "provision", "next", "route"))],
         env={"PATH": str(BIN), "GATEWAY_CACHE_DIR": str(place.cache)},
     )
 
@@ -59,7 +59,8 @@ def test_more_tools_are_served_on_demand(place: Place) -> None:
 
     names, told = asyncio.run(talk())
 
-    assert ["search_tools", "call_tool", "discover", "provision"] == names
+    meta = ["search_tools", "call_tool", "route_tools", "next_tools"]
+    assert [*meta, "discover", "provision"] == names
     assert "firecrawl/firecrawl" == told["server"]
 
 

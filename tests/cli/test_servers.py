@@ -70,8 +70,48 @@ def test_an_address_is_added_to_a_file_that_is_not_there_yet(user: User) -> None
 
 
 @pytest.mark.parametrize(
+    ("options", "auth"),
+    [
+        (("--bearer-env", "TOKEN"), {"type": "bearer", "token": "env:TOKEN"}),
+        (("--oauth",), {"type": "oauth"}),
+        (
+            (
+                "--oauth-set", "scope=read write", "--oauth-set", "client_id=me",
+                "--oauth-set", "client_secret=${S}", "--oauth-set", "callback_port=8931",
+            ),
+            {
+                "type": "oauth",
+                "scope": "read write",
+                "client_id": "me",
+                "client_secret": "${S}",
+                "callback_port": 8931,
+            },
+        ),
+    ],
+)  # fmt: skip
+def test_how_a_server_signs_in_is_written_too(
+    user: User, options: tuple[str, ...], auth: dict[str, object]
+) -> None:
+    """And whoever has to sign in is told how."""
+    ran = user.here("servers", "add", "web", "--url", "https://h/mcp", *options)
+    told = user.here("servers", "add", "web", "--url", "https://h/mcp", *options, "--json")
+
+    assert {"mcpServers": {"web": {"url": "https://h/mcp", "auth": auth}}} == user.ours
+    assert ("gateway login web" in ran.err) == (auth["type"] == "oauth")
+    assert auth == told.json["entry"]["auth"]
+
+
+@pytest.mark.parametrize(
     ("arguments", "named"),
     [
+        (("b", "--oauth", "--", "x"), "give --url"),
+        (("b", "--url", "https://h", "--oauth", "--bearer-env", "T"), "not both"),
+        (("b", "--url", "https://h", "--bearer-env", "s3cret-token"), "name of a variable"),
+        (("b", "--url", "https://h", "--oauth-set", "colour=red"), "KEY one of"),
+        (("b", "--url", "https://h", "--oauth-set", "client_secret=s3"), "such as env:NAME"),
+        (("b", "--url", "https://h", "--oauth-set", "callback_port=x"), "a whole number"),
+        (("b", "--url", "https://h", "--oauth-set", "store=cloud"), "file or keyring"),
+        (("b", "--url", "https://h", "--oauth-set", "client_secret=env:S"), "with a client_id"),
         (("b",), "a program after '--'"),
         (("b", "--url", "https://h/mcp", "--", "x"), "a program after '--'"),
         (("b", "-e", "NAME", "--", "x"), "NAME=VALUE"),

@@ -17,14 +17,13 @@ from gateway.embed.cached import (
     MemoryVectorStore,
     QueryRows,
     QueryVectors,
-    VectorStore,
     document_vectors,
     text_key,
 )
 from gateway.embed.protocol import EmbedderInfo, EmbeddingLimits
 from gateway.telemetry import Telemetry
 from gateway.testing import HashingEmbedder, ManualClock
-from gateway.vectors import Vector
+from gateway.vectors import Vector, VectorStore
 from tests.fakes import BrokenStore
 
 TELEMETRY = Telemetry()

@@ -170,6 +170,33 @@ def test_only_the_hosts_statements_count_where_that_is_asked() -> None:
     assert "c" == nodes(found)
 
 
+def test_a_barred_node_is_neither_found_nor_walked_through() -> None:
+    """Who is not to be told of stands in no way that is told either; another way is taken."""
+    documents = [*CHAIN, tool("pay", requires="rates"), tool("rates", requires="customer")]
+    index = GraphIndex.compile(facts(documents))
+
+    def ways(*barred: str) -> dict[str, list[str]]:
+        found = expand(
+            index, ["pay"], role="prerequisite", barred=barred.__contains__, hops=3, limit=9
+        )
+        return {each.node: [step.object for step in each.path] for each in found.neighbours}
+
+    assert ["invoice", "customer"] == ways()["customer"]
+    assert ["rates", "customer"] == ways("invoice")["customer"]
+    assert {"rates", "login", "wallet"} == ways("invoice", "customer").keys()
+
+
+def test_what_two_nodes_share_leads_nowhere_if_it_is_barred() -> None:
+    """Its name would be told as the way."""
+    documents = [tool("a", groups="g", consumes="x"), tool("b", groups="g"), tool("c", groups="h")]
+    index = GraphIndex.compile(facts([*documents, tool("a", groups="h")]))
+    (group,) = (node for node in index.nodes if node.endswith("concept:g"))
+
+    found = expand(index, ["a"], role="related", barred={group}.__contains__, limit=9)
+
+    assert "c" == nodes(found)
+
+
 @pytest.mark.parametrize("within", [["login", "rates"], {"login", "rates"}])
 def test_nothing_outside_the_window_is_returned_or_walked_through(
     within: list[str] | set[str],

@@ -11,7 +11,7 @@ from gateway.errors import InvalidRequestError
 from gateway.gateway import Gateway
 from gateway.sync import SyncGateway
 from gateway.testing import HashingEmbedder
-from gateway.types import Filters, JsonObject, Kind, ToolDefinition
+from gateway.types import Filters, Hints, JsonObject, Kind, ToolDefinition
 from gateway.upstream.source import Listing
 from tests.conftest import OpenGateway
 from tests.fakes import ListSource, every_id, tool
@@ -201,3 +201,27 @@ def test_the_blocking_twin_reads_too(open_gateway: OpenGateway) -> None:
 
     assert "This is the content of the static text resource." == read.text
     assert "Prompt with arguments: arg1='a', arg2='b'" == filled.messages[0].content.text
+
+
+async def test_what_is_hidden_is_not_read_by_its_address_either(open_gateway: OpenGateway) -> None:
+    """Links lead to what is in no list, but not to what the host took out of it."""
+    hidden = Hints(enabled=False)
+    shop = Shop(
+        "one",
+        thing("resource", "a://open/{id}"),
+        ToolDefinition(kind="resource", name="a://open/secret", hints=hidden),
+        ToolDefinition(kind="resource", name="b://{id}", hints=hidden),
+        ToolDefinition(kind="prompt", name="plan", hints=hidden),
+    )
+    gateway = open_gateway()
+    gateway.add_source(shop)
+
+    for name in ("a://open/secret", "gateway:/one/a://open/secret", "gateway:/one/b://7", "b://7"):
+        with pytest.raises(InvalidRequestError, match="no server has the resource"):
+            await gateway.read(name)
+    with pytest.raises(InvalidRequestError, match="no server has the prompt"):
+        await gateway.prompt("plan")
+    for name in ("a://open/7", "gateway:/one/a://open/7", "gateway:/one/c://linked"):
+        await gateway.read(name)
+
+    assert ["a://open/7", "a://open/7", "c://linked"] == [each["uri"] for _, each in shop.asked]

@@ -16,12 +16,10 @@ STAMP = re.compile(r"-\d{4}-\d\d-\d\dT[\dZ-]+$")
 """When a scenario was run: the end of its folder's name."""
 LOGGING = frozenset({"logging-set-level", "tools-call-with-logging"})
 """Not passed through: the protocol has deprecated it."""
-WATCHING = frozenset({"resources-subscribe", "resources-unsubscribe"})
-"""Single resources are not watched."""
 HANGING_UP = frozenset({"server-sse-polling"})
 """Needs a server that hangs up by itself and keeps events."""
 MISSING: Mapping[str, frozenset[str]] = {
-    "2025-11-25": LOGGING | WATCHING | HANGING_UP,
+    "2025-11-25": LOGGING | HANGING_UP,
     "2026-07-28": frozenset(),
 }
 

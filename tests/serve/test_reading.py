@@ -219,3 +219,47 @@ def test_what_anybody_can_read_keeps_its_address(uri: str | None) -> None:
     assert link == block(link, "srv")
     assert text == block(text, "srv")
     assert "gateway:/srv/a://b" == block({**link, "uri": "a://b"}, "srv")["uri"]
+
+
+@pytest.mark.parametrize("mode", ERAS)
+def test_what_has_an_alias_is_read_under_it(fixture: Gateway, mode: str) -> None:
+    """Listed by the virtual server, read and completed at the server that has it."""
+    fixture.add_virtual_server(
+        "work",
+        {"answer": "fixture/test_embedded_resource"},
+        resources={
+            "docs:today": "fixture/test://static-text",
+            "docs:{id}/data": "fixture/test://template/{id}/data",
+        },
+        prompts={"hello": "fixture/test_prompt_with_arguments"},
+    )
+
+    async def talk(client: Client) -> dict[str, object]:
+        listed = [each.uri for each in (await client.list_resources()).resources]
+        made = [
+            each.uri_template
+            for each in (await client.list_resource_templates()).resource_templates
+        ]
+        asked = ("gateway:/work/docs:today", "gateway:/work/docs:7/data", "test://static-text")
+        read = [(await client.read_resource(uri)).contents[0].uri for uri in asked]
+        with pytest.raises(MCPError, match="virtual server 'work' has no resource"):
+            await client.read_resource("gateway:/work/else:where")
+        prompt = await client.get_prompt("work/hello", {"arg1": "a", "arg2": "b"})
+        name = {"name": "work/answer", "arguments": {}}
+        (block,) = (await client.call_tool("call_tool", name)).content
+        assert isinstance(block, types.EmbeddedResource)
+        return {
+            "listed": "gateway:/work/docs:today" in listed,
+            "made": "gateway:/work/docs:{id}/data" in made,
+            "read": read == list(asked),
+            "prompt": len(prompt.messages),
+            "block": block.resource.uri,
+        }
+
+    assert {
+        "listed": True,
+        "made": True,
+        "read": True,
+        "prompt": 1,
+        "block": "gateway:/fixture/test://embedded-resource",
+    } == served(fixture, talk, mode)

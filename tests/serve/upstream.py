@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from mcp import types
+from mcp import MCPError, types
 from mcp.server import Server
 from mcp.server.runner import serve_loop
 from mcp.server.stdio import stdio_server
@@ -23,6 +23,7 @@ from mcp.server.subscriptions import (
     ListenHandler,
     PromptsListChanged,
     ResourcesListChanged,
+    ResourceUpdated,
     ServerEvent,
     ToolsListChanged,
 )
@@ -105,6 +106,11 @@ CHANGES: dict[str, ServerEvent] = {
 }
 
 
+WATCHED = "test://watched-resource"
+WATCHING = ("test_touch", "test_who_watches")
+"""Tools that say that a resource is another one, and which are watched in sessions."""
+
+
 def _kind(change: str) -> str:
     return change.split("_")[2]
 
@@ -116,11 +122,12 @@ class Fixture:
         self.more: list[str] = []
         self.prompts: list[str] = []
         self.resources: list[str] = []
+        self.watched: set[str] = set()
         self.bus = InMemorySubscriptionBus()
 
     async def tools(self, _context: Context, _params: object) -> types.ListToolsResult:
         """List what answers, what asks, and what came since."""
-        plain = {**dict.fromkeys(asking.TOOLS, PLAIN), **dict.fromkeys(self.more, PLAIN)}
+        plain = dict.fromkeys((*asking.TOOLS, *self.more, *WATCHING), PLAIN)
         schemas = {name: schema for name, (schema, _) in ANSWERS.items()} | plain
         tools = [
             types.Tool(name=name, description=name.replace("_", " "), input_schema=schema)
@@ -135,6 +142,8 @@ class Fixture:
         if params.name in CHANGES:
             await self.change(context, params.name)
             return _said("changed")
+        if params.name in WATCHING:
+            return _said(await self.watching(context, params))
         if params.name in asking.TOOLS:
             told = await asking.TOOLS[params.name](context, params)
             return told if isinstance(told, types.InputRequiredResult) else _said(told)
@@ -142,6 +151,31 @@ class Fixture:
         return types.CallToolResult.model_validate(
             {"content": content, "isError": params.name == "test_error_handling"}
         )
+
+    async def watching(self, context: Context, params: types.CallToolRequestParams) -> str:
+        """Say that a resource, or a part of one, is another one; or what is watched."""
+        if params.name == "test_touch":
+            uri = str((params.arguments or {}).get("uri", WATCHED))
+            await self.bus.publish(ResourceUpdated(uri=uri))
+            if not asking.modern(context):
+                await context.session.send_resource_updated(uri)
+        return ", ".join(sorted(self.watched))
+
+    async def subscribe(
+        self, _context: Context, params: types.SubscribeRequestParams
+    ) -> types.EmptyResult:
+        """Take note of who watches; nobody watches a picture."""
+        if params.uri == "test://static-binary":
+            raise MCPError(types.INVALID_PARAMS, "nobody watches a picture")
+        self.watched.add(params.uri)
+        return types.EmptyResult()
+
+    async def unsubscribe(
+        self, _context: Context, params: types.UnsubscribeRequestParams
+    ) -> types.EmptyResult:
+        """Forget it."""
+        self.watched.discard(params.uri)
+        return types.EmptyResult()
 
     async def change(self, context: Context, what: str) -> None:
         """Offer one more of something, and say so."""
@@ -185,6 +219,8 @@ class Fixture:
             on_list_resources=self.list_resources,
             on_list_resource_templates=shelves.list_templates,
             on_read_resource=shelves.read,
+            on_subscribe_resource=self.subscribe,
+            on_unsubscribe_resource=self.unsubscribe,
             on_list_prompts=self.list_prompts,
             on_get_prompt=shelves.get_prompt,
             on_completion=shelves.complete,

@@ -17,7 +17,7 @@ from gateway.errors import (
 from gateway.limits import UpstreamOptions
 from gateway.testing import ManualClock
 from gateway.types import InvokeResult, JsonObject
-from gateway.upstream.source import Listing
+from gateway.upstream.source import Heard, Listing
 from gateway.upstream.supervisor import Connection, Supervisor
 from tests.upstream.conftest import until
 
@@ -48,6 +48,10 @@ class Line:
 
     async def ask(self, method: str, params: JsonObject) -> JsonObject:
         return {"asked": method, **params}
+
+    async def watch(self, uri: str, heard: Heard) -> None:
+        del uri
+        heard.began()
 
     async def close(self) -> None:
         self.closed += 1

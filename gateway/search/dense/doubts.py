@@ -116,13 +116,14 @@ def _foreign(index: Postings, mates: Mates) -> NDArray[np.float64]:
     """Weigh the words that name other servers' tools only, by rarity, and how far that is much."""
     if _NAME not in index.fields:
         return np.zeros(index.size)
-    terms = np.repeat(np.arange(len(index.names)), np.diff(index.offsets))
+    counts = np.diff(index.offsets)
     names = index.sources == index.fields.index(_NAME)
     named = np.zeros(len(index.names), dtype=np.bool_)
-    named[terms[names]] = True
+    named[index.offsets.searchsorted(np.flatnonzero(names), side="right") - 1] = True
     # Most words stand in nobody's name: only the others are looked at.
-    held = np.flatnonzero(named[terms])
-    terms, names, positions = terms[held], names[held], index.positions[held]
+    held = np.flatnonzero(np.repeat(named, counts))
+    terms = np.repeat(np.flatnonzero(named), counts[named])
+    names, positions = names[held], index.positions[held]
     owners = terms * mates.servers + mates.numbers[positions]
     spoken = ~among(owners, owners[names], len(index.names) * mates.servers)
     weights = index.rarity[terms[spoken]]

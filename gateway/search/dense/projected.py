@@ -28,9 +28,6 @@ _WORTH = 3
 _SAMPLED = 2048
 _TURNS = 3
 _SEED = 11
-_LONG = 8192
-_WIDTH = 16
-"""More numbers than `_LONG` are first looked at as columns of so many."""
 _AGAIN = 3
 _AGAIN_LEAST = 256
 """So many rows are scored exactly for each one that is wanted, and at least so many."""
@@ -111,14 +108,4 @@ def chosen(near: Vector, allowed: Mask, count: int) -> Positions:
     """Give where the *count* largest of *near* stand, of those allowed, ascending; ties too."""
     if not allowed.all():
         near = np.where(allowed, near, np.float32(-np.inf))
-    return np.flatnonzero(near >= _last(near, count))
-
-
-def _last(near: Vector, count: int) -> float:
-    """Give the last of the *count* largest."""
-    if len(near) > _LONG:
-        # As many columns hold one that large, so that nobody below it is among them.
-        columns = near[: len(near) // _WIDTH * _WIDTH].reshape(_WIDTH, -1).max(axis=0)
-        if len(columns) >= count:
-            near = near[near >= _last(columns, count)]
-    return float(np.partition(near, -count)[-count])
+    return np.flatnonzero(near >= np.partition(near, -count)[-count])

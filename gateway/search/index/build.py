@@ -19,7 +19,6 @@ from gateway.cache import Clock, SingleFlight
 from gateway.catalog.entrystore import ENTRIES
 from gateway.catalog.refresh import Listed, Registration, Registry, list_sources
 from gateway.config import Options, index_path
-from gateway.embed.cached import VectorStore
 from gateway.embed.protocol import Embedder
 from gateway.search.index.documents import GraphSource, load
 from gateway.search.index.keeping import Ground, Keeper
@@ -28,6 +27,7 @@ from gateway.search.index.shelf import Found, Shelf, mark_of_files
 from gateway.search.index.snapshot import Snapshot
 from gateway.telemetry import Telemetry
 from gateway.types import IndexReport
+from gateway.vectors import VectorStore
 
 Progress = Callable[[str, int, int], None]
 """Told a stage (``servers``, ``embeddings``), how much of it is done, and how much there is."""

@@ -6,11 +6,12 @@ Only new or changed texts are embedded, and a change costs what changed.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 
 from gateway.catalog.refresh import Catalog, Listed, Registration
 from gateway.config import GraphOptions
 from gateway.embed import yardstick
-from gateway.embed.cached import DocumentVectors, VectorStore, document_vectors, text_key
+from gateway.embed.cached import DocumentVectors, document_vectors, text_key
 from gateway.embed.protocol import Embedder
 from gateway.embed.yardstick import Yardstick
 from gateway.search.index.kept import Texts
@@ -19,7 +20,7 @@ from gateway.search.index.snapshot import Snapshot
 from gateway.search.index.snapshots import Snapshots
 from gateway.telemetry import Telemetry
 from gateway.types import Diagnostic
-from gateway.vectors import Vector
+from gateway.vectors import Vector, VectorStore
 from graphs.document import Document
 
 
@@ -58,6 +59,8 @@ class Making:
         """Whether the last build came to its end."""
         self._measured: dict[str, Vector] = {}
         """The vectors of the texts by which the model is measured, by key."""
+        self._scale: tuple[int, Yardstick | None] | None = None
+        """Of how many of them the yardstick was made, and the yardstick."""
 
     async def __call__(
         self,
@@ -97,7 +100,7 @@ class Making:
     async def _vectors(self, texts: Texts) -> DocumentVectors:
         if self._embedder is None or not texts.wanted:
             return DocumentVectors(rows={})
-        measures = {text_key(text): text for text in self._measures(texts)}
+        measures = self._measures(texts)
         unmeasured = (text for key, text in measures.items() if key not in self._measured)
         vectors = await document_vectors(
             sorted({*texts.wanted.values(), *unmeasured}),
@@ -111,14 +114,21 @@ class Making:
         self._measured |= {key: vectors.rows[key] for key in measures if key in vectors.rows}
         return vectors
 
-    def _measures(self, texts: Texts) -> tuple[str, ...]:
-        """Give the texts by which the model is measured, if the catalog is worth it."""
-        if self._embedder is None or texts.count < yardstick.WORTH:
-            return ()
-        return yardstick.texts(self._embedder.info)
+    def _measures(self, texts: Texts) -> Mapping[str, str]:
+        """Give the texts by which the model is measured, by key, if the catalog is worth it."""
+        return self._measuring if texts.count >= yardstick.WORTH else {}
+
+    @cached_property
+    def _measuring(self) -> Mapping[str, str]:
+        told = yardstick.texts(self._embedder.info) if self._embedder is not None else ()
+        return {text_key(text): text for text in told}
 
     def _yardstick(self, texts: Texts) -> Yardstick | None:
-        return yardstick.of(self._embedder, self._measured if self._measures(texts) else {})
+        measured = self._measured if self._measures(texts) else {}
+        # What was measured is never measured again, so that as many are the same ones.
+        if self._scale is None or self._scale[0] != len(measured):
+            self._scale = len(measured), yardstick.of(self._embedder, measured)
+        return self._scale[1]
 
 
 def _incomplete(texts: Texts) -> list[Diagnostic]:

@@ -66,12 +66,13 @@ class Snapshot:
 
     def mask(self, filters: Filters) -> Mask:
         """Give who passes *filters*, shape (n,)."""
-        return self.eligibility.mask(filters)
+        return self.eligibility.mask(filters, self.by_name.places.numbers)
 
-    def exposed(self, name: str) -> tuple[int, ...]:
-        """Give the position of the entity with exactly this exposed name; () if there is none."""
+    def exposed(self, name: str, mask: Mask) -> tuple[int, ...]:
+        """Give the position of the eligible entity with exactly this exposed name; () for none."""
         spots = self.by_name.get(fold(name), ())
-        return tuple(spot for spot in spots if self.entities[spot].exposed_name == name)
+        entities = self.entities
+        return tuple(spot for spot in spots if mask[spot] and entities[spot].exposed_name == name)
 
     def named(self, query: str, mask: Mask) -> list[int]:
         """Give the eligible entities whose names *query* states, in the order of the stating.

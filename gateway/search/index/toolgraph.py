@@ -5,7 +5,7 @@ How it is made is told in `gateway.search.index.toolgraphs`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import quote, unquote
 
@@ -80,6 +80,13 @@ class ToolGraph:
     def said(self, node: str) -> str:
         """Give the id of the entity that *node* is; another node stays what it is."""
         return unquote(node.removeprefix(NODE_BASE)) if node in self.positions else node
+
+    def barred(self, mask: Mask) -> Callable[[str], bool] | None:
+        """Say of each node whether it is an entity that does not pass *mask*; None if all do."""
+        if mask.all():
+            return None
+        positions = self.positions
+        return lambda node: node in positions and not mask[positions[node]]
 
     def allowed(self, mask: Mask) -> Mask | None:
         """Say of each document of the graph whether its entity passes *mask*; None if all do."""

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from gateway.search.eligible import Mask
 from gateway.search.spelling.slips import guesses, split, unknown
 from gateway.search.spelling.typed import MIN_LETTERS, Word, cased, folded, loose, words
 from gateway.search.spelling.wordlists import (
@@ -70,8 +71,14 @@ class Mended:
 class Mend(Protocol):
     """Mends a query to the catalog behind an index."""
 
-    def __call__(self, index: Postings, query: str) -> Mended:
-        """Mend *query*. Never raises."""
+    def __call__(self, index: Postings, query: str, mask: Mask | None = None) -> Mended:
+        """Mend *query*. Never raises.
+
+        Args:
+            index: The catalog's words.
+            query: As it was typed.
+            mask: Who may be found: no word comes out that only others hold. None is everybody.
+        """
         ...
 
 
@@ -86,12 +93,12 @@ class Mending:
         self._folder = folder
         self._mender: Mender | None = None
 
-    def __call__(self, index: Postings, query: str) -> Mended:
+    def __call__(self, index: Postings, query: str, mask: Mask | None = None) -> Mended:
         """Mend *query* to *index*, whose words are indexed when the first unknown one asks."""
         mender = self._mender
         if mender is None or mender.catalog.postings is not index:
             mender = self._mender = Mender(CatalogWords(postings=index), self._folder)
-        return mender.mend(query)
+        return mender.mend(query, mask)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +111,8 @@ class Mender:
     guessed: dict[str, dict[str, str]] = field(default_factory=dict, compare=False)
     """What unknown words became so far, by language; nothing for those that stayed."""
 
-    def mend(self, query: str) -> Mended:
-        """Mend *query*; a text without words comes back as it is."""
+    def mend(self, query: str, mask: Mask | None = None) -> Mended:
+        """Mend *query*; a text without words comes back as it is. See `Mend`."""
         if self._plain(query):
             return Mended(text=query, language="en")
         found = words(query)
@@ -116,7 +123,10 @@ class Mender:
             lists = self._likely(script, group)
             home = self._home(group, lists)
             languages.update({each.language: len(group) for each in home})
-            changed |= self._guessed(query, group, lists, home)
+            guessed = self._guessed(query, group, lists, home)
+            if mask is not None:
+                guessed = {at: to for at, to in guessed.items() if self._open(to, home, mask)}
+            changed |= guessed
         before = {word.start: word.written for word in found if word.start in changed}
         return Mended(
             text=_replaced(query, before, changed),
@@ -189,6 +199,13 @@ class Mender:
             kept.update((word.written, _best(word, choices)) for word, choices in pairs)
         best = ((word, kept[word.written]) for word in asked)
         return {word.start: cased(word.written, guess) for word, guess in best if guess}
+
+    def _open(self, guess: str, home: Sequence[WordList], mask: Mask) -> bool:
+        """Say whether each word of *guess* is of a language, or of somebody who may be found."""
+        return all(
+            any(word in each.costs for each in home) or self.catalog.held(word, mask)
+            for word in guess.casefold().split()
+        )
 
     def _known(self, word: str, lists: Sequence[WordList]) -> bool:
         return any(word in each.costs for each in lists) or self.catalog.knows(word)

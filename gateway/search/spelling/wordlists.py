@@ -21,6 +21,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from gateway.search.eligible import Mask
 from graphs.nearby import Nearby
 from graphs.postings import Postings
 from graphs.text import bare, stem
@@ -85,6 +86,13 @@ class CatalogWords:
     def knows(self, word: str) -> bool:
         """Say whether some entity holds *word*, in this or another form."""
         return word in self.postings.spelling.ids or stem(word) in self.postings.terms
+
+    def held(self, word: str, mask: Mask) -> bool:
+        """Say whether an entity that passes *mask* holds *word*, in this or another form."""
+        index = self.postings
+        at = index.spelling.ids.get(word)
+        rows = [index.terms.get(stem(word)), None if at is None else int(index.meanings[at])]
+        return any(index.held_by(row, mask) for row in rows if row is not None)
 
     @cached_property
     def words(self) -> WordList:

@@ -14,8 +14,7 @@ from dataclasses import dataclass, replace
 from typing import ParamSpec, TypeVar
 
 from gateway.cache import Cache, Clock
-from gateway.catalog.ledger import Call, Ledger, SqliteLedger, Tally
-from gateway.config import Options, ledger_path
+from gateway.catalog.ledger import Call, Ledger, Tally
 from gateway.errors import Failed, attempt
 from gateway.limits import UsageOptions
 from gateway.search.usage import bounded
@@ -61,12 +60,6 @@ class Usage:
         self._clock = clock
         self._signals = Cache[Signals]("usage", max_items=_TENANTS, ttl_s=math.inf, clock=clock)
 
-    @classmethod
-    def opened(cls, options: Options, *, telemetry: Telemetry, clock: Clock) -> Usage:
-        """Give the usage of a gateway with *options*; its file is made when first needed."""
-        ledger = SqliteLedger(ledger_path(options))
-        return cls(ledger, options.usage, telemetry=telemetry, clock=clock)
-
     async def note(self, call: Call) -> None:
         """Note a call that has ended, if calls are noted."""
         if self.options.record:
@@ -91,10 +84,6 @@ class Usage:
             read = Signals(liked=liked, mark=hash(frozenset(liked.items())), read_at=now)
         self._signals.put(tenant, read)
         return read
-
-    def close(self) -> None:
-        """Let go of the ledger."""
-        self.ledger.close()
 
     async def _asked(self, work: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T | None:
         answer = await attempt(asyncio.to_thread(work, *arguments, **named))

@@ -17,6 +17,7 @@ Json = dict[str, Any]
 MODE = sys.argv[1]
 RECORD = Path(sys.argv[2])
 MODERN = MODE.startswith("modern")
+WATCHED: Json = {"subscribe": True}
 OBJECT: Json = {"type": "object"}
 FRESH: Json = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"} if MODERN else {}
 GOOD = {"name": "good", "description": "Works.", "inputSchema": OBJECT}
@@ -137,9 +138,24 @@ def initialize(_params: Json) -> Json:
     note(str(os.getpid()) if MODE == "pid" else "initialized")
     return {
         "protocolVersion": "2025-11-25",
-        "capabilities": {"tools": {}},
+        "capabilities": {"tools": {}, **({"resources": WATCHED} if MODE == "watched" else {})},
         "serverInfo": {"name": "hostile", "version": "0"},
     }
+
+
+def subscribed(params: Json) -> Json | None:
+    note(f"subscribe {params['uri']} {os.getpid()}")
+    if params["uri"] == "a:silent":
+        return None
+    if params["uri"] == "a:broken":
+        return {"code": -32603, "message": "secret-token is wrong"}
+    send({"method": "notifications/resources/updated", "params": {"uri": params["uri"]}})
+    return {}
+
+
+def unsubscribed(params: Json) -> Json:
+    note(f"unsubscribe {params['uri']}")
+    return {}
 
 
 def listed(params: Json) -> Json | None:
@@ -194,6 +210,8 @@ ANSWERS: dict[str, Callable[[Json], Json | None]] = {
     "initialize": initialize,
     "tools/list": listed,
     "tools/call": called,
+    "resources/subscribe": subscribed,
+    "resources/unsubscribe": unsubscribed,
 }
 
 main()

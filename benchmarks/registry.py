@@ -1,0 +1,200 @@
+"""The catalog of every kind: how well each ranking policy finds what was asked for.
+
+    python -m benchmarks.registry --data DIR --extra DIR --json
+
+* DIR holds tools in the common format; agents, skills and most requests are our own, see
+  ``registrydata``. Without a folder what it would answer is left out.
+* One flat list over all kinds. `FIGURES` of `hybrid` stand at the top, the mean over the slices.
+* ``own``: the same requests, where only the slice's own kind may be found.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import Annotated, Any, TypeAlias
+
+import typer
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+from benchmarks.entered import WAYS, Found, Way, ask, entered
+from benchmarks.graded import FIGURES, interval, score
+from benchmarks.metrics import Figures, mean
+from benchmarks.mixed import KINDS, SLICES, Asked, Mixed, read_mixed
+from benchmarks.recalled import Recalled
+from benchmarks.retrieval import one_of
+from gateway import Embedder, Gateway
+from gateway.embed.local import embedder_of
+from gateway.types import Filters
+
+CHIEF = Way(ranking="hybrid")
+GOAL, APART = 0.75, 0.1
+"""NDCG@10 of the chief way at least; agents and skills at most so far below the tools."""
+_WIDE = 140
+_OWN = {kind: frozenset((kind,)) for kind in set(KINDS.values())}
+Json: TypeAlias = dict[str, Any]
+Pair: TypeAlias = tuple[Asked, Found]
+
+app = typer.Typer(add_completion=False)
+
+
+@app.command()
+def main(
+    *,
+    data: Annotated[Path | None, typer.Option(help="Tools with requests of their own.")] = None,
+    extra: Annotated[list[Path] | None, typer.Option(help="More tools; may be repeated.")] = None,
+    embedder: Annotated[str, typer.Option(help="local, or none: what needs no model.")] = "local",
+    only: Annotated[str, typer.Option(help="Ways, as hybrid,hybrid+spread; empty is all.")] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="Print every digit.")] = False,
+) -> None:
+    """Measure every policy over every slice of the mixed catalog."""
+    model = embedder_of("local") if one_of(embedder, ("local", "none")) == "local" else None
+    wanted = only.split(",") if only else [way.name for way in WAYS]
+    names = [way.name for way in WAYS]
+    ways = [way for way in WAYS if way.name in [one_of(each, names) for each in wanted]]
+    told = asyncio.run(measure(read_mixed(data, extra=extra or ()), ways, embedder=model))
+    if as_json:
+        print(json.dumps(told, indent=2, ensure_ascii=False))
+        return
+    console = Console()
+    (console if console.is_terminal else Console(width=_WIDE)).print(table(told))
+
+
+async def measure(mixed: Mixed, ways: Sequence[Way], *, embedder: Embedder | None) -> Json:
+    """Ask everything in each way, and judge it.
+
+    Returns:
+        JSON values: the chief figures at the top, ``policies`` by the name of the way.
+    """
+    recalled = Recalled(embedder) if embedder else None
+    async with entered(mixed, embedder=recalled) as gateway:
+        found = {way.name: await _asked(gateway, mixed.asked, way) for way in ways}
+        own = [
+            (each, await ask(gateway, each.query, CHIEF, kinds=_OWN[KINDS[each.slice]]))
+            for each in mixed.asked
+            if each.slice in KINDS
+        ]
+        page = await gateway.catalog.list(Filters(kinds=frozenset({"server"})), limit=1000)
+    policies = {name: judged(pairs) for name, pairs in found.items()}
+    chief = policies.get(CHIEF.name, next(iter(policies.values())))
+    return {
+        **{name: chief[name] for name in FIGURES},
+        "interval": chief["interval"],
+        "catalog": {
+            "tools": len(mixed.benchmark.tools),
+            "servers": len(page.entities),
+            "agents": len(mixed.agents),
+            "skills": len(mixed.skills),
+            "requests": len(mixed.asked),
+        },
+        "policies": policies,
+        "own": judged(own)["slices"],
+    }
+
+
+async def _asked(gateway: Gateway, requests: Iterable[Asked], way: Way) -> list[Pair]:
+    progress = track(
+        list(requests), description=way.name, console=Console(stderr=True), transient=True
+    )
+    return [(each, await ask(gateway, each.query, way)) for each in progress]
+
+
+def judged(pairs: Sequence[Pair]) -> Json:
+    """Judge what one way found.
+
+    Returns:
+        JSON values: the means over the slices and their interval, ``requests`` the means over the
+        requests, ``slices``, ``languages``, ``halves`` by the hash of the id, and of ``none`` how
+        many were accepted falsely; ``refused`` is the share of answerable ones without a match.
+    """
+    scored: defaultdict[str, list[Figures]] = defaultdict(list)
+    languages: defaultdict[str, list[Figures]] = defaultdict(list)
+    halves: defaultdict[str, defaultdict[str, list[Figures]]] = defaultdict(
+        lambda: defaultdict(list)
+    )
+    for asked, found in pairs:
+        if asked.gold:
+            figures = score(found.ids, asked.gold)
+            scored[asked.slice].append(figures)
+            languages["en" if asked.lang == "en" else "other"].append(figures)
+            halves[half(asked.id)][asked.slice].append(figures)
+    slices = {name: _slice(scored[name]) for name in SLICES if name in scored}
+    every = [figures for rows in scored.values() for figures in rows]
+    return {
+        **_overall(scored),
+        "interval": list(interval([_column(rows) for rows in scored.values()])),
+        "requests": mean(every),
+        "slices": slices,
+        "languages": {name: _slice(rows) for name, rows in sorted(languages.items())},
+        "halves": {name: _overall(rows) for name, rows in sorted(halves.items())},
+        "none": _none([found for asked, found in pairs if not asked.gold]),
+        "refused": _share([not found.ids for asked, found in pairs if asked.gold]),
+    }
+
+
+def half(key: str) -> str:
+    """Say in which half a request is: constants are chosen on the even one."""
+    return "odd" if int(sha256(key.encode()).hexdigest(), 16) % 2 else "even"
+
+
+def _overall(scored: Mapping[str, Sequence[Figures]]) -> Figures:
+    return mean([mean(rows) for rows in scored.values()])
+
+
+def _slice(rows: Sequence[Figures]) -> Json:
+    return {**mean(rows), "interval": list(interval([_column(rows)])), "n": len(rows)}
+
+
+def _column(rows: Sequence[Figures]) -> list[float]:
+    return [row["ndcg_at_10"] for row in rows]
+
+
+def _none(found: Sequence[Found]) -> Json:
+    return {
+        "accepted": _share([each.sure for each in found]),
+        "matched": _share([bool(each.ids) for each in found]),
+        "n": len(found),
+    }
+
+
+def _share(said: Sequence[bool]) -> float:
+    return sum(said) / len(said) if said else 0.0
+
+
+def table(told: Json) -> Table:
+    """Show NDCG@10 of every way and slice, and its other figures, as percentages."""
+    shown = Table(title="NDCG@10")
+    shown.add_column("policy")
+    for name in ("all", *SLICES, "other languages", "MRR", "recall@10", "accepted", "refused"):
+        shown.add_column(name, justify="right")
+    for name, found in told["policies"].items():
+        shown.add_row(name, *(f"{100 * figure:.1f}" for figure in _cells(found)))
+    return shown
+
+
+def _cells(found: Mapping[str, object]) -> list[float]:
+    def inner(*keys: str) -> float:
+        value: object = found
+        for key in keys:
+            value = value.get(key, 0.0) if isinstance(value, Mapping) else 0.0
+        return value if isinstance(value, float) else 0.0
+
+    return [
+        inner("ndcg_at_10"),
+        *(inner("slices", name, "ndcg_at_10") for name in SLICES),
+        inner("languages", "other", "ndcg_at_10"),
+        inner("mrr"),
+        inner("recall_at_10"),
+        inner("none", "accepted"),
+        inner("refused"),
+    ]
+
+
+if __name__ == "__main__":
+    app()

@@ -1,0 +1,73 @@
+"""Who hangs on a server that cannot be reached just now, as searches leave them out.
+
+* Nothing is asked of a server here, and no index is built anew: how a connection fared is known.
+* A server that nobody finds is used by nobody: it is looked at again in the background, further
+  and further apart by its breaker, so that it comes back by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from gateway.cache import Clock
+from gateway.catalog.lasting import LastingSource
+from gateway.catalog.refresh import Registration
+from gateway.catalog.virtual import VirtualSource
+from gateway.types import Filters
+
+
+class Health:
+    """The health of the servers of one gateway.
+
+    Args:
+        lasting: Gives the supervised sources by server.
+        registrations: Gives what is registered by server.
+        retry_s: How long after a look a failed server is looked at again, seconds.
+        clock: Seconds that only grow.
+    """
+
+    def __init__(
+        self,
+        lasting: Callable[[], Mapping[str, LastingSource]],
+        registrations: Callable[[], Mapping[str, Registration]],
+        *,
+        retry_s: float,
+        clock: Clock,
+    ) -> None:
+        self._lasting = lasting
+        self._registrations = registrations
+        self._retry_s = retry_s
+        self._clock = clock
+        self._due: dict[str, float] = {}
+
+    def held(self, filters: Filters) -> Filters:
+        """Give *filters* with all that is to be left out named, if only the healthy are wanted."""
+        if not filters.healthy_only:
+            return filters
+        return replace(filters, without=filters.without | self.ailing())
+
+    def ailing(self) -> frozenset[str]:
+        """Give the servers that cannot be reached, and by id what virtual ones lead to there."""
+        sources = dict(self._lasting())
+        down = {name for name, source in sources.items() if not source.live.healthy}
+        self._due = {name: due for name, due in self._due.items() if name in down}
+        for name in down:
+            self._look(name, sources[name])
+        return frozenset(down | set(self._aliases(down)))
+
+    def _look(self, name: str, source: LastingSource) -> None:
+        now = self._clock()
+        # Not at once: the failure is fresh.
+        if now >= self._due.setdefault(name, now + self._retry_s):
+            self._due[name] = now + self._retry_s
+            source.outdate()
+
+    def _aliases(self, down: set[str]) -> set[str]:
+        return {
+            key
+            for each in self._registrations().values()
+            if down & each.follows and isinstance(each.source, VirtualSource)
+            for key, server in each.source.behind.items()
+            if server in down
+        }

@@ -1,0 +1,57 @@
+"""What a result may say beside its entities: nothing that only hidden ones know. Pure.
+
+How rare a word is may rest on everybody; which words there are, and which servers, may not.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+
+import numpy as np
+
+from gateway.search.eligible import Mask
+from gateway.search.index.snapshot import Snapshot
+from gateway.types import DEGRADING, Diagnostic, Filters
+from graphs.hits import Asked, Reading
+from graphs.postings import Postings
+
+
+def unmatched(index: Postings, readings: Iterable[Reading], mask: Mask) -> tuple[str, ...]:
+    """Give the words of queries that nobody holds who may be found, as they were asked.
+
+    Args:
+        index: The catalog's words.
+        readings: The queries, resolved against it.
+        mask: Who may be found.
+    """
+    asked = (word for reading in readings for word in reading.asked)
+    return tuple(dict.fromkeys(word.word for word in asked if not _held(index, word, mask)))
+
+
+def _held(index: Postings, asked: Asked, mask: Mask) -> bool:
+    return any(index.held_by(row, mask) for rows, _ in asked.ways for row in rows)
+
+
+def degrading(snapshot: Snapshot, filters: Filters, mask: Mask) -> list[Diagnostic]:
+    """Give what a search repeats of the notes that the index build left.
+
+    What a note of the catalog says in detail names servers: it is left out where one of them has
+    nobody who may be found, of whatever kind, or is none of those that are asked for.
+    """
+    kept = [note for note in snapshot.diagnostics if note.code in DEGRADING]
+    if not kept or mask.all():
+        return kept
+    known, traits = snapshot.eligibility.servers, snapshot.eligibility.by_trait
+    kinds = frozenset(str(value) for trait, value in traits if trait == "kind")
+    hidden = known(np.ones_like(mask)) - known(snapshot.mask(replace(filters, kinds=kinds)))
+    return [replace(note, detail="") if _names(note, hidden, filters) else note for note in kept]
+
+
+def _names(note: Diagnostic, hidden: Iterable[str], filters: Filters) -> bool:
+    if note.stage != "catalog":
+        return False
+    if filters.servers and not any(map(note.detail.__contains__, filters.servers)):
+        return True
+    return any(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", note.detail) for name in hidden)

@@ -1,0 +1,141 @@
+"""The benchmark of the mixed catalog, over the fixture and a handful of entries."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from io import StringIO
+from pathlib import Path
+
+from rich.console import Console
+from typer.testing import CliRunner
+
+from benchmarks import registry
+from benchmarks.data import Row
+from benchmarks.entered import WAYS, Found, Way, ask, entered
+from benchmarks.graded import FIGURES, Answer
+from benchmarks.mixed import SLICES, Asked, read_mixed
+from benchmarks.registry import CHIEF, half, judged, measure, table
+from gateway.testing import HashingEmbedder
+
+FIXTURE = Path(__file__).parent / "fixture"
+AGENT = {
+    "name": "Rail Journeys",
+    "description": "Plans train journeys.",
+    "url": "https://agents.example/rail",
+    "skills": [{"name": "Seat", "tags": ["railway"], "examples": ["a window seat to Vienna"]}],
+}
+SKILL = {"name": "packing-list", "description": "What goes into a suitcase.", "body": "Layers."}
+QUERIES = [
+    ("agents", "train journeys", {"agent:rail": 2}),
+    ("skills", "packing list", {"skill:packing-list": 2, "agent:rail": 1}),
+    ("names", "bank", {"server:bank": 2, "tools:bank": 1}),
+    ("none", "xyzzy plugh", {}),
+]
+
+
+def data(folder: Path) -> Path:
+    """Write the manifests and requests."""
+    asked = [
+        {"id": f"{slice_}-1", "slice": slice_, "lang": "en", "query": query, "gold": gold}
+        for slice_, query, gold in QUERIES
+    ]
+    servers = [{"name": "bank", "description": "Money."}]
+    files: dict[str, Sequence[Row]] = {
+        "agents": [AGENT],
+        "skills": [SKILL],
+        "servers": servers,
+        "queries": asked,
+    }
+    for name, lines in files.items():
+        text = "".join(f"{json.dumps(line)}\n" for line in lines)
+        (folder / f"{name}.jsonl").write_text(text, encoding="utf-8")
+    return folder
+
+
+async def test_every_kind_stands_in_one_list(tmp_path: Path) -> None:
+    """Entries, servers and tools are found by one search, or one kind alone."""
+    mixed = read_mixed(FIXTURE, data=data(tmp_path))
+    lexical = Way(ranking="lexical")
+
+    async with entered(mixed, embedder=HashingEmbedder()) as gateway:
+        agent = await ask(gateway, "train journeys", lexical)
+        skill = await ask(gateway, "packing list", lexical)
+        bank = await ask(gateway, "bank", lexical)
+        server = await ask(gateway, "bank", lexical, kinds=frozenset({"server"}))
+
+    assert ("agent:catalog/rail", "skill:catalog/packing-list") == (agent.ids[0], skill.ids[0])
+    assert {"server:bank", "bank/sign_in"} <= set(bank.ids)
+    assert ("server:bank",) == server.ids
+
+
+async def test_every_slice_is_judged_in_every_way(tmp_path: Path) -> None:
+    """The chief way stands at the top; what has no answer is counted apart."""
+    mixed = read_mixed(FIXTURE, data=data(tmp_path))
+
+    told = await measure(mixed, WAYS, embedder=HashingEmbedder())
+
+    policies = told["policies"]
+    assert {way.name for way in WAYS} == set(policies)
+    chief = policies[CHIEF.name]
+    assert {name: chief[name] for name in FIGURES} == {name: told[name] for name in FIGURES}
+    assert {"tools": 5, "agents": 1, "skills": 1, "names": 1} == {
+        name: found["n"] for name, found in chief["slices"].items()
+    }
+    assert 1 == chief["none"]["n"]
+    assert {"tools": 8, "agents": 1, "skills": 1, "requests": 9} == {
+        name: count for name, count in told["catalog"].items() if name != "servers"
+    }
+    assert {"tools", "agents", "skills"} == set(told["own"])
+
+
+def test_slices_weigh_the_same_and_requests_stand_beside() -> None:
+    """Three requests of one slice do not outweigh one of another."""
+    gold = (Answer(ids=frozenset({"a"}), grade=2),)
+
+    def pair(slice_: str, number: int, *ids: str) -> tuple[Asked, Found]:
+        asked = Asked(id=f"{slice_}-{number}", slice=slice_, lang="de", query="q", gold=gold)
+        return asked, Found(ids=ids, sure=True)
+
+    nothing = Asked(id="none-1", slice="none", lang="en", query="q", gold=())
+    found = judged(
+        [
+            *(pair("agents", number, "a") for number in range(3)),
+            pair("skills", 1),
+            (nothing, Found(ids=("a",), sure=False)),
+            (nothing, Found(ids=("a",), sure=True)),
+        ]
+    )
+
+    assert (0.5, 0.75) == (found["ndcg_at_10"], found["requests"]["ndcg_at_10"])
+    assert {"accepted": 0.5, "matched": 1.0, "n": 2} == found["none"]
+    assert (0.25, ["other"]) == (found["refused"], list(found["languages"]))
+
+
+def test_halves_are_by_the_hash_of_the_id() -> None:
+    """Known values of SHA-256."""
+    assert ("odd", "even") == (half("a"), half("e"))
+
+
+async def test_without_a_model_words_rank() -> None:
+    """Without a folder agents and skills are asked for; here two requests of each slice."""
+    mixed = read_mixed(None)
+    by_slice = {name: [one for one in mixed.asked if one.slice == name][:2] for name in SLICES}
+    few = replace(mixed, asked=tuple(one for asked in by_slice.values() for one in asked))
+
+    told = await measure(few, [CHIEF], embedder=None)
+    shown = Console(width=140, file=StringIO())
+    shown.print(table(told))
+
+    assert {"agents", "skills", "names", "mixed"} == set(told["policies"]["hybrid"]["slices"])
+    assert (0, 0) == (told["catalog"]["tools"], told["catalog"]["servers"])
+    assert 0 < told["ndcg_at_10"] < 1
+
+
+def test_the_command_refuses_what_it_does_not_know() -> None:
+    """A way that is misspelt would else be left out in silence."""
+    result = CliRunner().invoke(registry.app, ["--embedder", "none", "--only", "hybird"])
+
+    assert 2 == result.exit_code
+    assert "hybird" in result.output

@@ -1,0 +1,36 @@
+"""A store, and others that open the same place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gateway.catalog.store import Store
+from gateway.testing import ManualClock
+from tests.catalog.conformance.stores import STORES, Opener
+
+
+@pytest.fixture
+def wall() -> ManualClock:
+    return ManualClock(20_000 * 24 * 3600.0 + 100)
+
+
+@pytest.fixture(params=sorted(STORES))
+def opened(request: pytest.FixtureRequest, tmp_path: Path, wall: ManualClock) -> Iterator[Opener]:
+    opener = STORES[request.param](tmp_path, wall)
+    made: list[Store] = []
+
+    def another() -> Store:
+        made.append(opener())
+        return made[-1]
+
+    yield another
+    for store in made:
+        store.close()
+
+
+@pytest.fixture
+def store(opened: Opener) -> Store:
+    return opened()

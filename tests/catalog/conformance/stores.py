@@ -1,0 +1,31 @@
+"""Where the suite runs: every `Store` there is. Another one is a line of `STORES`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from gateway.cache import Clock
+from gateway.catalog.store import SqliteStore, Store
+from gateway.testing import MemoryStore
+
+Opener = Callable[[], Store]
+"""Gives the store of one place; again, and it is the store of another process there."""
+
+
+def _memory(_folder: Path, wall: Clock) -> Opener:
+    store = MemoryStore(wall=wall)
+    return lambda: store
+
+
+def _sqlite(folder: Path, wall: Clock) -> Opener:
+    kept = folder / "deep"
+    return lambda: SqliteStore(
+        vectors=kept / "vectors.sqlite3",
+        catalog=kept / "catalog.sqlite3",
+        usage=kept / "usage.sqlite3",
+        wall=wall,
+    )
+
+
+STORES: Mapping[str, Callable[[Path, Clock], Opener]] = {"memory": _memory, "sqlite": _sqlite}

@@ -1,0 +1,129 @@
+"""What every `Ledger` promises: calls, and what searches returned."""
+
+from __future__ import annotations
+
+import pytest
+
+from gateway.catalog.ledger import DAY_S, Call, Ledger, Seen, Tally
+from gateway.catalog.store import Store
+from gateway.testing import ManualClock
+from tests.catalog.conformance.stores import Opener
+
+NOW = 20_000 * DAY_S + 100
+
+
+@pytest.fixture
+def ledger(store: Store) -> Ledger:
+    return store.ledger
+
+
+def call(tool: str, **said: object) -> Call:
+    return Call(tool=tool, **({"outcome": "ok"} | said))  # type: ignore[arg-type]
+
+
+def test_calls_are_counted_by_tool_day_and_tenant(ledger: Ledger, wall: ManualClock) -> None:
+    """A tenant's own ones, or everybody's; both kinds of failure are failures."""
+    ledger.note(call("a/x", tenant="acme"))
+    ledger.note(call("a/x", outcome="tool_error"))
+    wall.tick(2 * DAY_S)
+    ledger.note(call("a/x", outcome="failed", tenant="acme"))
+    ledger.note(call("b/y", tenant="acme"))
+
+    assert [
+        Tally(tool="a/x", age_s=0, succeeded=0, failed=1),
+        Tally(tool="a/x", age_s=2 * DAY_S, succeeded=1, failed=1),
+        Tally(tool="b/y", age_s=0, succeeded=1, failed=0),
+    ] == ledger.tallies()
+    assert [(0, 0, 1), (2 * DAY_S, 1, 0), (0, 1, 0)] == [
+        (each.age_s, each.succeeded, each.failed) for each in ledger.tallies("acme")
+    ]
+    assert [] == ledger.tallies("other")
+
+
+def test_a_task_is_its_calls_that_succeeded_in_order(ledger: Ledger) -> None:
+    """Tasks of two tenants are two; a call without a task is none."""
+    for each in (
+        call("a", task="1"),
+        call("x", task="2"),
+        call("b", task="1", outcome="tool_error"),
+        call("c", task="1"),
+        call("d", task="1", tenant="acme"),
+        call("e"),
+    ):
+        ledger.note(each)
+
+    assert [["a", "c"], ["x"], ["d"]] == ledger.tasks()
+    assert [["d"]] == ledger.tasks("acme")
+
+
+def test_what_searches_returned_is_noted_with_its_pairs(ledger: Ledger, wall: ManualClock) -> None:
+    """Days are counted apart; a pair has no order."""
+    ledger.show(["b", "a"])
+    wall.tick(DAY_S)
+    ledger.show(["a", "b", "c"])
+    ledger.show(["a"])
+
+    last = NOW + DAY_S
+    assert {
+        "a": Seen(count=3, days=2, last_s=last),
+        "c": Seen(count=1, days=1, last_s=last),
+    } == ledger.shown(["a", "c", "z"])
+    assert {frozenset("ab"): Seen(count=2, days=1, last_s=last)} == ledger.pairs(["a", "b"])
+
+
+def test_it_forgets_what_it_is_told_to(ledger: Ledger) -> None:
+    """A tool, a tenant, both, everything; what searches returned belongs to no tenant."""
+    for tool in "ab":
+        for tenant in ("", "acme"):
+            ledger.note(call(tool, tenant=tenant))
+    ledger.show(["a", "b"])
+
+    assert 1 == ledger.forget(tool="a", tenant="acme")
+    assert {"a", "b"} == set(ledger.shown(["a", "b"]))
+    assert 1 == ledger.forget(tool="a")
+    assert {"b"} == set(ledger.shown(["a", "b"]))
+    assert {} == ledger.pairs(["a", "b"])
+    assert 1 == ledger.forget(tenant="acme")
+    assert 1 == ledger.forget()
+    assert ([], {}) == ([*ledger.lines()], ledger.shown(["b"]))
+
+
+def test_calls_come_out_whole_oldest_first_and_without_labels(
+    opened: Opener, wall: ManualClock
+) -> None:
+    """Also those of another process; a host's labels may be people's names."""
+    one, other = opened().ledger, opened().ledger
+    one.note(call("a", shape={"to": "string"}, seconds=0.5, task="secret", tenant="secret"))
+    wall.tick(1)
+    other.note(call("b", outcome="failed"))
+
+    first, second = one.lines()
+
+    assert "secret" not in str(first)
+    assert first["task"] == first["tenant"] != ""
+    assert {
+        "at": NOW + 1,
+        "tenant": "",
+        "task": "",
+        "tool": "b",
+        "shape": {},
+        "seconds": 0.0,
+        "outcome": "failed",
+    } == second
+    assert (NOW, "a", {"to": "string"}, 0.5, "ok") == tuple(
+        first[name] for name in ("at", "tool", "shape", "seconds", "outcome")
+    )
+
+
+def test_nothing_asked_is_nothing_found(ledger: Ledger) -> None:
+    """An empty ledger is none that fails."""
+    ledger.show([])
+
+    assert ([], [], [], {}, {}, 0) == (
+        ledger.tallies(),
+        ledger.tasks(),
+        [*ledger.lines()],
+        ledger.shown([]),
+        ledger.pairs(["a"]),
+        ledger.forget(),
+    )

@@ -1,0 +1,162 @@
+"""What every `ManyRecords` promises: tool lists, and what was approved of them."""
+
+from __future__ import annotations
+
+import pytest
+
+from gateway.catalog.ahead import ManyRecords
+from gateway.catalog.records import LAUNCH, seen_of
+from gateway.catalog.store import Store
+from gateway.testing import ManualClock
+from gateway.types import Diagnostic, Hints, ToolDefinition
+from gateway.upstream.source import Listing
+from tests.catalog.conformance.stores import Opener
+from tests.fakes import tool
+
+LISTING = Listing(
+    tools=(
+        ToolDefinition(
+            name="pay",
+            title="Pay",
+            description="Pay é.",
+            input_schema={"type": "object", "properties": {"to": {"type": "string"}}},
+            output_schema={"type": "object"},
+            hints=Hints(read_only=False, destructive=True),
+        ),
+        tool("look"),
+    ),
+    things=(
+        ToolDefinition(
+            kind="resource", name="a://b", title="B", details={"mimeType": "text/plain"}
+        ),
+        ToolDefinition(kind="prompt", name="pay", input_schema={"type": "object"}),
+    ),
+    diagnostics=(Diagnostic(stage="catalog", code="tool_quarantined", detail="'x': no"),),
+    digests={"pay": "d1", "look": "d2"},
+    suspicions={"pay": ("hidden text",)},
+)
+DAY_S = 24 * 3600.0
+
+
+@pytest.fixture
+def records(store: Store) -> ManyRecords:
+    return store.records
+
+
+def test_a_listing_comes_back_as_it_was_also_in_another_process(
+    opened: Opener, wall: ManualClock
+) -> None:
+    """All that a search and a call read of it."""
+    first = opened()
+    first.records.keep("f", "srv", LISTING)
+    now = wall()
+    first.close()
+    wall.tick(5)
+
+    found = opened().records.listing("f")
+
+    assert found is not None
+    assert (LISTING, now) == (found.listing, found.listed_at)
+
+
+def test_a_newer_listing_takes_the_place(records: ManyRecords, wall: ManualClock) -> None:
+    """A server is listed again and again."""
+    records.keep("f", "srv", LISTING)
+    wall.tick(9)
+    records.keep("f", "srv", Listing())
+
+    found = records.listing("f")
+
+    assert found is not None
+    assert (0, wall()) == (len(found.listing.tools), found.listed_at)
+
+
+def test_another_configuration_is_another_server(records: ManyRecords) -> None:
+    """And what is forgotten is gone."""
+    records.keep("f", "srv", LISTING)
+
+    assert records.listing("g") is None
+    records.forget("f")
+    records.forget("never there")
+    assert records.listing("f") is None
+
+
+def test_what_nobody_used_for_a_month_is_forgotten_when_something_is_kept(
+    records: ManyRecords, wall: ManualClock
+) -> None:
+    """A store must not grow with every configuration that ever was."""
+    records.keep("old", "a", LISTING)
+    records.keep("used", "b", LISTING)
+    wall.tick(20 * DAY_S)
+    records.listing("used")
+    wall.tick(11 * DAY_S)
+    records.keep("new", "c", Listing())
+
+    assert [True, False, False] == [
+        records.listing(name) is None for name in ("old", "used", "new")
+    ]
+
+
+def test_a_definition_is_approved_when_it_is_first_seen_and_a_change_is_told(
+    records: ManyRecords,
+) -> None:
+    """Until somebody approves it."""
+    first = records.see("o", {"a": "1", "b": "1"})
+    changed = records.see("o", {"a": "2", "b": "1", "c": "9"})
+    other = records.see("p", {"a": "2"})
+    gone = records.see("o", {"b": "1"})
+    records.approve("o", ["a"])
+
+    assert [[], ["a"], [], []] == [sorted(each) for each in (first, changed, other, gone)]
+    assert set() == records.changed("o")
+    assert set() == records.see("o", {"a": "2"})
+    assert {"a"} == records.see("o", {"a": "1"})
+    assert set() == records.see("o", {})
+
+
+def test_what_one_process_approves_is_approved_for_the_others(opened: Opener) -> None:
+    """`gateway approve` is another process than the gateway that waits for it."""
+    gateway, person = opened(), opened()
+    gateway.records.see("o", {"a": "1"})
+    assert {"a"} == gateway.records.see("o", {"a": "2"})
+
+    person.records.approve("o", ["a", "never there"])
+
+    assert set() == gateway.records.see("o", {"a": "2"})
+    assert set() == person.records.changed("nobody")
+
+
+def test_many_lists_come_as_they_would_one_by_one(records: ManyRecords, wall: ManualClock) -> None:
+    """A start asks for all of them in one go; those that are not there are left out."""
+    records.keep("f", "srv", LISTING)
+    records.keep("g", "srv", Listing())
+
+    found = records.listings(["f", "g", "h"])
+
+    assert {"f", "g"} == found.keys()
+    assert (LISTING, wall()) == (found["f"].listing, found["f"].listed_at)
+    assert {} == records.listings([])
+
+
+def test_reading_many_lists_counts_as_use(records: ManyRecords, wall: ManualClock) -> None:
+    """As reading one does."""
+    records.keep("f", "srv", LISTING)
+    wall.tick(20 * DAY_S)
+    records.listings(["f"])
+    wall.tick(20 * DAY_S)
+    records.keep("g", "srv", Listing())
+
+    assert records.listing("f") is not None
+
+
+def test_many_pins_come_where_all_are_approved(records: ManyRecords) -> None:
+    """Command lines apart from tools; whoever has a change among his is asked one by one."""
+    records.see("o", {LAUNCH: "run"})
+    records.see("o", {"b": "2", "a": "1"})
+    records.see("p", {"a": "1", "b": "2"})
+    records.see("p", {"a": "9"})
+
+    assert {("o", True): seen_of({LAUNCH: "run"}), ("o", False): seen_of({"a": "1", "b": "2"})} == (
+        records.pins(["o", "p", "q"])
+    )
+    assert {} == records.pins([])

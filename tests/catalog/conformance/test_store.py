@@ -1,0 +1,60 @@
+"""What every `Store` promises as a whole."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+
+from gateway.catalog.entries import Entry
+from gateway.catalog.ledger import Call
+from gateway.catalog.store import Store
+from gateway.upstream.source import Listing
+from tests.catalog.conformance.stores import Opener
+
+THREADS = 8
+ROUNDS = 5
+
+
+def test_what_is_kept_is_there_after_closing(opened: Opener) -> None:
+    """For the same store, and for another of the same place."""
+    store = opened()
+    store.vectors.put("m", {"a": np.ones(2, np.float32)})
+    store.entries.put([Entry(kind="agent", name="a")])
+    store.records.keep("f", "srv", Listing())
+    store.ledger.note(Call(tool="t", outcome="ok"))
+    store.close()
+    store.close()
+
+    for each in (store, opened()):
+        assert ["a"] == list(each.vectors.get("m", ["a"]))
+        assert ["agent:catalog/a"] == list(each.entries.rows())
+        assert each.records.listing("f") is not None
+        assert 1 == len([*each.ledger.lines()])
+
+
+def test_nothing_is_lost_between_threads(store: Store) -> None:
+    """All of them write everything, and read while others write."""
+
+    def work(thread: int) -> bool:
+        whole = True
+        for at in range(ROUNDS):
+            name = f"{thread}-{at}"
+            store.vectors.put("m", {name: np.full(8, thread, np.float32)})
+            store.entries.put([Entry(kind="agent", name=name)])
+            store.records.keep(name, "srv", Listing(digests={"a": name}))
+            store.records.see("o", {name: name})
+            store.ledger.note(Call(tool=name, outcome="ok"))
+            recorded = store.records.listing(name)
+            whole &= recorded is not None and recorded.listing.digests == {"a": name}
+            whole &= store.vectors.get("m", [name])[name].tolist() == [thread] * 8
+        return whole
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        assert all(pool.map(work, range(THREADS)))
+
+    names = [f"{thread}-{at}" for thread in range(THREADS) for at in range(ROUNDS)]
+    assert set(names) == store.vectors.get("m", names).keys()
+    assert {f"agent:catalog/{name}" for name in names} == store.entries.rows().keys()
+    assert set(names) == {line["tool"] for line in store.ledger.lines()}
+    assert set(names) == store.records.see("o", dict.fromkeys(names, "other"))

@@ -1,0 +1,151 @@
+"""Servers that cannot be reached, as searches leave them out, and how they come back."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from gateway.bridge import Bridge
+from gateway.catalog.health import Health
+from gateway.catalog.lasting import LastingSource, Memory
+from gateway.catalog.records import SqliteRecords
+from gateway.config import Options
+from gateway.errors import UpstreamError
+from gateway.gateway import Gateway
+from gateway.limits import UpstreamOptions
+from gateway.testing import ManualClock
+from gateway.types import Filters
+from tests.catalog.test_lasting import LiveSource
+from tests.conftest import OpenGateway
+from tests.fakes import ListSource, names, tool
+from tests.upstream.conftest import PATIENCE_S, served, until
+from tests.upstream.servers.plain import plain
+
+HEALTHY = Filters(healthy_only=True)
+RETRY_S = 10.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ward:
+    """Two supervised servers of which one can be ill, and a clock."""
+
+    health: Health
+    clock: ManualClock
+    live: Mapping[str, LiveSource]
+
+
+@pytest.fixture
+async def ward(tmp_path: Path) -> AsyncIterator[Ward]:
+    bridge, clock = Bridge("health"), ManualClock()
+    records = SqliteRecords(tmp_path / "catalog.sqlite3")
+    live = {"well": LiveSource(tool("a")), "ill": LiveSource(tool("b"))}
+    lasting = {
+        name: LastingSource(
+            each,
+            memory=Memory(records=records, fingerprint=""),
+            bridge=bridge,
+            options=UpstreamOptions(),
+            changed=lambda: None,
+            clock=clock,
+        )
+        for name, each in live.items()
+    }
+    for each in lasting.values():
+        await each.list_tools()
+    yield Ward(
+        health=Health(lambda: lasting, dict, retry_s=RETRY_S, clock=clock), clock=clock, live=live
+    )
+    bridge.close()
+
+
+async def test_only_who_wants_the_healthy_is_told_of_the_others(ward: Ward) -> None:
+    """And keeps what else is left out."""
+    ward.live["ill"].healthy = False
+    wanted = Filters(healthy_only=True, without=frozenset({"x"}))
+
+    assert Filters() == ward.health.held(Filters())
+    assert frozenset({"x", "ill"}) == ward.health.held(wanted).without
+
+
+async def test_whom_nobody_finds_is_looked_at_again_now_and_then(ward: Ward) -> None:
+    """It would be left out for ever: nobody uses what is not found."""
+    ill = ward.live["ill"]
+    ill.healthy = False
+    for _ in range(3):
+        ward.health.held(HEALTHY)
+    at_once = ill.listings
+    ward.clock.tick(RETRY_S)
+    for _ in range(3):
+        ward.health.held(HEALTHY)
+    await until(lambda: ill.listings == at_once + 1)
+    ill.healthy = True
+
+    assert 1 == at_once
+    assert frozenset() == ward.health.held(HEALTHY).without
+    assert 1 == ward.live["well"].listings
+
+
+@pytest.fixture
+def bridge() -> Iterator[Bridge]:
+    """The loop of a server beside the gateway."""
+    made = Bridge("upstream")
+    yield made
+    made.close()
+
+
+def patient(clock: ManualClock, folder: Path) -> dict[str, object]:
+    """Options for a server on a busy machine, which is tried once at a time."""
+    upstream = UpstreamOptions(
+        connect_attempts=1, connect_timeout_s=PATIENCE_S, first_listing_s=PATIENCE_S
+    )
+    options = Options(upstream=upstream, catalog_store_path=folder / "catalog.sqlite3")
+    return {"clock": clock, "options": options}
+
+
+async def found(gateway: Gateway, filters: Filters | None = None) -> set[str]:
+    return set(names(await gateway.search("echo: say it again", limit=9, filters=filters)))
+
+
+async def test_a_server_that_dies_is_not_found_until_it_is_back(
+    open_gateway: OpenGateway, bridge: Bridge, tmp_path: Path
+) -> None:
+    """Without an index build, and never from the cache; its virtual tools go and come with it."""
+    clock = ManualClock()
+    gateway = open_gateway([tool("say_nothing", "Say it never.")], **patient(clock, tmp_path))
+    async with AsyncExitStack() as stack:
+        app = plain(tmp_path / "record").streamable_http_app()
+        port = await stack.enter_async_context(served(bridge, app))
+        gateway.add_server("srv", url=f"http://127.0.0.1:{port}/mcp")
+        gateway.add_virtual_server("mine", {"repeat": "srv/echo", "hush": "shelf/say_nothing"})
+        before = await found(gateway, HEALTHY)
+        builds = gateway.index_builds
+    with pytest.raises(UpstreamError):
+        await gateway.invoke("srv/echo", {"text": "x"})
+
+    during = await found(gateway, HEALTHY)
+    steps = await gateway.next_steps(["srv/echo"], filters=HEALTHY)
+    listed = {each.name for each in await gateway.list_tools(HEALTHY)}
+    anyway = await found(gateway)
+    same = gateway.index_builds
+    async with served(bridge, plain(tmp_path / "record").streamable_http_app(), port):
+        clock.tick(UpstreamOptions().retry_after_s)
+        await found(gateway, HEALTHY)
+        await until(lambda: "active" == gateway.server_states()["srv"])
+        after = await found(gateway, HEALTHY)
+
+    assert {"echo", "repeat"} < before == after == anyway
+    assert {"say_nothing", "hush"} == during == listed
+    assert {"shelf/say_nothing", "mine/hush"} == {each.id for each in steps}
+    assert builds == same
+
+
+async def test_a_source_without_a_session_is_healthy(open_gateway: OpenGateway) -> None:
+    """Nothing is known of it."""
+    gateway = open_gateway()
+    gateway.add_source(ListSource("plain", [tool("echo", "Say it again.")]))
+
+    assert {"echo"} == await found(gateway, HEALTHY)

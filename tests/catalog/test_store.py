@@ -1,0 +1,54 @@
+"""Which store a gateway has."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gateway import Gateway, Options, SyncGateway
+from gateway.catalog.store import store_of
+from gateway.embed.cached import MemoryVectorStore
+from gateway.errors import ConfigError
+from gateway.limits import UsageOptions
+from gateway.testing import HashingEmbedder, MemoryStore
+
+
+def look() -> str:
+    """Look."""
+    return "seen"
+
+
+def test_a_gateway_with_a_store_of_its_host_keeps_everything_there(tmp_path: Path) -> None:
+    """And no file is made."""
+    store = MemoryStore()
+    options = Options(
+        vector_store_path=tmp_path / "v.db",
+        catalog_store_path=tmp_path / "c.db",
+        usage=UsageOptions(record=True),
+    )
+    gateway = Gateway(strategy="auto", embedder=HashingEmbedder(64), store=store, options=options)
+    gateway.add_tool(look)
+    with SyncGateway(gateway) as blocking:
+        blocking.search("look")
+        blocking.invoke("local/look")
+
+    assert ["local/look"] == [line["tool"] for line in store.ledger.lines()]
+    assert [] == list(tmp_path.iterdir())
+
+
+def test_vectors_alone_may_lie_elsewhere(tmp_path: Path) -> None:
+    """The rest stays where the options say."""
+    vectors = MemoryVectorStore()
+    store = store_of(Options(catalog_store_path=tmp_path / "c.db"), vectors=vectors)
+
+    assert store.vectors is vectors
+    store.records.changed("o")
+    store.close()
+    assert [tmp_path / "c.db"] == list(tmp_path.iterdir())
+
+
+def test_two_places_for_vectors_are_one_too_many() -> None:
+    """Whoever says both means one of them."""
+    with pytest.raises(ConfigError, match="give one"):
+        Gateway(store=MemoryStore(), vector_store=MemoryVectorStore())

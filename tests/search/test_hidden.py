@@ -1,0 +1,205 @@
+"""Filters through the whole gateway: flips, caches, errors, and who asks for what."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from gateway.adapters.clerk import Clerk
+from gateway.catalog.entries import Entry
+from gateway.discovery.answers import ToolCall, answer
+from gateway.discovery.metatools import MetaNames
+from gateway.errors import UnknownToolError
+from gateway.gateway import Gateway
+from gateway.serve.server import mcp_server
+from gateway.testing import HashingEmbedder
+from gateway.types import Filters, Hints, RankingPolicy, SearchResult, Status
+from graphs import Document, Link
+from tests.conftest import PATIENT, OpenGateway
+from tests.fakes import ListSource, Shelf, every_id, names, tool
+
+NAMES = MetaNames(search="search_tools", call="call_tool")
+SKILLS = Filters(kinds=frozenset({"skill"}))
+
+
+def skill(name: str, **fields: object) -> Entry:
+    told = {"description": f"How to {name.replace('_', ' ')} well.", **fields}
+    return Entry(kind="skill", name=name, **told)  # type: ignore[arg-type]  # passed on
+
+
+def own(found: SearchResult) -> set[str]:
+    return {each.rpartition("/")[2] for each in every_id(found)}
+
+
+@pytest.fixture
+def entries(open_gateway: OpenGateway, tmp_path: Path) -> Gateway:
+    """A gateway whose entries are its own."""
+    options = replace(PATIENT, catalog_store_path=tmp_path / "catalog.sqlite3")
+    return open_gateway(strategy="auto", embedder=HashingEmbedder(), options=options)
+
+
+async def test_a_flip_of_what_filters_embeds_nothing(entries: Gateway) -> None:
+    """Status, scopes and enabled are no text; and what was found before is not remembered."""
+    gateway, embedder = entries, entries.embedder
+    assert isinstance(embedder, HashingEmbedder)
+    await gateway.catalog.put(skill("write_letters"), skill("write_poems"))
+    both = await gateway.search("write well", filters=SKILLS)
+    texts = embedder.texts
+    left = []
+    for change in (
+        {"status": "draft"},
+        {"status": "deprecated"},
+        {"scopes": frozenset({"poet"})},
+        {"hints": Hints(enabled=False)},
+        {},
+    ):
+        await gateway.catalog.put(skill("write_poems", **change))
+        found = await gateway.search("write well", filters=SKILLS)
+        left.append(own(found))
+
+    assert {"write_letters", "write_poems"} == own(both) == left.pop()
+    assert [{"write_letters"}] * 4 == left
+    assert texts == embedder.texts
+
+
+@pytest.mark.parametrize("ranking", get_args(RankingPolicy))
+async def test_the_cache_knows_the_filters(entries: Gateway, ranking: RankingPolicy) -> None:
+    """Whoever asks second is given what he may see."""
+    gateway = entries
+    statuses: tuple[Status, ...] = ("active", "draft")
+    for status, scope in product(statuses, ("", "poet")):
+        scopes = frozenset({scope} - {""})
+        await gateway.catalog.put(skill(f"write_{status}{scope}", status=status, scopes=scopes))
+    asked = [
+        Filters(kinds=frozenset({"skill"}), statuses=frozenset(of), scopes=frozenset(held))
+        for of, held in product((statuses[:1], statuses), ((), ("poet",)))
+    ]
+
+    first = [await gateway.search("write well", filters=f, ranking=ranking) for f in asked]
+    second = [await gateway.search("write well", filters=f, ranking=ranking) for f in asked]
+
+    assert [1, 2, 2, 3 if ranking == "legacy" else 4] == [len(each.matches) for each in first]
+    assert [each.matches for each in first] == [each.matches for each in second]
+    assert {(False, True)} == {(a.cached, b.cached) for a, b in zip(first, second, strict=True)}
+
+
+@pytest.fixture
+def gateway(open_gateway: OpenGateway) -> Gateway:
+    """Two tools of a server, one of them disabled, and what leads from one to the other."""
+    documents = [
+        Document(id="host:1", title="pay_bill", requires=(Link(target="open_vault"),)),
+        Document(id="host:2", title="open_vault", requires=(Link(target="log_in"),)),
+    ]
+    gateway = open_gateway(graph=documents, strategy="auto", embedder=HashingEmbedder())
+    tools = [tool("pay_bill", "Pay a bill."), tool("open_vault", "Open."), tool("log_in", "Hello.")]
+    hints = {"open_vault": Hints(enabled=False)}
+    gateway.add_source(ListSource("bank", tools), hints=hints)
+    return gateway
+
+
+async def test_no_way_leads_through_who_is_hidden(gateway: Gateway) -> None:
+    """What only a hidden condition needs is no condition of anything that is shown."""
+    found = await gateway.search("pay a bill", limit=1)
+    whole = await gateway.search("pay a bill", limit=1, filters=Filters(include_disabled=True))
+
+    assert ["open_vault", "log_in"] == [each.name for each in whole.prerequisites]
+    assert () == found.prerequisites
+    assert "open_vault" not in repr(found)
+
+
+async def test_a_call_learns_nothing_of_a_hidden_tool(gateway: Gateway) -> None:
+    """Not even by a call that is wrong: no schema, no near name."""
+    with pytest.raises(UnknownToolError) as raised:
+        await gateway.invoke("open_vaul")
+    for arguments in ("{", "{}"):
+        call = ToolCall(id="1", name="open_vault", arguments=arguments)
+        told = await answer(gateway, NAMES, call, max_result_chars=999)
+
+        assert told.failed
+        assert "schema" not in told.text
+
+    assert "open_vault" not in raised.value.near
+    shown = ToolCall(id="1", name="pay_bill", arguments="{")
+    assert "schema" in (await answer(gateway, NAMES, shown, max_result_chars=999)).text
+
+
+async def test_its_name_finds_what_is_near(gateway: Gateway) -> None:
+    """Frameworks that ask for a tool by name are not given one that cannot be called."""
+    hidden = await Clerk(gateway).retrieved("open_vault", ())
+    shown = await Clerk(gateway).retrieved("pay_bill", ())
+
+    assert "open_vault" not in hidden.proxies
+    assert hidden.proxies
+    assert ("pay_bill",) == shown.proxies
+
+
+async def test_a_server_is_not_found_by_its_disabled_tools(open_gateway: OpenGateway) -> None:
+    """Its words are those of the tools that there are."""
+    gateway = open_gateway()
+    tools = [tool("pay_bill"), tool("zorblax_open"), tool("quux_close")]
+    hints = {"zorblax_open": Hints(enabled=False), "quux_close": Hints(enabled=False)}
+    gateway.add_server("bank", server=Shelf(tools).server, hints=hints)
+    servers = Filters(kinds=frozenset({"server"}))
+
+    asked = [
+        await gateway.search(word, filters=servers, ranking="lexical")
+        for word in ("bill", "zorblax", "quux")
+    ]
+
+    assert [1, 0, 0] == [len(each.matches) for each in asked]
+
+
+async def test_many_hidden_next_steps_take_no_place(open_gateway: OpenGateway) -> None:
+    """However many edges lead to them."""
+    count = 60
+    hidden = [tool(f"a{number:02d}", hints=Hints(enabled=False)) for number in range(count)]
+    steps = tuple(Link(target=each.name) for each in (*hidden, tool("zz_last")))
+    gateway = open_gateway(
+        [tool("begin"), *hidden, tool("zz_last")],
+        graph=[Document(id="host:1", title="begin", next_steps=steps)],
+    )
+
+    (found,) = await gateway.next_steps(["begin"], limit=1)
+
+    assert ("zz_last", "nextStep") == (found.name, found.evidence.path[0].predicate)
+
+
+async def test_whoever_was_used_need_not_be_one_that_is_wanted_next(
+    open_gateway: OpenGateway,
+) -> None:
+    """The filters say who may be suggested."""
+    gateway = open_gateway([tool("begin")])
+    gateway.add_source(ListSource("other", [tool("end")]))
+
+    found = await gateway.next_steps(["begin"], filters=Filters(servers=frozenset({"other"})))
+
+    assert ["end"] == [each.name for each in found]
+
+
+async def test_a_server_checks_headers_by_the_schemas_of_who_may_be_called(
+    gateway: Gateway,
+) -> None:
+    """A hidden tool's schema is not known to it."""
+    server = mcp_server(gateway, expose="all")
+    await gateway.snapshot()
+    asked = server.get_tool_input_schema
+
+    assert asked is not None
+    assert asked("open_vault") is None
+    assert {"type": "object"} == asked("pay_bill")
+
+
+async def test_entities_and_servers_can_be_left_out_by_name(open_gateway: OpenGateway) -> None:
+    """A server's id says nothing of others whose names begin like it."""
+    gateway = open_gateway([tool("pay_bill"), tool("pay_rent")])
+    gateway.add_source(ListSource("shelf2", [tool("pay_tax")]))
+
+    one = await gateway.search("pay", filters=Filters(without=frozenset({"shelf/pay_bill"})))
+    rest = await gateway.search("pay", filters=Filters(without=frozenset({"shelf", "gone/x"})))
+
+    assert {"pay_rent", "pay_tax"} == set(names(one))
+    assert ["pay_tax"] == names(rest)

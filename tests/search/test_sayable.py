@@ -1,0 +1,102 @@
+"""Words and servers that only hidden entities know are not told."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from gateway.config import SearchOptions
+from gateway.search.pipeline import Search
+from gateway.search.sayable import unmatched
+from gateway.search.spelling.mending import Mending
+from gateway.search.spelling.wordlists import installed
+from gateway.testing import HashingEmbedder
+from gateway.types import Diagnostic, Entity, Filters, Hints, SearchResult
+from tests.fakes import codes, entity, plain_embed, tool
+from tests.search.conftest import run, snapshot_of
+
+EMBEDDER = HashingEmbedder()
+OPEN = entity(tool("send_letter", "Send a letter to a customer."), server="desk")
+HIDDEN = entity(
+    tool("open_vault", "Open the zorblaxion, colleague.", hints=Hints(enabled=False)),
+    server="vault",
+)
+EVERYBODY = Filters(include_disabled=True)
+
+
+def looked(query: str, filters: Filters, *notes: Diagnostic, floor: float = 0) -> SearchResult:
+    search = Search(
+        options=SearchOptions(no_match_confidence=floor),
+        strategy="auto",
+        embed=plain_embed(EMBEDDER),
+        mend=Mending(installed()),
+    )
+    snapshot = replace(snapshot_of([OPEN, HIDDEN], EMBEDDER), diagnostics=notes)
+    return run(search, snapshot, query, filters=filters)
+
+
+def test_no_word_is_mended_to_one_that_only_the_hidden_hold() -> None:
+    """The note would name it; who may see everybody is helped as ever."""
+    plain = looked("open the zorblaxoin", EVERYBODY)
+    closed = looked("open the zorblaxoin", Filters())
+    own = looked("send a leter to a custmer", Filters())
+
+    assert "zorblaxoin → zorblaxion" in [note.detail for note in plain.diagnostics]
+    assert "zorblaxion" not in str(closed)
+    assert "query_mended" in codes(own)
+
+
+@pytest.mark.skipif(installed() is None, reason="needs the word lists of the extra local")
+def test_a_word_of_the_language_is_nobodys_secret() -> None:
+    """Whoever else holds it."""
+    found = looked("send a letter to my collegue", Filters())
+
+    assert "collegue → colleague" in [note.detail for note in found.diagnostics]
+
+
+def test_a_word_that_only_the_hidden_hold_is_one_that_nobody_holds() -> None:
+    """Or else its absence from the list would tell."""
+    index = snapshot_of([OPEN, HIDDEN]).lexical
+    readings = [index.read("zorblaxion letter"), index.read("qqq zorblaxion")]
+    everybody, nobody_hidden = np.array([True, True]), np.array([False, True])
+
+    assert ("qqq",) == unmatched(index, readings, everybody)
+    assert ("zorblaxion", "qqq") == unmatched(index, readings, nobody_hidden)
+    assert ("zorblaxion",) == looked("zorblaxion", Filters(), floor=1).unmatched
+
+
+@pytest.mark.parametrize(
+    ("filters", "told"),
+    [
+        (EVERYBODY, ["'desk': x", "'vault': x", "y"]),
+        (Filters(), ["'desk': x", "", "y"]),
+        (Filters(servers=frozenset({"desk"})), ["'desk': x", "", "y"]),
+        (Filters(servers=frozenset({"none"})), ["", "", "y"]),
+    ],
+)
+def test_a_note_names_no_server_that_is_filtered_out(filters: Filters, told: list[str]) -> None:
+    """That something is missing is told all the same."""
+    notes = [
+        Diagnostic(stage="catalog", code="source_load_failed", detail="'desk': x"),
+        Diagnostic(stage="catalog", code="source_load_failed", detail="'vault': x"),
+        Diagnostic(stage="embed", code="vectors_incomplete", detail="y"),
+        Diagnostic(stage="catalog", code="name_qualified", detail="'vault' became"),
+    ]
+    found = looked("send a letter", filters, *notes)
+
+    assert told == [note.detail for note in found.diagnostics[:3]]
+    assert "name_qualified" not in codes(found)
+
+
+def test_the_tags_of_those_who_pass_are_counted() -> None:
+    """Those of nobody are not there."""
+    tagged: list[Entity] = [
+        entity(tool(name, hints=Hints(tags=tags, enabled=name != "c")))
+        for name, tags in [("a", ("X", "y")), ("b", ("x",)), ("c", ("z", "x"))]
+    ]
+    eligibility = snapshot_of(tagged).eligibility
+
+    assert {"x": 2, "y": 1} == eligibility.tags(np.array([True, True, False]))
+    assert {} == eligibility.tags(np.zeros(3, dtype=np.bool_))
