@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -10,10 +11,12 @@ from pathlib import Path
 from typing import get_args
 
 from benchmarks.data import Row, sources
-from benchmarks.metrics import DEPTH, strings
-from benchmarks.mixed import NAMESPACE, Mixed, agent_key
-from gateway import Embedder, Filters, Gateway, Hints, Options
+from benchmarks.metrics import DEPTH
+from benchmarks.mixed import NAMESPACE, Mixed
+from gateway import Embedder, Filters, Gateway, Options, SearchOptions
+from gateway.catalog.cards import read_card
 from gateway.catalog.entries import Entry
+from gateway.catalog.skillfiles import read_skill
 from gateway.types import RankingPolicy, Strategy, ToolDefinition
 
 FLAT = frozenset({"server", "virtual_server", "tool", "agent", "skill"})
@@ -49,15 +52,21 @@ class Found:
 
 
 @asynccontextmanager
-async def entered(mixed: Mixed, *, embedder: Embedder | None) -> AsyncIterator[Gateway]:
+async def entered(
+    mixed: Mixed, *, embedder: Embedder | None, empties: bool = True
+) -> AsyncIterator[Gateway]:
     """Open a gateway over *mixed*, its index built.
 
     Args:
         mixed: The catalog.
         embedder: Whose vectors are compared; without one words and graph rank.
+        empties: Whether what nothing serves has no matches, as by default, or weak ones.
     """
     with tempfile.TemporaryDirectory() as folder:
-        options = Options(catalog_store_path=Path(folder) / "catalog.sqlite3")
+        options = Options(
+            catalog_store_path=Path(folder) / "catalog.sqlite3",
+            search=SearchOptions() if empties else SearchOptions(no_match_confidence=0),
+        )
         strategy: Strategy = "graph" if embedder is None else "auto"
         async with Gateway(strategy=strategy, embedder=embedder, options=options) as gateway:
             for source in sources(mixed.benchmark):
@@ -88,31 +97,10 @@ async def ask(gateway: Gateway, query: str, way: Way, *, kinds: frozenset[str] =
 
 
 def _agent(card: Row) -> Entry:
-    skills = _rows(card.get("skills"))
-    return Entry(
-        kind="agent",
-        name=agent_key(card),
-        title=str(card["name"]),
-        description=str(card.get("description") or ""),
-        namespace=NAMESPACE,
-        hints=Hints(
-            tags=tuple(tag for each in skills for tag in strings(each.get("tags"))),
-            examples=tuple(said for each in skills for said in strings(each.get("examples"))),
-        ),
-        metadata={"provider": card.get("provider"), "skills": skills},
-    )
-
-
-def _rows(value: object) -> list[Row]:
-    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+    return read_card(card, where="agents.jsonl", namespace=NAMESPACE)
 
 
 def _skill(skill: Row) -> Entry:
-    return Entry(
-        kind="skill",
-        name=str(skill["name"]),
-        description=str(skill.get("description") or ""),
-        namespace=NAMESPACE,
-        hints=Hints(tags=tuple(strings(skill.get("tags")))),
-        metadata={"body": skill.get("body")},
-    )
+    told = {key: skill[key] for key in ("name", "description", "tags") if key in skill}
+    text = f"---\n{json.dumps(told)}\n---\n{skill.get('body', '')}"
+    return read_skill(text, where="skills.jsonl", namespace=NAMESPACE)

@@ -125,7 +125,7 @@ class _Known:
             self._ids[f"tools:{name}"] = frozenset(self._tools[key] for key in tools)
         for card in agents:
             key = agent_key(card)
-            self._ids[f"agent:{key}"] = frozenset((f"agent:{NAMESPACE}/{key}",))
+            self._ids[f"agent:{key}"] = frozenset((f"agent:{NAMESPACE}/{card['name']}",))
         for skill in skills:
             self._ids[f"skill:{skill['name']}"] = frozenset((f"skill:{NAMESPACE}/{skill['name']}",))
 

@@ -6,6 +6,8 @@
   ``registrydata``. Without a folder what it would answer is left out.
 * One flat list over all kinds. `FIGURES` of `hybrid` stand at the top, the mean over the slices.
 * ``own``: the same requests, where only the slice's own kind may be found.
+* ``unemptied``: the same where requests that nothing seems to serve get their weak matches, too.
+* The other benchmarks of the catalog are called as well: `CALLS`.
 """
 
 from __future__ import annotations
@@ -15,6 +17,8 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
@@ -34,8 +38,11 @@ from gateway.embed.local import embedder_of
 from gateway.types import Filters
 
 CHIEF = Way(ranking="hybrid")
-GOAL, APART = 0.75, 0.1
-"""NDCG@10 of the chief way at least; agents and skills at most so far below the tools."""
+CALLS = {
+    "filters": "benchmarks.registryfilters",
+    "http": "benchmarks.registryhttp",
+    "usage": "benchmarks.usage",
+}
 _WIDE = 140
 _OWN = {kind: frozenset((kind,)) for kind in set(KINDS.values())}
 Json: TypeAlias = dict[str, Any]
@@ -45,11 +52,13 @@ app = typer.Typer(add_completion=False)
 
 
 @app.command()
-def main(
+def main(  # noqa: PLR0913  (the options of a command)
     *,
     data: Annotated[Path | None, typer.Option(help="Tools with requests of their own.")] = None,
     extra: Annotated[list[Path] | None, typer.Option(help="More tools; may be repeated.")] = None,
     embedder: Annotated[str, typer.Option(help="local, or none: what needs no model.")] = "local",
+    sequences: Annotated[list[Path] | None, typer.Option(help="Tasks for usage.")] = None,
+    skip: Annotated[str, typer.Option(help="Of filters,http,usage what is left out.")] = "",
     only: Annotated[str, typer.Option(help="Ways, as hybrid,hybrid+spread; empty is all.")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print every digit.")] = False,
 ) -> None:
@@ -58,12 +67,38 @@ def main(
     wanted = only.split(",") if only else [way.name for way in WAYS]
     names = [way.name for way in WAYS]
     ways = [way for way in WAYS if way.name in [one_of(each, names) for each in wanted]]
+    left = [one_of(each, list(CALLS)) for each in skip.split(",") if each]
     told = asyncio.run(measure(read_mixed(data, extra=extra or ()), ways, embedder=model))
+    told |= called([name for name in CALLS if name not in left], sequences or ())
     if as_json:
         print(json.dumps(told, indent=2, ensure_ascii=False))
         return
     console = Console()
     (console if console.is_terminal else Console(width=_WIDE)).print(table(told))
+
+
+def called(names: Iterable[str], folders: Sequence[Path]) -> Json:
+    """Call other benchmarks of the catalog, those that are there.
+
+    Args:
+        names: Of `CALLS`.
+        folders: Where tasks with a sequence are; without any *usage* is left out.
+
+    Returns:
+        What *http* found at the top, the others by their names.
+    """
+    told: Json = {}
+    for name in names:
+        if find_spec(CALLS[name]) is None:
+            continue
+        run = import_module(CALLS[name]).measure
+        if name == "http":
+            told |= run()
+        elif name == "filters":
+            told[name] = run()
+        elif folders:
+            told[name] = run(folders)
+    return told
 
 
 async def measure(mixed: Mixed, ways: Sequence[Way], *, embedder: Embedder | None) -> Json:
@@ -80,7 +115,9 @@ async def measure(mixed: Mixed, ways: Sequence[Way], *, embedder: Embedder | Non
             for each in mixed.asked
             if each.slice in KINDS
         ]
-        page = await gateway.catalog.list(Filters(kinds=frozenset({"server"})), limit=1000)
+        servers = await gateway.catalog.list(Filters(kinds=frozenset({"server"})), limit=1000)
+    async with entered(mixed, embedder=recalled, empties=False) as gateway:
+        weak = await _asked(gateway, mixed.asked, CHIEF)
     policies = {name: judged(pairs) for name, pairs in found.items()}
     chief = policies.get(CHIEF.name, next(iter(policies.values())))
     return {
@@ -88,13 +125,14 @@ async def measure(mixed: Mixed, ways: Sequence[Way], *, embedder: Embedder | Non
         "interval": chief["interval"],
         "catalog": {
             "tools": len(mixed.benchmark.tools),
-            "servers": len(page.entities),
+            "servers": len(servers.entities),
             "agents": len(mixed.agents),
             "skills": len(mixed.skills),
             "requests": len(mixed.asked),
         },
         "policies": policies,
         "own": judged(own)["slices"],
+        "unemptied": judged(weak),
     }
 
 

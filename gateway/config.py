@@ -272,6 +272,8 @@ class Environment:
     """``OPENAI_API_KEY`` or ``OPENAI_BASE_URL`` is set."""
     openai_model: str
     """``GATEWAY_MODEL``: the chat model of the demo."""
+    fusion: str
+    """``SEARCH_FUSION_METHOD``: what ranks searches over HTTP, ``rrf`` or ``legacy``."""
 
 
 def environment(variables: Mapping[str, str] | None = None) -> Environment:
@@ -288,6 +290,7 @@ def environment(variables: Mapping[str, str] | None = None) -> Environment:
         capture_content=capture in {"TRUE", "SPAN_ONLY", "SPAN_AND_EVENT"},
         openai_configured=bool(values.get("OPENAI_API_KEY") or values.get("OPENAI_BASE_URL")),
         openai_model=values.get("GATEWAY_MODEL", "gpt-5.4-mini"),
+        fusion=values.get("SEARCH_FUSION_METHOD", "").strip().casefold() or "rrf",
     )
 
 

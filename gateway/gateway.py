@@ -120,14 +120,15 @@ class Gateway(Registering):
             clock=clock,
             progress=progress,
         )
-        self.usage = Usage(kept.ledger, self.options.usage, telemetry=self.telemetry, clock=clock)
+        usage, submit = self.options.usage, self._bridge.submit
+        self.usage = Usage(kept.ledger, usage, telemetry=self.telemetry, clock=clock, submit=submit)
         self._search = remembered(
             self.options.search,
             strategy=strategy,
             embedder=self.embedder,
             normalizer=normalizer,
             caches=self.caches,
-            submit=self._bridge.submit,
+            submit=submit,
             telemetry=self.telemetry,
             usage=self.usage,
         )
@@ -187,6 +188,7 @@ class Gateway(Registering):
         query: str = "",
         limit: int = 5,
         filters: Filters | None = None,
+        tenant: str = "",
     ) -> tuple[Match, ...]:
         """Suggest what to use after *tools*, best first, never one of them.
 
@@ -195,6 +197,7 @@ class Gateway(Registering):
             query: The task, if it is known.
             limit: Suggestions at most.
             filters: Who may be suggested.
+            tenant: For whom: whose calls count as own, where `UsageOptions.learn` lets use speak.
 
         Raises:
             UnknownToolError: If one of *tools* is not in the catalog.
@@ -202,14 +205,16 @@ class Gateway(Registering):
         """
         from gateway.search.suggest import suggest  # noqa: PLC0415  (a search needs none of it)
 
+        snapshot = await self.snapshot()
         return await suggest(
-            await self.snapshot(),
+            snapshot,
             tools,
             query=query,
             embed=self._search.search.embed,
             filters=self._held(filters),
             limit=limit,
             options=self.options.search,
+            use=await self.usage.signals(snapshot, tenant),
         )
 
     async def list_tools(self, filters: Filters | None = None) -> tuple[Entity, ...]:
@@ -337,8 +342,12 @@ class Gateway(Registering):
 
     def close(self) -> None:
         """End every session, reap every child, stop the loop. Twice is harmless."""
-        self._bridge.finish(lambda: self._index.finish(self._sources.close))
+        self._bridge.finish(lambda: self._index.finish(self._end))
         self._store.close()
+
+    async def _end(self) -> None:
+        await self.usage.finish()
+        await self._sources.close()
 
     async def aclose(self) -> None:
         """Do what `close` does without blocking the caller's loop."""

@@ -15,6 +15,8 @@ from gateway.errors import ConfigError
 Lifecycle = Literal["keep_alive", "idle", "ephemeral"]
 Policy = Literal["warn", "block"]
 Confirm = Literal["destructive", "not_read_only", "all"]
+Rerank = Literal["off", "bounded", "compat", "auto"]
+Learn = Literal["off", "on", "auto"]
 
 _MIB = 1024 * 1024
 
@@ -143,14 +145,34 @@ class UsageOptions:
 
     record: bool = False
     """Note how each call ended, in a ledger on this machine; never a value of an argument."""
-    rerank: bool = False
-    """Let outcomes swap matches that are about equally good without them."""
+    rerank: Rerank = "off"
+    """What calls do to rankings: swap what is about equally good without them (``bounded``), that
+    where its gain is measured (``auto``), or all that a memory of associations does (``compat``:
+    what searches return is noted too, and is shown again)."""
+    learn: Learn = "off"
+    """Suggest what was called after a tool in the same task: if the history foretells itself
+    (``on``), or where besides the gain is measured (``auto``)."""
     refresh_s: float = 60.0
     """How long what the ledger says is believed before it is read again."""
 
+    @property
+    def reads(self) -> bool:
+        """Whether anything asks what the ledger says."""
+        return (self.rerank, self.learn) != ("off", "off")
+
+    @property
+    def measures(self) -> bool:
+        """Whether a gain is measured."""
+        return "auto" in {self.rerank, self.learn}
+
     def __post_init__(self) -> None:
         """Check the ranges."""
-        check(self, at_least("refresh_s", self.refresh_s, 0))
+        check(
+            self,
+            one_of("rerank", self.rerank, Rerank),
+            one_of("learn", self.learn, Learn),
+            at_least("refresh_s", self.refresh_s, 0),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

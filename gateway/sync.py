@@ -114,10 +114,13 @@ class SyncGateway:
         query: str = "",
         limit: int = 5,
         filters: Filters | None = None,
+        tenant: str = "",
     ) -> tuple[Match, ...]:
         """See `Gateway.next_steps`."""
         return self.gateway.bridge.call(
-            lambda: self.gateway.next_steps(tools, query=query, limit=limit, filters=filters)
+            lambda: self.gateway.next_steps(
+                tools, query=query, limit=limit, filters=filters, tenant=tenant
+            )
         )
 
     def list_tools(self, filters: Filters | None = None) -> tuple[Entity, ...]:

@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 from graphs.document import Document
 from graphs.fact import Fact
-from graphs.ledger import Change, Content, Kept, Ledger, Turned, key_of, lines, merged
+from graphs.ledger import Change, Content, Kept, Ledger, Triple, Turned, key_of, lines, merged
 
 NO_NAMES: Mapping[str, str] = MappingProxyType({})
 
@@ -33,6 +33,11 @@ class Builder:
     def read(self) -> int:
         """How many documents the last build worked out, the others being as they were."""
         return self._ledger.read
+
+    @property
+    def forbidden(self) -> frozenset[Triple]:
+        """What the host forbids; see `Ledger.forbidden`."""
+        return self._ledger.forbidden
 
     def snapshot(self) -> Callable[[], tuple[list[Kept], list[Fact]]]:
         """Hold on to what documents and rules say now.

@@ -14,7 +14,7 @@ from graphs.document import Document
 from graphs.fact import Fact
 from graphs.growing import Growing
 from graphs.index import WEIGHTS, GraphIndex, Stated
-from graphs.ledger import Change, Turned, merged
+from graphs.ledger import Change, Triple, Turned, merged
 
 
 class Compiler:
@@ -28,6 +28,11 @@ class Compiler:
     def changed(self) -> int:
         """How many documents the last build worked out, the others being as they were."""
         return self._builder.read
+
+    @property
+    def forbidden(self) -> frozenset[Triple]:
+        """What the host forbids; see `graphs.ledger.Ledger.forbidden`."""
+        return self._builder.forbidden
 
     def compile(
         self,

@@ -95,6 +95,11 @@ class Ledger:
         self._said: dict[Key, Fact | Counter[Fact]] = {}
         self._bans: Counter[Triple] = Counter()
 
+    @property
+    def forbidden(self) -> frozenset[Triple]:
+        """What the host forbids: subject, predicate, empty for any, and object."""
+        return frozenset(self._bans)
+
     def change(self, change: Change) -> Turned:
         """Make *change*, and say what it comes to."""
         names = self._names

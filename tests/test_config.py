@@ -113,11 +113,13 @@ def test_the_environment_is_read_by_documented_names() -> None:
             "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT": "span_only",
             "OPENAI_BASE_URL": "http://127.0.0.1:1/v1",
             "GATEWAY_MODEL": "m",
+            "SEARCH_FUSION_METHOD": " Legacy",
         }
     )
 
     assert Path("/somewhere") == told.cache_dir
     assert (True, True, "m") == (told.capture_content, told.openai_configured, told.openai_model)
+    assert ("legacy", "rrf") == (told.fusion, environment({}).fusion)
 
 
 def test_only_variables_that_are_asked_for_and_set_are_given() -> None:

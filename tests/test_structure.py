@@ -95,7 +95,7 @@ HOMES = {
     "watchfiles": ("gateway/cli/watching.py",),
     "typer": ("gateway/cli/",),
     "rich": ("gateway/cli/",),
-    "starlette": ("gateway/testing/", "gateway/serve/http.py"),
+    "starlette": ("gateway/testing/", "gateway/serve/http.py", "gateway/serve/api/"),
     "uvicorn": ("gateway/testing/", "gateway/serve/http.py"),
     "langchain": ("gateway/adapters/langchain.py",),
     "langchain_core": ("gateway/adapters/langchain.py",),

@@ -9,6 +9,7 @@ from typing import Literal
 from gateway.types import Kind
 
 Field = Literal[
+    "kind",
     "name",
     "title",
     "description",
@@ -19,6 +20,7 @@ Field = Literal[
     "tools",
     "skills",
     "metadata",
+    "instructions",
 ]
 
 
@@ -34,6 +36,8 @@ class KindRow:
     """What its vector is made of, in this order; the end is cut first."""
     indexed: Mapping[Field, float]
     """What its words are found by, with each field's weight."""
+    word: str = ""
+    """What people call one of these when they ask for it: the field ``kind``."""
     cap: float = 0.6
     """The share of a result's places that it leaves when other kinds wait, where kinds are spread;
     in (0, 1]."""
@@ -61,21 +65,25 @@ _THING = KindRow(
 _TOLD: Mapping[Field, float] = {**_TEXTS, "metadata": 0.5}
 _SERVER = KindRow(
     callable=False,
-    graph=True,
-    embedded=("name", "title", "description", "hints", "tools"),
+    # Its tools are there themselves, each with what it says.
+    graph=False,
+    embedded=("kind", "name", "title", "description", "hints", "tools"),
     indexed={**_TOLD, "tools": 0.5},
+    word="MCP server",
 )
 _AGENT = KindRow(
     callable=False,
     graph=True,
-    embedded=("name", "title", "description", "skills", "hints", "examples"),
+    embedded=("kind", "name", "title", "description", "skills", "hints", "examples"),
     indexed={**_TOLD, "skills": 1.0},
+    word="agent",
 )
 _SKILL = KindRow(
     callable=False,
     graph=True,
-    embedded=("name", "title", "description", "hints", "examples"),
+    embedded=("kind", "name", "title", "description", "hints", "examples", "instructions"),
     indexed=_TOLD,
+    word="skill",
 )
 _CUSTOM = KindRow(
     callable=False,

@@ -10,9 +10,10 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 from pathlib import Path
 from typing import Literal, Protocol
 
@@ -28,6 +29,7 @@ MOST_CALLS = 200_000
 """The oldest lines go when there are more."""
 _SPARE = 1_000
 _MOST_TASKS = 50_000
+_MOST_PAIRS = 100_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +46,16 @@ class Call:
     """What the call belongs to, such as one request of a user; empty if nobody said."""
     tenant: str = ""
     """For whom; empty for everybody."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """What was called in one task."""
+
+    tools: tuple[str, ...]
+    """Those that succeeded, in order."""
+    age_s: float = 0.0
+    """How long ago the last of them was called, >= 0, in whole days."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,17 +88,17 @@ class Ledger(Protocol):
     def tallies(self, tenant: str | None = None) -> Sequence[Tally]:
         """Count calls by tool and day, of one tenant or of all."""
 
-    def tasks(self, tenant: str | None = None) -> Sequence[Sequence[str]]:
-        """Give the tools that succeeded in each task, in order; calls without a task are none."""
+    def tasks(self, tenant: str | None = None) -> Sequence[Task]:
+        """Give the tasks of one tenant or of all; calls without a task are none."""
 
-    def show(self, ids: Sequence[str]) -> None:
-        """Note that a search returned these entities, together."""
+    def show(self, *lists: Sequence[str]) -> None:
+        """Note that each of some searches returned these entities, together."""
 
-    def shown(self, ids: Sequence[str]) -> Mapping[str, Seen]:
-        """Say how often each of *ids* was returned; those that never were are left out."""
+    def shown(self) -> Mapping[str, Seen]:
+        """Say how often each entity was returned; those that never were are left out."""
 
-    def pairs(self, ids: Sequence[str]) -> Mapping[frozenset[str], Seen]:
-        """Say how often two of *ids* were returned together."""
+    def pairs(self) -> Mapping[frozenset[str], Seen]:
+        """Say how often two entities were returned together; of very many the newest."""
 
     def lines(self) -> Iterator[JsonObject]:
         """Give all that is kept of calls, oldest first."""
@@ -169,68 +181,63 @@ class SqliteLedger:
             for tool, days, succeeded, failed in rows
         ]
 
-    def tasks(self, tenant: str | None = None) -> Sequence[Sequence[str]]:
+    def tasks(self, tenant: str | None = None) -> Sequence[Task]:
         """See `Ledger.tasks`; the newest calls, if there are very many."""
         where, bound = _of(tenant)
         clause = f"{where} {'AND' if where else 'WHERE'} task <> '' AND outcome = 'ok'"
+        now = self._wall()
         with self._database.reading() as connection:
             rows = connection.execute(
-                f"SELECT tenant, task, tool FROM calls {clause} ORDER BY id DESC LIMIT ?",  # noqa: S608  (fixed texts)
+                f"SELECT tenant, task, tool, at FROM calls {clause} ORDER BY id DESC LIMIT ?",  # noqa: S608  (fixed texts)
                 (*bound, _MOST_TASKS),
             ).fetchall()
         found: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
-        for whose, task, tool in reversed(rows):
+        last: dict[tuple[str, str], float] = {}
+        for whose, task, tool, at in reversed(rows):
             found[whose, task].append(tool)
-        return list(found.values())
+            last[whose, task] = at
+        return [
+            Task(tools=tuple(tools), age_s=max((now - last[key]) // DAY_S, 0.0) * DAY_S)
+            for key, tools in found.items()
+        ]
 
-    def show(self, ids: Sequence[str]) -> None:
-        """See `Ledger.show`."""
+    def show(self, *lists: Sequence[str]) -> None:
+        """See `Ledger.show`; one transaction for all of them."""
         now = self._wall()
-        every = sorted(set(ids))
         day = int(now // DAY_S)
-        together = [(one, other, now) for at, one in enumerate(every) for other in every[at + 1 :]]
+        seen = Counter(each for ids in lists for each in set(ids))
+        together = Counter(pair for ids in lists for pair in combinations(sorted(set(ids)), 2))
         with self._database.transaction() as connection:
             connection.executemany(
-                "INSERT INTO accesses VALUES (?, ?, 1, ?) ON CONFLICT (tool, day) "
-                "DO UPDATE SET count = count + 1, last = max(last, excluded.last)",
-                [(each, day, now) for each in every],
+                "INSERT INTO accesses VALUES (?, ?, ?, ?) ON CONFLICT (tool, day) DO UPDATE "
+                "SET count = count + excluded.count, last = max(last, excluded.last)",
+                [(each, day, count, now) for each, count in seen.items()],
             )
             connection.executemany(
-                "INSERT INTO pairs VALUES (?, ?, 1, ?) ON CONFLICT (one, other) "
-                "DO UPDATE SET count = count + 1, last = max(last, excluded.last)",
-                together,
+                "INSERT INTO pairs VALUES (?, ?, ?, ?) ON CONFLICT (one, other) DO UPDATE "
+                "SET count = count + excluded.count, last = max(last, excluded.last)",
+                [(*pair, count, now) for pair, count in together.items()],
             )
 
-    def shown(self, ids: Sequence[str]) -> Mapping[str, Seen]:
+    def shown(self) -> Mapping[str, Seen]:
         """See `Ledger.shown`."""
         with self._database.reading() as connection:
-            rows = [
-                (each, *found)
-                for each in dict.fromkeys(ids)
-                if (
-                    found := connection.execute(
-                        "SELECT sum(count), count(*), max(last) FROM accesses WHERE tool = ?",
-                        (each,),
-                    ).fetchone()
-                )[0]
-            ]
+            rows = connection.execute(
+                "SELECT tool, sum(count), count(*), max(last) FROM accesses GROUP BY tool"
+            ).fetchall()
         return {each: Seen(count=count, days=days, last_s=last) for each, count, days, last in rows}
 
-    def pairs(self, ids: Sequence[str]) -> Mapping[frozenset[str], Seen]:
+    def pairs(self) -> Mapping[frozenset[str], Seen]:
         """See `Ledger.pairs`."""
-        wanted = sorted(set(ids))
-        found: dict[frozenset[str], Seen] = {}
         with self._database.reading() as connection:
-            for one in wanted:
-                rows = connection.execute(
-                    "SELECT other, count, last FROM pairs WHERE one = ?", (one,)
-                ).fetchall()
-                found.update(
-                    (frozenset({one, other}), Seen(count=count, days=1, last_s=last))
-                    for other, count, last in rows
-                    if other in wanted
-                )
-        return found
+            rows = connection.execute(
+                "SELECT one, other, count, last FROM pairs ORDER BY last DESC LIMIT ?",
+                (_MOST_PAIRS,),
+            ).fetchall()
+        return {
+            frozenset({one, other}): Seen(count=count, days=1, last_s=last)
+            for one, other, count, last in rows
+        }
 
     def lines(self) -> Iterator[JsonObject]:
         """See `Ledger.lines`."""

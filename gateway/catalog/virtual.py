@@ -225,7 +225,10 @@ class VirtualSource:
         """Give the virtual server as an entity, to be found by what it is for and what it has."""
         tools = f"Tools: {', '.join(self._table.tools)}" if self._table.tools else ""
         told = f"{self._table.description} {tools}".strip()
-        return ToolDefinition(name=self.server, description=told, kind="virtual_server")
+        behind = {"servers": sorted(self._table.servers)}
+        return ToolDefinition(
+            name=self.server, description=told, kind="virtual_server", details=behind
+        )
 
     def recheck(self) -> bool:
         """Say whether it is worth listing again, since what had changed may be approved by now."""

@@ -13,7 +13,7 @@ from gateway.cli.screen import emit, out, printable, warn
 from gateway.cli.settings import Opened, chosen, opened
 from gateway.cli.stored import forget, held, store
 from gateway.errors import InvalidRequestError, UnknownToolError, UpstreamError
-from gateway.types import Diagnostic, Filters, InvokeResult, JsonObject, Strategy
+from gateway.types import Diagnostic, Filters, InvokeResult, JsonObject, RankingPolicy, Strategy
 
 
 def search(  # noqa: PLR0913  (one for each option)
@@ -31,7 +31,9 @@ def search(  # noqa: PLR0913  (one for each option)
     # Other things than tools may be there without any server.
     bare = filters.kinds != Filters().kinds
     with opened(config, strategy=chosen(strategy), documents=documents, bare=bare) as session:
-        result = session.gateway.search(query, limit=limit, filters=filters)
+        # The graph holds no servers: what a catalog is searched for, words and vectors rank.
+        ranking: RankingPolicy = "hybrid" if bare else "strategy"
+        result = session.gateway.search(query, limit=limit, filters=filters, ranking=ranking)
     told = {each.code for each in session.report.diagnostics}
     warn(each for each in result.diagnostics if each.code not in told)
     if as_json:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import get_args
 
@@ -20,7 +21,7 @@ from gateway.provision.consent import by_policy
 from gateway.provision.options import ProvisionOptions
 from gateway.provision.provisioner import Provisioner
 from gateway.serve.extras import Extra, Extras
-from gateway.serve.http import HttpOptions, serve_http
+from gateway.serve.http import HttpOptions, Way, serve_http
 from gateway.serve.server import Expose, mcp_server
 from gateway.serve.stdio import serve_stdio
 from gateway.types import Strategy
@@ -55,6 +56,10 @@ class More:
     """Of `ADVICE`."""
     registry: str = ""
     trust: tuple[str, ...] = ()
+    api: bool = True
+    """Whether the catalog is served over HTTP too, beside the protocol."""
+    tokens: Path | None = None
+    """The file of who may use that; see `gateway.serve.api.tokens`."""
 
     def check(self, expose: Expose) -> None:
         """Refuse what does not go together.
@@ -109,9 +114,21 @@ def serve(
     with made_of as (gateway, manifest):
         warn(manifest.warnings)
         file = Path(manifest.origin)
+        way = serve_stdio if http is None else _over_http(gateway, http, more)
         with _extras(gateway, more, file) as extras:
-            asyncio.run(_serve(gateway, http, expose, [file], extras))
+            asyncio.run(_serve(gateway, way, expose, [file], extras))
     return OK
+
+
+def _over_http(gateway: Gateway, http: HttpOptions, more: More) -> Way:
+    told = partial(serve_http, options=http, listening=lambda url: note(f"serving {url}"))
+    if not more.api:
+        return told
+    from gateway.serve.api.app import api_app, beside  # noqa: PLC0415  (who serves pipes needs none)
+    from gateway.serve.api.tokens import read_tokens  # noqa: PLC0415  (likewise)
+
+    tokens = read_tokens(more.tokens) if more.tokens else ()
+    return partial(told, beside=beside(api_app(gateway, http, tokens=tokens)))
 
 
 @contextmanager
@@ -133,7 +150,7 @@ def _extras(gateway: Gateway, more: More, config: Path) -> Iterator[Extras]:
 
 async def _serve(
     gateway: Gateway,
-    http: HttpOptions | None,
+    way: Way,
     expose: Expose,
     files: Sequence[Path],
     extras: Extras,
@@ -143,10 +160,7 @@ async def _serve(
     listing = asyncio.create_task(_listed(gateway))
     try:
         async with followed(files, lambda: _reloaded(gateway)):
-            if http is None:
-                await serve_stdio(server)
-            else:
-                await serve_http(server, http, listening=lambda url: note(f"serving {url}"))
+            await way(server)
     finally:
         listing.cancel()
 

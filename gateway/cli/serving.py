@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
@@ -43,6 +44,13 @@ def serve(  # noqa: PLR0913  (one for each option)
             "--with", help="discover; provision, which plans; install, which does it; route; next."
         ),
     ] = None,
+    api: Annotated[
+        bool, typer.Option("--api/--no-api", help="With --http: the catalog as JSON, beside it.")
+    ] = True,
+    tokens: Annotated[
+        Path | None,
+        typer.Option(help="With --http: a TOML file of who may use that, with which scopes."),
+    ] = None,
     registry: RegistryOption = "",
     trust: TrustOption = None,
     config: ConfigOption = None,
@@ -71,6 +79,8 @@ def serve(  # noqa: PLR0913  (one for each option)
                 advice=frozenset(extra or ()) & served.ADVICE.keys(),
                 registry=registry,
                 trust=tuple(trust or ()),
+                api=api,
+                tokens=tokens,
             ),
             config=config,
             documents=documents,

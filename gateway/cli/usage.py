@@ -1,22 +1,25 @@
-"""`gateway usage`: what calls say, what follows what as documents to commit, and forgetting."""
+"""`gateway usage`: what calls say, what that would change, documents to commit, and forgetting."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import graphs
 from gateway.catalog.ledger import SqliteLedger, Tally
 from gateway.cli.exits import NOTHING, OK
-from gateway.cli.graphing import keep_documents, told
+from gateway.cli.graphing import keep_documents, snapshot_of, told
 from gateway.cli.screen import emit, note, out, printable
+from gateway.cli.settings import chosen, opened
 from gateway.config import Options, ledger_path
+from gateway.search.replay import Replayed, replay
 from gateway.search.usage import bounded
 from gateway.search.usage.bounded import Outcomes
-from gateway.search.usage.memory import worn
+from gateway.search.usage.past import past_of, worn
 from gateway.search.usage.sequences import Followed, followed, trusted
+from gateway.types import Strategy
 
 _DOCUMENT = "urn:tool-gateway:shown-by-use"
 
@@ -25,7 +28,7 @@ def show(tool: str, *, as_json: bool) -> int:
     """Tell how the calls of each tool ended, what that does to its scores, and what follows it."""
     with _ledger() as ledger:
         tallies = [each for each in ledger.tallies() if tool in {"", each.tool}]
-        tasks = ledger.tasks()
+        tasks = [each.tools for each in ledger.tasks()]
     nexts = [each for each in followed(tasks) if tool in {"", each.before}]
     rows = _rows(tallies)
     believed = trusted(tasks)
@@ -48,7 +51,7 @@ def show(tool: str, *, as_json: bool) -> int:
 def export(*, target: Path | None, min_count: int, force: bool, as_json: bool) -> int:
     """Write what follows what as a Markdown-LD document, for a person to read and commit."""
     with _ledger() as ledger:
-        tasks = ledger.tasks()
+        tasks = [each.tools for each in ledger.tasks()]
     found = followed(tasks, min_count=min_count)
     if found and not trusted(tasks):
         note("these orders may be chance: the tasks do not foretell each other yet")
@@ -63,6 +66,39 @@ def export(*, target: Path | None, min_count: int, force: bool, as_json: bool) -
     else:
         note(f"{len(found)} edges written to {target}: read them, then --graph {target}")
     return OK if found else NOTHING
+
+
+def report(
+    *, config: Path | None, documents: Path | None, strategy: Strategy | None, as_json: bool
+) -> int:
+    """Tell what the signals would have changed for the calls that are noted."""
+    with _ledger() as ledger:
+        past = past_of(ledger)
+    with opened(config, strategy=chosen(strategy), documents=documents) as session:
+        found = replay(snapshot_of(session), past.tasks, past.outcomes)
+    if as_json:
+        emit({"tasks": len(past.tasks), "believed": past.trusted, **rows(found, past.trusted)})
+    else:
+        out().print(printable(lines(found, past.trusted)), soft_wrap=True)
+    return session.code or (OK if found.learn.calls else NOTHING)
+
+
+def rows(found: Replayed, believed: bool) -> dict[str, dict[str, object]]:
+    """Give the gain of each signal, and whether ``auto`` would turn it on."""
+    return {
+        "learn": {**asdict(found.learn), "on": found.learn.measured and believed},
+        "rerank": {**asdict(found.rerank), "on": found.rerank.measured},
+    }
+
+
+def lines(found: Replayed, believed: bool) -> str:
+    """Say the same in a line each."""
+    return "\n".join(
+        f"{name}: {row['calls']} calls of {row['tasks']} tasks, {row['higher']} would stand higher "
+        f"and {row['lower']} lower; 1/place {row['mean']:+.4f} ({row['low']:+.4f} to "
+        f"{row['high']:+.4f}): auto is {'on' if row['on'] else 'off'}"
+        for name, row in rows(found, believed).items()
+    )
 
 
 def forget(*, tool: str, tenant: str, everything: bool, as_json: bool) -> int:
@@ -116,9 +152,11 @@ def _pair(each: Followed) -> dict[str, object]:
         "before": each.before,
         "after": each.after,
         "tasks": each.count,
+        "of": each.of,
         "confidence": each.confidence,
     }
 
 
 def _line(each: Followed) -> str:
-    return f"`{each.before}` then `{each.after}`: {each.count} tasks, sure to {each.confidence:.2f}"
+    counted = f"{each.count} of {each.of} tasks, sure to {each.confidence:.2f}"
+    return f"`{each.before}` then `{each.after}`: {counted}"

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from gateway.cli.exits import EPILOG
-from gateway.cli.options import JsonOption
+from gateway.cli.options import ConfigOption, GraphOption, JsonOption, StrategyOption
 from gateway.cli.screen import reported
 
 usage = typer.Typer(
@@ -46,6 +46,22 @@ def export(
         from gateway.cli import usage as door  # noqa: PLC0415  (the door)
 
         code = door.export(target=out, min_count=min_count, force=force, as_json=as_json)
+    raise typer.Exit(code)
+
+
+@usage.command(epilog=EPILOG)
+def report(
+    *,
+    config: ConfigOption = None,
+    documents: GraphOption = None,
+    strategy: StrategyOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Tell what the signals would have changed, by the tools that were really called next."""
+    with reported(as_json=as_json):
+        from gateway.cli import usage as door  # noqa: PLC0415  (the door)
+
+        code = door.report(config=config, documents=documents, strategy=strategy, as_json=as_json)
     raise typer.Exit(code)
 
 

@@ -10,10 +10,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain, takewhile
+from itertools import chain
 from typing import Protocol
 
 import numpy as np
@@ -43,7 +43,8 @@ from gateway.search.sayable import degrading
 from gateway.search.spelling.mending import Mend
 from gateway.search.spread import capped
 from gateway.search.supplement import Supplements, supplement
-from gateway.search.usage.bounded import reranked
+from gateway.search.usage.signals import NOTHING, Signals
+from gateway.search.used import used
 from gateway.types import (
     Counts,
     Diagnostic,
@@ -55,9 +56,6 @@ from gateway.types import (
 )
 
 Rewrite = Callable[[str], Awaitable[str]]
-_NOBODY: Mapping[str, float] = {}
-_NEAR_HEAD = 3
-"""Use has a say among so many for each match that is wanted."""
 
 
 class Embed(Protocol):
@@ -87,7 +85,7 @@ class Search:
         request: SearchRequest,
         notes: Sequence[Diagnostic] = (),
         *,
-        liked: Mapping[str, float] = _NOBODY,
+        use: Signals = NOTHING,
     ) -> SearchResult:
         """Find what *request* asks for.
 
@@ -95,7 +93,7 @@ class Search:
             snapshot: The index.
             request: What is asked.
             notes: What is known to be amiss already.
-            liked: What use makes of scores, by ids; see `gateway.search.usage.bounded`.
+            use: What calls say.
 
         Returns:
             A result in every case: ``empty`` without a catalog, ``browse`` without a query, and
@@ -105,7 +103,7 @@ class Search:
         mask = snapshot.mask(request.filters)
         degraded = degrading(snapshot, request.filters, mask)
         told = [*notes, *tagged, *degraded]
-        run = Run(snapshot=snapshot, request=request, mask=mask, notes=told, liked=liked)
+        run = Run(snapshot=snapshot, request=request, mask=mask, notes=told, use=use)
         if not snapshot.entities:
             return _result(run, "empty")
         if not request.queries and not request.context:
@@ -204,6 +202,9 @@ class Search:
         heard = policies.Heard(
             found=found,
             words=lexical.scores,
+            telling=policies.telling(
+                lexical.coverage, mask, weight=words.best.weight, size=snapshot.lexical.size
+            ),
             keywords=partial(keywords.read, snapshot.lexical, words.best, snapshot.entities, mask),
             graph=np.fromiter(fused, np.intp),
             mask=mask,
@@ -286,7 +287,7 @@ class Search:
         return hits
 
     def _finish(self, run: Run, rankings: Sequence[Ranking], mode: RankingMode) -> SearchResult:
-        if run.liked:
+        if run.use.liked or run.use.exposure:
             rankings = [replace(each, order=_used(run, each)) for each in rankings]
         if run.request.spread:
             rankings = [replace(each, order=_spread(run, each.order)) for each in rankings]
@@ -337,6 +338,7 @@ class Search:
             mask=run.mask,
             options=self.options,
             nearness=lambda spots: np.max([each.nearness(spots) for each in rankings], axis=0),
+            learned=run.use.learned,
         )
         run.spent("graph")
         return added
@@ -357,18 +359,7 @@ class Search:
 
 
 def _used(run: Run, ranking: Ranking) -> Order:
-    """Let use swap near ties among those who may be shown, and a few behind them.
-
-    Whom the query calls by name stays in front.
-    """
-    order, head = ranking.order, _NEAR_HEAD * run.request.limit
-    spots = order.positions[:head].tolist()
-    first = sum(1 for _ in takewhile(ranking.named.__contains__, spots))
-    ids = [run.snapshot.entities[spot].id for spot in spots[first:]]
-    places = reranked(ids, order.scores[first:head].tolist(), run.liked)
-    every = [*range(first), *(first + place for place in places)]
-    every += range(len(spots), len(order.positions))
-    return order.at(every)
+    return used(run.snapshot, ranking, run.use, limit=run.request.limit)
 
 
 def _spread(run: Run, order: Order) -> Order:

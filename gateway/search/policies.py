@@ -1,7 +1,8 @@
 """The ranking policies of the catalog: the same evidence, weighed another way. Pure.
 
 =============  ================================================================================
-hybrid         reciprocal ranks over what vectors and words (and the graph) say independently
+hybrid         reciprocal ranks over what vectors and words (and the graph) say independently;
+               who shares words with the query by chance has no rank by words
 weighted       0.6 x cosine + 0.4 x keyword share, both on absolute scales
 legacy         (cosine + 1) / 2 + 0.1 x keyword boost, at most 1; three of a kind
 lexical        words alone, by BM25F
@@ -12,6 +13,7 @@ Without vectors, or for those who have none, each ranks by words alone. Ties bre
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -28,6 +30,8 @@ from gateway.vectors import Vector, top
 RRF_K = 60
 SEMANTIC, KEYWORD = 0.6, 0.4
 BOOST = 0.1
+HALF, ENOUGH = 0.5, 2.5
+"""See `telling`."""
 LEGACY_A_KIND = 3
 """At most so many of each kind in *legacy*."""
 
@@ -40,6 +44,8 @@ class Heard:
     """What vectors say; None if there are none."""
     words: Vector
     """BM25F scores, shape (n,), >= 0; 0 holds no word."""
+    telling: Mask
+    """Whose words in common with the query are no chance; see `telling`."""
     keywords: Callable[[], Keywords]
     """Reads what the words earn; asked by the policies that count them."""
     graph: Positions
@@ -64,6 +70,7 @@ def rank(policy: RankingPolicy, heard: Heard, *, count: int) -> Order:
     by_word = by_words(heard.words, heard.mask)
     if policy == "lexical" or heard.found is None:
         return by_word
+    by_word = by_words(heard.words, heard.mask & heard.telling)
     lists = (heard.found.pool, by_word.positions, heard.graph)
     return reciprocal([each[:count] for each in lists], size=len(heard.entities))
 
@@ -83,6 +90,24 @@ def reciprocal(lists: Sequence[Positions], *, size: int, k: int = RRF_K) -> Orde
         scores[ranked] += np.float32(1) / np.arange(k + 1, k + 1 + len(ranked), dtype=np.float32)
     found = np.flatnonzero(scores)
     return _best(found, scores[found])
+
+
+def telling(coverage: Vector, mask: Mask, *, weight: float, size: int) -> Mask:
+    """Say whose words in common with a query are no chance.
+
+    Ranks know no degrees: the first by words counts as much as the first by vectors, whatever it
+    is the first of. So everybody counts where somebody holds more of the query than two and a half
+    words weigh that nobody holds; else who holds half of it.
+
+    Args:
+        coverage: Share of the query's words that each entity holds, by rarity, shape (n,).
+        mask: Who may be found.
+        weight: What all of the query's words weigh.
+        size: How many entities there are: by it a word weighs that nobody holds.
+    """
+    strange = math.log1p((size + 0.5) / 0.5)
+    best = float(coverage[mask].max(initial=0.0)) * weight
+    return coverage >= (0.0 if best > ENOUGH * strange else HALF)
 
 
 def by_words(scores: Vector, mask: Mask) -> Order:

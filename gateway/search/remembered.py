@@ -19,7 +19,8 @@ from gateway.search.keyed import CachedNormalizer, Normalizer
 from gateway.search.pipeline import Search
 from gateway.search.spelling.mending import Mending
 from gateway.search.spelling.wordlists import installed
-from gateway.search.usage.memory import Signals, Usage
+from gateway.search.usage.memory import Usage
+from gateway.search.usage.signals import Signals
 from gateway.telemetry import CONTENT_ATTRIBUTES, Attributes, Span, Telemetry
 from gateway.types import Diagnostic, SearchRequest, SearchResult, Strategy
 from gateway.vectors import Vector
@@ -90,16 +91,17 @@ class RememberedSearch:
             self.telemetry.span("retrieval", "catalog", attributes) as span,
             self.telemetry.timed("gateway.search.duration", labels),
         ):
-            signals = await self.usage.signals(request.tenant)
+            signals = await self.usage.signals(snapshot, request.tenant)
             key = self._key(snapshot, request, notes, signals)
             result = self.cache.get(key)
             if result is None:
-                result = await self.search(snapshot, request, notes, liked=signals.liked)
+                result = await self.search(snapshot, request, notes, use=signals)
                 if self.cache.keeps and not result.degraded:
                     self.cache.put(key, replace(result, cached=True))
             labels |= {"gateway.search.mode": result.mode, "gateway.cache.hit": result.cached}
             if span.is_recording():
                 self._describe(span, request, result)
+        self.usage.showed(result)
         if not result.cached:
             self._measure(result)
         return result

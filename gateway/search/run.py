@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -12,6 +12,7 @@ import numpy as np
 from gateway.errors import EmbeddingError, Failed, attempt
 from gateway.search.eligible import Mask
 from gateway.search.index.snapshot import Snapshot
+from gateway.search.usage.signals import NOTHING, Signals
 from gateway.types import Diagnostic, SearchRequest, Stage
 
 T = TypeVar("T")
@@ -25,8 +26,8 @@ class Run:
     request: SearchRequest
     mask: Mask
     notes: list[Diagnostic]
-    liked: Mapping[str, float] = field(default_factory=dict)
-    """What use makes of scores, by ids."""
+    use: Signals = NOTHING
+    """What calls say."""
     seconds: dict[str, float] = field(default_factory=dict)
     told_at: float = field(default_factory=time.perf_counter)
     texts: int = 0

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
@@ -46,29 +45,24 @@ def capped(
         kind: math.ceil((row_of(kind).cap if ratio is None else ratio) * limit)
         for kind in dict.fromkeys(kinds)
     }
-    places: defaultdict[str, list[int]] = defaultdict(list)
-    for place, kind in enumerate(kinds):
-        places[kind].append(place)
     taken: Counter[str] = Counter()
     chosen: list[int] = []
     skipped: list[int] = []
+    ahead = 0
     for place, kind in enumerate(kinds):
         if len(chosen) == limit:
             break
         if taken[kind] >= caps[kind]:
-            rivals = [places[each] for each in places if each != kind and taken[each] < caps[each]]
-            waiting = [scores[next_] for each in rivals if (next_ := _after(each, place))]
-            if waiting and max(waiting) >= floor * scores[place]:
+            # Scores fall: of all who wait, the next one is the best.
+            ahead = max(ahead, place + 1)
+            while ahead < len(kinds) and taken[kinds[ahead]] >= caps[kinds[ahead]]:
+                ahead += 1
+            if ahead < len(kinds) and scores[ahead] >= floor * scores[place]:
                 skipped.append(place)
                 continue
         chosen.append(place)
         taken[kind] += 1
     return sorted([*chosen, *skipped[: limit - len(chosen)]])
-
-
-def _after(places: Sequence[int], place: int) -> int | None:
-    at = bisect_right(places, place)
-    return places[at] if at < len(places) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

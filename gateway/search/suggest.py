@@ -16,10 +16,11 @@ from gateway.search.evidence import Asked, look_up
 from gateway.search.fusion import together
 from gateway.search.index.snapshot import Snapshot
 from gateway.search.invoke import resolve
-from gateway.search.nextsteps import AFTER_WEIGHT, following_clauses, next_steps, served
+from gateway.search.nextsteps import AFTER_WEIGHT, following_clauses, served, weigh
 from gateway.search.pipeline import Embed
 from gateway.search.request import clauses
 from gateway.search.results import plain
+from gateway.search.usage.signals import NOTHING, Signals
 from gateway.types import Evidence, Filters, Match
 from gateway.vectors import Vector, deviations
 
@@ -33,6 +34,7 @@ async def suggest(  # noqa: PLR0913  (keyword-only, the options of `Gateway.next
     filters: Filters,
     limit: int,
     options: SearchOptions,
+    use: Signals = NOTHING,
 ) -> tuple[Match, ...]:
     """Say what may come after *tools*, best first, never one of them.
 
@@ -44,6 +46,7 @@ async def suggest(  # noqa: PLR0913  (keyword-only, the options of `Gateway.next
         filters: Who may be suggested.
         limit: Suggestions at most.
         options: Those of searches.
+        use: What calls have shown.
 
     Raises:
         UnknownToolError: If one of *tools* is not in the catalog.
@@ -59,14 +62,9 @@ async def suggest(  # noqa: PLR0913  (keyword-only, the options of `Gateway.next
         return ()
     mask = snapshot.mask(filters)
     task = await _task(snapshot, used[-1], query, embed, mask, options) if query else None
-    found = next_steps(snapshot, used, task=task, mask=mask, limit=limit)
-    graph = snapshot.graph
+    found = weigh(snapshot, used, task=task, mask=mask).ranked(limit, use.learned)
     return tuple(
-        plain(
-            snapshot.entities[each.position],
-            score=each.score,
-            evidence=Evidence(path=graph.steps(each.edge.path) if graph and each.edge else ()),
-        )
+        plain(snapshot.entities[each.position], score=each.score, evidence=Evidence(path=each.path))
         for each in found
     )
 

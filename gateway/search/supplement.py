@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from gateway.config import SearchOptions
 from gateway.search.eligible import Mask
 from gateway.search.index.toolgraph import SURE, ToolGraph
+from gateway.search.shownsteps import path_of, shown_after, strength
+from gateway.search.usage.sequences import Learned
 from gateway.types import PathStep
 from gateway.vectors import Vector
 from graphs.adjacency import Role
@@ -30,6 +32,7 @@ GUESSED_HOPS = 2
 MAX_GUESSED = 4
 """How many derived prerequisites are listed from outside the window."""
 _CHOICE = 2
+_NONE = Learned()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +45,11 @@ class Supplement:
     path: tuple[PathStep, ...] = ()
     direct: bool = True
     """Whether it stands inside the window."""
+
+    @property
+    def written(self) -> bool:
+        """Whether the host wrote the whole way."""
+        return all(step.declared for step in self.path)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,6 +108,7 @@ def supplement(  # noqa: PLR0913  (keyword-only, one a part of the search)
     mask: Mask,
     options: SearchOptions,
     nearness: Nearness | None = None,
+    learned: Learned = _NONE,
 ) -> Supplements:
     """Gather the neighbours of *primaries*.
 
@@ -113,11 +122,14 @@ def supplement(  # noqa: PLR0913  (keyword-only, one a part of the search)
         options: The budget of each list.
         nearness: Orders conditions that stand equally far and equally sure; None leaves them in
             the order of their names.
+        learned: Next steps that calls have shown, behind all that the host wrote.
     """
     inside = frozenset(spot for spot in window if mask[spot])
     gathered = _Gathered(taken=set(primaries), nearness=nearness, barred=graph.barred(mask))
     _prerequisites(graph, primaries, inside, options, gathered)
     _inside(graph, primaries, "next_step", inside, options.max_next_steps, gathered)
+    if learned:
+        _shown(graph, primaries, learned, inside, options.max_next_steps, gathered)
     _inside(graph, primaries, "related", inside, options.max_related, gathered)
     related = gathered.lists["related"]
     for position, coverage in text_hits:
@@ -242,6 +254,27 @@ def _inside(
     ]
     gathered.taken.update(each.position for each in kept)
     gathered.lists[role] = kept
+
+
+def _shown(
+    graph: ToolGraph,
+    primaries: Sequence[int],
+    learned: Learned,
+    inside: frozenset[int],
+    limit: int,
+    gathered: _Gathered,
+) -> None:
+    """Put what use has shown among the next steps: first what the host wrote, then the surest."""
+    steps = {each.position: each for each in gathered.lists["next_step"]}
+    held = gathered.taken - steps.keys()
+    for primary in primaries:
+        for spot, edge in shown_after(graph, learned, primary):
+            if spot in inside and spot not in held:
+                found = Supplement(position=spot, score=strength(edge), path=path_of(edge))
+                steps.setdefault(spot, found)
+    order = sorted(steps.values(), key=lambda each: (not each.written, -each.score, each.position))
+    gathered.lists["next_step"] = order[: max(limit, 0)]
+    gathered.taken = held | {each.position for each in gathered.lists["next_step"]}
 
 
 def _of(

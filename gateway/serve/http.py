@@ -10,8 +10,9 @@ from __future__ import annotations
 import ipaddress
 import secrets
 import socket
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import uvicorn
 from mcp.server import Server
@@ -28,10 +29,15 @@ from starlette.middleware import Middleware
 from starlette.middleware.authentication import AuthenticationMiddleware
 from starlette.requests import HTTPConnection
 from starlette.responses import PlainTextResponse, Response
+from starlette.types import ASGIApp
 
 from gateway.errors import ConfigError
 
 PATH = "/mcp"
+Beside: TypeAlias = Callable[[ASGIApp], ASGIApp]
+"""Puts something beside an application, on the same port."""
+Way: TypeAlias = Callable[[Server], Awaitable[None]]
+"""How a server is served."""
 GRACE_S = 5
 """How long an unfinished answer may hold up the end."""
 
@@ -74,7 +80,7 @@ def loopback(host: str) -> bool:
 def http_app(server: Server, options: HttpOptions) -> Starlette:
     """Give the ASGI application that serves *server* under `PATH`."""
     app = server.streamable_http_app(
-        streamable_http_path=PATH, transport_security=_security(options), host=options.host
+        streamable_http_path=PATH, transport_security=security(options), host=options.host
     )
     if options.token:
         guard = _Bearer(options.token)
@@ -84,7 +90,8 @@ def http_app(server: Server, options: HttpOptions) -> Starlette:
     return app
 
 
-def _security(options: HttpOptions) -> TransportSecuritySettings:
+def security(options: HttpOptions) -> TransportSecuritySettings:
+    """Say by which hosts it may be called, and from which origins."""
     names = [options.host, *options.hosts]
     if loopback(options.host):
         names += ["127.0.0.1", "localhost", "[::1]"]
@@ -117,13 +124,18 @@ def _refused(_conn: HTTPConnection, error: Exception) -> Response:
 
 
 async def serve_http(
-    server: Server, options: HttpOptions, *, listening: Callable[[str], None] = lambda _url: None
+    server: Server,
+    options: HttpOptions,
+    *,
+    beside: Beside = lambda app: app,
+    listening: Callable[[str], None] = lambda _url: None,
 ) -> None:
     """Serve until the process is told to stop.
 
     Args:
         server: What is served.
         options: Where, and to whom.
+        beside: Puts more beside it; see `gateway.serve.api.app.beside`.
         listening: Told the address as soon as requests are accepted.
 
     Raises:
@@ -131,7 +143,7 @@ async def serve_http(
     """
     shown = f"[{options.host}]" if _bare_v6(options.host) else options.host
     config = uvicorn.Config(
-        http_app(server, options),
+        beside(http_app(server, options)),
         ws="none",
         access_log=False,
         log_config=None,

@@ -13,7 +13,7 @@ from gateway.cache import Clock
 from gateway.catalog.entries import Entry
 from gateway.catalog.entryjson import written
 from gateway.catalog.entrystore import readable
-from gateway.catalog.ledger import DAY_S, MOST_CALLS, Call, Seen, Tally, label
+from gateway.catalog.ledger import DAY_S, MOST_CALLS, Call, Seen, Tally, Task, label
 from gateway.catalog.records import KEEP_S, LAUNCH, Recorded, seen_of
 from gateway.embed.cached import MemoryVectorStore
 from gateway.types import JsonObject
@@ -170,26 +170,33 @@ class MemoryLedger:
             for (tool, days), count in sorted(ended.items())
         ]
 
-    def tasks(self, tenant: str | None = None) -> Sequence[Sequence[str]]:
+    def tasks(self, tenant: str | None = None) -> Sequence[Task]:
         """See `Ledger.tasks`."""
-        found: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+        now = self._wall()
+        found: defaultdict[tuple[str, str], list[_Line]] = defaultdict(list)
         for line in self._of(tenant):
             if line.call.task and line.call.outcome == "ok":
-                found[line.call.tenant, line.call.task].append(line.call.tool)
-        return list(found.values())
+                found[line.call.tenant, line.call.task].append(line)
+        return [
+            Task(
+                tools=tuple(line.call.tool for line in lines),
+                age_s=max((now - lines[-1].at) // DAY_S, 0.0) * DAY_S,
+            )
+            for lines in found.values()
+        ]
 
-    def show(self, ids: Sequence[str]) -> None:
+    def show(self, *lists: Sequence[str]) -> None:
         """See `Ledger.show`."""
         now = self._wall()
         day = int(now // DAY_S)
-        every = sorted(set(ids))
         with self._lock:
-            for each in every:
-                self._accesses[each, day] = _once_more(self._accesses.get((each, day)), now)
-            for pair in map(frozenset, combinations(every, 2)):
-                self._pairs[pair] = _once_more(self._pairs.get(pair), now)
+            for every in (sorted(set(ids)) for ids in lists):
+                for each in every:
+                    self._accesses[each, day] = _once_more(self._accesses.get((each, day)), now)
+                for pair in map(frozenset, combinations(every, 2)):
+                    self._pairs[pair] = _once_more(self._pairs.get(pair), now)
 
-    def shown(self, ids: Sequence[str]) -> Mapping[str, Seen]:
+    def shown(self) -> Mapping[str, Seen]:
         """See `Ledger.shown`."""
         found: defaultdict[str, list[Seen]] = defaultdict(list)
         with self._lock:
@@ -197,19 +204,17 @@ class MemoryLedger:
                 found[each].append(seen)
         return {
             each: Seen(
-                count=sum(seen.count for seen in found[each]),
-                days=len(found[each]),
-                last_s=max(seen.last_s for seen in found[each]),
+                count=sum(seen.count for seen in days),
+                days=len(days),
+                last_s=max(seen.last_s for seen in days),
             )
-            for each in dict.fromkeys(ids)
-            if each in found
+            for each, days in found.items()
         }
 
-    def pairs(self, ids: Sequence[str]) -> Mapping[frozenset[str], Seen]:
+    def pairs(self) -> Mapping[frozenset[str], Seen]:
         """See `Ledger.pairs`."""
-        wanted = set(ids)
         with self._lock:
-            return {pair: seen for pair, seen in self._pairs.items() if pair <= wanted}
+            return dict(self._pairs)
 
     def lines(self) -> Iterator[JsonObject]:
         """See `Ledger.lines`."""

@@ -74,7 +74,7 @@ def test_gold_is_read_as_ids_of_the_gateway(tmp_path: Path) -> None:
 
     ids = {each: answer.grade for answer in mixed.asked[-1].gold for each in answer.ids}
     assert ids == {
-        "agent:catalog/rail": 2,
+        "agent:catalog/Rail": 2,
         "skill:catalog/pack": 1,
         "server:bank": 2,
         "bank/sign_in": 2,

@@ -16,7 +16,7 @@ from benchmarks.data import Row
 from benchmarks.entered import WAYS, Found, Way, ask, entered
 from benchmarks.graded import FIGURES, Answer
 from benchmarks.mixed import SLICES, Asked, read_mixed
-from benchmarks.registry import CHIEF, half, judged, measure, table
+from benchmarks.registry import CHIEF, called, half, judged, measure, table
 from gateway.testing import HashingEmbedder
 
 FIXTURE = Path(__file__).parent / "fixture"
@@ -65,7 +65,10 @@ async def test_every_kind_stands_in_one_list(tmp_path: Path) -> None:
         bank = await ask(gateway, "bank", lexical)
         server = await ask(gateway, "bank", lexical, kinds=frozenset({"server"}))
 
-    assert ("agent:catalog/rail", "skill:catalog/packing-list") == (agent.ids[0], skill.ids[0])
+    assert ("agent:catalog/Rail Journeys", "skill:catalog/packing-list") == (
+        agent.ids[0],
+        skill.ids[0],
+    )
     assert {"server:bank", "bank/sign_in"} <= set(bank.ids)
     assert ("server:bank",) == server.ids
 
@@ -88,6 +91,7 @@ async def test_every_slice_is_judged_in_every_way(tmp_path: Path) -> None:
         name: count for name, count in told["catalog"].items() if name != "servers"
     }
     assert {"tools", "agents", "skills"} == set(told["own"])
+    assert told["unemptied"]["refused"] <= chief["refused"]
 
 
 def test_slices_weigh_the_same_and_requests_stand_beside() -> None:
@@ -131,6 +135,11 @@ async def test_without_a_model_words_rank() -> None:
     assert {"agents", "skills", "names", "mixed"} == set(told["policies"]["hybrid"]["slices"])
     assert (0, 0) == (told["catalog"]["tools"], told["catalog"]["servers"])
     assert 0 < told["ndcg_at_10"] < 1
+
+
+def test_other_benchmarks_are_called_where_they_are() -> None:
+    """Usage needs tasks; what is not there is left out."""
+    assert {} == called(["usage"], [])
 
 
 def test_the_command_refuses_what_it_does_not_know() -> None:

@@ -304,7 +304,7 @@ async def test_a_server_is_an_entity_and_the_parent_of_its_tools(
     gateway.add_server("garden", server=Shelf([tool("prune_roses", "Cuts.")]).server)
     servers = Filters(kinds=frozenset({"server"}))
 
-    found = await gateway.search("roses", filters=servers)
+    found = await gateway.search("roses", filters=servers, ranking="hybrid")
     pruning = await gateway.catalog.get("garden/prune_roses")
 
     assert pruning is not None
@@ -321,7 +321,8 @@ async def test_a_source_of_the_hosts_own_is_a_server_if_it_says_so(
     itself = ToolDefinition(name="own", kind="server", description="Gardens.")
     gateway.add_source(ListSource("own", (tool("prune"),)), itself=itself)
 
-    found = await gateway.search("gardens", filters=Filters(kinds=frozenset({"server"})))
+    servers = Filters(kinds=frozenset({"server"}))
+    found = await gateway.search("gardens", filters=servers, ranking="hybrid")
 
     assert ["server:own"] == [each.id for each in found.matches]
     with pytest.raises(ConfigError, match="a server of that name"):

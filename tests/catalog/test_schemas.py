@@ -109,6 +109,6 @@ def test_calls_of_an_older_file_are_still_there(tmp_path: Path) -> None:
     ledger.note(Call(tool="new", outcome="ok"))
 
     assert ["srv/pay", "srv/look", "new"] == [line["tool"] for line in ledger.lines()]
-    assert [["srv/pay"]] == ledger.tasks("acme")
-    assert {"a": Seen(count=1, days=1, last_s=100.0)} == ledger.shown(["a"])
+    assert [("srv/pay",)] == [each.tools for each in ledger.tasks("acme")]
+    assert Seen(count=1, days=1, last_s=100.0) == ledger.shown()["a"]
     ledger.close()

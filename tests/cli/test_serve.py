@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import httpx2
 from mcp import Client, StdioServerParameters
 
 from tests.cli.running import BIN, TIME, Place
@@ -149,3 +150,35 @@ def test_what_cannot_be_served_is_said(place: Place) -> None:
     assert "NOT_SET_HERE" in unset.err
     assert "token" in opened.err
     assert "no-such.json" in missing.err
+
+
+def test_the_catalog_is_served_too_for_whom_the_file_names(place: Place) -> None:
+    """With a token by reference; not with --no-api."""
+    (place.folder / "tokens.toml").write_text('[tokens.me]\ntoken = "${MY_TOKEN}"\n')
+    command = [sys.executable, "-m", "gateway", "serve", "--http", "--port", "0", "--strategy"]
+    command += ["graph", "--config", place.config({})]
+
+    def answered(*more: str) -> list[int]:
+        with subprocess.Popen(
+            [*command, *more],
+            stderr=subprocess.PIPE,
+            text=True,
+            env={
+                "PATH": str(BIN),
+                "GATEWAY_CACHE_DIR": str(place.cache),
+                "COLUMNS": "200",
+                "MY_TOKEN": "0123456789abcdef",
+            },
+        ) as running:
+            assert running.stderr is not None
+            line = next(each for each in running.stderr if "serving" in each)
+            url = line.split("serving ")[1].strip().replace("/mcp", "/api/search/tags")
+            with httpx2.Client(trust_env=False) as client:
+                bare = client.get(url)
+                named = client.get(url, headers={"Authorization": "Bearer 0123456789abcdef"})
+            running.terminate()
+            running.wait(timeout=30)
+        return [bare.status_code, named.status_code]
+
+    assert [401, 200] == answered("--tokens", str(place.folder / "tokens.toml"))
+    assert [404, 404] == answered("--no-api")

@@ -5,6 +5,9 @@ from __future__ import annotations
 import pytest
 
 from gateway.catalog.ledger import Call, SqliteLedger
+from gateway.cli.usage import lines, rows
+from gateway.search.replay import Replayed
+from gateway.search.usage.gain import Gain
 from tests.cli.running import Place
 
 
@@ -44,7 +47,7 @@ def test_calls_and_what_follows_them_are_told(used: Place) -> None:
     told = used.run("usage", "show", "--json").json
 
     assert "srv/a1: 5 of 5 calls succeeded, scores x 1.038\n" in shown.out
-    assert "`srv/a1` then `srv/a2`: 4 tasks" in shown.out
+    assert "`srv/a1` then `srv/a2`: 4 of 4 tasks" in shown.out
     assert (15, 25, True) == (len(told["tools"]), told["tasks"], told["believed"])
     assert {"tool": "srv/a2", "calls": 5, "succeeded": 4, "multiplier": 1.022} in told["tools"]
 
@@ -62,7 +65,7 @@ def test_next_steps_become_a_document_that_the_gateway_reads(used: Place) -> Non
     assert "--force" in again.err
     assert "srv/a0" in text
     assert text == forced.json["documents"][0]["content"]
-    assert 15 == len(forced.json["followed"])
+    assert 10 == len(forced.json["followed"])
 
 
 def test_chance_is_told_as_such(place: Place) -> None:
@@ -78,6 +81,34 @@ def test_chance_is_told_as_such(place: Place) -> None:
     assert "may be chance" in shown.err
     assert "may be chance" in exported.err
     assert "srv/b" in exported.out
+
+
+def test_without_tools_there_is_nothing_to_judge(used: Place) -> None:
+    """The tasks are there; their tools are not in the catalog."""
+    config = used.config({})
+
+    shown = used.run("usage", "report", "-c", config)
+    told = used.run("usage", "report", "-c", config, "--json").json
+
+    assert 1 == shown.code
+    assert "learn: 0 calls of 0 tasks" in shown.out
+    assert (25, True, 0) == (told["tasks"], told["believed"], told["rerank"]["calls"])
+
+
+def test_a_gain_is_told_with_what_auto_makes_of_it() -> None:
+    """What is learned counts where the history is believed too."""
+    sure = Gain(tasks=30, calls=60, mean=0.25, low=0.125, high=0.5, higher=40, lower=2)
+    found = Replayed(learn=sure, rerank=Gain(tasks=30, calls=60, mean=-0.5, low=-1.0))
+
+    first, second = lines(found, believed=True).splitlines()
+
+    assert (
+        "learn: 60 calls of 30 tasks, 40 would stand higher and 2 lower; "
+        "1/place +0.2500 (+0.1250 to +0.5000): auto is on"
+    ) == first
+    assert second.endswith("1/place -0.5000 (-1.0000 to +0.0000): auto is off")
+    assert (True, False) == tuple(row["on"] for row in rows(found, believed=True).values())
+    assert (False, False) == tuple(row["on"] for row in rows(found, believed=False).values())
 
 
 def test_calls_are_forgotten(used: Place) -> None:

@@ -1,88 +1,254 @@
-"""The seam of usage: edges that calls have shown."""
+"""Edges that use has shown, over those of the graph: in next steps and in results."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
-from gateway.config import GraphOptions
-from gateway.search.edges import around
-from gateway.search.index.toolgraph import ToolGraph, node_of
+import numpy as np
+import pytest
+
+from gateway.catalog.ledger import Call
+from gateway.config import DiscoveryOptions, GraphOptions, Options, SearchOptions
+from gateway.discovery.advice import hint
+from gateway.gateway import Gateway
+from gateway.limits import UsageOptions
 from gateway.search.index.toolgraphs import build
-from gateway.types import Entity
-from graphs import Document, Fact, Link, parse
-from graphs.expansion import expand
+from gateway.search.nextsteps import LEARNED_SCALE, LEARNED_WEIGHT, weigh
+from gateway.search.shownsteps import OPEN, confidences, shown_after
+from gateway.search.supplement import supplement
+from gateway.search.usage.sequences import Followed, Learned
+from gateway.testing import HashingEmbedder, ManualClock
+from gateway.types import Entity, Filters, Match
+from graphs import Document, Edge, parse
+from tests.conftest import OpenGateway
 from tests.fakes import tool
 
 NO_RULES = GraphOptions(phases=False, groups=False, mentions=False)
-TOOLS = [
-    Entity(id=f"srv/{name}", exposed_name=name, server="srv", definition=tool(name))
-    for name in ("find_room", "book_room", "send_mail")
+NAMES = ("find_room", "book_room", "send_mail", "read_mail")
+TOOLS = tuple(tool(name) for name in NAMES)
+ENTITIES = [
+    Entity(id=f"srv/{each.name}", exposed_name=each.name, server="srv", definition=each)
+    for each in sorted(TOOLS, key=lambda each: each.name)
 ]
-SHOWN = Fact(
-    subject=node_of("srv/find_room"),
-    predicate="nextStep",
-    object=node_of("srv/book_room"),
-    literal=False,
-    weight=0.25,
-    declared=True,
-)
+WRITTEN = "---\ntitle: plan\n---\n- find_room --next--> book_room\n"
+BANNED = "---\nid: find_room\ntitle: find\ngraph_forbid: [{object: send_mail}]\n---\n"
 
 
-def steps(graph: ToolGraph) -> list[tuple[str, float, str, bool]]:
-    """What comes after finding a room: id, score, source and whether the host said it."""
-    found = expand(graph.index, [node_of("srv/find_room")], role="next_step", limit=9)
-    return [
-        (graph.said(each.node), each.score, step.source, step.declared)
-        for each in found.neighbours
-        for step in graph.steps(each.path)
-    ]
+def edge(after: str, *, before: str = "srv/find_room", confidence: float = 0.5) -> Followed:
+    return Followed(before=before, after=after, count=3, of=4, confidence=confidence)
 
 
-def test_a_learned_edge_is_derived_and_weighs_what_use_says() -> None:
-    """Also where it claims to be declared."""
-    graph = build(TOOLS, options=NO_RULES, learned=[SHOWN])
-
-    assert [("srv/book_room", 0.2, "derived/usage", False)] == steps(graph)
-    (edge,) = (e for e in around(graph, SHOWN.subject) if e.predicate == "nextStep")
-    assert ("usage", "", False) == (edge.rule, edge.source, edge.declared)
-
-
-def test_a_written_edge_keeps_its_weight_and_its_line() -> None:
-    """Use confirms it and changes nothing."""
-    text = "---\ntitle: plan\n---\n- find_room --next--> book_room\n"
-    written = replace(parse(text, path="plan.md"))
-    strong = replace(SHOWN, weight=1.0)
-
-    graph = build(TOOLS, [written], options=NO_RULES, learned=[strong])
-
-    assert [("srv/book_room", 0.8, "plan.md:4", True)] == steps(graph)
-
-
-def test_a_forbidden_edge_stays_away() -> None:
-    """Whatever calls have shown."""
-    ban = parse("---\nid: find_room\ntitle: find\ngraph_forbid: [{object: book_room}]\n---\n")
-
-    assert [] == steps(build(TOOLS, [ban], options=NO_RULES, learned=[SHOWN]))
-
-
-def test_a_rule_and_use_that_agree_are_one_edge() -> None:
-    """It counts as the rule's, by the greater weight."""
-    graph = build(TOOLS, learned=[SHOWN])
-
-    (found,) = (each for each in steps(graph) if each[0] == "srv/book_room")
-    assert ("srv/book_room", 0.8, "derived/phases", False) == found
-
-
-def test_what_is_gone_or_no_edge_between_tools_is_left_out() -> None:
-    """Histories outlive catalogs."""
-    odd = [
-        replace(SHOWN, object=node_of("srv/gone")),
-        replace(SHOWN, subject="urn:x"),
-        replace(SHOWN, predicate="name", literal=True),
-        replace(SHOWN, predicate="memberOf"),
-    ]
-    own = Document(id="other", title="other", related=(Link(target="find_room"),))
-
-    assert steps(build(TOOLS, [own], options=NO_RULES)) == steps(
-        build(TOOLS, [own], options=NO_RULES, learned=odd)
+def opened(
+    open_gateway: OpenGateway,
+    folder: Path,
+    *,
+    tasks: Sequence[tuple[str, Sequence[str]]],
+    documents: Sequence[Document] = (),
+    learn: str = "on",
+    **more: object,
+) -> Gateway:
+    """A gateway of four tools with a history: pairs of a tenant and the tools of a task."""
+    gateway = open_gateway(
+        TOOLS,
+        graph=documents,
+        options=Options(
+            catalog_store_path=folder / "catalog.sqlite3",
+            graph=NO_RULES,
+            discovery=DiscoveryOptions(next_steps=1),
+            usage=UsageOptions(learn=learn),  # type: ignore[arg-type]  # as it came
+        ),
+        **more,
     )
+    for number, (tenant, tools) in enumerate(tasks):
+        for each in tools:
+            call = Call(tool=f"shelf/{each}", outcome="ok", task=str(number), tenant=tenant)
+            gateway.usage.ledger.note(call)
+    return gateway
+
+
+QUERY = "find_room, book room, send mail, read mail"
+HISTORY = [("", ("find_room", "send_mail"))] * 30
+
+
+def sources(found: Sequence[Match]) -> dict[str, str]:
+    return {each.name: each.evidence.path[0].source for each in found if each.evidence.path}
+
+
+async def test_what_was_called_next_is_suggested_with_its_counts(
+    open_gateway: OpenGateway, tmp_path: Path
+) -> None:
+    """In next steps, beside the answer to a call, and only where it is switched on."""
+    gateway = opened(open_gateway, tmp_path, tasks=HISTORY)
+    off = opened(open_gateway, tmp_path, tasks=(), learn="off")
+
+    found = await gateway.next_steps(["find_room"])
+
+    (step,) = found[0].evidence.path
+    assert ("shelf/find_room", "nextStep", "shelf/send_mail") == (
+        step.subject,
+        step.predicate,
+        step.object,
+    )
+    assert ("send_mail", "learned, 30 of 30", False) == (found[0].name, step.source, step.declared)
+    assert "\n[next steps: send_mail]" == await hint(gateway, "", "find_room")
+    assert {} == sources(await off.next_steps(["find_room"]))
+
+
+async def test_a_result_lists_what_follows_its_matches(
+    open_gateway: OpenGateway, tmp_path: Path
+) -> None:
+    """Inside the window, with the same evidence; after a while what is forgotten is gone."""
+    clock = ManualClock()
+    gateway = opened(
+        open_gateway,
+        tmp_path,
+        tasks=HISTORY,
+        strategy="auto",
+        embedder=HashingEmbedder(),
+        clock=clock,
+    )
+
+    first = await gateway.search(QUERY, limit=1)
+    gateway.usage.ledger.forget()
+    soon = await gateway.search(QUERY, limit=1)
+    clock.tick(61)
+    later = await gateway.search(QUERY, limit=1)
+
+    assert ["find_room"] == [match.name for match in first.matches]
+    assert {"send_mail": "learned, 30 of 30"} == sources(first.next_steps)
+    assert first.next_steps == soon.next_steps
+    assert () == later.next_steps
+
+
+async def test_chance_teaches_nothing(open_gateway: OpenGateway, tmp_path: Path) -> None:
+    """A history that does not foretell itself is not believed: five calls say nothing."""
+    gateway = opened(open_gateway, tmp_path, tasks=HISTORY[:5])
+
+    assert {} == sources(await gateway.next_steps(["find_room"]))
+
+
+async def test_what_the_host_forbids_or_wrote_stands(
+    open_gateway: OpenGateway, tmp_path: Path
+) -> None:
+    """The written step stays in front, with its line; the forbidden one has no edge."""
+    plan, ban = parse(WRITTEN, path="plan.md"), parse(BANNED)
+    ways = [("", ("find_room", "send_mail")), ("", ("find_room", "read_mail"))]
+    gateway = opened(open_gateway, tmp_path, tasks=ways * 30, documents=[plan, ban])
+
+    found = await gateway.next_steps(["find_room"])
+    listed = await gateway.search(QUERY, limit=1)
+
+    told = {"book_room": "plan.md:4", "read_mail": "learned, 30 of 60"}
+    assert told == sources(found)
+    assert ["book_room", "read_mail", "send_mail"] == [each.name for each in found]
+    assert [*told] == [each.name for each in listed.next_steps]
+
+
+async def test_a_tenant_sees_first_what_it_does_itself(
+    open_gateway: OpenGateway, tmp_path: Path
+) -> None:
+    """Others read the mail thirty times; acme booked four times, and once something else."""
+    history = [
+        *[("other", ("find_room", "read_mail"))] * 30,
+        *[("acme", ("find_room", "book_room"))] * 20,
+        ("acme", ("find_room", "send_mail")),
+    ]
+    gateway = opened(open_gateway, tmp_path, tasks=history)
+
+    acme = await gateway.next_steps(["find_room"], tenant="acme")
+    other = await gateway.next_steps(["find_room"], tenant="other")
+
+    assert ["book_room", "read_mail", "send_mail"] == [each.name for each in acme]
+    assert "read_mail" == other[0].name
+    # One task of somebody else is nobody's business.
+    assert "send_mail" in sources(acme)
+    assert "send_mail" not in sources(other)
+
+
+def test_tools_that_are_gone_and_forbidden_ones_are_left_out() -> None:
+    """Histories outlive catalogs; what is often behind others counts half for what is open."""
+    learned = Learned(
+        edges={"srv/find_room": (edge("srv/gone"), edge("srv/send_mail"), edge("srv/book_room"))},
+        open={"srv/find_room": 0.4},
+        often={"srv/read_mail": 0.5, "srv/gone": 0.5, "srv/send_mail": 0.1},
+    )
+    graph = build(ENTITIES, [parse(BANNED)], options=NO_RULES)
+    book, find, read, _ = range(4)
+
+    assert [(book, "srv/book_room")] == [
+        (spot, each.after) for spot, each in shown_after(graph, learned, find)
+    ]
+    assert {book: 0.5, read: OPEN * 0.4 * 0.5} == pytest.approx(confidences(graph, learned, find))
+    assert {read: OPEN * 0.5} == pytest.approx(
+        {spot: each for spot, each in confidences(graph, learned, book).items() if spot == read}
+    )
+    assert {} == confidences(graph, Learned(), find)
+
+
+async def test_a_shown_step_gains_by_its_confidence_and_passes_nothing_written(
+    open_gateway: OpenGateway,
+) -> None:
+    """Two deviations a logarithm, up to right below what the host wrote."""
+    plan = Document(
+        id="plan",
+        title="plan",
+        edges=(Edge(subject="find_room", predicate="nextStep", object="book_room"),),
+    )
+    gateway = open_gateway(TOOLS, graph=[plan], options=Options(graph=NO_RULES))
+    snapshot = await gateway.snapshot()
+    spot = snapshot.position("shelf/find_room")
+    shown = edge("shelf/send_mail", before="shelf/find_room", confidence=0.001)
+    weighed = weigh(snapshot, [spot], task=None, mask=snapshot.mask(Filters()))
+
+    def scores(confidence: float) -> dict[str, float]:
+        sure = edge("shelf/send_mail", before="shelf/find_room", confidence=confidence)
+        again = replace(sure, after="shelf/book_room")
+        found = weighed.ranked(9, Learned(edges={"shelf/find_room": (again, sure)}))
+        return {snapshot.entities[each.position].name: each.score for each in found}
+
+    plain = scores(0.0)
+    gained = scores(shown.confidence)["send_mail"] - plain["send_mail"]
+
+    assert pytest.approx(LEARNED_WEIGHT * 0.0953102, abs=1e-5) == gained
+    assert LEARNED_SCALE * shown.confidence == pytest.approx(0.1)
+    assert plain["book_room"] == scores(0.9)["book_room"] > scores(0.9)["send_mail"]
+    assert ["book_room", "send_mail"] == [*scores(0.9)][:2]
+
+
+async def test_without_a_graph_nothing_is_learned(open_gateway: OpenGateway) -> None:
+    """Scores stay, and no way leads anywhere."""
+    snapshot = await open_gateway(TOOLS).snapshot()
+    spot = snapshot.position("shelf/find_room")
+    learned = Learned(edges={"shelf/find_room": (edge("shelf/send_mail"),)})
+    bare = replace(snapshot, graph=None)
+    weighed = weigh(bare, [spot], task=None, mask=bare.mask(Filters()))
+
+    assert weighed.ranked(9, Learned()) == weighed.ranked(9, learned)
+    assert all(each.path == () for each in weighed.ranked(9, learned))
+
+
+def test_shown_steps_stay_inside_the_window_and_a_rules_edge_stays_the_rules() -> None:
+    """The written step first, then the surest; who is elsewhere already is not listed again."""
+    graph = build(ENTITIES, [parse(WRITTEN, path="plan.md")], options=NO_RULES)
+    book, find, read, send = range(4)
+    steps = tuple(edge(f"srv/{name}") for name in ("send_mail", "read_mail", "book_room"))
+    learned = Learned(edges={"srv/find_room": steps})
+
+    def listed(window: set[int], primaries: Sequence[int] = (find,), limit: int = 6) -> list[int]:
+        found = supplement(
+            graph,
+            primaries,
+            text_hits=(),
+            window=window,
+            mask=np.ones(4, dtype=np.bool_),
+            options=SearchOptions(max_next_steps=limit),
+            learned=learned,
+        )
+        return [each.position for each in found.next_steps]
+
+    assert [book, read, send] == listed({book, find, read, send})
+    assert [send] == listed({find, send})
+    assert [book] == listed({book, find, read, send}, limit=1)
+    assert [book, send] == listed({book, find, read, send}, primaries=(find, read))

@@ -12,6 +12,7 @@ from gateway.errors import InvalidRequestError
 from gateway.search import policies
 from gateway.search.dense.scan import Question, VectorIndex
 from gateway.search.dense.vector import Candidates, candidates
+from gateway.search.eligible import Mask
 from gateway.search.index.texts import lexical_fields
 from gateway.search.keywords import Keywords, read
 from gateway.testing import HashingEmbedder
@@ -60,11 +61,18 @@ def said(boost: Sequence[float] = (), share: Sequence[float] = (), full: float =
     )
 
 
-def ranked(found: Candidates | None, words: Keywords, policy: RankingPolicy) -> dict[int, float]:
+def ranked(
+    found: Candidates | None,
+    words: Keywords,
+    policy: RankingPolicy,
+    *,
+    telling: Sequence[bool] = (),
+) -> dict[int, float]:
     count = len(words.boost)
     heard = policies.Heard(
         found=found,
         words=words.share,
+        telling=np.asarray(telling or [True] * count),
         keywords=lambda: words,
         graph=np.zeros(0, np.intp),
         mask=np.ones(count, bool),
@@ -145,6 +153,32 @@ def test_hybrid_fuses_lists_that_know_nothing_of_each_other() -> None:
 
     assert [2, 0, 1] == list(found)
     np.testing.assert_allclose(list(found.values()), [1 / 61 + 1 / 63, 1 / 61, 1 / 62], rtol=1e-5)
+
+
+def test_hybrid_does_not_hear_words_that_are_chance() -> None:
+    """Who shares too little with the query has no rank among words; by words alone it has."""
+    words, few = said(share=[0, 0.2, 0.1]), [True, False, True]
+
+    found = ranked(near([0.9, 0.8, 0.1]), words, "hybrid", telling=few)
+
+    assert [2, 0, 1] == list(found)
+    assert pytest.approx(1 / 61 + 1 / 63) == found[2]
+    assert [1, 2] == list(ranked(None, words, "hybrid", telling=few))
+    assert [1, 2] == list(ranked(near([0.9, 0.8, 0.1]), words, "lexical", telling=few))
+
+
+def test_half_of_the_words_are_no_chance_and_in_a_telling_request_none_is() -> None:
+    """By hand: of 99 entities a word that nobody holds weighs log(1 + 99.5 / 0.5) = 5.3."""
+    shares = np.asarray([0.5, 0.49, 0.1, 0.9], np.float32)
+    mask = np.asarray([True, True, True, False])
+
+    def telling(weight: float, *, mask: Mask = mask) -> list[bool]:
+        found: list[bool] = policies.telling(shares, mask, weight=weight, size=99).tolist()
+        return found
+
+    assert [True, False, False, True] == telling(26)
+    assert [True, True, True, True] == telling(27)
+    assert [True, False, False, True] == telling(100, mask=np.zeros(4, bool))
 
 
 def test_weighted_stands_on_absolute_scales() -> None:

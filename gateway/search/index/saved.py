@@ -160,6 +160,7 @@ def _graph(graph: ToolGraph, arrays: dict[str, np.ndarray]) -> Mapping[str, obje
         "conditioned": sorted(graph.conditioned),
         "guessed": sorted(graph.guessed),
         "owned": graph.owned,
+        "forbidden": sorted(graph.forbidden),
     }
 
 
@@ -173,6 +174,7 @@ def _tool_graph(raw: Any, arrays: Mapping[str, np.ndarray]) -> ToolGraph:
         conditioned=frozenset(raw["conditioned"]),
         guessed=frozenset(raw["guessed"]),
         owned=raw["owned"],
+        forbidden=frozenset((subject, target) for subject, target in raw["forbidden"]),
     )
 
 

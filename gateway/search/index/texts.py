@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 from gateway.catalog.entries import WORDS
 from gateway.catalog.kinds import Field, row_of
+from gateway.catalog.skillfiles import INSTRUCTIONS
 from gateway.types import Entity
 from graphs.text import split_identifier
 
@@ -70,6 +71,11 @@ def _metadata(entity: Entity) -> str:
     return words if isinstance(words, str) else ""
 
 
+def _instructions(entity: Entity) -> str:
+    told = entity.metadata.get(INSTRUCTIONS)
+    return told if isinstance(told, str) else ""
+
+
 def _hints(entity: Entity) -> str:
     hints = entity.hints
     return ", ".join((*hints.aliases, *hints.keywords, *hints.categories, *hints.tags))
@@ -85,5 +91,7 @@ _FIELDS: Mapping[Field, Callable[[Entity], str]] = {
     "tools": _tools,
     "skills": _skills,
     "metadata": _metadata,
+    "kind": lambda entity: row_of(entity.kind).word,
+    "instructions": _instructions,
     "examples": lambda entity: "\n".join(entity.hints.examples),
 }

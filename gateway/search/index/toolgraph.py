@@ -21,8 +21,6 @@ from graphs.neighbour import Step
 NODE_BASE = "urn:tool-gateway:tool:"
 DERIVED = "derived/"
 """Where derived edges come from, as their source says it: this, and the name of the rule."""
-USAGE = "usage"
-"""The rule of edges that calls have shown."""
 SURE = frozenset({"suppliers", "calendar", "checks", "sign_in", "connection"})
 """The rules whose prerequisites may come from outside the window: seldom wrong where the truth is
 known. What a description says is not among them: an upstream would promote what it likes."""
@@ -45,6 +43,8 @@ class ToolGraph:
     """The nodes of which a rule derives what must come before them."""
     owned: bool
     """Whether every document is some entity's."""
+    forbidden: frozenset[tuple[str, str]] = frozenset()
+    """After which node the host forbids to suggest which: what use shows is held to it too."""
 
     @classmethod
     def empty(cls) -> ToolGraph:

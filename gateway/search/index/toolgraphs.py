@@ -9,7 +9,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +18,7 @@ from gateway.config import GraphOptions
 from gateway.search.derived.derive import Deriver, Edges
 from gateway.search.derived.namewords import Relation, nouns_of
 from gateway.search.index.texts import humanized, lexical_fields
-from gateway.search.index.toolgraph import USAGE, ToolGraph, node_of
+from gateway.search.index.toolgraph import ToolGraph, node_of
 from gateway.search.order import Step
 from gateway.types import Entity, JsonObject
 from graphs.arrays import Moves
@@ -44,12 +43,9 @@ def build(
     documents: Iterable[Document] = (),
     *,
     options: GraphOptions | None = None,
-    learned: Iterable[Fact] = (),
 ) -> ToolGraph:
     """Compile the graph of *entities* and of the host's own *documents*; see `ToolGraphs`."""
-    return ToolGraphs(options or GraphOptions()).change(
-        Step.first(entities), documents, learned=learned
-    )
+    return ToolGraphs(options or GraphOptions()).change(Step.first(entities), documents)
 
 
 class ToolGraphs:
@@ -66,27 +62,19 @@ class ToolGraphs:
         self._names = _Names()
         self._nodes: list[str] = []
         self._documents: dict[Content, None] = {}
-        self._learned: frozenset[Fact] = frozenset()
         self._owners: NDArray[np.intp] = np.zeros(0, dtype=np.intp)
 
-    def change(
-        self, step: Step, documents: Iterable[Document], *, learned: Iterable[Fact] = ()
-    ) -> ToolGraph:
+    def change(self, step: Step, documents: Iterable[Document]) -> ToolGraph:
         """Compile the graph after *step*.
 
         Args:
             step: How the catalog changed.
             documents: What the host declares; it wins over what is derived.
-            learned: Edges that use has shown, between nodes of entities (`node_of`), each weighed
-                by how sure it is. Whatever they say of themselves, they are derived, by the rule
-                ``usage``: what the host wrote wins, what it forbids is dropped. Edges of tools
-                that are gone are left out.
         """
         nodes = self._moved(step)
         positions = dict(zip(nodes, range(len(nodes)), strict=True))
         gone, new = _told(step.gone), _told(step.new)
         given = dict.fromkeys(map(content, documents))
-        shown = frozenset(_shown(learned, positions))
         reread = self.deriver.change(gone, new)
         index = self.compiler.change(
             gone=[
@@ -98,10 +86,10 @@ class ToolGraphs:
                 *(document_of(entity, self._options) for entity in new),
             ],
             names=self._names.change(step.gone.values(), step.new.values()),
-            unsaid=[*_facts(reread.before), *(self._learned - shown)],
-            said=[*_facts(reread.after), *(shown - self._learned)],
+            unsaid=_facts(reread.before),
+            said=_facts(reread.after),
         )
-        self._documents, self._learned = given, shown
+        self._documents = given
         self._owners = self._owned(step, index, positions)
         return self._graph(index, nodes, positions)
 
@@ -127,6 +115,11 @@ class ToolGraphs:
             owned=bool((owners >= 0).all()),
             conditioned=frozenset(index.nodes[at] for at in conditions),
             guessed=frozenset(index.nodes[at] for at in guesses),
+            forbidden=frozenset(
+                (subject, target)
+                for subject, predicate, target in self.compiler.forbidden
+                if predicate in {"", _PREDICATES["next_steps"]}
+            ),
         )
 
     def _owned(
@@ -160,13 +153,6 @@ def _facts(edges: Mapping[str, Edges]) -> Iterator[Fact]:
                 origin=rule,
                 declared=False,
             )
-
-
-def _shown(edges: Iterable[Fact], positions: Mapping[str, int]) -> Iterator[Fact]:
-    for edge in edges:
-        known = edge.subject in positions and edge.object in positions
-        if known and not edge.literal and edge.predicate in _PREDICATES.values():
-            yield replace(edge, origin=USAGE, path="", line=0, declared=False)
 
 
 def document_of(entity: Entity, options: GraphOptions) -> Document:

@@ -1,1 +1,1 @@
-"""What use says of entities, as an optional re-rank, and as edges of the graph."""
+"""What use says: of rankings, as an optional re-rank, and of what follows what, as edges."""

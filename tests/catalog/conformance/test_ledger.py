@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.catalog.ledger import DAY_S, Call, Ledger, Seen, Tally
+from gateway.catalog.ledger import DAY_S, Call, Ledger, Seen, Tally, Task
 from gateway.catalog.store import Store
 from gateway.testing import ManualClock
 from tests.catalog.conformance.stores import Opener
@@ -40,7 +40,7 @@ def test_calls_are_counted_by_tool_day_and_tenant(ledger: Ledger, wall: ManualCl
     assert [] == ledger.tallies("other")
 
 
-def test_a_task_is_its_calls_that_succeeded_in_order(ledger: Ledger) -> None:
+def test_a_task_is_its_calls_that_succeeded_in_order(ledger: Ledger, wall: ManualClock) -> None:
     """Tasks of two tenants are two; a call without a task is none."""
     for each in (
         call("a", task="1"),
@@ -51,24 +51,34 @@ def test_a_task_is_its_calls_that_succeeded_in_order(ledger: Ledger) -> None:
         call("e"),
     ):
         ledger.note(each)
+    wall.tick(2 * DAY_S + 5)
 
-    assert [["a", "c"], ["x"], ["d"]] == ledger.tasks()
-    assert [["d"]] == ledger.tasks("acme")
+    age = 2 * DAY_S
+    assert [
+        Task(tools=("a", "c"), age_s=age),
+        Task(tools=("x",), age_s=age),
+        Task(tools=("d",), age_s=age),
+    ] == ledger.tasks()
+    assert [Task(tools=("d",), age_s=age)] == ledger.tasks("acme")
 
 
 def test_what_searches_returned_is_noted_with_its_pairs(ledger: Ledger, wall: ManualClock) -> None:
     """Days are counted apart; a pair has no order."""
     ledger.show(["b", "a"])
     wall.tick(DAY_S)
-    ledger.show(["a", "b", "c"])
-    ledger.show(["a"])
+    ledger.show(["a", "b", "c"], ["a"])
 
     last = NOW + DAY_S
     assert {
         "a": Seen(count=3, days=2, last_s=last),
+        "b": Seen(count=2, days=2, last_s=last),
         "c": Seen(count=1, days=1, last_s=last),
-    } == ledger.shown(["a", "c", "z"])
-    assert {frozenset("ab"): Seen(count=2, days=1, last_s=last)} == ledger.pairs(["a", "b"])
+    } == ledger.shown()
+    pairs = ledger.pairs()
+    assert {frozenset("ab"): 2, frozenset("ac"): 1, frozenset("bc"): 1} == {
+        pair: seen.count for pair, seen in pairs.items()
+    }
+    assert last == pairs[frozenset("ab")].last_s
 
 
 def test_it_forgets_what_it_is_told_to(ledger: Ledger) -> None:
@@ -79,13 +89,13 @@ def test_it_forgets_what_it_is_told_to(ledger: Ledger) -> None:
     ledger.show(["a", "b"])
 
     assert 1 == ledger.forget(tool="a", tenant="acme")
-    assert {"a", "b"} == set(ledger.shown(["a", "b"]))
+    assert {"a", "b"} == set(ledger.shown())
     assert 1 == ledger.forget(tool="a")
-    assert {"b"} == set(ledger.shown(["a", "b"]))
-    assert {} == ledger.pairs(["a", "b"])
+    assert {"b"} == set(ledger.shown())
+    assert {} == ledger.pairs()
     assert 1 == ledger.forget(tenant="acme")
     assert 1 == ledger.forget()
-    assert ([], {}) == ([*ledger.lines()], ledger.shown(["b"]))
+    assert ([], {}) == ([*ledger.lines()], ledger.shown())
 
 
 def test_calls_come_out_whole_oldest_first_and_without_labels(
@@ -123,7 +133,7 @@ def test_nothing_asked_is_nothing_found(ledger: Ledger) -> None:
         ledger.tallies(),
         ledger.tasks(),
         [*ledger.lines()],
-        ledger.shown([]),
-        ledger.pairs(["a"]),
+        ledger.shown(),
+        ledger.pairs(),
         ledger.forget(),
     )

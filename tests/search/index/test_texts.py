@@ -36,6 +36,18 @@ def test_a_vector_is_made_of_names_and_purposes_first() -> None:
     )
 
 
+def test_a_vector_knows_what_its_entity_is_called_by() -> None:
+    """People ask for a server or a skill by that word; a skill's instructions say what it does."""
+    server = replace(entity(tool("bank", "Money.")), kind="server")
+    told: dict[str, object] = {"instructions": "Wear layers."}
+    skill = replace(entity(tool("pack", "A suitcase.")), kind="skill", metadata=told)
+    odd = replace(skill, metadata={"instructions": ["Wear layers."]})
+
+    assert embedding_text(server) == "MCP server. bank. Money"
+    assert embedding_text(skill) == "skill. pack. A suitcase. Wear layers"
+    assert embedding_text(odd) == "skill. pack. A suitcase"
+
+
 def test_a_long_description_is_cut() -> None:
     """A vector of a longer text says less."""
     long = entity(tool("a", "word " * 1000, hints=Hints(examples=("e" * 2000,))))

@@ -97,7 +97,7 @@ async def test_a_ledger_that_fails_costs_a_metric_and_no_call(
     reader = InMemoryMetricReader()
     provider = MeterProvider([reader], shutdown_on_exit=False)
     gateway = gateway_with(
-        open_gateway, options(tmp_path, record=True, rerank=True), meter_provider=provider
+        open_gateway, options(tmp_path, record=True, rerank="bounded"), meter_provider=provider
     )
 
     assert "Ada" == (await gateway.invoke("letter_x", {"to": "Ada"})).text
@@ -113,7 +113,7 @@ async def test_outcomes_swap_what_is_about_equally_good(
     clock = ManualClock()
     gateway = gateway_with(
         open_gateway,
-        options(tmp_path, record=True, rerank=True),
+        options(tmp_path, record=True, rerank="bounded"),
         clock=clock,
     )
 
@@ -133,7 +133,7 @@ async def test_outcomes_swap_what_is_about_equally_good(
 
 async def test_an_exact_name_stays_first(open_gateway: OpenGateway, tmp_path: Path) -> None:
     """Whatever use says of another that words rank higher: it then stands right behind."""
-    gateway = gateway_with(open_gateway, options(tmp_path, rerank=True))
+    gateway = gateway_with(open_gateway, options(tmp_path, rerank="bounded"))
 
     def typed() -> str:
         """Type the letter x: letter_x, x letter, letter x."""
@@ -153,7 +153,7 @@ async def test_a_tenants_own_calls_weigh_more_for_it(
     open_gateway: OpenGateway, tmp_path: Path
 ) -> None:
     """Everybody has y; for acme it failed."""
-    gateway = gateway_with(open_gateway, options(tmp_path, rerank=True))
+    gateway = gateway_with(open_gateway, options(tmp_path, rerank="bounded"))
     ledger = gateway.usage.ledger
     for tenant, name, outcome in (
         *[("", "y", "ok")] * 30,

@@ -4,38 +4,41 @@ from __future__ import annotations
 
 import random
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.search.usage.sequences import MAX_EACH, followed, trusted
+from gateway.search.usage.sequences import MAX_EACH, Habits, followed, trusted
 
 tasks = st.lists(st.lists(st.sampled_from("abcde"), max_size=6), max_size=12)
 
 
-def told(*sequences: str, min_count: int = 1) -> list[tuple[str, int, float]]:
+def told(*sequences: str, min_count: int = 1) -> list[tuple[str, int, int, float]]:
     found = followed([list(each) for each in sequences], min_count=min_count)
-    return [(each.before + each.after, each.count, each.confidence) for each in found]
+    return [(each.before + each.after, each.count, each.of, each.confidence) for each in found]
 
 
-def test_pairs_are_counted_by_tasks_and_believed_by_share() -> None:
-    """a was followed by b three times of four, right behind it; anywhere behind it b three times
-    and c twice, of five. Each share has two more in its denominator.
+def test_pairs_are_counted_by_tasks_and_believed_by_discounted_share() -> None:
+    """Behind a came b three times of four, and c once: three quarters are taken off each count,
+    and two more sightings of others are assumed.
     """
     assert [
-        ("ab", 3, round((3 / 6 + 3 / 7) / 2, 6)),
-        ("ac", 2, round((1 / 6 + 2 / 7) / 2, 6)),
-        ("bc", 1, round((1 / 3 + 1 / 3) / 2, 6)),
+        ("ab", 3, 4, round(2.25 / 6, 6)),
+        ("ac", 1, 4, round(0.25 / 6, 6)),
+        ("bc", 1, 1, round(0.25 / 3, 6)),
     ] == told("ab", "ab", "abc", "ac")
 
 
 def test_a_task_says_a_pair_once_and_nothing_follows_itself() -> None:
-    """A loop of one task is one task; anywhere behind it counts where it stood first."""
-    assert [("ab", 1, round(1 / 3, 6)), ("ba", 1, round(1 / 6, 6))] == told("aaabababab")
+    """A loop of one task is one task."""
+    assert [("ab", 1, 1, round(0.25 / 3, 6)), ("ba", 1, 1, round(0.25 / 3, 6))] == told(
+        "aaabababab"
+    )
 
 
 def test_what_was_seen_once_says_nothing_yet() -> None:
     """By default a pair needs two tasks."""
-    assert ["ab"] == [pair for pair, _, _ in told("ab", "ab", "ac", min_count=2)]
+    assert ["ab"] == [pair for pair, *_ in told("ab", "ab", "ac", min_count=2)]
 
 
 def test_one_tool_has_only_so_many_next_steps() -> None:
@@ -43,7 +46,58 @@ def test_one_tool_has_only_so_many_next_steps() -> None:
     letters = "bcdefghijklmn"
     found = told(*(f"a{letter}" for letter in letters))
 
-    assert [f"a{letter}" for letter in letters[:MAX_EACH]] == [pair for pair, _, _ in found]
+    assert [f"a{letter}" for letter in letters[:MAX_EACH]] == [pair for pair, *_ in found]
+
+
+def test_an_old_task_counts_less() -> None:
+    """Two tasks of half a weight: their count is whole, their share is not."""
+    (found,) = Habits.of(["ab", "ab"], [0.5, 0.5]).behind("a")
+
+    assert (2, round((1 - 0.375) / 3, 6)) == (found.count, found.confidence)
+
+
+def test_a_tenants_share_is_shrunk_to_everybodys() -> None:
+    """Everybody: b five times, c five times. The tenant: c three times of three, d once."""
+    own = Habits.of(["ac", "ac", "ac", "ad"])
+    everybody = Habits.of([*["ab"] * 5, "ac", "ac", "ac", "ac", "ac", "ad"])
+
+    found = {each.after: each.confidence for each in everybody.behind("a", own)}
+
+    common = (5 - 0.75) / (11 + 2)
+    assert {
+        "c": pytest.approx((3 - 0.75 + 5 * common) / (4 + 5), abs=1e-6),
+        "b": pytest.approx(5 * common / (4 + 5), abs=1e-6),
+        "d": pytest.approx((0.25 + 5 * 0.25 / 13) / (4 + 5), abs=1e-6),
+    } == found
+    assert ["c", "b", "d"] == [*found]
+    assert ["b", "c"] == [each.after for each in everybody.behind("a", Habits())]
+
+
+def test_what_comes_behind_many_tools_is_known_for_it() -> None:
+    """z comes behind three of four pairs; what the pairs of a leave open is what was taken off."""
+    learned = Habits.of(["az", "bz", "cz", "ab", "az"]).learned(before=["a", "x"])
+
+    assert {"z": 0.75, "b": 0.25} == learned.often
+    assert {"a": pytest.approx(1 - (1.25 + 0.25) / 5), "x": 1.0} == learned.open
+    assert ["a"] == [*learned.edges]
+    assert learned
+    assert not Habits().learned()
+
+
+@given(tasks, tasks)
+def test_what_is_removed_leaves_nothing_behind(
+    kept: list[list[str]], gone: list[list[str]]
+) -> None:
+    """Habits are those of the tasks that are left."""
+    habits = Habits.of([*kept, *gone])
+    for task in gone:
+        habits.remove(task)
+
+    left = Habits.of(kept)
+    assert left.often() == habits.often()
+    for before in "abcde":
+        assert left.behind(before) == habits.behind(before)
+        assert left.open(before) == pytest.approx(habits.open(before))
 
 
 @given(tasks)

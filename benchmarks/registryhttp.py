@@ -1,0 +1,208 @@
+"""Searches over HTTP, as many clients at once see them: how long each takes, how many a second.
+
+    python -m benchmarks.registryhttp [--json] [--entities 1000] [--concurrent 10]
+
+The server is a process of its own with the embedded model; this one plays the clients, each with
+one connection, who ask again as soon as they are answered. With caches off every request is
+embedded and ranked; with caches on the same questions come again and again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import itertools
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from subprocess import PIPE, Popen
+from urllib.parse import urlsplit
+
+import numpy as np
+
+from benchmarks import lifelike
+from benchmarks.data import rows
+from gateway import CacheOptions, Gateway, Options
+from gateway.catalog.entries import Entry
+from gateway.embed.local import LocalEmbedder
+from gateway.embed.models import USE
+from gateway.serve.api.app import api_app, beside
+from gateway.serve.http import HttpOptions, serve_http
+from gateway.serve.server import mcp_server
+
+PATH = "/api/search/semantic"
+_DATA = Path(__file__).with_name("registrydata")
+_SHARE = 10
+"""One of so many entities is an agent, and one a skill."""
+_WARM = 20
+_ASKED = 200
+"""Different questions; with caches on all of them are known."""
+_OFF = CacheOptions(normalized_items=0, embedding_items=0, result_items=0)
+
+
+def measure(
+    *, entities: int = 1000, concurrent: int = 10, requests: int = 300, encoders: int = 2
+) -> Mapping[str, float]:
+    """Measure a server with *entities* under *concurrent* clients.
+
+    Args:
+        entities: In the catalog: tools, and agents and skills among them.
+        concurrent: Clients at a time.
+        requests: Requests with caches off; with caches on ten times as many.
+        encoders: Of the embedded model: 2 is the default one, 1 its first encoder alone.
+
+    Returns:
+        ``http_p50_ms``, ``http_p95_ms`` and ``http_uncached_rps`` with caches off;
+        ``http_cached_p50_ms``, ``http_cached_p95_ms`` and ``http_rps`` with caches on.
+    """
+    questions = [lifelike.question(number) for number in range(_ASKED)]
+    with _served(entities, encoders, cache=False) as url:
+        cold = asyncio.run(_load(url, questions, concurrent=concurrent, requests=requests))
+    with _served(entities, encoders, cache=True) as url:
+        asyncio.run(_load(url, questions, concurrent=concurrent, requests=_ASKED))
+        warm = asyncio.run(_load(url, questions, concurrent=concurrent, requests=10 * requests))
+    return {
+        "http_p50_ms": cold.quantile(50),
+        "http_p95_ms": cold.quantile(95),
+        "http_uncached_rps": cold.rate,
+        "http_cached_p50_ms": warm.quantile(50),
+        "http_cached_p95_ms": warm.quantile(95),
+        "http_rps": warm.rate,
+    }
+
+
+class _Times:
+    """How long each request took, and all of them together."""
+
+    def __init__(self, spent_s: Sequence[float], whole_s: float) -> None:
+        self._spent_s = spent_s
+        self._whole_s = whole_s
+
+    def quantile(self, percent: float) -> float:
+        return round(float(np.percentile(self._spent_s, percent)) * 1000, 2)
+
+    @property
+    def rate(self) -> float:
+        return round(len(self._spent_s) / self._whole_s, 1)
+
+
+async def _load(url: str, questions: Sequence[str], *, concurrent: int, requests: int) -> _Times:
+    bodies = itertools.cycle(
+        [json.dumps({"query": each}).encode() for each in questions],
+    )
+    left = itertools.islice(bodies, requests + _WARM)
+    for _, body in zip(range(_WARM), left, strict=False):
+        await _client(url, iter([body]))
+    began = time.perf_counter()
+    spent = await asyncio.gather(*(_client(url, left) for _ in range(concurrent)))
+    whole = time.perf_counter() - began
+    return _Times([each for one in spent for each in one], whole)
+
+
+async def _client(url: str, bodies: Iterator[bytes]) -> list[float]:
+    """Ask on one connection, one question after another."""
+    place = urlsplit(url)
+    reader, writer = await asyncio.open_connection(place.hostname, place.port)
+    spent = []
+    for body in bodies:
+        head = (
+            f"POST {PATH} HTTP/1.1\r\nHost: {place.netloc}\r\n"
+            f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+        )
+        began = time.perf_counter()
+        writer.write(head.encode() + body)
+        told = (await reader.readuntil(b"\r\n\r\n")).lower()
+        length = int(told.split(b"content-length: ")[1].split(b"\r\n")[0])
+        answer = await reader.readexactly(length)
+        spent.append(time.perf_counter() - began)
+        if not told.startswith(b"http/1.1 200"):
+            raise RuntimeError(answer.decode())
+    writer.close()
+    await writer.wait_closed()
+    return spent
+
+
+@contextmanager
+def _served(entities: int, encoders: int, *, cache: bool) -> Iterator[str]:
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-m", "benchmarks.registryhttp", "--serve", folder]
+        command += ["--entities", str(entities), "--encoders", str(encoders)]
+        command += ["--cache"] if cache else []
+        with Popen(command, stdout=PIPE, text=True) as running:  # noqa: S603  (our own)
+            if running.stdout is None or not (url := running.stdout.readline().strip()):
+                raise RuntimeError("the server did not start")
+            try:
+                yield url
+            finally:
+                running.terminate()
+
+
+async def _serve(folder: Path, *, entities: int, encoders: int, cache: bool) -> None:
+    options = Options(
+        cache=CacheOptions() if cache else _OFF, catalog_store_path=folder / "catalog.sqlite3"
+    )
+    embedder = LocalEmbedder() if encoders > 1 else LocalEmbedder((USE,))
+    few = entities // _SHARE
+    http = HttpOptions(port=0)
+    async with Gateway(strategy="auto", embedder=embedder, options=options) as gateway:
+        entries = [*_entries("agent", few), *_entries("skill", few)]
+        for source in lifelike.servers(entities - len(entries)):
+            gateway.add_source(source)
+        await gateway.catalog.put(*entries)
+        await gateway.snapshot()
+        await serve_http(
+            mcp_server(gateway),
+            http,
+            beside=beside(api_app(gateway, http)),
+            listening=lambda url: print(url, flush=True),
+        )
+
+
+def _entries(kind: str, count: int) -> list[Entry]:
+    found = itertools.cycle(rows(_DATA / f"{kind}s.jsonl"))
+    return [
+        Entry(
+            kind=kind,
+            name=f"{row['name']} {number}",
+            description=str(row["description"])[:1000],
+        )
+        for number, row in zip(range(count), found, strict=False)
+    ]
+
+
+def main() -> None:
+    """Measure, or serve for who measures."""
+    parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--entities", type=int, default=1000)
+    parser.add_argument("--concurrent", type=int, default=10)
+    parser.add_argument("--requests", type=int, default=300)
+    parser.add_argument("--encoders", type=int, default=2, choices=(1, 2))
+    parser.add_argument("--serve", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--cache", action="store_true", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.serve is not None:
+        served = _serve(
+            given.serve, entities=given.entities, encoders=given.encoders, cache=given.cache
+        )
+        asyncio.run(served)
+        return
+    found = measure(
+        entities=given.entities,
+        concurrent=given.concurrent,
+        requests=given.requests,
+        encoders=given.encoders,
+    )
+    if given.json:
+        print(json.dumps(found))
+        return
+    for name, value in found.items():
+        print(f"{name:20} {value:10.2f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,73 @@
+"""Next steps that use has shown, as edges beside those of the graph. Pure.
+
+They are the top layer of the graph, laid over it when somebody asks: nothing is compiled, and what
+is forgotten is gone. What the host wrote wins, and what it forbids is never said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gateway.search.index.toolgraph import ToolGraph, node_of
+from gateway.search.usage.sequences import Followed, Learned
+from gateway.types import PathStep
+from graphs.vocabulary import PREDICATES
+
+LEARNED = "learned"
+"""How the source of a shown edge begins; "n of m" tasks follow."""
+PREDICATE = "nextStep"
+OPEN = 0.5
+"""What it counts that a tool comes behind many others, beside an edge that says it."""
+
+
+def shown_after(
+    graph: ToolGraph, learned: Learned, position: int
+) -> Iterator[tuple[int, Followed]]:
+    """Give what use has shown to follow an entity, the surest first, each with its position.
+
+    Tools that are gone, and what a document of the host forbids, are left out.
+    """
+    node = graph.nodes[position]
+    for each in learned.edges.get(graph.said(node), ()):
+        target = node_of(each.after)
+        spot = graph.positions.get(target)
+        if spot is not None and (node, target) not in graph.forbidden:
+            yield spot, each
+
+
+def confidences(graph: ToolGraph, learned: Learned, position: int) -> dict[int, float]:
+    """Say how likely each tool comes behind the entity at *position*, by position.
+
+    By the edges that use has shown, and for the share that they leave open by how many others each
+    tool came behind.
+    """
+    if not learned:
+        return {}
+    node = graph.nodes[position]
+    left = OPEN * learned.open.get(graph.said(node), 1.0)
+    found = {}
+    for tool, often in learned.often.items():
+        target = node_of(tool)
+        spot = graph.positions.get(target)
+        if spot is not None and (node, target) not in graph.forbidden:
+            found[spot] = left * often
+    for spot, each in shown_after(graph, learned, position):
+        found[spot] = found.get(spot, 0.0) + each.confidence
+    return found
+
+
+def path_of(edge: Followed) -> tuple[PathStep, ...]:
+    """Write a shown edge as the way it is, with its counts for a source."""
+    return (
+        PathStep(
+            subject=edge.before,
+            predicate=PREDICATE,
+            object=edge.after,
+            source=f"{LEARNED}, {edge.count} of {edge.of}",
+        ),
+    )
+
+
+def strength(edge: Followed) -> float:
+    """Say how strong a shown edge is beside those of the graph, in (0, 1)."""
+    return PREDICATES[PREDICATE].weight * edge.confidence

@@ -1,0 +1,46 @@
+"""What searches returned, noted behind their backs: no search waits for the ledger.
+
+Only while rankings are those of an associative memory (`compat`). Best effort: what cannot be
+written is lost, and where searches are faster than the ledger the oldest are.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+
+from gateway.cache import SingleFlight, Submit
+
+WAITING = 1_000
+"""So many searches may wait to be noted."""
+
+
+class Exposures:
+    """Collects what searches returned, and notes it in batches.
+
+    Args:
+        write: Notes lists of ids; never raises.
+        submit: Starts work in the background.
+    """
+
+    def __init__(self, write: Callable[..., Awaitable[object]], submit: Submit[object]) -> None:
+        self._write = write
+        self._flights = SingleFlight[object](submit)
+        self._waiting = deque[Sequence[str]](maxlen=WAITING)
+
+    def add(self, ids: Sequence[str]) -> None:
+        """Note later that a search returned *ids*."""
+        if ids:
+            self._waiting.append(ids)
+            self._flights.start("show", self._drain)
+
+    async def settle(self) -> None:
+        """Wait until all that waits is written, and what is being written too."""
+        await self._flights.run("show", self._drain)
+        while self._waiting:
+            await self._flights.run("show", self._drain)
+
+    async def _drain(self) -> None:
+        while self._waiting:
+            lists = [self._waiting.popleft() for _ in range(len(self._waiting))]
+            await self._write(*lists)

@@ -1,0 +1,70 @@
+"""Half of the tasks are replayed, the other half judged."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from benchmarks.usage import measure, shuffled
+from gateway.testing import HashingEmbedder
+
+LETTERS = "abcdefghij"
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Sixty tasks of ten ways to work; by its text or name nobody would guess the next tool."""
+    folder = tmp_path_factory.mktemp("sequences")
+    names = [f"{letter}{number}" for letter in LETTERS for number in range(3)]
+    tools = [{"id": name, "name": name, "server": name, "description": "Work."} for name in names]
+    queries = [
+        {
+            "id": f"q{number}",
+            "query": "do it",
+            "relevant": [],
+            "sequence": [f"{LETTERS[(number + 3 * step) % 10]}{step}" for step in range(3)],
+        }
+        for number in range(60)
+    ]
+    for name, rows in (("catalog", tools), ("queries", queries)):
+        text = "\n".join(map(json.dumps, rows))
+        (folder / f"{name}.jsonl").write_text(text, encoding="utf-8")
+    return folder
+
+
+@pytest.mark.parametrize("learn", ["on", "auto"])
+def test_a_replayed_order_serves_the_other_half(folder: Path, learn: str) -> None:
+    """Nearly all misses go; the same calls in a shuffled order change nothing."""
+    found = measure([folder], learn=learn, embedder=HashingEmbedder())  # type: ignore[arg-type]
+
+    assert found["misses_fall"] > 0.8  # type: ignore[operator]  # a number
+    assert found["misses_fall_all"] > 0.8  # type: ignore[operator]
+    assert 0.0 == found["shuffled_loses"]
+    assert ["odd", "even"] == [half["judged"] for half in found["halves"]]  # type: ignore[attr-defined]  # as JSON
+    assert 120 == sum(half["all"]["steps"] for half in found["halves"])  # type: ignore[attr-defined]
+    assert 60 == sum(half["first"]["steps"] for half in found["halves"])  # type: ignore[attr-defined]
+
+
+def test_nothing_to_judge_is_no_gain(tmp_path: Path) -> None:
+    """No folders, or queries without an order."""
+    for name, text in (
+        ("catalog", '{"id": "a", "name": "a"}'),
+        ("queries", '{"id": "1", "query": "a"}'),
+    ):
+        (tmp_path / f"{name}.jsonl").write_text(text, encoding="utf-8")
+
+    assert (0.0, 0.0) == (measure([])["misses_fall"], measure([])["shuffled_loses"])
+    assert 0.0 == measure([tmp_path], embedder=HashingEmbedder())["misses_fall"]
+
+
+def test_calls_are_dealt_out_anew() -> None:
+    """The same calls, tasks of the same lengths, always in the same way."""
+    tasks = [list("abcd"), list("ef"), []]
+
+    found = shuffled(tasks)
+
+    assert [4, 2, 0] == [len(task) for task in found]
+    assert list("abcdef") == sorted(call for task in found for call in task)
+    assert found == shuffled(tasks) != tasks

@@ -1,0 +1,51 @@
+"""Whether a signal helped: a mean over calls, and an interval over tasks."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from gateway.search.usage.gain import ENOUGH, Gain, gain
+
+
+def test_nothing_is_no_gain() -> None:
+    """Neither without tasks nor without calls in them."""
+    assert Gain() == gain([]) == gain([[], []])
+
+
+def test_calls_are_counted_and_their_mean_is_over_calls() -> None:
+    """A long task counts by its calls."""
+    found = gain([[0.5, 0.25, 0.0], [-0.25], []])
+
+    assert (2, 4, 2, 1) == (found.tasks, found.calls, found.higher, found.lower)
+    assert pytest.approx(0.125) == found.mean
+    assert found.low <= found.mean <= found.high
+    assert [-0.25, 0.25] == pytest.approx([found.low, found.high])
+
+
+@pytest.mark.parametrize(
+    ("tasks", "measured"),
+    [
+        ([[0.5]] * ENOUGH, True),
+        ([[0.5]] * (ENOUGH - 1), False),
+        ([[0.0]] * ENOUGH, False),
+        ([[0.5]] * ENOUGH + [[-0.5]] * ENOUGH, False),
+        ([[0.5]] * 3 * ENOUGH + [[-0.5]] * ENOUGH, True),
+    ],
+)
+def test_a_gain_is_measured_if_it_is_more_than_chance(
+    tasks: list[list[float]], measured: bool
+) -> None:
+    """Zero lies below the interval, and there are enough tasks."""
+    assert measured == gain(tasks).measured
+
+
+def test_tasks_hang_together() -> None:
+    """Forty calls of four tasks are four pieces of evidence, not forty."""
+    drawn = random.Random(3)  # noqa: S311  (nobody guards anything with it)
+    tasks = [[sign * 0.3 + drawn.random() / 9 for _ in range(10)] for sign in (1, 1, 1, -1)]
+    apart = [[call] for task in tasks for call in task]
+
+    assert gain(tasks).low < 0 < gain(apart).low
+    assert gain(tasks) == gain(tasks)

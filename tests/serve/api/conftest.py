@@ -1,0 +1,95 @@
+"""A catalog of several kinds, in a store of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gateway.catalog.entries import Entry
+from gateway.gateway import Gateway
+from gateway.testing import HashingEmbedder
+from gateway.types import Hints
+from tests.conftest import PATIENT, OpenGateway
+from tests.fakes import Shelf, tool
+
+Mixed = Callable[..., Gateway]
+
+ENTRIES = (
+    Entry(
+        kind="agent",
+        name="courier",
+        title="Courier",
+        description="Writes and sends e-mail for you.",
+        hints=Hints(tags=("Mail", "prod")),
+        metadata={"path": "/agents/courier-one", "config": {"region": "eu", "size": 3}},
+    ),
+    Entry(
+        kind="agent",
+        name="Rail Planner",
+        description="Plans journeys by train.",
+        metadata={"url": "https://agents.example/rail", "skills": [{"id": "plan"}]},
+    ),
+    Entry(
+        kind="skill",
+        name="letter-writing",
+        description="How to write a good letter or an e-mail.",
+        metadata={"author": "Ada", "version": "1.2", "skill_md_url": "https://a.example/SKILL.md"},
+    ),
+    Entry(
+        kind="agent",
+        name="drafted",
+        description="An agent for e-mail that is not ready.",
+        status="draft",
+    ),
+    Entry(
+        kind="agent",
+        name="retired",
+        description="An agent for e-mail of old.",
+        status="deprecated",
+    ),
+    Entry(
+        kind="agent",
+        name="asleep",
+        description="An agent for e-mail that is switched off.",
+        hints=Hints(enabled=False),
+    ),
+    Entry(
+        kind="agent",
+        name="accountant",
+        description="Sends e-mail to debtors.",
+        scopes=frozenset({"billing"}),
+    ),
+    Entry(
+        kind="recipe",
+        name="soup",
+        description="Cook a soup of onions.",
+        hints=Hints(tags=("kitchen",)),
+    ),
+)
+
+
+@pytest.fixture
+def mixed(open_gateway: OpenGateway, tmp_path: Path) -> Mixed:
+    """Make a gateway with a server of three tools, and a store of its own."""
+
+    def build(**options: object) -> Gateway:
+        options.setdefault("strategy", "auto")
+        options.setdefault("embedder", HashingEmbedder())
+        options.setdefault(
+            "options", replace(PATIENT, catalog_store_path=tmp_path / "catalog.sqlite3")
+        )
+        gateway = open_gateway(**options)
+        shelf = Shelf(
+            (
+                tool("send_email", "Send an e-mail to somebody."),
+                tool("read_email", "Read the newest e-mail."),
+                tool("play_music", "Play a song."),
+            )
+        )
+        gateway.add_server("mail", server=shelf.server)
+        return gateway
+
+    return build

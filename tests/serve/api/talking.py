@@ -1,0 +1,48 @@
+"""Clients of the API, without a network."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx2
+
+from gateway.gateway import Gateway
+from gateway.serve.api.app import api_app
+from gateway.serve.api.callers import Token
+from gateway.serve.http import HttpOptions
+
+HERE = HttpOptions()
+SECRET = "s3cret-of-the-test"  # noqa: S105  (no secret)
+URL = "http://127.0.0.1:8930"
+
+
+@asynccontextmanager
+async def talking(
+    gateway: Gateway,
+    http: HttpOptions = HERE,
+    *,
+    tokens: Sequence[Token] = (),
+    secret: str = "",
+    **options: Any,
+) -> AsyncIterator[httpx2.AsyncClient]:
+    """Give a client, which bears *secret* if there is one."""
+    app = api_app(gateway, http, tokens=tokens, **options)
+    headers = {"Authorization": f"Bearer {secret}"} if secret else {}
+    async with httpx2.AsyncClient(
+        transport=httpx2.ASGITransport(app=app), base_url=URL, headers=headers
+    ) as client:
+        yield client
+
+
+async def until(client: httpx2.AsyncClient, path: str, key: str, value: object) -> None:
+    """Ask until the answer says so."""
+    while (await client.get(path)).json()[key] != value:  # noqa: ASYNC110  (it is the server's news)
+        await asyncio.sleep(0)
+
+
+def ids(answer: httpx2.Response, group: str = "results") -> list[str]:
+    """The ids of one group of an answer."""
+    return [each["id"] for each in answer.json()[group]]

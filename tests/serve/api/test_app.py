@@ -1,0 +1,193 @@
+"""The API's door: who comes in, and how a request is refused."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import httpx2
+import pytest
+
+from gateway.embed.protocol import Embedded, EmbedderInfo, Role
+from gateway.errors import (
+    ClosedError,
+    ConfigError,
+    EmbeddingError,
+    Failed,
+    GatewayError,
+    InvalidRequestError,
+    StoreError,
+    UpstreamError,
+)
+from gateway.serve.api.callers import ADMIN, EVERYTHING, WRITE, Token
+from gateway.serve.api.problems import refusal
+from gateway.serve.api.reading import ApiOptions
+from gateway.serve.http import HttpOptions
+from tests.conftest import OpenGateway
+from tests.serve.api.conftest import Mixed
+from tests.serve.api.talking import SECRET, talking, until
+
+PROBLEM = "application/problem+json"
+
+
+def code(answer: httpx2.Response) -> tuple[int, str]:
+    """Status and code of a problem, which must be one."""
+    assert PROBLEM == answer.headers["content-type"]
+    body = answer.json()
+    assert ("about:blank", answer.status_code) == (body["type"], body["status"])
+    assert body["title"]
+    assert body["detail"]
+    return answer.status_code, body["code"]
+
+
+@pytest.mark.parametrize("path", ["/api/health", "/openapi.json", "/api/nothing"])
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Host": "evil.example"}, 421),
+        ({"Origin": "https://evil.example"}, 403),
+        ({"Origin": "null"}, 403),
+    ],
+)
+async def test_a_web_page_cannot_reach_it(
+    open_gateway: OpenGateway, path: str, headers: dict[str, str], status: int
+) -> None:
+    """DNS rebinding, before anything else is looked at."""
+    async with talking(open_gateway()) as client:
+        answer = await client.get(path, headers=headers)
+
+    assert (status, "foreign") == code(answer)
+
+
+async def test_a_page_of_ours_may(open_gateway: OpenGateway) -> None:
+    """Named hosts and origins are let in."""
+    http = HttpOptions(hosts=("gateway.example",), origins=("https://console.example",))
+    async with talking(open_gateway(), http) as client:
+        answer = await client.get(
+            "/api/health",
+            headers={"Host": "gateway.example", "Origin": "https://console.example"},
+        )
+
+    assert 200 == answer.status_code
+
+
+async def test_what_is_not_there_is_a_problem(open_gateway: OpenGateway) -> None:
+    """Paths without a redirect, methods with those that there are."""
+    async with talking(open_gateway()) as client:
+        nowhere = await client.get("/api/nothing")
+        slash = await client.get("/api/search/tags/")
+        wrong = await client.delete("/api/entities")
+        head = await client.head("/api/health")
+
+    assert (404, "unknown_path") == code(nowhere)
+    assert (404, "unknown_path") == code(slash)
+    assert (405, "wrong_method") == code(wrong)
+    assert {"GET", "HEAD", "POST"} == set(wrong.headers["allow"].split(", "))
+    assert 200 == head.status_code
+
+
+@pytest.mark.parametrize("given", ["", "Bearer", "Bearer  ", f"Basic {SECRET}", SECRET])
+async def test_without_a_token_nothing_is_told(open_gateway: OpenGateway, given: str) -> None:
+    """RFC 6750, section 3: a challenge without an error code."""
+    async with talking(open_gateway(), HttpOptions(token=SECRET)) as client:
+        answer = await client.get("/api/search/tags", headers={"Authorization": given})
+        public = [await client.get(path) for path in ("/api/health", "/openapi.json")]
+
+    assert (401, "token_missing") == code(answer)
+    assert 'Bearer realm="gateway"' == answer.headers["www-authenticate"]
+    assert [200, 200] == [each.status_code for each in public]
+
+
+async def test_a_wrong_token_is_refused(open_gateway: OpenGateway) -> None:
+    """And not repeated."""
+    async with talking(open_gateway(), HttpOptions(token=SECRET)) as client:
+        answer = await client.get("/api/search/tags", headers={"Authorization": "Bearer guess"})
+
+    assert (401, "token_unknown") == code(answer)
+    assert 'error="invalid_token"' in answer.headers["www-authenticate"]
+    assert "guess" not in answer.text
+
+
+@pytest.mark.parametrize(
+    ("scopes", "expected"),
+    [
+        ((), [200, 403, 403]),
+        ((WRITE,), [200, 201, 403]),
+        ((ADMIN,), [200, 403, 202]),
+        ((EVERYTHING,), [200, 201, 202]),
+    ],
+)
+async def test_a_token_allows_what_its_scopes_say(
+    mixed: Mixed, scopes: tuple[str, ...], expected: list[int]
+) -> None:
+    """Reading, writing, rebuilding."""
+    tokens = [Token.of("other", "another-secret"), Token.of("me", SECRET, scopes)]
+    async with talking(mixed(), tokens=tokens, secret=SECRET) as client:
+        answers = [
+            await client.get("/api/search/tags"),
+            await client.post("/api/entities", json={"kind": "agent", "name": "anybody"}),
+            await client.post("/api/index/rebuild"),
+        ]
+        await until(client, "/api/index", "rebuilding", value=False)
+
+    assert expected == [each.status_code for each in answers]
+    refused = [each for each in answers if each.status_code == 403]
+    assert all(code(each) == (403, "scope_missing") for each in refused)
+    assert all("insufficient_scope" in each.headers["www-authenticate"] for each in refused)
+
+
+class Endless:
+    """An embedder that never answers."""
+
+    def __init__(self) -> None:
+        self.info = EmbedderInfo(model_id="endless", provider="test", dimensions=8)
+
+    async def embed(self, texts: Sequence[str], *, role: Role) -> Embedded:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+
+async def test_an_answer_that_takes_too_long_is_given_up(mixed: Mixed) -> None:
+    """Whatever it waits for."""
+    async with talking(mixed(embedder=Endless()), options=ApiOptions(time_limit_s=0.05)) as client:
+        answer = await client.get("/api/search/tags")
+
+    assert (503, "too_slow") == code(answer)
+    assert "1" == answer.headers["retry-after"]
+
+
+async def test_a_closed_gateway_says_so(open_gateway: OpenGateway) -> None:
+    """Until the process is gone, too."""
+    gateway = open_gateway()
+    await gateway.aclose()
+    async with talking(gateway) as client:
+        answers = [await client.get("/api/health"), await client.get("/api/search/tags")]
+
+    assert [(503, "closed")] * 2 == [code(each) for each in answers]
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (InvalidRequestError("told"), 422),
+        (ConfigError("told"), 422),
+        (StoreError("told"), 503),
+        (EmbeddingError("told"), 503),
+        (UpstreamError("server", "told"), 502),
+        (ClosedError("told"), 503),
+    ],
+)
+def test_our_errors_speak_for_themselves(error: GatewayError, status: int) -> None:
+    """They hold no secret and no query."""
+    told = refusal(Failed(error))
+
+    assert status == told.status
+    assert "told" in told.details.detail
+
+
+def test_foreign_errors_are_not_repeated() -> None:
+    """They may hold anything."""
+    told = refusal(Failed(ValueError("the secret is 42")))
+
+    assert (500, "internal") == (told.status, told.details.code)
+    assert "42" not in told.details.detail

@@ -1,0 +1,332 @@
+"""Search over HTTP: the list, the groups, and what is not shown."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import datetime
+
+import httpx2
+import pytest
+
+from gateway.errors import ConfigError
+from gateway.gateway import Gateway
+from gateway.serve.api.callers import EVERYTHING, Token
+from gateway.serve.api.semantic import ranking_of
+from tests.serve.api.conftest import ENTRIES, Mixed
+from tests.serve.api.talking import SECRET, ids, talking
+
+SEARCH = "/api/search/semantic"
+GROUPS = ("servers", "tools", "agents", "skills", "virtual_servers", "custom")
+
+
+async def found(
+    gateway: Gateway, body: Mapping[str, object], *, scopes: tuple[str, ...] | None = None
+) -> httpx2.Response:
+    """Search over all the entries; with *scopes*, as the bearer of a token with these."""
+    await gateway.catalog.put(*ENTRIES)
+    tokens = [] if scopes is None else [Token.of("me", SECRET, scopes)]
+    async with talking(gateway, tokens=tokens, secret=SECRET) as client:
+        answer = await client.post(SEARCH, json=body)
+    assert 200 == answer.status_code, answer.text
+    return answer
+
+
+async def test_groups_hold_what_the_list_ranks(mixed: Mixed) -> None:
+    """One ranking, best first, by scores that fall; each entity in the group of its kind."""
+    answer = await found(mixed(), {"query": "send an e-mail"})
+    told = answer.json()
+
+    assert "mail/send_email" == ids(answer)[0]
+    assert {"agent:catalog/courier", "skill:catalog/letter-writing"} <= set(ids(answer))
+    assert list(range(1, len(told["results"]) + 1)) == [each["rank"] for each in told["results"]]
+    scores = [each["score"] for each in told["results"]]
+    assert sorted(scores, reverse=True) == scores
+    assert 1.0 == told["results"][0]["relevance_score"]
+    assert told["confidence"] == max(each["confidence"] for each in told["results"])
+    grouped = [key for group in GROUPS for key in ids(answer, group)]
+    assert set(ids(answer)) <= set(grouped)
+    assert all(told[f"total_{group}"] == len(told[group]) for group in GROUPS)
+    assert ("hybrid", "hybrid") == (told["search_mode"], told["ranking"])
+
+
+async def test_rows_say_what_registries_say(mixed: Mixed) -> None:
+    """Names of fields that their clients know."""
+    told = (await found(mixed(), {"query": "e-mail courier letter writing server"})).json()
+    courier = next(each for each in told["agents"] if each["agent_name"] == "Courier")
+    letter = told["skills"][0]
+
+    assert "/agents/courier-one" == courier["path"]
+    assert ["Mail", "prod"] == courier["tags"]
+    assert courier["description"] == courier["match_context"]
+    assert -1 <= courier["similarity_score"] <= 1
+    assert ("Ada", "1.2", "https://a.example/SKILL.md") == (
+        letter["author"],
+        letter["version"],
+        letter["skill_md_url"],
+    )
+    assert {"type": "object"} == told["tools"][0]["inputSchema"]
+    assert "/mail" == told["tools"][0]["server_path"]
+
+
+async def test_an_agent_that_has_a_card_shows_it(mixed: Mixed) -> None:
+    """Whole, as agents exchange it."""
+    answer = await found(mixed(), {"query": "rail planner", "entity_types": ["a2a_agent"]})
+    cards = {each["agent_name"]: each["agent_card"] for each in answer.json()["agents"]}
+
+    assert cards["Rail Planner"] == {
+        "name": "Rail Planner",
+        "description": "Plans journeys by train.",
+        "url": "https://agents.example/rail",
+        "skills": [{"id": "plan"}],
+    }
+    assert cards.get("Courier") is None
+
+
+async def test_a_matched_server_brings_the_tools_that_the_query_speaks_of(mixed: Mixed) -> None:
+    """In its row, and behind the tools that were found themselves; none without a word."""
+    answer = await found(mixed(), {"query": "mail server: read e-mail", "max_results": 3})
+    told = answer.json()
+    server = told["servers"][0]
+
+    assert ("server:mail", "mail", 3) == (server["id"], server["server_name"], server["num_tools"])
+    named = [each["tool_name"] for each in server["matching_tools"]]
+    assert {"read_email", "send_email"} == set(named)
+    assert named == sorted(
+        named,
+        key=lambda name: (
+            -next(
+                each["relevance_score"]
+                for each in server["matching_tools"]
+                if each["tool_name"] == name
+            )
+        ),
+    )
+    lifted = [each for each in told["tools"] if each["lifted"]]
+    assert all(each["confidence"] is None for each in lifted)
+    assert len({each["id"] for each in told["tools"]}) == len(told["tools"])
+
+
+async def test_servers_alone_come_without_other_tools(mixed: Mixed) -> None:
+    """A filter by kind holds; a server's row still says why."""
+    answer = await found(mixed(), {"query": "mail", "entity_types": ["mcp_server"]})
+    told = answer.json()
+
+    assert ["server:mail"] == ids(answer)
+    assert [] == told["tools"]
+    assert told["servers"][0]["matching_tools"]
+
+
+@pytest.mark.parametrize(
+    ("types", "expected"),
+    [
+        (["a2a_agent"], {"agent"}),
+        (["skill", "agent"], {"skill", "agent"}),
+        (["tool"], {"tool"}),
+        (["recipe"], {"recipe"}),
+        (["prompt"], set()),
+    ],
+)
+async def test_kinds_are_filtered_by_either_name(
+    mixed: Mixed, types: list[str], expected: set[str]
+) -> None:
+    """Registries' and ours."""
+    body = {"query": "e-mail letter soup", "entity_types": types, "ranking": "lexical"}
+    answer = await found(mixed(), body)
+
+    assert expected == {each["kind"] for each in answer.json()["results"]}
+    assert all(each["entity_type"] == "recipe" for each in answer.json()["custom"])
+
+
+async def test_a_kind_that_nobody_has_is_a_problem(mixed: Mixed) -> None:
+    """A misspelt one, most of the time."""
+    async with talking(mixed()) as client:
+        answer = await client.post(SEARCH, json={"query": "x", "entity_types": ["mcp_servers"]})
+
+    assert (404, "unknown_kind") == (answer.status_code, answer.json()["code"])
+    assert "virtual_server" in answer.json()["detail"]
+
+
+HIDDEN = {
+    "include_draft": "agent:catalog/drafted",
+    "include_deprecated": "agent:catalog/retired",
+    "include_disabled": "agent:catalog/asleep",
+}
+
+
+@pytest.mark.parametrize("ranking", ["hybrid", "weighted", "legacy", "lexical", "strategy"])
+async def test_nothing_is_shown_that_was_not_asked_for(mixed: Mixed, ranking: str) -> None:
+    """By no ranking: neither drafts, nor the deprecated, nor the disabled, nor others' things."""
+    answer = await found(mixed(), {"query": "agent for e-mail", "ranking": ranking})
+
+    assert not {*HIDDEN.values(), "agent:catalog/accountant"} & set(ids(answer))
+
+
+@pytest.mark.parametrize("flag", HIDDEN)
+async def test_each_is_shown_where_it_is_asked_for(mixed: Mixed, flag: str) -> None:
+    """One flag shows one sort."""
+    body = {"query": "agent for e-mail", "entity_types": ["agent"], flag: True}
+    answer = await found(mixed(), {**body, "max_results": 50})
+
+    assert {HIDDEN[flag]} == set(HIDDEN.values()) & set(ids(answer))
+
+
+@pytest.mark.parametrize(
+    ("scopes", "seen"),
+    [((), False), (("other",), False), (("billing",), True), ((EVERYTHING,), True)],
+)
+async def test_scopes_of_the_caller_decide(
+    mixed: Mixed, scopes: tuple[str, ...], seen: bool
+) -> None:
+    """An entity that asks for one is there for its holders alone."""
+    answer = await found(mixed(), {"query": "sends e-mail to debtors"}, scopes=scopes)
+
+    assert seen == ("agent:catalog/accountant" in ids(answer))
+
+
+async def test_tags_alone_browse(mixed: Mixed) -> None:
+    """All of them, without case."""
+    answer = await found(mixed(), {"tags": ["mail", "PROD"]})
+    told = answer.json()
+
+    assert ["agent:catalog/courier"] == ids(answer)
+    assert ("browse", 1.0) == (told["search_mode"], told["results"][0]["relevance_score"])
+
+
+@pytest.mark.parametrize("body", [{}, {"query": " \t"}, {"query": "", "tags": []}])
+async def test_who_asks_nothing_is_told(mixed: Mixed, body: dict[str, object]) -> None:
+    """As registries tell it."""
+    async with talking(mixed()) as client:
+        answer = await client.post(SEARCH, json=body)
+
+    assert (400, "nothing_asked") == (answer.status_code, answer.json()["code"])
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        (None, {"path": "/agents/courier-one", "config": {"region": "eu", "size": 3}}),
+        ([], {}),
+        (["config.region", "absent"], {"config": {"region": "eu"}}),
+    ],
+)
+async def test_metadata_is_projected(
+    mixed: Mixed, fields: list[str] | None, expected: dict[str, object]
+) -> None:
+    """By dot-paths."""
+    answer = await found(mixed(), {"tags": ["prod"], "metadata_fields": fields})
+
+    assert expected == answer.json()["agents"][0]["metadata"]
+
+
+async def test_legacy_shows_three_of_a_kind(mixed: Mixed) -> None:
+    """By the environment's word or by the request's."""
+    gateway = mixed()
+    await gateway.catalog.put(*ENTRIES)
+    flags = dict.fromkeys(HIDDEN, True)
+    async with talking(gateway, fusion="legacy") as client:
+        answer = await client.post(SEARCH, json={"query": "agent for e-mail", **flags})
+
+    assert "legacy" == answer.json()["ranking"]
+    assert 3 == len(answer.json()["agents"])
+
+
+@pytest.mark.parametrize(
+    ("strategy", "fusion", "expected"),
+    [
+        ("auto", "rrf", "hybrid"),
+        ("auto", "legacy", "legacy"),
+        ("graph", "rrf", "lexical"),
+        ("graph", "legacy", "legacy"),
+    ],
+)
+def test_what_ranks_follows_from_the_setting(
+    mixed: Mixed, strategy: str, fusion: str, expected: str
+) -> None:
+    """Without vectors there is nothing to fuse."""
+    assert expected == ranking_of(fusion, mixed(strategy=strategy))
+
+
+def test_an_unknown_fusion_is_refused(mixed: Mixed) -> None:
+    """At the start, not at the first search."""
+    with pytest.raises(ConfigError, match="rrf or legacy"):
+        ranking_of("best", mixed())
+
+
+async def test_without_vectors_the_mode_says_so(mixed: Mixed) -> None:
+    """And numbers that vectors make are null."""
+    answer = await found(mixed(strategy="graph", embedder=None), {"query": "send an e-mail"})
+    told = answer.json()
+
+    assert ("lexical-only", "lexical") == (told["search_mode"], told["ranking"])
+    assert {None} == {each["similarity_score"] for each in told["results"]}
+
+
+async def test_where_vectors_fail_words_rank_this_once(mixed: Mixed) -> None:
+    """The diagnostics say what happened."""
+    answer = await found(mixed(embedder=None), {"query": "send an e-mail", "ranking": "hybrid"})
+
+    assert "lexical-only" == answer.json()["search_mode"]
+    assert {"embed"} == {each["stage"] for each in answer.json()["diagnostics"]}
+
+
+async def test_an_empty_catalog_is_told(mixed: Mixed) -> None:
+    """Not the same as nothing found."""
+    gateway = mixed()
+    await gateway.remove_server("mail")
+    async with talking(gateway) as client:
+        answer = await client.post(SEARCH, json={"query": "x"})
+
+    assert ("empty", []) == (answer.json()["search_mode"], answer.json()["results"])
+
+
+async def test_a_receipt_holds_no_contents(mixed: Mixed) -> None:
+    """Equal requests have equal hashes, others have others."""
+    gateway = mixed()
+    await gateway.catalog.put(*ENTRIES)
+    async with talking(gateway) as client:
+        bodies = [{"query": "send an e-mail"}, {"query": "send an e-mail"}, {"query": "soup"}]
+        told = [(await client.post(SEARCH, json=each)).json() for each in bodies]
+    one, two, three = (each["discovery_receipt"] for each in told)
+
+    assert "mail" not in json.dumps(one)
+    assert one["id"] != two["id"]
+    assert one["request_hash"] == two["request_hash"] != three["request_hash"]
+    assert one["result_hash"] == two["result_hash"]
+    assert len(told[0]["results"]) == one["returned"] == sum(one["returned_by_kind"].values())
+    assert one["eligible"] >= one["returned"]
+    assert "results_returned" == one["stop_reason"]
+    assert datetime.fromisoformat(one["time"]).utcoffset() is not None
+
+
+async def test_nothing_found_is_told_by_the_receipt(mixed: Mixed) -> None:
+    """A nonsense query has no best hit of 100 %."""
+    body = {"query": "zzyzx qwrtpl", "ranking": "lexical"}
+    told = (await found(mixed(), body)).json()
+
+    assert ([], 0.0) == (told["results"], told["confidence"])
+    assert "no_match" == told["discovery_receipt"]["stop_reason"]
+
+
+async def test_tags_are_those_of_what_the_caller_may_find(mixed: Mixed) -> None:
+    """Counted, in small letters."""
+    gateway = mixed()
+    await gateway.catalog.put(*ENTRIES)
+    async with talking(gateway) as client:
+        told = (await client.get("/api/search/tags")).json()
+
+    assert {
+        "tags": ["kitchen", "mail", "prod"],
+        "counts": {"kitchen": 1, "mail": 1, "prod": 1},
+    } == told
+
+
+async def test_a_virtual_server_names_the_servers_behind_it(mixed: Mixed) -> None:
+    """As rows of its own."""
+    gateway = mixed()
+    gateway.add_virtual_server("desk", {"write": "mail/send_email"}, description="A writing desk.")
+    body = {"query": "desk write", "entity_types": ["virtual_server"]}
+    row = (await found(gateway, body)).json()["virtual_servers"][0]
+
+    assert ("/virtual/desk", "desk", 1) == (row["path"], row["server_name"], row["num_tools"])
+    assert (1, ["/mail"]) == (row["backend_count"], row["backend_paths"])

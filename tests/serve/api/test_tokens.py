@@ -1,0 +1,70 @@
+"""The file of tokens."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gateway.errors import ConfigError
+from gateway.serve.api.callers import Callers
+from gateway.serve.api.tokens import read_tokens
+
+GOOD = '[tokens.ci]\ntoken = "${CI_TOKEN}"\nscopes = ["catalog:write", "billing"]\n'
+
+
+def put(folder: Path, text: str) -> Path:
+    path = folder / "tokens.toml"
+    path.write_text(text)
+    return path
+
+
+@pytest.mark.parametrize("reference", ["${CI_TOKEN}", "env:CI_TOKEN", "${env:CI_TOKEN}"])
+def test_a_token_is_read_by_reference(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reference: str
+) -> None:
+    """Known by its digest, with its scopes."""
+    monkeypatch.setenv("CI_TOKEN", "0123456789abcdef ")
+    (token,) = read_tokens(put(tmp_path, GOOD.replace("${CI_TOKEN}", reference)))
+
+    assert ("ci", frozenset({"catalog:write", "billing"})) == (token.name, token.scopes)
+    assert "ci" == Callers([token]).who("bearer 0123456789abcdef").name
+    assert "0123456789abcdef" not in repr(token)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("[tokens", "cannot be read"),
+        ("", "needs tables"),
+        ("tokens = 1", "needs tables"),
+        ("other = 1\n" + GOOD, "nothing else"),
+        ("[tokens]\nci = 1", "has 'token' and 'scopes'"),
+        (GOOD + "extra = 1", "has 'token' and 'scopes'"),
+        (GOOD.replace("${CI_TOKEN}", "0123456789abcdef"), "must refer to a secret"),
+        (GOOD.replace("${CI_TOKEN}", "${UNSET_TOKEN}"), "UNSET_TOKEN: set it"),
+        (GOOD.replace("${CI_TOKEN}", "${SHORT_TOKEN}"), "at least 16"),
+        (GOOD.replace('"billing"', "1"), "list of words"),
+        (GOOD.replace("billing", "two words"), "list of words"),
+        (GOOD.replace('["catalog:write", "billing"]', '"billing"'), "list of words"),
+        (GOOD + GOOD.replace("tokens.ci", "tokens.more"), "are the same"),
+        ('[tokens.ci]\nscopes = ["a"]', "must refer to a secret"),
+    ],
+)
+def test_a_bad_file_is_refused_with_the_mend(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, told: str
+) -> None:
+    """Before anything is served, and without the secret."""
+    monkeypatch.setenv("CI_TOKEN", "0123456789abcdef")
+    monkeypatch.setenv("SHORT_TOKEN", "0123")
+    monkeypatch.delenv("UNSET_TOKEN", raising=False)
+
+    with pytest.raises(ConfigError, match=told) as caught:
+        read_tokens(put(tmp_path, text))
+    assert "0123" not in str(caught.value)
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    """It was asked for."""
+    with pytest.raises(ConfigError, match=r"none\.toml"):
+        read_tokens(tmp_path / "none.toml")

@@ -1,0 +1,100 @@
+"""The index over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+
+from gateway.gateway import Gateway
+from gateway.serve.api.callers import ADMIN, Caller, Token
+from gateway.serve.api.upkeep import Upkeep
+from gateway.serve.api.views import Views
+from gateway.testing import HashingEmbedder
+from tests.conftest import OpenGateway
+from tests.fakes import ListSource
+from tests.serve.api.conftest import ENTRIES, Mixed
+from tests.serve.api.talking import SECRET, talking, until
+from tests.serve.api.test_app import Endless
+
+NOBODY = Caller(name="", scopes=frozenset())
+
+
+async def test_health_is_ok_once_there_is_an_index(mixed: Mixed) -> None:
+    """The first question has it built, if nobody else did."""
+    async with talking(mixed()) as client:
+        first = (await client.get("/api/health")).json()
+        await until(client, "/api/health", "status", "ok")
+        await client.put("/api/entities/agent:a/b", json={})
+        later = (await client.get("/api/health")).json()
+
+    assert "starting" == first["status"]
+    assert "ok" == later["status"]
+
+
+async def test_health_knows_an_index_that_is_there(mixed: Mixed) -> None:
+    """Whoever had it built."""
+    gateway = mixed()
+    await gateway.snapshot()
+    async with talking(gateway) as client:
+        assert "ok" == (await client.get("/api/health")).json()["status"]
+
+
+async def test_the_index_says_what_it_is_made_of(mixed: Mixed) -> None:
+    """Of each kind."""
+    gateway = mixed()
+    await gateway.catalog.put(*ENTRIES)
+    async with talking(gateway) as client:
+        await until(client, "/api/index", "rebuilding", value=False)
+        told = (await client.get("/api/index")).json()
+
+    assert {"agent": 6, "skill": 1, "recipe": 1, "server": 1, "tool": 3} == told["by_kind"]
+    assert (12, 12, False) == (told["entities"], told["vectors"], told["rebuilding"])
+    assert ("auto", HashingEmbedder().info.model_id) == (told["strategy"], told["model"])
+
+
+async def test_what_went_wrong_is_told_to_admins(mixed: Mixed) -> None:
+    """To others that something did."""
+    gateway = mixed()
+    broken = ListSource("broken")
+    broken.fail_with = OSError()
+    gateway.add_source(broken)
+    tokens = [Token.of("me", SECRET), Token.of("admin", SECRET * 2, (ADMIN,))]
+    async with talking(gateway, tokens=tokens, secret=SECRET) as client:
+        await until(client, "/api/index", "rebuilding", value=False)
+        mine = (await client.get("/api/index")).json()
+        more = await client.get("/api/index", headers={"Authorization": f"Bearer {SECRET * 2}"})
+
+    assert ["source_load_failed"] == [each["code"] for each in mine["diagnostics"]]
+    assert [] == mine["details"]
+    assert more.json()["details"][0].startswith("source_load_failed: ")
+
+
+async def test_a_rebuild_goes_on_behind_its_answer(mixed: Mixed) -> None:
+    """One at a time, and the index tells when it is done."""
+    gateway = mixed()
+    before = gateway.index_builds
+    async with talking(gateway) as client:
+        answers = [await client.post("/api/index/rebuild") for _ in range(3)]
+        await until(client, "/api/index", "rebuilding", value=False)
+
+    assert [202] * 3 == [each.status_code for each in answers]
+    assert "/api/index" == answers[0].headers["location"]
+    assert gateway.index_builds > before
+
+
+async def test_a_rebuild_that_fails_is_told(open_gateway: OpenGateway) -> None:
+    """Not lost."""
+    gateway = open_gateway()
+    upkeep = Upkeep(gateway, Views())
+    await upkeep.rebuild(NOBODY)
+    gateway.close()
+    await asyncio.wait(asyncio.all_tasks() - {asyncio.current_task()})
+
+    assert "closed" in upkeep.failure
+
+
+async def test_a_build_under_way_is_not_waited_for(mixed: Mixed) -> None:
+    """What is told is what was before."""
+    gateway: Gateway = mixed(embedder=Endless())
+    told = await Upkeep(gateway, Views(), patience_s=0.01).index(NOBODY)
+
+    assert (0, True) == (told.entities, told.rebuilding)
