@@ -346,11 +346,15 @@ class Search:
     def _judge(self, run: Run, matches: Sequence[Match]) -> bool:
         """Say so if nothing was found, or nothing that is likely to be meant.
 
+        A model is not shown what hardly serves; who asks for a policy of the catalog is a person
+        or a program, who is told and judges.
+
         Returns:
             Whether the result is to say that nothing serves the request.
         """
         best = max((match.confidence for match in matches), default=0.0)
-        if best < self.options.no_match_confidence * run.snapshot.narrowness or not matches:
+        least = self.options.no_match_confidence * run.snapshot.narrowness
+        if not matches or (run.request.ranking == "strategy" and best < least):
             run.note("confidence", "no_match")
             return True
         if best < self.options.min_confidence:

@@ -266,6 +266,24 @@ async def test_the_graph_may_be_a_list_of_its_own(open_gateway: OpenGateway) -> 
     np.testing.assert_allclose(scores, [2 / 61, 3 / 61], rtol=1e-5)
 
 
+async def test_a_policy_tells_of_doubt_and_empties_nothing(open_gateway: OpenGateway) -> None:
+    """A model takes what it is shown; who browses a catalog judges."""
+    tools = (tool("get_weather", "Tell the weather."), tool("send_mail", "Send an e-mail."))
+    gateway = open_gateway(
+        tools,
+        strategy="auto",
+        embedder=HashingEmbedder(),
+        options=Options(search=SearchOptions(no_match_confidence=1.0, min_confidence=1.0)),
+    )
+
+    for ranking in ("hybrid", "weighted", "lexical"):
+        found = await gateway.search("weather please", ranking=ranking)
+        assert "get_weather" == found.matches[0].name
+        assert ["low_confidence_results"] == [note.code for note in found.diagnostics]
+    emptied = await gateway.search("weather please")
+    assert ((), ["no_match"]) == (emptied.matches, [note.code for note in emptied.diagnostics])
+
+
 async def test_an_unknown_policy_is_an_error(open_gateway: OpenGateway) -> None:
     """It names those there are."""
     with pytest.raises(InvalidRequestError, match="strategy, hybrid, weighted, legacy, lexical"):
