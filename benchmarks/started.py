@@ -72,7 +72,7 @@ async def first(servers: int, strategy: str) -> dict[str, float]:
         "load_s": loaded - registered,
         "first_search_s": done - loaded,
         "total_s": done,
-        "tools": report.entities,
+        "tools": report.tools,
         "saved": float(report.saved),
     }
 

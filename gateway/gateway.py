@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Literal, Self
 
 from gateway.bridge import Bridge
@@ -320,7 +321,7 @@ class Gateway(Registering):
             sources.entries.shelf,
             self.snapshot,
             sources.entries_changed,
-            self.options.catalog,
+            replace(self.options.catalog, kinds=sources.entries.kinds),
             sources.health.held,
         )
 

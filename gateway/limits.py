@@ -199,6 +199,8 @@ class CatalogOptions:
     its texts, not by its metadata."""
     max_entries: int = 100_000
     """The most entries of all kinds."""
+    servers: bool = True
+    """Whether every MCP server is an entity beside its tools."""
 
     def __post_init__(self) -> None:
         """Check the ranges."""

@@ -331,6 +331,8 @@ class IndexReport:
     generation: int
     """Counts catalog changes; equal generations mean equal catalogs."""
     entities: int = 0
+    tools: int = 0
+    """How many of them are tools."""
     vectors: int = 0
     embedded_texts: int = 0
     """Texts really sent to the embedder; the others came from the store."""

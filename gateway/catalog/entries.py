@@ -35,7 +35,8 @@ LISTED = frozenset({"tool", "prompt", "resource"})
 """The kinds that only a server lists."""
 WORDS = "words"
 """Under which name the details of an entity hold the words of its metadata."""
-_KIND = re.compile(r"[a-z][a-z0-9_-]{0,63}")
+KIND = re.compile(r"[a-z][a-z0-9_-]{0,63}")
+"""What a kind is called."""
 _APART = frozenset({"skills", "instructions"})
 """What of the metadata is a field of its own, or is no words to search by."""
 _LISTS = ("aliases", "keywords", "categories", "tags", "examples")
@@ -89,7 +90,7 @@ def _faults(entry: Entry) -> list[str]:
     strings = (entry.title, entry.description, entry.parent, *entry.scopes)
     return [
         ""
-        if isinstance(entry.kind, str) and _KIND.fullmatch(entry.kind)
+        if isinstance(entry.kind, str) and KIND.fullmatch(entry.kind)
         else f"kind {entry.kind!r}: take small letters, digits, '_' or '-', at most 64",
         f"kind {entry.kind!r}: servers list these, add the server" if entry.kind in LISTED else "",
         ""

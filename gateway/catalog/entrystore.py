@@ -99,7 +99,8 @@ class EntrySource:
         self, shelf: Entries, options: UpstreamOptions, kinds: Mapping[str, CustomKind]
     ) -> None:
         self.shelf = shelf
-        self._kinds = kinds
+        self.kinds = dict(kinds)
+        """What is declared so far."""
         self._options = options
         self._known: dict[str, _Row] = {}
         self._closed = False
@@ -132,6 +133,11 @@ class EntrySource:
         made = (row.entity for row in self._known.values() if row.entity is not None)
         return Listing(entities=tuple(made), diagnostics=tuple(notes))
 
+    def declare(self, kinds: Mapping[str, CustomKind]) -> None:
+        """Take more declarations; what was read is read anew."""
+        self.kinds |= kinds
+        self._known = {}
+
     def _row(self, key: str, text: str) -> _Row:
         known = self._known.get(key)
         if known is not None and known.text == text:
@@ -152,7 +158,7 @@ class EntrySource:
     def _entity(self, entry: Entry) -> Entity:
         if entry.kind in KINDS:
             return entity_of(entry)
-        declared = self._kinds.get(entry.kind, CustomKind())
+        declared = self.kinds.get(entry.kind, CustomKind())
         return entity_of(entry, searchable=declared.searchable)
 
     async def call(self, tool: str, _arguments: JsonObject, *, tool_id: str) -> InvokeResult:

@@ -5,7 +5,8 @@
   ``keyring:SERVICE/NAME`` from the keyring; what is not there and has no default makes that
   server unusable, not the file.
 * A fault of one server leaves the others; an unknown key is a warning.
-* ``tools`` of a server and the table ``virtualServers`` are ours; see `gateway.catalog.shaping`.
+* ``tools`` of a server and the table ``virtualServers`` are ours; see `gateway.catalog.shaping`. So
+  is the table ``kinds``; see `gateway.catalog.declared`.
 """
 
 from __future__ import annotations
@@ -18,12 +19,14 @@ from functools import partial
 from pathlib import Path
 
 from gateway.catalog.authorization import read_auth
+from gateway.catalog.declared import read_kinds
 from gateway.catalog.jsonc import parse
 from gateway.catalog.secrets import as_variable, from_keyring, is_keyring, literal_secrets
 from gateway.catalog.shaping import read_shapes, read_virtual
 from gateway.catalog.virtual import VirtualServer
 from gateway.config import variables
 from gateway.errors import ConfigError
+from gateway.limits import CustomKind
 from gateway.types import Diagnostic
 from gateway.upstream.servers import HttpServer, StdioServer
 from gateway.upstream.shapes import Shape
@@ -34,7 +37,7 @@ _STDIO_KEYS = frozenset({"command", "args", "env", "cwd", "type", "disabled", "d
 _HTTP_KEYS = frozenset({"url", "headers", "auth", "type", "disabled", "description"})
 _OWN_KEYS = frozenset({"tools"})
 _TYPES = {"stdio": "stdio", "http": "http", "streamable-http": "http", "streamableHttp": "http"}
-_TOP_KEYS = frozenset({"mcpServers", "servers", "virtualServers", "inputs", "$schema"})
+_TOP_KEYS = frozenset({"mcpServers", "servers", "virtualServers", "kinds", "inputs", "$schema"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +56,8 @@ class Manifest:
     """What is shown of the tools of a server; those that are not in it show all."""
     virtual: Mapping[str, VirtualServer] = field(default_factory=dict)
     """By name, in the file's order; the disabled ones are absent."""
+    kinds: Mapping[str, CustomKind] = field(default_factory=dict)
+    """Kinds of entries that the file declares."""
 
     def owner(self, name: str) -> str:
         """Say under which name the definitions of server *name* are pinned."""
@@ -97,6 +102,7 @@ def parse_manifest(whole: object, *, where: str = "mcp.json") -> Manifest:
     for name, entry in virtual.items():
         found.virtual_server(name, entry)
     return Manifest(
+        kinds=read_kinds(whole.get("kinds", {})),
         servers=found.servers,
         warnings=tuple(notes),
         unusable=tuple(found.unusable),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from gateway.bridge import Bridge
@@ -14,6 +15,7 @@ from gateway.cache import Clock
 from gateway.catalog.ahead import Ahead
 from gateway.catalog.configured import Configuration, Configured, Reloaded, changes
 from gateway.catalog.entrystore import EntrySource
+from gateway.catalog.given import server_of
 from gateway.catalog.health import Health
 from gateway.catalog.lasting import LastingSource, Memory
 from gateway.catalog.manifests import Manifest, read_manifest
@@ -53,6 +55,7 @@ class Sources:
         self._bridge = bridge
         self._options = options.upstream
         self._clock = clock
+        self._itself = partial(server_of, wanted=options.catalog.servers)
         self._records = Ahead(store.records)
         self._tokens = tokens_path(options)
         self._lasting: dict[str, LastingSource] = {}
@@ -211,6 +214,9 @@ class Sources:
         manifest = config if isinstance(config, Manifest) else read_manifest(Path(config))
         for name, entry in self._configuration.take(manifest, self._registry).items():
             self._place(name, entry)
+        if manifest.kinds:
+            self.entries.declare(manifest.kinds)
+            self.entries_changed()
         return manifest.warnings
 
     async def reload(self) -> Reloaded:
@@ -288,8 +294,8 @@ class Sources:
             self._lasting.pop(name, None)
             self._place(name, entry)
         else:
-            itself = ToolDefinition(name=name, kind="server")
-            self._registry.add(_shaped(lasting, entry.shapes), {}, itself=itself)
+            shown = _shaped(lasting, entry.shapes)
+            self._registry.add(shown, {}, itself=self._itself(name))
 
     def _recheck(self, names: Sequence[str]) -> None:
         every = self._registry.all()
@@ -363,8 +369,7 @@ class Sources:
             changed=lambda: self._registry.touch(name),
             clock=self._clock,
         )
-        itself = ToolDefinition(name=name, kind="server")
-        self._registry.add(_shaped(source, shapes), hints, itself=itself)
+        self._registry.add(_shaped(source, shapes), hints, itself=self._itself(name))
         self._lasting[name] = source
 
     async def remove_server(self, name: str) -> bool:

@@ -12,9 +12,18 @@ from typing import Annotated, Literal
 import typer
 
 from gateway.cli import configuring
+from gateway.cli.catalog import catalog
 from gateway.cli.exits import EPILOG, USAGE
 from gateway.cli.graph import graph
-from gateway.cli.options import ConfigOption, GraphOption, JsonOption, StrategyOption
+from gateway.cli.options import (
+    ConfigOption,
+    GraphOption,
+    JsonOption,
+    KindOption,
+    StatusOption,
+    StrategyOption,
+    TagOption,
+)
 from gateway.cli.provisioning import discover, provision
 from gateway.cli.screen import reported
 from gateway.cli.serving import serve
@@ -32,6 +41,7 @@ app = typer.Typer(
 
 app.add_typer(graph)
 app.add_typer(usage)
+app.add_typer(catalog)
 app.command(epilog=EPILOG)(serve)
 app.command(epilog=EPILOG)(discover)
 app.command(epilog=EPILOG)(provision)
@@ -75,14 +85,18 @@ def search(  # noqa: PLR0913  (one for each option)
     documents: GraphOption = None,
     strategy: StrategyOption = None,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="Matches, up to 50.")] = 5,
+    kind: KindOption = None,
+    tag: TagOption = None,
+    status: StatusOption = None,
     explain: Annotated[
         bool, typer.Option("--explain", help="Say why; --json always does.")
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Search the tools of the configured servers."""
+    """Search the tools of the configured servers, or what else the catalog holds (--kind)."""
     with reported(as_json=as_json):
         from gateway.cli import commands  # noqa: PLC0415  (the door)
+        from gateway.cli.filtering import filters_of  # noqa: PLC0415  (the door)
 
         code = commands.search(
             query,
@@ -90,6 +104,7 @@ def search(  # noqa: PLR0913  (one for each option)
             documents=documents,
             strategy=strategy,
             limit=limit,
+            filters=filters_of(kind, tag, status),
             why=explain,
             as_json=as_json,
         )

@@ -13,7 +13,7 @@ from gateway.cli.screen import emit, out, printable, warn
 from gateway.cli.settings import Opened, chosen, opened
 from gateway.cli.stored import forget, held, store
 from gateway.errors import InvalidRequestError, UnknownToolError, UpstreamError
-from gateway.types import Diagnostic, InvokeResult, JsonObject, Strategy
+from gateway.types import Diagnostic, Filters, InvokeResult, JsonObject, RankingPolicy, Strategy
 
 
 def search(  # noqa: PLR0913  (one for each option)
@@ -23,12 +23,17 @@ def search(  # noqa: PLR0913  (one for each option)
     documents: Path | None,
     strategy: Strategy | None,
     limit: int,
+    filters: Filters,
     why: bool,
     as_json: bool,
 ) -> int:
-    """Search the configured servers' tools."""
-    with opened(config, strategy=chosen(strategy), documents=documents) as session:
-        result = session.gateway.search(query, limit=limit)
+    """Search the configured servers' tools, or what *filters* say."""
+    # Other things than tools may be there without any server.
+    bare = filters.kinds != Filters().kinds
+    with opened(config, strategy=chosen(strategy), documents=documents, bare=bare) as session:
+        # The graph holds no servers: what a catalog is searched for, words and vectors rank.
+        ranking: RankingPolicy = "hybrid" if bare else "strategy"
+        result = session.gateway.search(query, limit=limit, filters=filters, ranking=ranking)
     told = {each.code for each in session.report.diagnostics}
     warn(each for each in result.diagnostics if each.code not in told)
     if as_json:
@@ -101,7 +106,7 @@ def index_build(*, config: Path | None, rebuild: bool, as_json: bool) -> int:
         emit({"strategy": session.strategy, "store": str(store().path), **_object(report)})
     else:
         out().print(show.built(report, store().path))
-    return session.code or (OK if report.entities else NOTHING)
+    return session.code or (OK if report.tools else NOTHING)
 
 
 def index_show(*, as_json: bool) -> int:

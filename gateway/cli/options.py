@@ -24,6 +24,16 @@ StrategyOption = Annotated[
 JsonOption = Annotated[
     bool, typer.Option("--json", help="Print one JSON document on standard output.")
 ]
+KindOption = Annotated[
+    list[str] | None, typer.Option("--kind", "-k", help="Only of this kind; repeat it for more.")
+]
+TagOption = Annotated[
+    list[str] | None, typer.Option("--tag", "-t", help="With this tag; repeat it for more.")
+]
+StatusOption = Annotated[
+    list[str] | None,
+    typer.Option("--status", help="active (without any), draft or deprecated; repeat it."),
+]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Say what would be; write nothing.")]
 RegistryOption = Annotated[
     str, typer.Option("--registry", help="An MCP registry's URL; without one, nothing is fetched.")

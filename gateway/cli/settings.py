@@ -89,6 +89,7 @@ def opened(
     only: str = "",
     documents: Path | None = None,
     anew: bool = False,
+    bare: bool = False,
 ) -> Iterator[Opened]:
     """Index the tools of a configuration's servers; end what was started with the block.
 
@@ -100,14 +101,14 @@ def opened(
         only: A tool's canonical id, whose server alone is started; anything else starts all.
         documents: The user's own graph documents: a folder, a file or a bundle.
         anew: List every server again.
+        bare: Without a file, do without servers.
 
     Raises:
         ConfigError: If the file, the documents or the model cannot be used.
     """
-    with made(config, strategy=strategy, only=only, documents=documents, options=OPTIONS) as (
-        gateway,
-        manifest,
-    ):
+    with made(
+        config, strategy=strategy, only=only, documents=documents, options=OPTIONS, bare=bare
+    ) as (gateway, manifest):
         twin = SyncGateway(gateway)
         report = twin.refresh() if anew else twin.report()
         report = replace(report, diagnostics=(*manifest.warnings, *report.diagnostics))
@@ -129,6 +130,7 @@ def made(
     only: str = "",
     documents: Path | None = None,
     options: Options | None = None,
+    bare: bool = False,
 ) -> Iterator[tuple[Gateway, Manifest]]:
     """Make the gateway of a configuration, which starts nothing yet; close it with the block.
 
@@ -139,7 +141,8 @@ def made(
     """
     if documents is not None and not documents.exists():
         raise ConfigError(f"there is no file or folder {str(documents)!r} to read a graph from")
-    manifest = _narrowed(manifest_at(config), only)
+    none = bare and config is None and not DEFAULT_CONFIG.is_file()
+    manifest = Manifest(servers={}) if none else _narrowed(manifest_at(config), only)
     with bars() as progress:
         gateway = Gateway(
             strategy=strategy,

@@ -79,7 +79,7 @@ def answered(result: InvokeResult) -> str:
 def built(report: IndexReport, path: Path) -> RenderableType:
     """Show what an index build did."""
     table = plain_table("index", "")
-    table.add_row("tools", str(report.entities))
+    table.add_row("tools", str(report.tools))
     table.add_row("vectors", f"{report.vectors}, of them embedded now {report.embedded_texts}")
     table.add_row("graph", f"{report.graph_nodes} nodes, {report.graph_edges} edges")
     table.add_row("time", f"{report.duration_s:.2f} s, starting the servers included")

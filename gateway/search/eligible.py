@@ -6,7 +6,7 @@ The catalog's traits are read once an index, and equal filters are combined once
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Container, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -115,6 +115,15 @@ class Eligibility:
             table[self.positions[numbers]] = number
         names = list(held)
         return [names[number] for number in table[spots].tolist()]
+
+    def beside(self, kinds: Container[Hashable]) -> NDArray[np.intp]:
+        """Give who is of none of *kinds*, in the order of the catalog."""
+        others = [
+            self.positions[numbers]
+            for (trait, kind), numbers in self.by_trait.items()
+            if trait == "kind" and kind not in kinds
+        ]
+        return np.sort(np.concatenate([_NOBODY, *others]))
 
     def servers(self, mask: Mask) -> set[str]:
         """Give the servers of those whom *mask* lets pass."""

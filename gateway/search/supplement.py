@@ -271,9 +271,7 @@ def _shown(
         for spot, edge in shown_after(graph, learned, primary):
             if spot in inside and spot not in held:
                 found = Supplement(position=spot, score=strength(edge), path=path_of(edge))
-                known = steps.setdefault(spot, found)
-                if known.score < found.score and not known.written:
-                    steps[spot] = found
+                steps.setdefault(spot, found)
     order = sorted(steps.values(), key=lambda each: (not each.written, -each.score, each.position))
     gathered.lists["next_step"] = order[: max(limit, 0)]
     gathered.taken = held | {each.position for each in gathered.lists["next_step"]}

@@ -36,7 +36,7 @@ def used(snapshot: Snapshot, ranking: Ranking, use: Signals, *, limit: int) -> O
     if use.liked:
         ids = [snapshot.entities[spot].id for spot in spots[first:]]
         places = reranked(ids, order.scores[first:head].tolist(), use.liked)
-    elif use.exposure is not None:
+    if use.exposure is not None:
         places = _remembered(snapshot, ranking, spots[first:], first, use.exposure)
     every = [*range(first), *(first + place for place in places)]
     every += range(len(spots), len(order.positions))
@@ -76,9 +76,9 @@ def _access(snapshot: Snapshot, entity: str, spot: int, exposure: Exposure) -> A
 
 def _degree(snapshot: Snapshot, spot: int) -> int:
     graph = snapshot.graph
-    node = None if graph is None else graph.index.position(graph.nodes[spot])
-    if graph is None or node is None:
+    if graph is None:
         return 0
+    node = graph.index.positions[graph.nodes[spot]]
     count = graph.index.adjacency.count
     return sum(count(node, role, way) for role in _ROLES for way in ("out", "in"))
 

@@ -17,10 +17,10 @@ from gateway.errors import ClosedError, ConfigError, InvalidRequestError, StoreE
 from gateway.limits import CatalogOptions, CustomKind, UpstreamOptions
 from gateway.sync import SyncGateway
 from gateway.testing import HashingEmbedder
-from gateway.types import Filters, Hints
+from gateway.types import Filters, Hints, ToolDefinition
 from gateway.vectors import Vector
 from tests.conftest import OpenGateway
-from tests.fakes import tool
+from tests.fakes import ListSource, Shelf, tool
 
 PLANNER = Entry(
     kind="agent",
@@ -37,12 +37,6 @@ EVERYBODY = Filters(
     statuses=frozenset({"active", "draft", "deprecated"}),
     scopes=frozenset({"staff"}),
 )
-
-
-@pytest.fixture
-def options(tmp_path: Path) -> Options:
-    """A catalog of its own."""
-    return Options(catalog_store_path=tmp_path / "catalog.sqlite3")
 
 
 async def test_an_entry_is_an_entity_that_a_search_finds(
@@ -299,6 +293,40 @@ async def test_there_are_never_more_entries_than_the_options_say(
     await gateway.catalog.remove(PLANNER.id)
     with pytest.raises(InvalidRequestError, match="1 entries of kind 'dataset'"):
         await gateway.catalog.put(Entry(kind="dataset", name="other"))
+
+
+@pytest.mark.parametrize("wanted", [True, False])
+async def test_a_server_is_an_entity_and_the_parent_of_its_tools(
+    open_gateway: OpenGateway, options: Options, wanted: bool
+) -> None:
+    """Unless the host leaves servers out."""
+    gateway = open_gateway(options=replace(options, catalog=CatalogOptions(servers=wanted)))
+    gateway.add_server("garden", server=Shelf([tool("prune_roses", "Cuts.")]).server)
+    servers = Filters(kinds=frozenset({"server"}))
+
+    found = await gateway.search("roses", filters=servers, ranking="hybrid")
+    pruning = await gateway.catalog.get("garden/prune_roses")
+
+    assert pruning is not None
+    assert ("server:garden" if wanted else "") == pruning.parent
+    assert (["server:garden"] if wanted else []) == [each.id for each in found.matches]
+    assert (1, 2 if wanted else 1) == ((report := await gateway.report()).tools, report.entities)
+
+
+async def test_a_source_of_the_hosts_own_is_a_server_if_it_says_so(
+    open_gateway: OpenGateway, options: Options
+) -> None:
+    """By a definition of that name."""
+    gateway = open_gateway(options=options)
+    itself = ToolDefinition(name="own", kind="server", description="Gardens.")
+    gateway.add_source(ListSource("own", (tool("prune"),)), itself=itself)
+
+    servers = Filters(kinds=frozenset({"server"}))
+    found = await gateway.search("gardens", filters=servers, ranking="hybrid")
+
+    assert ["server:own"] == [each.id for each in found.matches]
+    with pytest.raises(ConfigError, match="a server of that name"):
+        gateway.add_source(ListSource("other", ()), itself=itself)
 
 
 def test_the_blocking_twin_does_the_same(open_gateway: OpenGateway, options: Options) -> None:

@@ -39,7 +39,7 @@ def test_three_conversations_call_the_right_tools_with_fewer_tokens(newcomer: Ra
     assert [True] * 3 == [each["ok"] for each in told["conversations"]]
     assert _EXPECTED == [each["calls"][-1]["tool_id"] for each in told["conversations"]]
     totals = told["totals"]
-    assert totals["tools"] == told["index"]["entities"] > 50
+    assert totals["tools"] == told["index"]["tools"] > 50
     assert totals["sent_schema_tokens"] < totals["all_schema_tokens"] / 5
     assert totals["cache_hits"] >= 3
     names = [span["name"] for span in told["trace"]]

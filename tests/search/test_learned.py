@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from gateway.catalog.ledger import Call
-from gateway.config import DiscoveryOptions, GraphOptions, Options
+from gateway.config import DiscoveryOptions, GraphOptions, Options, SearchOptions
 from gateway.discovery.advice import hint
 from gateway.gateway import Gateway
 from gateway.limits import UsageOptions
 from gateway.search.index.toolgraphs import build
 from gateway.search.nextsteps import LEARNED_SCALE, LEARNED_WEIGHT, weigh
 from gateway.search.shownsteps import OPEN, confidences, shown_after
+from gateway.search.supplement import supplement
 from gateway.search.usage.sequences import Followed, Learned
 from gateway.testing import HashingEmbedder, ManualClock
 from gateway.types import Entity, Filters, Match
@@ -201,7 +204,8 @@ async def test_a_shown_step_gains_by_its_confidence_and_passes_nothing_written(
 
     def scores(confidence: float) -> dict[str, float]:
         sure = edge("shelf/send_mail", before="shelf/find_room", confidence=confidence)
-        found = weighed.ranked(9, Learned(edges={"shelf/find_room": (sure,)}))
+        again = replace(sure, after="shelf/book_room")
+        found = weighed.ranked(9, Learned(edges={"shelf/find_room": (again, sure)}))
         return {snapshot.entities[each.position].name: each.score for each in found}
 
     plain = scores(0.0)
@@ -211,3 +215,40 @@ async def test_a_shown_step_gains_by_its_confidence_and_passes_nothing_written(
     assert LEARNED_SCALE * shown.confidence == pytest.approx(0.1)
     assert plain["book_room"] == scores(0.9)["book_room"] > scores(0.9)["send_mail"]
     assert ["book_room", "send_mail"] == [*scores(0.9)][:2]
+
+
+async def test_without_a_graph_nothing_is_learned(open_gateway: OpenGateway) -> None:
+    """Scores stay, and no way leads anywhere."""
+    snapshot = await open_gateway(TOOLS).snapshot()
+    spot = snapshot.position("shelf/find_room")
+    learned = Learned(edges={"shelf/find_room": (edge("shelf/send_mail"),)})
+    bare = replace(snapshot, graph=None)
+    weighed = weigh(bare, [spot], task=None, mask=bare.mask(Filters()))
+
+    assert weighed.ranked(9, Learned()) == weighed.ranked(9, learned)
+    assert all(each.path == () for each in weighed.ranked(9, learned))
+
+
+def test_shown_steps_stay_inside_the_window_and_a_rules_edge_stays_the_rules() -> None:
+    """The written step first, then the surest; who is elsewhere already is not listed again."""
+    graph = build(ENTITIES, [parse(WRITTEN, path="plan.md")], options=NO_RULES)
+    book, find, read, send = range(4)
+    steps = tuple(edge(f"srv/{name}") for name in ("send_mail", "read_mail", "book_room"))
+    learned = Learned(edges={"srv/find_room": steps})
+
+    def listed(window: set[int], primaries: Sequence[int] = (find,), limit: int = 6) -> list[int]:
+        found = supplement(
+            graph,
+            primaries,
+            text_hits=(),
+            window=window,
+            mask=np.ones(4, dtype=np.bool_),
+            options=SearchOptions(max_next_steps=limit),
+            learned=learned,
+        )
+        return [each.position for each in found.next_steps]
+
+    assert [book, read, send] == listed({book, find, read, send})
+    assert [send] == listed({find, send})
+    assert [book] == listed({book, find, read, send}, limit=1)
+    assert [book, send] == listed({book, find, read, send}, primaries=(find, read))

@@ -39,7 +39,7 @@ def opening(scene: Scene) -> RenderableType:
         model = Text(f"The model is {scene.model}, as configured in the environment.")
     return Group(
         Text(
-            f"{report.entities} tools from {', '.join(servers)}; {report.embedded_texts} texts "
+            f"{report.tools} tools from {', '.join(servers)}; {report.embedded_texts} texts "
             f"embedded now, {report.vectors - report.embedded_texts} vectors from the store; "
             f"{report.graph_nodes} graph nodes; ready in {report.duration_s:.1f} s."
         ),

@@ -205,6 +205,7 @@ def _report(generation: int, made: Made) -> IndexReport:
     return IndexReport(
         generation=generation,
         entities=len(snapshot.entities),
+        tools=int(snapshot.eligibility.has("kind", "tool").sum()),
         vectors=0 if snapshot.vectors is None else snapshot.vectors.mean.count,
         embedded_texts=made.embedded,
         tokens=made.tokens,

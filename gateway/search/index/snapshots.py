@@ -104,6 +104,7 @@ class Snapshots:
         """
         last = self._last or _nothing()
         step = self._order.change(turnover.gone, turnover.new)
+        eligibility = last.eligibility.changed(step, last.by_name.places)
         lexical = _lexical(last.lexical, step)
         vectors, fresh = self._vectors(last.vectors, step)
         graph = self.graphs.change(step, documents)
@@ -114,12 +115,12 @@ class Snapshots:
             version=version,
             entities=step.entities,
             by_name=last.by_name.changed(step),
-            eligibility=last.eligibility.changed(step, last.by_name.places),
+            eligibility=eligibility,
             lexical=lexical,
             names=Names.of(lexical),
             graph=graph if step.entities else None,
             vectors=vectors,
-            common=None if vectors is None else vectors.mean.row,
+            common=_common(vectors, eligibility),
             mates=mates,
             diagnostics=tuple(diagnostics),
             yardstick=yardstick,
@@ -152,6 +153,18 @@ class Snapshots:
             rows = np.zeros((len(spots), last.dimensions), dtype=np.float32)
         found = last.changed(kept, rows, order)
         return found if found.mean.count else None, spots
+
+
+def _common(vectors: VectorIndex | None, eligibility: Eligibility) -> Vector | None:
+    """Give the mean of what servers list, where anything has a vector.
+
+    What stands beside it must not move what the tools have in common.
+    """
+    if vectors is None:
+        return None
+    beside = eligibility.beside(LISTED)
+    listed = vectors.mean.changed(vectors.rows(beside), vectors.rows(beside[:0]))
+    return (listed if listed.count else vectors.mean).row
 
 
 def _mated(entity: Entity) -> str:

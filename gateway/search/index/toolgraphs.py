@@ -175,6 +175,7 @@ def document_of(entity: Entity, options: GraphOptions) -> Document:
             Examples=texts.get("examples", ""),
             Skills=texts.get("skills", ""),
             Metadata=texts.get("metadata", ""),
+            Tools=texts.get("tools", ""),
         ),
         declared=False,
     )

@@ -35,7 +35,8 @@ class Exposures:
             self._flights.start("show", self._drain)
 
     async def settle(self) -> None:
-        """Wait until all that waits is written."""
+        """Wait until all that waits is written, and what is being written too."""
+        await self._flights.run("show", self._drain)
         while self._waiting:
             await self._flights.run("show", self._drain)
 

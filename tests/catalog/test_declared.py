@@ -1,0 +1,63 @@
+"""Kinds that a configuration file declares."""
+
+from __future__ import annotations
+
+import pytest
+
+from gateway.catalog.declared import read_kinds
+from gateway.catalog.entries import Entry
+from gateway.catalog.manifests import parse_manifest
+from gateway.config import Options
+from gateway.errors import ConfigError, InvalidRequestError
+from gateway.limits import CustomKind
+from gateway.types import Filters
+from tests.conftest import OpenGateway
+
+TABLE = {"sample": {"searchable": ["owner.team"], "maxEntries": 1}, "plain": {}}
+
+
+def test_a_table_declares_kinds() -> None:
+    """What is not said is as everywhere."""
+    sample = CustomKind(searchable=("owner.team",), max_entries=1)
+
+    assert {"sample": sample, "plain": CustomKind()} == read_kinds(TABLE)
+
+
+@pytest.mark.parametrize(
+    ("raw", "told"),
+    [
+        ([], "must be an object"),
+        ({"Agent": {}}, "'Agent' cannot be declared"),
+        ({"agent": {}}, "'agent' cannot be declared"),
+        ({"sample": []}, "maxEntries and searchable"),
+        ({"sample": {"fields": []}}, "maxEntries and searchable"),
+        ({"sample": {"searchable": "a"}}, "list of paths"),
+        ({"sample": {"maxEntries": True}}, "a number"),
+        ({"sample": {"maxEntries": 0}}, "at least 1"),
+        ({"sample": {"searchable": ["$a"]}}, "kind 'sample': field"),
+    ],
+)
+def test_what_cannot_be_declared_is_told(raw: object, told: str) -> None:
+    """With what to do."""
+    with pytest.raises(ConfigError, match=told):
+        parse_manifest({"mcpServers": {}, "kinds": raw})
+
+
+async def test_a_configuration_says_what_is_searched_and_how_many_there_may_be(
+    open_gateway: OpenGateway, options: Options
+) -> None:
+    """Also of entries that were there before it."""
+    gateway = open_gateway(options=options)
+    entry = Entry(kind="sample", name="x", metadata={"owner": {"team": "botany"}})
+    await gateway.catalog.put(entry)
+    samples = Filters(kinds=frozenset({"sample"}))
+    before = await gateway.search("botany", filters=samples)
+
+    gateway.add_config(parse_manifest({"mcpServers": {}, "kinds": TABLE}))
+    after = await gateway.search("botany", filters=samples)
+
+    assert ([], [entry.id]) == tuple(
+        [each.id for each in found.matches] for found in (before, after)
+    )
+    with pytest.raises(InvalidRequestError, match="1 entries of kind 'sample'"):
+        await gateway.catalog.put(Entry(kind="sample", name="y"))

@@ -1,0 +1,106 @@
+"""`gateway catalog`, and `gateway search` for what it holds."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.catalog.test_cards import NEW
+from tests.catalog.test_importing import SERVERS, put
+from tests.catalog.test_skillfiles import PDF
+from tests.cli.running import Place
+
+SET = ("catalog", "add", "dataset", "iris", "-d", "Measured flowers.", "--tag", "botany")
+
+
+@pytest.fixture
+def stocked(place: Place) -> Place:
+    """A card, a skill and three servers in a folder, imported; one file of it is broken."""
+    put(place.folder / "all" / "route.json", NEW)
+    put(place.folder / "all" / "pdf" / "SKILL.md", PDF)
+    put(place.folder / "all" / "bad.json", "{")
+    put(place.folder / "mcp.json.txt", SERVERS)
+    place.run("catalog", "import", str(place.folder / "all"))
+    return place
+
+
+def test_an_entry_is_added_listed_shown_found_and_removed(place: Place) -> None:
+    """Without any configuration."""
+    added = place.run(*SET, "--metadata", '{"a": {"b": 1, "c": 2}}', "--status", "draft")
+    listed = place.run("catalog", "list")
+    shown = place.run("catalog", "show", "dataset:catalog/iris")
+    part = place.run("catalog", "show", "dataset:catalog/iris", "--field", "a.b")
+    whole = place.run("catalog", "show", "dataset:catalog/iris", "--json").json
+    hidden = place.run("search", "flowers", "--kind", "dataset", "--strategy", "graph")
+    found = place.run(
+        *("search", "flowers", "--kind", "dataset", "--status", "draft"),
+        *("--tag", "botany", "--strategy", "graph", "--json"),
+    ).json
+    removed = place.run("catalog", "remove", "dataset:catalog/iris", "--json").json
+    again = place.run("catalog", "remove", "dataset:catalog/iris")
+
+    assert (0, "dataset:catalog/iris is in the catalog\n") == (added.code, added.out)
+    assert "dataset:catalog/iris  draft   botany  Measured flowers." in listed.out
+    assert "status: draft\n" in shown.out
+    assert "tags: botany\n" in shown.out
+    assert (0, {"a": {"b": 1}}) == (part.code, json.loads(part.out))
+    assert ({"a": {"b": 1, "c": 2}}, []) == (whole["metadata"], whole["scopes"])
+    assert 1 == hidden.code
+    assert ["dataset:catalog/iris"] == [each["id"] for each in found["result"]["matches"]]
+    assert {"id": "dataset:catalog/iris", "removed": True} == removed
+    assert (1, "no entry has this id" in again.out) == (again.code, True)
+
+
+def test_an_entry_or_a_field_that_cannot_be_is_told(place: Place) -> None:
+    """With what to do."""
+    place.run(*SET, "--scope", "staff")
+
+    for arguments, told in (
+        (("add", "tool", "x"), "add the server"),
+        (("add", "skill", "x", "--metadata", "{"), "the metadata is not JSON"),
+        (("show", "dataset:catalog/rose"), "gateway catalog list"),
+        (("show", "dataset:catalog/iris", "--field", "$a"), "of metadata"),
+        (("import", "nowhere"), "there is no file or folder"),
+    ):
+        ran = place.run("catalog", *arguments)
+        assert (2, True) == (ran.code, told in ran.err)
+    told = place.run("catalog", "list", "--kind", "dataset", "--json").json
+    assert ["dataset:catalog/iris"] == [each["id"] for each in told["entities"]]
+
+
+def test_manifests_are_imported_and_the_broken_one_is_told(stocked: Place) -> None:
+    """A page at a time."""
+    again = stocked.run("catalog", "import", str(stocked.folder / "all"), "--json")
+    first = stocked.run("catalog", "list", "-n", "1")
+    nothing = stocked.run("catalog", "import", str(stocked.folder / "all" / "pdf" / ".."), "-h")
+
+    assert {"agent:catalog/Route planner", "skill:catalog/pdf-forms"} == {*again.json["ids"]}
+    assert "bad.json" in again.json["notes"][0]["detail"]
+    assert "bad.json" in again.err
+    assert "--after agent:catalog/Route planner" in first.err
+    assert 0 == nothing.code
+
+
+@pytest.mark.parametrize("target", ["bundle.json", "folder"])
+def test_what_is_exported_is_imported_as_it_was(stocked: Place, target: str) -> None:
+    """As one file, or as cards and skills; nothing is written over."""
+    stocked.run(*SET, "--status", "deprecated")
+    stocked.run("catalog", "import", str(stocked.folder / "all"), "--namespace", "catalog")
+    before = stocked.run("catalog", "export").json
+    path = str(stocked.folder / target)
+
+    written = stocked.run("catalog", "export", "--out", path, "--json").json
+    refused = stocked.run("catalog", "export", "--out", path)
+    forced = stocked.run("catalog", "export", "--out", path, "--force")
+    for each in before["entries"]:
+        stocked.run("catalog", "remove", f"{each['kind']}:catalog/{each['name']}")
+    empty = stocked.run("catalog", "export")
+    stocked.run("catalog", "import", path)
+
+    assert (3, 1 if target == "bundle.json" else 3) == (written["entries"], len(written["files"]))
+    assert (2, 0) == (refused.code, forced.code)
+    assert (1, []) == (empty.code, empty.json["entries"])
+    assert before == stocked.run("catalog", "export").json
+    kinds = stocked.run("catalog", "export", "--kind", "skill").json["entries"]
+    assert ["skill"] == [each["kind"] for each in kinds]
