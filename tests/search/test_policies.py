@@ -266,6 +266,9 @@ async def test_the_graph_may_be_a_list_of_its_own(open_gateway: OpenGateway) -> 
     np.testing.assert_allclose(scores, [2 / 61, 3 / 61], rtol=1e-5)
 
 
+_FAR_OFF = "book a quiet table for seven hungry people beside the old weather station tonight"
+
+
 async def test_a_policy_tells_of_doubt_and_empties_nothing(open_gateway: OpenGateway) -> None:
     """A model takes what it is shown; who browses a catalog judges."""
     tools = (tool("get_weather", "Tell the weather."), tool("send_mail", "Send an e-mail."))
@@ -277,10 +280,10 @@ async def test_a_policy_tells_of_doubt_and_empties_nothing(open_gateway: OpenGat
     )
 
     for ranking in ("hybrid", "weighted", "lexical"):
-        found = await gateway.search("weather please", ranking=ranking)
+        found = await gateway.search(_FAR_OFF, ranking=ranking)
         assert "get_weather" == found.matches[0].name
         assert ["low_confidence_results"] == [note.code for note in found.diagnostics]
-    emptied = await gateway.search("weather please")
+    emptied = await gateway.search(_FAR_OFF)
     assert ((), ["no_match"]) == (emptied.matches, [note.code for note in emptied.diagnostics])
 
 
