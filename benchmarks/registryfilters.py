@@ -32,7 +32,7 @@ from gateway.embed.protocol import Embedder
 from gateway.gateway import Gateway
 from gateway.search.index.snapshot import Snapshot
 from gateway.search.pipeline import Search
-from gateway.search.policies import RRF_K
+from gateway.search.policies import ENOUGH, HALF, RRF_K
 from gateway.search.request import prepare
 from gateway.testing import HashingEmbedder
 from gateway.types import Filters, Hints, RankingPolicy, SearchResult, Strategy
@@ -74,11 +74,23 @@ def exact(case: Case, way: str, query: str, row: Vector, *, limit: int) -> list[
         raise ValueError("the catalog has no vectors")
     near = _ranked(spots, vectors.rows(spots) @ row)
     words = case.snapshot.lexical.scores(query)[spots]
+    if way == "hybrid":
+        words = words * _telling(case, query)
     held = _ranked(spots[words > 0], words[words > 0])
     if way == "hybrid":
         return _fused([near, held], limit=limit)
     found: list[int] = (near if way == "embeddings" else held)[:limit].tolist()
     return found
+
+
+def _telling(case: Case, query: str) -> NDArray[np.bool_]:
+    """Say whose words are no chance, of the eligible; see `gateway.search.policies.telling`."""
+    index = case.snapshot.lexical
+    shares = index.coverage(query)[case.eligible]
+    strange = np.log1p((index.size + 0.5) / 0.5)
+    enough = shares.max(initial=0.0) * index.read(query).weight > ENOUGH * strange
+    told: NDArray[np.bool_] = shares >= (0.0 if enough else HALF)
+    return told
 
 
 def _ranked(spots: Positions, scores: Vector) -> Positions:

@@ -49,7 +49,7 @@ def show(tool: str, *, config: Path | None, documents: Path | None, as_json: boo
         else:
             out().print(graphshow.near(name, near))
         return session.code or (OK if near else NOTHING)
-    counts = graphshow.counted(graph, edges(graph))
+    counts = graphshow.counted(graph, edges(graph), tools=session.report.tools)
     if as_json:
         emit({**counts, "index": jsonable(session.report)})
     else:

@@ -15,14 +15,14 @@ from gateway.search.index.toolgraph import ToolGraph
 from graphs import Answer, Term
 
 
-def counted(graph: ToolGraph, found: Sequence[ShownEdge]) -> dict[str, object]:
-    """Count nodes and edges: by predicate, declared or derived, and by rule."""
+def counted(graph: ToolGraph, found: Sequence[ShownEdge], *, tools: int) -> dict[str, object]:
+    """Count nodes, *tools* and edges: by predicate, declared or derived, and by rule."""
     declared = Counter(edge.predicate for edge in found if edge.declared)
     derived = Counter(edge.predicate for edge in found if not edge.declared)
     return {
         "nodes": graph.index.node_count,
         "documents": graph.index.document_count,
-        "tools": len(graph.nodes),
+        "tools": tools,
         "edges": len(found),
         "declared": declared.total(),
         "derived": derived.total(),

@@ -52,10 +52,10 @@ class Library:
 
     def home(self, tool_id: str) -> str:
         """Give the server whose names the answers of a tool hold; empty if it has only tools."""
-        server, _, tool = tool_id.partition("/")
+        server, _, _ = tool_id.partition("/")
         registration = self._registry.all().get(server)
         if registration is not None and isinstance(registration.source, VirtualSource):
-            server = registration.source.behind.get(tool, "")
+            server = registration.source.behind.get(tool_id, "")
         return server if self.holds(server) else ""
 
     async def entities(self, kind: Kind) -> tuple[Entity, ...]:

@@ -21,8 +21,9 @@ def test_a_second_build_embeds_nothing_until_the_vectors_are_forgotten(place: Pl
     ]
 
     assert [OK] * 3 == [ran.code for ran in runs]
-    assert [4, 0, 4] == [ran.json["embedded_texts"] for ran in runs]
-    assert [2, 2, 2] == [ran.json["vectors"] for ran in runs]
+    # Two tools and their server, two texts each.
+    assert [6, 0, 6] == [ran.json["embedded_texts"] for ran in runs]
+    assert [3, 3, 3] == [ran.json["vectors"] for ran in runs]
 
 
 def test_what_is_stored_is_shown_without_a_configuration(place: Place) -> None:
@@ -32,7 +33,7 @@ def test_what_is_stored_is_shown_without_a_configuration(place: Place) -> None:
     data = place.run("index", "show", "--json").json
 
     assert told.code == OK
-    assert (4, str(place.cache / "vectors.sqlite3")) == (data["vectors"], data["store"])
+    assert (6, str(place.cache / "vectors.sqlite3")) == (data["vectors"], data["store"])
     assert data["bytes"] > 0
     assert "vectors.sqlite3" in told.out
 
@@ -71,7 +72,7 @@ def test_a_store_that_cannot_be_read_is_unavailable(place: Place) -> None:
 def test_people_see_what_a_build_did(place: Place) -> None:
     ran = place.run("index", "-c", place.config())
 
-    assert "of them embedded now 4" in ran.out
+    assert "of them embedded now 6" in ran.out
     assert "vectors.sqlite3" in ran.out
 
 
