@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Iterator
 
 import pytest
 
-from gateway.config import Options
+from gateway.catalog.entrystore import SqliteEntries
+from gateway.config import Options, catalog_store_path
 from gateway.embed.cached import MemoryVectorStore
 from gateway.gateway import Gateway
 from gateway.limits import UpstreamOptions
@@ -21,10 +22,15 @@ CatalogOf = Callable[[int], tuple[ToolDefinition, ...]]
 
 @pytest.fixture(scope="session", autouse=True)
 def cache_dir(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """No test reads or writes the cache folder of whoever runs it."""
+    """No test reads or writes the cache folder of whoever runs it.
+
+    What tests share remembers no entry: it would be in every other test's catalog.
+    """
     before = os.environ.get("GATEWAY_CACHE_DIR")
     os.environ["GATEWAY_CACHE_DIR"] = str(tmp_path_factory.mktemp("gateway-cache"))
     yield
+    left = SqliteEntries(catalog_store_path(Options()))
+    assert not left.ids(), f"a test left entries in the store of all: {left.ids()}"
     if before is None:
         del os.environ["GATEWAY_CACHE_DIR"]
     else:

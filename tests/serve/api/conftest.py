@@ -72,15 +72,23 @@ ENTRIES = (
 
 
 @pytest.fixture
-def mixed(open_gateway: OpenGateway, tmp_path: Path) -> Mixed:
-    """Make a gateway with a server of three tools, and a store of its own."""
+def open_gateway(open_gateway: OpenGateway, tmp_path: Path) -> OpenGateway:
+    """Make gateways whose entries are the test's own: requests may put some."""
+    kept = replace(PATIENT, catalog_store_path=tmp_path / "catalog.sqlite3")
+
+    def build(*given: object, **options: object) -> Gateway:
+        return open_gateway(*given, **{"options": kept, **options})
+
+    return build
+
+
+@pytest.fixture
+def mixed(open_gateway: OpenGateway) -> Mixed:
+    """Make a gateway with a server of three tools."""
 
     def build(**options: object) -> Gateway:
         options.setdefault("strategy", "auto")
         options.setdefault("embedder", HashingEmbedder())
-        options.setdefault(
-            "options", replace(PATIENT, catalog_store_path=tmp_path / "catalog.sqlite3")
-        )
         gateway = open_gateway(**options)
         shelf = Shelf(
             (
