@@ -26,6 +26,9 @@ _FEW_LETTERS = 48
 _FEW_POWERS = _POWERS.tolist()
 _FEW_INVERSE = int(_INVERSE)
 _LETTERS_IN_TWO_EDITS = 4
+_BITS = 64
+_LENGTHS = 64
+"""More than any length that is looked for, two edits more included."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -64,9 +67,8 @@ class Nearby:
     """Code point of each word's first letter, 0 for words that are not indexed, uint32."""
     lengths: np.ndarray
     """How many characters each word has, int32."""
-    alike: dict[tuple[int, int], tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
-    """The words of each first letter and length that were looked through so far: their ids, and
-    which letters they have, uint64."""
+    shelved: list[_Shelves] = field(default_factory=list, repr=False)
+    """The words by first letter and length, once somebody looks for two edits."""
 
     @classmethod
     def build(cls, words: Sequence[str]) -> Nearby:
@@ -113,29 +115,52 @@ class Nearby:
         from rapidfuzz import process  # noqa: PLC0415  (only a misspelt word needs it)
         from rapidfuzz.distance import OSA  # noqa: PLC0415  (only a misspelt word needs it)
 
-        around = [self._like(ord(word[0]), len(word) + more) for more in range(-2, 3)]
-        ids, letters = (np.concatenate(each) for each in zip(*around, strict=True))
+        if not self.shelved:
+            self.shelved.append(_Shelves.of(self.words, self.initials, self.lengths))
+        ids, letters = self.shelved[0].alike(ord(word[0]), len(word))
         # An edit takes one letter away and brings one at most.
         near = ids[np.bitwise_count(letters ^ np.uint64(_letters(word))) <= _LETTERS_IN_TWO_EDITS]
         choices = {at: self.words[at] for at in near.tolist()}
         found = process.extract(word, choices, scorer=OSA.distance, score_cutoff=2, limit=None)
         return sorted(at for _, _, at in found)
 
-    def _like(self, initial: int, length: int) -> tuple[np.ndarray, np.ndarray]:
-        """Give the words of one first letter and length: their ids and their letters."""
-        known = self.alike.get((initial, length))
-        if known is None:
-            (ids,) = ((self.initials == initial) & (self.lengths == length)).nonzero()
-            letters = [_letters(self.words[at]) for at in ids.tolist()]
-            known = self.alike[initial, length] = ids, np.array(letters, dtype=np.uint64)
-        return known
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Shelves:
+    """Words by first letter and length: those that are alike stand together."""
+
+    keys: np.ndarray
+    """First letter and length of each as one number, ascending, int64."""
+    ids: np.ndarray
+    letters: np.ndarray
+    """Which letters each word has, uint64; see `_letters`."""
+
+    @classmethod
+    def of(cls, words: Sequence[str], initials: np.ndarray, lengths: np.ndarray) -> _Shelves:
+        """Shelve *words*, all at once."""
+        points = np.frombuffer("".join(words).encode("utf-32-le", "surrogatepass"), dtype="<u4")
+        marks = np.uint64(1) << (points % _BITS).astype(np.uint64)
+        held = lengths > 0
+        starts = (np.cumsum(lengths) - lengths)[held]
+        letters = np.zeros(len(words), dtype=np.uint64)
+        letters[held] = np.bitwise_or.reduceat(marks, starts) if starts.size else 0
+        keys = initials.astype(np.int64) * _LENGTHS + np.minimum(lengths, _LENGTHS - 1)
+        order = keys.argsort(kind="stable")
+        return cls(keys=keys[order], ids=order, letters=letters[order])
+
+    def alike(self, initial: int, length: int) -> tuple[np.ndarray, np.ndarray]:
+        """Give the words that begin so and are two letters longer or shorter at most."""
+        least, most = max(length - 2, 1), length + 2
+        around = [initial * _LENGTHS + least, initial * _LENGTHS + most + 1]
+        start, end = self.keys.searchsorted(around).tolist()
+        return self.ids[start:end], self.letters[start:end]
 
 
 def _letters(word: str) -> int:
     """Say which letters *word* has, a bit each; some share one."""
     found = 0
     for letter in word:
-        found |= 1 << ord(letter) % 64
+        found |= 1 << ord(letter) % _BITS
     return found
 
 
