@@ -32,7 +32,7 @@ from gateway.embed.protocol import Embedder
 from gateway.gateway import Gateway
 from gateway.search.index.snapshot import Snapshot
 from gateway.search.pipeline import Search
-from gateway.search.policies import ENOUGH, HALF, RRF_K
+from gateway.search.policies import RRF_K, telling
 from gateway.search.request import prepare
 from gateway.testing import HashingEmbedder
 from gateway.types import Filters, Hints, RankingPolicy, SearchResult, Strategy
@@ -87,10 +87,8 @@ def _telling(case: Case, query: str) -> NDArray[np.bool_]:
     """Say whose words are no chance, of the eligible; see `gateway.search.policies.telling`."""
     index = case.snapshot.lexical
     shares = index.coverage(query)[case.eligible]
-    strange = np.log1p((index.size + 0.5) / 0.5)
-    enough = shares.max(initial=0.0) * index.read(query).weight > ENOUGH * strange
-    told: NDArray[np.bool_] = shares >= (0.0 if enough else HALF)
-    return told
+    everybody = np.ones(len(shares), dtype=np.bool_)
+    return telling(shares, everybody, weight=index.read(query).weight, size=index.size)
 
 
 def _ranked(spots: Positions, scores: Vector) -> Positions:

@@ -148,7 +148,11 @@ class SqliteRecords:
                 connection.executemany(
                     "INSERT INTO pins VALUES (?, ?, ?, ?) "
                     "ON CONFLICT (owner, name) DO UPDATE SET seen = excluded.seen",
-                    [(owner, name, digest, digest) for name, digest in digests.items()],
+                    [
+                        (owner, name, digest, digest)
+                        for name, digest in digests.items()
+                        if known.get(name, ("", ""))[1] != digest
+                    ],
                 )
         return frozenset(
             name for name, digest in digests.items() if known.get(name, (digest, ""))[0] != digest

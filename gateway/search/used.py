@@ -33,11 +33,11 @@ def used(snapshot: Snapshot, ranking: Ranking, use: Signals, *, limit: int) -> O
     spots = order.positions[:head].tolist()
     first = sum(1 for _ in takewhile(ranking.named.__contains__, spots))
     places = list(range(len(spots) - first))
-    if use.liked:
-        ids = [snapshot.entities[spot].id for spot in spots[first:]]
-        places = reranked(ids, order.scores[first:head].tolist(), use.liked)
     if use.exposure is not None:
         places = _remembered(snapshot, ranking, spots[first:], first, use.exposure)
+    elif use.liked:
+        ids = [snapshot.entities[spot].id for spot in spots[first:]]
+        places = reranked(ids, order.scores[first:head].tolist(), use.liked)
     every = [*range(first), *(first + place for place in places)]
     every += range(len(spots), len(order.positions))
     return order.at(every)

@@ -8,33 +8,10 @@ from gateway.catalog.ahead import ManyRecords
 from gateway.catalog.records import LAUNCH, seen_of
 from gateway.catalog.store import Store
 from gateway.testing import ManualClock
-from gateway.types import Diagnostic, Hints, ToolDefinition
 from gateway.upstream.source import Listing
 from tests.catalog.conformance.stores import Opener
-from tests.fakes import tool
+from tests.catalog.listed import LISTING
 
-LISTING = Listing(
-    tools=(
-        ToolDefinition(
-            name="pay",
-            title="Pay",
-            description="Pay é.",
-            input_schema={"type": "object", "properties": {"to": {"type": "string"}}},
-            output_schema={"type": "object"},
-            hints=Hints(read_only=False, destructive=True),
-        ),
-        tool("look"),
-    ),
-    things=(
-        ToolDefinition(
-            kind="resource", name="a://b", title="B", details={"mimeType": "text/plain"}
-        ),
-        ToolDefinition(kind="prompt", name="pay", input_schema={"type": "object"}),
-    ),
-    diagnostics=(Diagnostic(stage="catalog", code="tool_quarantined", detail="'x': no"),),
-    digests={"pay": "d1", "look": "d2"},
-    suspicions={"pay": ("hidden text",)},
-)
 DAY_S = 24 * 3600.0
 
 

@@ -1,0 +1,30 @@
+"""A listing with something of everything that is kept of one."""
+
+from __future__ import annotations
+
+from gateway.types import Diagnostic, Hints, ToolDefinition
+from gateway.upstream.source import Listing
+from tests.fakes import tool
+
+LISTING = Listing(
+    tools=(
+        ToolDefinition(
+            name="pay",
+            title="Pay",
+            description="Pay é.",
+            input_schema={"type": "object", "properties": {"to": {"type": "string"}}},
+            output_schema={"type": "object"},
+            hints=Hints(read_only=False, destructive=True),
+        ),
+        tool("look"),
+    ),
+    things=(
+        ToolDefinition(
+            kind="resource", name="a://b", title="B", details={"mimeType": "text/plain"}
+        ),
+        ToolDefinition(kind="prompt", name="pay", input_schema={"type": "object"}),
+    ),
+    diagnostics=(Diagnostic(stage="catalog", code="tool_quarantined", detail="'x': no"),),
+    digests={"pay": "d1", "look": "d2"},
+    suspicions={"pay": ("hidden text",)},
+)
