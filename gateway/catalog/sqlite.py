@@ -13,15 +13,16 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 import threading
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from gateway.catalog.schemas import VECTORS, Schema
 from gateway.errors import StoreError
+from gateway.upstream.backoff import while_held
 from gateway.vectors import Vector
 
 Connection = sqlite3.Connection
@@ -172,16 +173,13 @@ class Database:
 
     def _in_wal(self, connection: Connection) -> None:
         """Switch to WAL. Of two that make a file at once, SQLite fails one instead of waiting."""
-        ends = time.monotonic() + self._busy_s
-        while True:
-            try:
-                connection.execute("PRAGMA journal_mode = WAL")
-            except sqlite3.OperationalError as error:
-                if _code(error) != sqlite3.SQLITE_BUSY or time.monotonic() >= ends:
-                    raise
-                time.sleep(_PAUSE_S)
-            else:
-                return
+        switch = partial(connection.execute, "PRAGMA journal_mode = WAL")
+        try:
+            switch()
+        except sqlite3.OperationalError as error:
+            if not _busy(error):
+                raise
+            while_held(switch, _busy, pause_s=_PAUSE_S, most_s=self._busy_s)
 
     def _given_back(self, held: _Open) -> None:
         with self._pool:
@@ -246,7 +244,11 @@ def _file_at(path: Path) -> _File | None:
     return found.st_dev, found.st_ino
 
 
-def _code(error: Exception) -> int | None:
+def _busy(error: BaseException) -> bool:
+    return _code(error) == sqlite3.SQLITE_BUSY
+
+
+def _code(error: BaseException) -> int | None:
     """Give SQLite's primary code of *error*: the extended ones say where it happened."""
     code: int | None = getattr(error, "sqlite_errorcode", None)
     return None if code is None else code & 0xFF

@@ -68,6 +68,30 @@ async def for_ever(
     )(_async(work))
 
 
+def while_held(
+    work: Callable[[], T], held: Callable[[BaseException], bool], *, pause_s: float, most_s: float
+) -> T:
+    """Do *work*, again and again while others hold what it needs. Blocks.
+
+    Args:
+        work: Raises if it cannot have what it needs.
+        held: Whether that is why.
+        pause_s: Between two attempts.
+        most_s: How long in all.
+
+    Raises:
+        Exception: What the last attempt raised.
+    """
+    import tenacity  # noqa: PLC0415  (only who must wait needs it)
+
+    return tenacity.Retrying(
+        stop=tenacity.stop_after_delay(most_s),
+        wait=tenacity.wait_fixed(pause_s),
+        retry=tenacity.retry_if_exception(held),
+        reraise=True,
+    )(work)
+
+
 async def at_most_once(call: Callable[[], Awaitable[T]], *, repeatable: bool) -> T:
     """Await *call*; once more only if the first provably never left, or may run twice.
 

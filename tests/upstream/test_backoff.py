@@ -6,7 +6,7 @@ import pytest
 
 from gateway.errors import ClosedError, UpstreamError, UpstreamTimeoutError
 from gateway.limits import UpstreamOptions
-from gateway.upstream.backoff import at_most_once, until_connected
+from gateway.upstream.backoff import at_most_once, until_connected, while_held
 
 OPTIONS = UpstreamOptions(connect_attempts=4, backoff_s=1.0, backoff_max_s=3.0)
 UNREACHED = UpstreamError("s", "nothing answers", kind="connect", sent=False)
@@ -105,3 +105,23 @@ async def test_a_call_is_sent_twice_at_the_most() -> None:
     with pytest.raises(UpstreamError):
         await at_most_once(tries, repeatable=True)
     assert 2 == tries.made
+
+
+def test_what_others_hold_is_tried_until_they_let_go_and_nothing_else_is() -> None:
+    """A fault of another kind is told at once, and so is one that lasts too long."""
+    faults: list[Exception] = [OSError("held"), OSError("held"), ValueError("other")]
+
+    def work() -> str:
+        if faults:
+            raise faults.pop(0)
+        return "done"
+
+    def tried(most_s: float) -> str:
+        return while_held(work, lambda each: isinstance(each, OSError), pause_s=0, most_s=most_s)
+
+    with pytest.raises(ValueError, match="other"):
+        tried(60)
+    assert "done" == tried(60)
+    faults.append(OSError("held"))
+    with pytest.raises(OSError, match="held"):
+        tried(0)
