@@ -22,6 +22,7 @@ from gateway.search.usage.sequences import Followed, followed, trusted
 from gateway.types import Strategy
 
 _DOCUMENT = "urn:tool-gateway:shown-by-use"
+_NONE = "no calls are noted: a program has them noted with UsageOptions(record=True)"
 
 
 def show(tool: str, *, as_json: bool) -> int:
@@ -42,7 +43,7 @@ def show(tool: str, *, as_json: bool) -> int:
             for row in rows
         ]
         lines += [_line(each) for each in nexts]
-        out().print(printable("\n".join(lines) or "no calls are noted"), soft_wrap=True)
+        out().print(printable("\n".join(lines) or _NONE), soft_wrap=True)
         if nexts and not believed:
             note("these orders may be chance: the tasks do not foretell each other yet")
     return OK if rows else NOTHING

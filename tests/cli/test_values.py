@@ -15,6 +15,7 @@ from gateway.cli.screen import document, printable
 from gateway.cli.show import answered, found
 from gateway.types import (
     Content,
+    Counts,
     Diagnostic,
     Evidence,
     Filters,
@@ -90,6 +91,30 @@ def test_supplements_stand_under_the_matches() -> None:
     shown = _shown(found(SearchResult(mode="graph", matches=(_MATCH,), next_steps=(_MATCH,))))
 
     assert "next steps" in shown
+
+
+def test_what_came_nearest_is_shown_where_nothing_serves() -> None:
+    """The warning speaks of what is nearest: a person must be able to read it."""
+    counts = Counts(eligible=2)
+    result = SearchResult(mode="vector", counts=counts, nearest=_MATCH, unmatched=("moon",))
+    told = "Nothing was found.\nNearest: two, confidence 50%: Second.\n"
+
+    for shown in (_shown(found(result)), _shown(explained(result, with_notes=()))):
+        assert shown.startswith(f"{told}Nothing holds these words: moon\n")
+
+
+def test_a_kind_that_nothing_has_is_told_as_that() -> None:
+    """Nobody should reword a request that no word can mend."""
+    shown = _shown(found(SearchResult(mode="hybrid")))
+
+    assert "Nothing was found: there is nothing of this kind, tag and status here.\n" == shown
+
+
+def test_what_is_only_browsed_has_no_confidence() -> None:
+    """Nothing was asked, so nothing is sure or unsure."""
+    shown = _shown(found(SearchResult(mode="browse", matches=(_MATCH,))))
+
+    assert ("two" in shown, "confidence" in shown, "%" in shown) == (True, False, False)
 
 
 def test_an_exact_name_is_evidence() -> None:
