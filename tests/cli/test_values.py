@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from rich.console import Console
 
 from gateway.cli.explain import evidence, explained, way
 from gateway.cli.jsonable import jsonable
-from gateway.cli.screen import document, printable
+from gateway.cli.screen import document, printable, warn
 from gateway.cli.show import answered, found
 from gateway.types import (
     Content,
@@ -119,6 +120,15 @@ def test_what_is_only_browsed_has_no_confidence() -> None:
 
 def test_an_exact_name_is_evidence() -> None:
     assert evidence(Evidence(exact_name=True)) == "named exactly"
+
+
+def test_what_two_stages_say_is_said_once(capsys: pytest.CaptureFixture[str]) -> None:
+    """A folder that cannot be used is met by every build."""
+    note = Diagnostic(stage="embed", code="store_unavailable", detail="'x' cannot be read")
+
+    warn([note, replace(note, stage="catalog"), note])
+
+    assert "warning: 'x' cannot be read [store_unavailable]\n" == capsys.readouterr().err
 
 
 def test_nothing_that_steers_a_terminal_is_printed() -> None:
