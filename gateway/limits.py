@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal, get_args
 
 from gateway.errors import ConfigError
@@ -47,6 +48,12 @@ def share(name: str, value: float) -> str:
 def _number(name: str, value: object) -> str:
     # Read from a file or a form it is easily a text, which compares with no number.
     return "" if isinstance(value, int | float) else f"{name} must be a number, got {value!r}"
+
+
+def a_path(name: str, value: object) -> str:
+    """Say what is wrong with *value*, if it is neither a path nor None."""
+    fits = value is None or isinstance(value, Path)
+    return "" if fits else f"{name} must be a pathlib.Path, got {value!r}"
 
 
 def one_of(name: str, value: str, choices: object) -> str:
