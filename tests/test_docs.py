@@ -144,6 +144,22 @@ def test_links_between_documents_lead_somewhere() -> None:
     assert [] == broken
 
 
+def test_the_readme_leads_to_every_page() -> None:
+    """A page that nobody is led to is read by nobody."""
+    linked = re.findall(r"\]\((docs/[^)#]+\.md)", (ROOT / "README.md").read_text(encoding="utf-8"))
+    pages = {f"docs/{page.name}" for page in (ROOT / "docs").glob("*.md")}
+
+    assert pages <= set(linked)
+
+
+def test_the_glossary_has_each_word_once() -> None:
+    """One word for one thing begins with one line for one word."""
+    lines = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8").splitlines()
+    words = [line.split("|")[1].strip() for line in lines if line.startswith("| ")]
+
+    assert [] == [word for word in words if words.count(word) > 1]
+
+
 def test_each_decision_keeps_to_the_form() -> None:
     """One decision a page: what was decided, what was not, and which test holds it."""
     headings = ["Status", "Context", "Decision", "Rejected", "Consequences", "Confirmation"]
@@ -162,14 +178,18 @@ def examples() -> list[str]:
 
 
 def _invoice(request: ModelRequest) -> Turn:
-    system = request.messages[0]
-    if system["role"] == "system":
-        return Turn(text="what does ACME owe: find the invoices of a customer")
     return script(
         Turn(calls=(Call("search_tools", {"query": "find the invoices of ACME"}),)),
         Turn(calls=(Call("find_invoice", {"customer": "ACME"}),)),
         lambda later: Turn(text=f"It says {later.last_tool_results()[0]['content']}"),
     )(request)
+
+
+def test_the_first_example_of_the_readme_is_short() -> None:
+    """Whoever has ten minutes reads it whole."""
+    code = [line for line in examples()[0].splitlines() if line]
+
+    assert 20 > len(code)
 
 
 def test_the_first_example_of_the_readme_runs(tmp_path: Path) -> None:
