@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import ast
+import builtins
 import dataclasses
 import os
 import re
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
+import gateway
 from gateway import config, errors, limits, telemetry, types
 from gateway.provision.options import ProvisionOptions
 from gateway.testing import Call, ModelRequest, ScriptedModel, Turn, script
@@ -175,6 +179,39 @@ def examples() -> list[str]:
     return re.findall(
         r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL
     )
+
+
+_GIVEN = {"gateway", "source", "secret"}
+"""What a page may speak of without having made it: its text says what that is."""
+
+
+def test_what_the_pages_show_says_where_its_names_come_from() -> None:
+    """Whoever copies a block must not have to look for its imports."""
+    unknown = [
+        f"{page.name}: {name}"
+        for page in sorted((ROOT / "docs").glob("*.md"))
+        for block in re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+        for name in sorted(_unknown(block) - _GIVEN - {*gateway.__all__})
+    ]
+
+    assert [] == unknown
+
+
+def _unknown(block: str) -> set[str]:
+    """The names that a program reads and neither imports nor makes."""
+    flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT | ast.PyCF_ONLY_AST
+    read: set[str] = set()
+    made = set(vars(builtins))
+    for node in ast.walk(compile(block, "block", "exec", flags)):
+        if isinstance(node, ast.Name):
+            (read if isinstance(node.ctx, ast.Load) else made).add(node.id)
+        elif isinstance(node, ast.ImportFrom):
+            names, module = {alias.name for alias in node.names}, node.module or ""
+            ours = module.startswith("gateway") and not module.startswith("gateway.adapters.")
+            lacking = names - set(dir(import_module(module))) if ours else set()
+            made |= names - lacking
+            read |= lacking
+    return read - made
 
 
 def _invoice(request: ModelRequest) -> Turn:
