@@ -20,7 +20,7 @@ from gateway.search.index.snapshot import Named, Snapshot, repeated
 from gateway.search.index.toolgraph import ToolGraph
 from gateway.search.order import Places
 from gateway.types import Diagnostic
-from graphs.state import index_of, taken_apart
+from graphs.apart import index_of, taken_apart
 from graphs.stored import arrays_of, postings_of, words_of
 
 _VALUES = ("vectors", "common", "mates", "yardstick", "doubts", "narrowness")
