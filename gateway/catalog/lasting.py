@@ -18,10 +18,10 @@ from typing import Protocol
 from gateway.bridge import Bridge
 from gateway.cache import Clock, SingleFlight
 from gateway.catalog.records import LAUNCH, Recorded, Records
-from gateway.catalog.vetting import vetted
-from gateway.errors import StoreError, UpstreamError, UpstreamTimeoutError
+from gateway.catalog.vetting import NOTHING, Withheld, named, vetted
+from gateway.errors import InvalidRequestError, StoreError, UpstreamError, UpstreamTimeoutError
 from gateway.limits import UpstreamOptions
-from gateway.types import Diagnostic, InvokeResult, JsonObject, ToolDefinition
+from gateway.types import Diagnostic, InvokeResult, JsonObject, Kind, ToolDefinition
 from gateway.upstream.source import Heard, Listing, Shelves, Source, Watchable
 from gateway.upstream.supervisor import State
 
@@ -104,6 +104,7 @@ class LastingSource:
         self._aged = False
         self._again = False
         self._launch_changed: frozenset[str] | None = None
+        self._withheld = NOTHING
 
     @property
     def server(self) -> str:
@@ -163,11 +164,13 @@ class LastingSource:
     async def ask(self, method: str, params: JsonObject) -> JsonObject:
         """Send a request that changes nothing; see `Shelves.ask`."""
         self._check_launch()
+        self._check_shown(*named(params))
         return await self._live.ask(method, params)
 
     async def watch(self, uri: str, heard: Heard) -> None:
         """Tell *heard* of changes of a resource; see `Watchable.watch`."""
         self._check_launch()
+        self._check_shown("resource", uri)
         await self._live.watch(uri, heard)
 
     async def close(self) -> None:
@@ -223,6 +226,12 @@ class LastingSource:
                 sent=False,
             )
 
+    def _check_shown(self, kind: Kind, name: str) -> None:
+        if self._withheld.holds(kind, name):
+            raise InvalidRequestError(
+                f"{self.server!r}: {kind} {name!r} is left out: the diagnostics of a search say why"
+            )
+
     def _seen(self, digests: Mapping[str, str]) -> frozenset[str]:
         """Note *digests*; give the names that changed. A store that fails knows of none."""
         if not digests:
@@ -235,7 +244,9 @@ class LastingSource:
     def _vetted(self, listing: Listing) -> Listing:
         changed = self._seen(listing.digests) if self._memory.fingerprint else frozenset()
         changed |= self._launch_changed or frozenset()
-        return vetted(listing, changed, server=self.server, options=self._options)
+        left = vetted(listing, changed, server=self.server, options=self._options)
+        self._withheld = Withheld.of(listing, left)
+        return left
 
     def _load(self) -> None:
         self._loaded = True

@@ -277,7 +277,9 @@ class VirtualSource:
         }
         digests = {tool.name: self._digest(tool.name) for tool in whole.tools}
         of_things = {
-            key: definition_digest(alias.server, original)
+            key: self._listings[alias.server].digests.get(
+                thing_key(original.kind, original.name), definition_digest(alias.server, original)
+            )
             for key, (alias, _, original, _) in found.items()
         }
         doubts = {key: reasons for key, (_, _, _, reasons) in found.items() if reasons}
