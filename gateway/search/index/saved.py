@@ -16,7 +16,7 @@ from gateway.search.index import parts
 from gateway.search.index.entities import Entities, written
 from gateway.search.index.names import Names
 from gateway.search.index.pack import Pack
-from gateway.search.index.snapshot import Named, Snapshot
+from gateway.search.index.snapshot import Named, Snapshot, repeated
 from gateway.search.index.toolgraph import ToolGraph
 from gateway.search.order import Places
 from gateway.types import Diagnostic
@@ -92,6 +92,7 @@ def unpacked(pack: Pack, *, version: int, diagnostics: Sequence[Diagnostic]) -> 
         names=Names(index=lexical, **_under(_NAMES, arrays)),
         graph=None if words["graph"] is None else _tool_graph(words["graph"], arrays),
         diagnostics=(*diagnostics, *own),
+        repeated=repeated((*diagnostics, *own)),
         **{name: parts.put(words["values"][name], arrays) for name in _VALUES},
     )
 
