@@ -18,12 +18,13 @@ from typing import Protocol
 from gateway.bridge import Bridge
 from gateway.cache import Clock, SingleFlight
 from gateway.catalog.records import LAUNCH, Recorded, Records
-from gateway.catalog.vetting import NOTHING, Withheld, named, vetted
+from gateway.catalog.vetting import NOTHING, Withheld, vetted
 from gateway.errors import InvalidRequestError, StoreError, UpstreamError, UpstreamTimeoutError
 from gateway.limits import UpstreamOptions
 from gateway.types import Diagnostic, InvokeResult, JsonObject, Kind, ToolDefinition
 from gateway.upstream.source import Heard, Listing, Shelves, Source, Watchable
 from gateway.upstream.supervisor import State
+from gateway.upstream.things import asked_of
 
 
 class Live(Source, Shelves, Watchable, Protocol):
@@ -164,7 +165,7 @@ class LastingSource:
     async def ask(self, method: str, params: JsonObject) -> JsonObject:
         """Send a request that changes nothing; see `Shelves.ask`."""
         self._check_launch()
-        self._check_shown(*named(params))
+        self._check_shown(*asked_of(params))
         return await self._live.ask(method, params)
 
     async def watch(self, uri: str, heard: Heard) -> None:
