@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -188,11 +189,19 @@ class LastingSource:
         if self._known is not None:
             self._flights.start("renew", self._renew)
 
-    def tend(self) -> None:
-        """Read the list anew, in the background, if it is old."""
+    def tend(self) -> float:
+        """Read the list anew, in the background, if it is old.
+
+        Returns:
+            When it will be, by the clock; minus infinity if nobody can say yet.
+        """
         known = self._known
-        if known is not None and self._clock() >= known.due:
-            self._flights.start("renew", self._renew)
+        if known is None:
+            return -math.inf
+        if self._clock() < known.due:
+            return known.due
+        self._flights.start("renew", self._renew)
+        return -math.inf
 
     def recheck(self) -> bool:
         """Look again, at the next listing, whether what had changed is approved by now.
