@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from gateway.catalog.addresses import fits
 from gateway.catalog.records import LAUNCH
 from gateway.limits import UpstreamOptions
 from gateway.text import clean
-from gateway.types import Diagnostic, JsonObject, Kind
+from gateway.types import Diagnostic, Kind
 from gateway.upstream.sieve import MAX_NAME_CHARS
 from gateway.upstream.source import Listing
-from gateway.upstream.things import thing_key
+from gateway.upstream.things import fits, thing_key
 
 
 def vetted(
@@ -76,14 +75,6 @@ class Withheld:
 
 
 NOTHING = Withheld()
-
-
-def named(params: JsonObject) -> tuple[Kind, str]:
-    """Give the thing that a request to a server is of, by the server's own name; see `Shelves`."""
-    ref = params.get("ref")
-    told = ref if isinstance(ref, Mapping) else params
-    kind: Kind = "resource" if "uri" in told else "prompt"
-    return kind, str(told.get("uri" if kind == "resource" else "name", ""))
 
 
 def _notes(
