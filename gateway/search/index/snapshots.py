@@ -29,7 +29,7 @@ from graphs.document import Document
 from graphs.postings import Postings
 
 NAME_WEIGHT = 0.4
-"""What the vector of an entity's name counts beside that of its whole text."""
+"""What the vector of an entity's name, or of what its kind leans to, counts beside the whole's."""
 
 
 def compile_snapshot(  # noqa: PLR0913  (keyword-only, one a part of the index)
