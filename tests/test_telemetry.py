@@ -124,9 +124,9 @@ async def test_a_search_that_is_recalled_is_told_as_any_that_is_remembered(
 
     def told() -> dict[str, float]:
         return {
-            f"{metric.name} {sorted(dict(point.attributes or {}).items())}": point.count
-            if hasattr(point, "count")
-            else point.value
+            f"{metric.name} {sorted(dict(point.attributes or {}).items())}": int(
+                getattr(point, "count", 0) or getattr(point, "value", 0)
+            )
             for metric, point in recorded(watch.reader)
             if metric.name in {"gateway.search.duration", "gateway.cache.requests"}
         }

@@ -342,4 +342,5 @@ def _same(one: Listing, other: Listing) -> bool:
         len(mine) == len(others)
         and all(a is b for a, b in zip(mine, others, strict=True))
         and codes[0] == codes[1]
+        and one.instructions == other.instructions
     )

@@ -38,6 +38,7 @@ def vetted(
         things=tuple(
             thing for thing in listing.things if thing_key(thing.kind, thing.name) not in blocked
         ),
+        instructions="" if thing_key("server", server) in blocked else listing.instructions,
         diagnostics=(*listing.diagnostics, *notes),
     )
 
@@ -99,10 +100,13 @@ def _notes(
         if reasons:
             told = ", ".join(reasons)
             yield _note("tool_suspicious", f"{server!r}: tool {tool.name!r}: {told}{end}")
-    for thing in listing.things:
-        key = thing_key(thing.kind, thing.name)
+    itself = thing_key("server", server)
+    others = {itself: "what it says of itself"} | {
+        thing_key(each.kind, each.name): f"{each.kind} {clean(each.name, limit=MAX_NAME_CHARS)!r}"
+        for each in listing.things
+    }
+    for key, shown in others.items():
         end = "; it is left out" if key in blocked else ""
-        shown = f"{thing.kind} {clean(thing.name, limit=MAX_NAME_CHARS)!r}"
         if key in changed:
             yield _note(
                 "tool_changed",

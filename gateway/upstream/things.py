@@ -148,6 +148,8 @@ class Gathered:
         self.notes: list[Diagnostic] = []
         self.digests: dict[str, str] = {}
         self.suspicions: dict[str, tuple[str, ...]] = {}
+        self.instructions = ""
+        """What the server says of itself."""
         self.full = False
         """Whether more is offered than is taken."""
 
@@ -180,6 +182,15 @@ class Gathered:
             if reasons:
                 self.suspicions[thing_key(offer.kind, name)] = reasons
 
+    def heard(self, instructions: str) -> None:
+        """Take what the server says of itself; saying nothing is pinned too."""
+        key = thing_key("server", self._server)
+        self.instructions = clean(instructions, limit=self._options.max_description_chars)
+        self.digests[key] = _digest_of(instructions)
+        reasons = suspicions({"description": instructions})
+        if reasons:
+            self.suspicions[key] = reasons
+
     def cut(self, why: str) -> None:
         """Note that the server offers more than what is taken."""
         self.full = True
@@ -195,6 +206,7 @@ class Gathered:
         return replace(
             tools,
             things=self.things,
+            instructions=self.instructions,
             diagnostics=(*tools.diagnostics, *self.notes),
             digests={**tools.digests, **self.digests, **shared},
             suspicions={**tools.suspicions, **self.suspicions},
@@ -224,8 +236,8 @@ class Gathered:
         )
 
 
-def _digest_of(*digests: str) -> str:
-    return hashlib.sha256("".join(digests).encode()).hexdigest()
+def _digest_of(*told: str) -> str:
+    return hashlib.sha256("".join(told).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _details(offer: Offer, told: JsonObject) -> Iterator[tuple[str, object]]:
