@@ -7,33 +7,26 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
 
 from gateway.bridge import Bridge
 from gateway.cache import Clock
-from gateway.catalog.ahead import Ahead
 from gateway.catalog.configured import Configuration, Configured, Reloaded, changes
 from gateway.catalog.entrystore import EntrySource
-from gateway.catalog.given import server_of
 from gateway.catalog.health import Health
-from gateway.catalog.lasting import LastingSource, Memory
 from gateway.catalog.manifests import Manifest, read_manifest
 from gateway.catalog.refresh import Registry
+from gateway.catalog.standing import Servers
 from gateway.catalog.store import Store
-from gateway.catalog.tokens import signed
-from gateway.catalog.virtual import Alias, VirtualServer, VirtualSource, aliases
-from gateway.config import Options, tokens_path
+from gateway.catalog.virtual import Alias, VirtualServer, aliases
+from gateway.config import Options
 from gateway.errors import ConfigError, attempt
 from gateway.types import Diagnostic, Hints, ToolDefinition
-from gateway.upstream.audience import Audience
 from gateway.upstream.local import LocalSource
-from gateway.upstream.mcp import McpSource
-from gateway.upstream.servers import HttpServer, StdioServer, target_of
+from gateway.upstream.servers import target_of
 from gateway.upstream.shapes import Shape
 from gateway.upstream.source import Function, Source
 from gateway.upstream.supervisor import State
-from gateway.upstream.wrappers import Shaped
 
 LOCAL = "local"
 """The server name of Python functions."""
@@ -54,11 +47,8 @@ class Sources:
         self._registry = registry
         self._bridge = bridge
         self._options = options.upstream
-        self._clock = clock
-        self._itself = partial(server_of, wanted=options.catalog.servers)
-        self._records = Ahead(store.records)
-        self._tokens = tokens_path(options)
-        self._lasting: dict[str, LastingSource] = {}
+        self._servers = Servers(registry, bridge, store.records, options, clock=clock)
+        self._lasting = self._servers.lasting
         self._configuration = Configuration()
         self._reloading = asyncio.Lock()
         self._local = LocalSource(LOCAL, options=self._options)
@@ -69,7 +59,7 @@ class Sources:
             clock=clock,
         )
         """Which servers can be reached."""
-        self.audience = Audience()
+        self.audience = self._servers.audience
         """Whom servers may ask for something."""
         self.entries = EntrySource(store.entries, self._options, options.catalog.kinds)
         """What the catalog holds besides."""
@@ -173,7 +163,7 @@ class Sources:
             headers=headers,
             server=server,
         )
-        self._add_target(name, target, hints or {}, trusted=trusted, shapes=shapes)
+        self._servers.add(name, target, hints or {}, trusted=trusted, shapes=shapes)
 
     def add_virtual_server(
         self,
@@ -203,7 +193,7 @@ class Sources:
             resources=aliases(resources or {}),
             prompts=aliases(prompts or {}),
         )
-        self._place(name, Configured(target=table))
+        self._servers.place(name, Configured(target=table))
 
     def add_config(self, config: str | Path | Manifest) -> tuple[Diagnostic, ...]:
         """Register the servers of an ``mcp.json``, and give what was odd about it.
@@ -213,7 +203,7 @@ class Sources:
         """
         manifest = config if isinstance(config, Manifest) else read_manifest(Path(config))
         for name, entry in self._configuration.take(manifest, self._registry).items():
-            self._place(name, entry)
+            self._servers.place(name, entry)
         if manifest.kinds:
             self.entries.declare(manifest.kinds)
             self.entries_changed()
@@ -261,8 +251,7 @@ class Sources:
 
     def tend(self) -> None:
         """Read the tool lists anew that are old, in the background."""
-        for source in tuple(self._lasting.values()):
-            source.tend()
+        self._servers.tend()
 
     def expire(self) -> None:
         """Have the next build read every tool list anew."""
@@ -282,95 +271,10 @@ class Sources:
             for name in done.removed:
                 self._drop(name)
             for name in (*done.added, *done.changed):
-                self._become(name, after[name], anew=name in anew)
+                self._servers.become(name, after[name], anew=name in anew)
             self._configuration.servers = after
-            self._recheck(done.kept)
+            self._servers.recheck(done.kept)
             return done
-
-    def _become(self, name: str, entry: Configured, *, anew: bool) -> None:
-        lasting = self._lasting.get(name)
-        self._registry.remove(name)
-        if lasting is None or anew:
-            self._lasting.pop(name, None)
-            self._place(name, entry)
-        else:
-            shown = _shaped(lasting, entry.shapes)
-            self._registry.add(shown, {}, itself=self._itself(name))
-
-    def _recheck(self, names: Sequence[str]) -> None:
-        every = self._registry.all()
-        for name in names:
-            source = self._lasting.get(name) or every[name].source
-            if isinstance(source, LastingSource | VirtualSource) and source.recheck():
-                self._registry.touch(name)
-
-    def _place(self, name: str, entry: Configured) -> None:
-        if not isinstance(entry.target, VirtualServer):
-            shapes, owner = entry.shapes, entry.owner
-            self._add_target(name, entry.target, {}, trusted=False, owner=owner, shapes=shapes)
-            return
-        source = VirtualSource(
-            entry.target,
-            sources=self._below,
-            records=self._records,
-            owner=entry.owner,
-            options=self._options,
-        )
-        self._registry.add(source, {}, follows=entry.target.servers)
-
-    def _below(self) -> dict[str, Source]:
-        """Give the sources without their shapes, and without the virtual ones."""
-        return {
-            name: self._lasting.get(name, each.source)
-            for name, each in self._registry.all().items()
-            if not isinstance(each.source, VirtualSource)
-        }
-
-    def _add_target(
-        self,
-        name: str,
-        target: object,
-        hints: Mapping[str, Hints],
-        *,
-        trusted: bool,
-        owner: str = "",
-        shapes: Sequence[Shape] = (),
-    ) -> None:
-        if isinstance(target, HttpServer):
-            target = signed(name, target, self._tokens)
-        memory = Memory(records=self._records, fingerprint="")
-        if isinstance(target, StdioServer | HttpServer):
-            memory = Memory(
-                records=self._records,
-                fingerprint=target.fingerprint,
-                owner=owner,
-                # Code that names another program means it; a file may have been changed.
-                launch=target.launch if owner else "",
-            )
-            self._records.expect(memory.fingerprint, memory.pinned)
-
-        def outdated() -> None:
-            source.outdate()
-
-        source = LastingSource(
-            McpSource(
-                name,
-                target,
-                bridge=self._bridge,
-                options=self._options,
-                trusted=trusted,
-                clock=self._clock,
-                changed=outdated,
-                audience=self.audience,
-            ),
-            memory=memory,
-            bridge=self._bridge,
-            options=self._options,
-            changed=lambda: self._registry.touch(name),
-            clock=self._clock,
-        )
-        self._registry.add(_shaped(source, shapes), hints, itself=self._itself(name))
-        self._lasting[name] = source
 
     async def remove_server(self, name: str) -> bool:
         """Forget a server and close its session; say whether it was there."""
@@ -385,16 +289,10 @@ class Sources:
         source = self._registry.remove(name)
         if source is self._local:
             self._local = LocalSource(LOCAL, options=self._options)
-        lasting = self._lasting.pop(name, None)
-        if lasting is not None:
-            lasting.forget()
+        self._servers.drop(name)
         return source
 
     async def close(self) -> None:
         """Close every source, all at once."""
         registered = self._registry.all().values()
         await asyncio.gather(*(attempt(each.source.close()) for each in registered))
-
-
-def _shaped(source: Source, shapes: Sequence[Shape]) -> Source:
-    return Shaped(source, *shapes) if shapes else source

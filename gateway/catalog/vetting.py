@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from gateway.catalog.records import LAUNCH
 from gateway.limits import UpstreamOptions
 from gateway.text import clean
-from gateway.types import Diagnostic
+from gateway.types import Diagnostic, Kind
 from gateway.upstream.sieve import MAX_NAME_CHARS
 from gateway.upstream.source import Listing
-from gateway.upstream.things import thing_key
+from gateway.upstream.things import fits, thing_key
 
 
 def vetted(
@@ -38,8 +38,44 @@ def vetted(
         things=tuple(
             thing for thing in listing.things if thing_key(thing.kind, thing.name) not in blocked
         ),
+        instructions="" if thing_key("server", server) in blocked else listing.instructions,
         diagnostics=(*listing.diagnostics, *notes),
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Withheld:
+    """The resources and prompts that a policy leaves out: nobody reads them by their names either.
+
+    A URI that a template describes goes with the template, unless it is listed itself.
+    """
+
+    left_out: frozenset[str] = frozenset()
+    """As `thing_key` writes them."""
+    shown: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, whole: Listing, left: Listing) -> Withheld:
+        """Compare what was listed with what is *left* of it."""
+        every, shown = (
+            frozenset(thing_key(each.kind, each.name) for each in listing.things)
+            for listing in (whole, left)
+        )
+        return cls(left_out=every - shown, shown=shown) if every != shown else NOTHING
+
+    def holds(self, kind: Kind, name: str) -> bool:
+        """Whether that is left out."""
+        key = thing_key(kind, name)
+        if not self.left_out or key in self.shown:
+            return False
+        if key in self.left_out:
+            return True
+        begin = thing_key("resource", "")
+        templates = (each.removeprefix(begin) for each in self.left_out if each.startswith(begin))
+        return kind == "resource" and any("{" in each and fits(each, name) for each in templates)
+
+
+NOTHING = Withheld()
 
 
 def _notes(
@@ -64,10 +100,13 @@ def _notes(
         if reasons:
             told = ", ".join(reasons)
             yield _note("tool_suspicious", f"{server!r}: tool {tool.name!r}: {told}{end}")
-    for thing in listing.things:
-        key = thing_key(thing.kind, thing.name)
+    itself = thing_key("server", server)
+    others = {itself: "what it says of itself"} | {
+        thing_key(each.kind, each.name): f"{each.kind} {clean(each.name, limit=MAX_NAME_CHARS)!r}"
+        for each in listing.things
+    }
+    for key, shown in others.items():
         end = "; it is left out" if key in blocked else ""
-        shown = f"{thing.kind} {clean(thing.name, limit=MAX_NAME_CHARS)!r}"
         if key in changed:
             yield _note(
                 "tool_changed",

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import TypeAlias
 
 from mcp import Client, MCPError, types
@@ -100,12 +99,8 @@ class Session:
             tools, more = await asyncio.gather(
                 self._list(client), things_of(client, self._server, self._options)
             )
-        return replace(
-            tools,
-            things=more.things,
-            diagnostics=(*tools.diagnostics, *more.notes),
-            suspicions={**tools.suspicions, **more.suspicions},
-        )
+        more.heard(client.instructions or "")
+        return more.beside(tools)
 
     async def _list(self, client: Client) -> Listing:
         limit_s = self._options.list_timeout_s

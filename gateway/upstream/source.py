@@ -76,13 +76,15 @@ class Listing:
     """Resources and prompts, names unique within a kind."""
     entities: tuple[Entity, ...] = ()
     """What stands in the catalog as it is, such as its entries; ids that nothing listed has."""
+    instructions: str = ""
+    """What the source says of itself and of its use."""
     diagnostics: tuple[Diagnostic, ...] = ()
     """One for each tool that cannot be used, and one if the listing was cut."""
     digests: Mapping[str, str] = field(default_factory=dict)
-    """By tool name: SHA-256 (hex) of the definition as it came; empty if nobody made any."""
-    suspicions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """By tool name: why its definition looks like an attack on a model; only such tools. What is
+    """By tool name: SHA-256 (hex) of the definition as it came; empty if nobody made any. What is
     no tool goes by ``kind:name``."""
+    suspicions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Under the same names: why a definition looks like an attack on a model; only such ones."""
 
 
 @runtime_checkable

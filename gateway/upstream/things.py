@@ -2,20 +2,24 @@
 
 * One bad thing costs one thing, as one bad tool costs one tool: see `gateway.upstream.sieve`.
 * Names and URIs stay as they are, for they go back to the server; every text is cleaned.
+* A definition is pinned as a tool's is, by all that a model or a person reads of it. What says how
+  its contents are at the moment (``size``, ``lastModified``) is no part of that.
 * What a prompt or a template must be filled with is its input schema. Nothing here knows the SDK.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from gateway.limits import UpstreamOptions
 from gateway.text import clean
 from gateway.types import Diagnostic, JsonObject, Kind, ToolDefinition
 from gateway.upstream.sieve import MAX_NAME_CHARS, MAX_TITLE_CHARS
+from gateway.upstream.source import Listing
 from gateway.upstream.suspect import suspicions
 
 MAX_URI_CHARS = 2000
@@ -27,6 +31,7 @@ _DETAILS: Mapping[str, type] = {
     "icons": list,
     "_meta": dict,
 }
+_PINNED = ("uri", "uriTemplate", "name", "title", "description", "mimeType", "arguments")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,8 +65,76 @@ OFFERS = (RESOURCES, TEMPLATES, PROMPTS)
 
 
 def thing_key(kind: Kind, name: str) -> str:
-    """Give the name by which suspicions of a thing go, beside those of tools."""
+    """Give the name by which pins and suspicions of a thing go, beside those of tools."""
     return f"{kind}:{name}"
+
+
+def digest(thing: JsonObject) -> str:
+    """Give the SHA-256 (hex) of a definition as it came; the order of keys does not matter."""
+    whole = {key: thing.get(key) for key in _PINNED}
+    told = thing.get("annotations")
+    marks = told.items() if isinstance(told, dict) else ()
+    whole["annotations"] = {key: value for key, value in marks if key != "lastModified"}
+    return hashlib.sha256(json.dumps(whole, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def pin_key(kind: Kind, name: str) -> str:
+    """Give the name by which pins and suspicions of anything go: a tool's own, or `thing_key`."""
+    return name if kind == "tool" else thing_key(kind, name)
+
+
+def fits(template: str, uri: str) -> bool:
+    """Whether *uri* may have been made from a URI template (RFC 6570).
+
+    Only the fixed parts are compared, in their order: linear, whatever a server writes there.
+    """
+    first, *rest = template.split("{")
+    if not uri.startswith(first):
+        return False
+    at = len(first)
+    fixed = [part.partition("}")[2] for part in rest]
+    for part in fixed[:-1]:
+        found = uri.find(part, at)
+        if found < 0:
+            return False
+        at = found + len(part)
+    last = fixed[-1] if fixed else ""
+    return uri.endswith(last) and len(uri) - len(last) >= at and bool(fixed or uri == first)
+
+
+def asked_of(params: JsonObject) -> tuple[Kind, str]:
+    """Give what a request is of, by the name that it goes by there; see `Shelves.ask`."""
+    ref = params.get("ref")
+    told = ref if isinstance(ref, Mapping) else params
+    kind: Kind = "resource" if "uri" in told else "prompt"
+    return kind, _text(told.get("uri" if kind == "resource" else "name"))
+
+
+def asked_as(params: JsonObject, name: str) -> JsonObject:
+    """Give the same request, of what is called *name*."""
+    ref = params.get("ref")
+    if isinstance(ref, Mapping):
+        return {**params, "ref": asked_as(ref, name)}
+    return {**params, "uri" if "uri" in params else "name": name}
+
+
+def addressed(block: JsonObject, new: Callable[[str], str]) -> JsonObject:
+    """Give a block of content with the URI of what it names, or holds, as *new* writes it."""
+    held = block.get("resource")
+    if isinstance(held, Mapping):
+        return {**block, "resource": moved(held, new)}
+    return moved(block, new) if block.get("type") == "resource_link" else block
+
+
+def moved(held: JsonObject, new: Callable[[str], str]) -> JsonObject:
+    """Give *held* with its URI as *new* writes it.
+
+    An address of the web stays: whoever reads it knows the way.
+    """
+    uri = held.get("uri")
+    if not isinstance(uri, str) or uri.startswith(("http://", "https://", "data:")):
+        return held
+    return {**held, "uri": new(uri)}
 
 
 class Gathered:
@@ -73,7 +146,10 @@ class Gathered:
         self._things: dict[tuple[Kind, str], ToolDefinition] = {}
         self._bytes = 0
         self.notes: list[Diagnostic] = []
+        self.digests: dict[str, str] = {}
         self.suspicions: dict[str, tuple[str, ...]] = {}
+        self.instructions = ""
+        """What the server says of itself."""
         self.full = False
         """Whether more is offered than is taken."""
 
@@ -101,14 +177,40 @@ class Gathered:
             if self.full:
                 return
             self._things[offer.kind, name] = self._definition(offer, name, told)
+            self.digests[thing_key(offer.kind, name)] = digest(told)
             reasons = suspicions(told)
             if reasons:
                 self.suspicions[thing_key(offer.kind, name)] = reasons
+
+    def heard(self, instructions: str) -> None:
+        """Take what the server says of itself; saying nothing is pinned too."""
+        key = thing_key("server", self._server)
+        self.instructions = clean(instructions, limit=self._options.max_description_chars)
+        self.digests[key] = _digest_of(instructions)
+        reasons = suspicions({"description": instructions})
+        if reasons:
+            self.suspicions[key] = reasons
 
     def cut(self, why: str) -> None:
         """Note that the server offers more than what is taken."""
         self.full = True
         self.note("listing_truncated", f"offers {why}; the rest was left out")
+
+    def beside(self, tools: Listing) -> Listing:
+        """Give *tools* and, beside them, what was gathered.
+
+        A tool may be called as the pin of a thing is: then that pin is of both.
+        """
+        both = tools.digests.keys() & self.digests.keys()
+        shared = {name: _digest_of(tools.digests[name], self.digests[name]) for name in both}
+        return replace(
+            tools,
+            things=self.things,
+            instructions=self.instructions,
+            diagnostics=(*tools.diagnostics, *self.notes),
+            digests={**tools.digests, **self.digests, **shared},
+            suspicions={**tools.suspicions, **self.suspicions},
+        )
 
     def note(self, code: str, detail: str) -> None:
         """Leave a diagnostic that names the server."""
@@ -132,6 +234,10 @@ class Gathered:
             input_schema=schema if offer != RESOURCES else {},
             details=dict(_details(offer, told)),
         )
+
+
+def _digest_of(*told: str) -> str:
+    return hashlib.sha256("".join(told).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _details(offer: Offer, told: JsonObject) -> Iterator[tuple[str, object]]:

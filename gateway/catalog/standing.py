@@ -1,0 +1,185 @@
+"""From what a host names to the source that stands for it: servers and virtual servers.
+
+* A server is listed once and remembered; what is shown of it is shaped around that.
+* Nothing is started here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+
+from gateway.bridge import Bridge
+from gateway.cache import Clock
+from gateway.catalog.ahead import Ahead, ManyRecords
+from gateway.catalog.configured import Configured
+from gateway.catalog.given import server_of
+from gateway.catalog.lasting import LastingSource, Memory
+from gateway.catalog.refresh import Registry
+from gateway.catalog.tokens import signed
+from gateway.catalog.virtual import VirtualServer, VirtualSource
+from gateway.config import Options, tokens_path
+from gateway.types import Hints
+from gateway.upstream.audience import Audience
+from gateway.upstream.mcp import McpSource
+from gateway.upstream.servers import HttpServer, StdioServer
+from gateway.upstream.shapes import Shape
+from gateway.upstream.source import Source
+from gateway.upstream.wrappers import Shaped
+
+_REST_S = 1.0
+"""How long nobody looks again whether a list is old: every search would look at every server."""
+
+
+class Servers:
+    """The configured servers of one gateway, virtual ones too, as sources of *registry*.
+
+    Args:
+        registry: Where they are registered.
+        bridge: Owns the loop of their sessions.
+        records: Where their lists and pins are kept.
+        options: Limits.
+        clock: Seconds that only grow.
+    """
+
+    def __init__(
+        self,
+        registry: Registry,
+        bridge: Bridge,
+        records: ManyRecords,
+        options: Options,
+        *,
+        clock: Clock,
+    ) -> None:
+        self._registry = registry
+        self._bridge = bridge
+        self._records = Ahead(records)
+        self._options = options.upstream
+        self._clock = clock
+        self._itself = partial(server_of, wanted=options.catalog.servers)
+        self._tokens = tokens_path(options)
+        self.lasting: dict[str, LastingSource] = {}
+        """Those that have a list of their own, by name."""
+        self.audience = Audience()
+        """Whom servers may ask for something."""
+        self._rested = -math.inf
+
+    def place(self, name: str, entry: Configured) -> None:
+        """Register what a configuration says of *name*.
+
+        Raises:
+            ConfigError: If the name is taken or illegal.
+        """
+        if not isinstance(entry.target, VirtualServer):
+            shapes, owner = entry.shapes, entry.owner
+            self.add(name, entry.target, {}, trusted=False, owner=owner, shapes=shapes)
+            return
+        source = VirtualSource(
+            entry.target,
+            sources=self._below,
+            records=self._records,
+            owner=entry.owner,
+            options=self._options,
+        )
+        self._registry.add(source, {}, follows=entry.target.servers)
+
+    def add(
+        self,
+        name: str,
+        target: object,
+        hints: Mapping[str, Hints],
+        *,
+        trusted: bool,
+        owner: str = "",
+        shapes: Sequence[Shape] = (),
+    ) -> None:
+        """Register a server, of a file if it has an *owner*; see `Sources.add_server`."""
+        if isinstance(target, HttpServer):
+            target = signed(name, target, self._tokens)
+        memory = self._memory(target, owner)
+        if memory.fingerprint:
+            self._records.expect(memory.fingerprint, memory.pinned)
+
+        def outdated() -> None:
+            source.outdate()
+
+        source = LastingSource(
+            McpSource(
+                name,
+                target,
+                bridge=self._bridge,
+                options=self._options,
+                trusted=trusted,
+                clock=self._clock,
+                changed=outdated,
+                audience=self.audience,
+            ),
+            memory=memory,
+            bridge=self._bridge,
+            options=self._options,
+            changed=lambda: self._registry.touch(name),
+            clock=self._clock,
+        )
+        self._registry.add(_shaped(source, shapes), hints, itself=self._itself(name))
+        self.lasting[name] = source
+        self._rested = -math.inf
+
+    def tend(self) -> None:
+        """Read the lists anew that are old, in the background."""
+        now = self._clock()
+        if now < self._rested:
+            return
+        dues = [source.tend() for source in tuple(self.lasting.values())]
+        # Not past the next that will be old, and not while any is unknown or being read.
+        self._rested = min((now + _REST_S, *dues))
+
+    def become(self, name: str, entry: Configured, *, anew: bool) -> None:
+        """Have *name* be what *entry* says; unless *anew*, its list and session stay."""
+        self._rested = -math.inf
+        lasting = self.lasting.get(name)
+        self._registry.remove(name)
+        if lasting is None or anew:
+            self.lasting.pop(name, None)
+            self.place(name, entry)
+        else:
+            shown = _shaped(lasting, entry.shapes)
+            self._registry.add(shown, {}, itself=self._itself(name))
+
+    def recheck(self, names: Iterable[str]) -> None:
+        """Let in again what was approved meanwhile."""
+        self._rested = -math.inf
+        every = self._registry.all()
+        for name in names:
+            source = self.lasting.get(name) or every[name].source
+            if isinstance(source, LastingSource | VirtualSource) and source.recheck():
+                self._registry.touch(name)
+
+    def drop(self, name: str) -> None:
+        """Forget what is remembered of a server."""
+        lasting = self.lasting.pop(name, None)
+        if lasting is not None:
+            lasting.forget()
+
+    def _memory(self, target: object, owner: str) -> Memory:
+        if not isinstance(target, StdioServer | HttpServer):
+            return Memory(records=self._records, fingerprint="")
+        return Memory(
+            records=self._records,
+            fingerprint=target.fingerprint,
+            owner=owner,
+            # Code that names another program means it; a file may have been changed.
+            launch=target.launch if owner else "",
+        )
+
+    def _below(self) -> dict[str, Source]:
+        """Give the sources without their shapes, and without the virtual ones."""
+        return {
+            name: self.lasting.get(name, each.source)
+            for name, each in self._registry.all().items()
+            if not isinstance(each.source, VirtualSource)
+        }
+
+
+def _shaped(source: Source, shapes: Sequence[Shape]) -> Source:
+    return Shaped(source, *shapes) if shapes else source
