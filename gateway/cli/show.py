@@ -95,22 +95,30 @@ def answered(result: InvokeResult) -> str:
     return "\n".join(parts)
 
 
+def vectors(count: int, *, embedded: int) -> str:
+    """Say how many vectors an index has, and how many texts were embedded for it.
+
+    There are more texts than vectors: a tool has several, and some measure the model.
+    """
+    return f"{count}; texts embedded now: {embedded or 'none, all were in the store'}"
+
+
 def built(report: IndexReport, path: Path) -> RenderableType:
     """Show what an index build did."""
     table = plain_table("index", "")
     table.add_row("tools", str(report.tools))
-    table.add_row("vectors", f"{report.vectors}, of them embedded now {report.embedded_texts}")
+    table.add_row("vectors", vectors(report.vectors, embedded=report.embedded_texts))
     table.add_row("graph", f"{report.graph_nodes} nodes, {report.graph_edges} edges")
     table.add_row("time", f"{report.duration_s:.2f} s, starting the servers included")
     table.add_row("vector store", str(path))
     return table
 
 
-def stored(path: Path, size_bytes: int, vectors: int) -> RenderableType:
+def stored(path: Path, size_bytes: int, count: int) -> RenderableType:
     """Show what the vector store holds."""
     table = plain_table("vector store", str(path))
-    table.add_row("vectors", str(vectors))
+    table.add_row("vectors", str(count))
     table.add_row("size", f"{size_bytes / 1024:.0f} KiB")
-    if not vectors:
+    if not count:
         table.add_row("", "Nothing is stored yet: gateway index build")
     return table

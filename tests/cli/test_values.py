@@ -13,13 +13,14 @@ from rich.console import Console
 from gateway.cli.explain import evidence, explained, way
 from gateway.cli.jsonable import jsonable
 from gateway.cli.screen import document, printable, warn
-from gateway.cli.show import answered, found
+from gateway.cli.show import answered, built, found, vectors
 from gateway.types import (
     Content,
     Counts,
     Diagnostic,
     Evidence,
     Filters,
+    IndexReport,
     InvokeResult,
     Match,
     PathStep,
@@ -116,6 +117,14 @@ def test_what_is_only_browsed_has_no_confidence() -> None:
     shown = _shown(found(SearchResult(mode="browse", matches=(_MATCH,))))
 
     assert ("two" in shown, "confidence" in shown, "%" in shown) == (True, False, False)
+
+
+def test_more_texts_than_vectors_are_no_debt() -> None:
+    """A tool has several texts, and some texts measure the model: nothing may be subtracted."""
+    report = IndexReport(generation=1, vectors=2, embedded_texts=6)
+
+    assert "vectors       2; texts embedded now: 6" in _shown(built(report, Path("x")))
+    assert "2; texts embedded now: none, all were in the store" == vectors(2, embedded=0)
 
 
 def test_an_exact_name_is_evidence() -> None:
