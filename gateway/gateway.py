@@ -181,6 +181,21 @@ class Gateway(Registering):
         )
         return await self._search(await self.snapshot(), request, notes)
 
+    def recall(self, query: str) -> SearchResult | None:
+        """Give what `search` answered to *query* alone, as it would again, and wait for nothing.
+
+        Returns:
+            None if it must be searched for. What is given is traced and measured as a search.
+
+        Raises:
+            ClosedError: After `aclose`.
+        """
+        snapshot = self.known
+        if snapshot is None:
+            return None
+        self._sources.tend()
+        return self._search.recall(snapshot, query)
+
     async def next_steps(
         self,
         tools: Sequence[str],

@@ -251,8 +251,7 @@ class Sources:
 
     def tend(self) -> None:
         """Read the tool lists anew that are old, in the background."""
-        for source in tuple(self._lasting.values()):
-            source.tend()
+        self._servers.tend()
 
     def expire(self) -> None:
         """Have the next build read every tool list anew."""
