@@ -12,7 +12,7 @@ _HOMES = {
     "Expansion": "graphs.neighbour",
     "ExtraError": "graphs.errors",
     "Fact": "graphs.fact",
-    "Fault": "graphs.shapes",
+    "Fault": "graphs.faults",
     "Finding": "graphs.search",
     "Follow": "graphs.profile",
     "Followed": "graphs.schema",

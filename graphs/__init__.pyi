@@ -19,6 +19,7 @@ from graphs.export import json_ld as json_ld
 from graphs.export import n_triples as n_triples
 from graphs.export import turtle as turtle
 from graphs.fact import Fact as Fact
+from graphs.faults import Fault as Fault
 from graphs.files import collect as collect
 from graphs.files import read as read
 from graphs.files import write as write
@@ -52,7 +53,6 @@ from graphs.search import Finding as Finding
 from graphs.search import Found as Found
 from graphs.search import Mode as Mode
 from graphs.search import find as find
-from graphs.shapes import Fault as Fault
 from graphs.shapes import validate as validate
 from graphs.state import load as load
 from graphs.state import save as save

@@ -13,7 +13,7 @@ from rdflib.term import Node
 from graphs import rdf
 from graphs.errors import DocumentError
 from graphs.fact import Fact
-from graphs.shapes import SHAPES_FILE, Fault, Severity
+from graphs.faults import SHAPES_FILE, Fault, Severity
 from graphs.vocabulary import DOCUMENT_BASE
 
 _SEVERITIES: Mapping[str, Severity] = MappingProxyType({"Warning": "warning", "Info": "info"})

@@ -3,30 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from importlib.resources import files
-from typing import Literal
 
 from graphs.errors import ExtraError
 from graphs.fact import Fact
-
-SHAPES_FILE = "shapes.ttl"
-Severity = Literal["violation", "warning", "info"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fault:
-    """One place where a graph is not as its shapes say."""
-
-    node: str
-    """The node that is at fault."""
-    path: str
-    """The IRI of the predicate; empty if the fault is no predicate's."""
-    value: str
-    """The value that is at fault; empty if one is missing."""
-    severity: Severity
-    detail: str
-    """What is wrong."""
+from graphs.faults import SHAPES_FILE, Fault
 
 
 def shapes() -> str:

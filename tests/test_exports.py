@@ -55,3 +55,15 @@ def test_the_door_costs_no_heavy_library() -> None:
     )
 
     assert "[]\n" == done.stdout
+
+
+def test_the_catalog_is_one_thing() -> None:
+    """Whoever reads of `Catalog` in the code must find what `gateway.Catalog` is."""
+    named = [
+        str(path.relative_to(ROOT))
+        for path in sorted((ROOT / "gateway").rglob("*.py"))
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.ClassDef) and node.name == "Catalog"
+    ]
+
+    assert ["gateway/catalog/entries.py"] == named

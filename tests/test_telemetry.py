@@ -122,7 +122,7 @@ async def test_a_search_that_is_recalled_is_told_as_any_that_is_remembered(
 ) -> None:
     """The same span and metrics: nobody counts less because an answer came sooner."""
 
-    def told() -> dict[str, int]:
+    def told() -> dict[str, float]:
         return {
             f"{metric.name} {sorted(dict(point.attributes or {}).items())}": int(
                 getattr(point, "count", 0) or getattr(point, "value", 0)

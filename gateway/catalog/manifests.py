@@ -149,7 +149,9 @@ class _Found:
         try:
             yield
         except ConfigError as error:
-            self._notes.append(_note(f"{self._where}: {error}"))
+            told = str(error)
+            whose = "" if repr(name) in told else f"server {name!r}: "
+            self._notes.append(_note(f"{self._where}: {whose}{told}"))
             self.unusable.append(name)
 
 

@@ -210,10 +210,10 @@ def entities_of(
     *,
     reserved: frozenset[str],
 ) -> tuple[tuple[Entity, ...], tuple[Diagnostic, ...]]:
-    """Name what was listed, and say which names had to be qualified; see `Catalog`."""
-    catalog = Catalog(reserved=reserved)
-    catalog.change(registrations, listed)
-    return tuple(catalog.entities.values()), catalog.notes
+    """Name what was listed, and say which names had to be qualified; see `KnownEntities`."""
+    known = KnownEntities(reserved=reserved)
+    known.change(registrations, listed)
+    return tuple(known.entities.values()), known.notes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -225,7 +225,7 @@ class Turnover:
     new: tuple[Entity, ...]
 
 
-class Catalog:
+class KnownEntities:
     """The entities of one gateway. Not for two threads at once.
 
     A change costs the servers, and the tools of those that were listed again.

@@ -43,6 +43,19 @@ def where(
     )
 
 
+def check_pipes(options: Sequence[str]) -> None:
+    """Refuse what serving this process's own pipes cannot keep.
+
+    Args:
+        options: What was said that only an address needs.
+
+    Raises:
+        ConfigError: Something was: whoever names a token must not be served without one.
+    """
+    if options:
+        raise ConfigError(f"{', '.join(options)} needs --http: over pipes there is no address")
+
+
 ADVICE = {"route": "route_tools", "next": "next_tools"}
 """Meta-tools that give servers before tools, and what the graph puts after tools."""
 
@@ -121,7 +134,7 @@ def serve(
 
 
 def _over_http(gateway: Gateway, http: HttpOptions, more: More) -> Way:
-    told = partial(serve_http, options=http, listening=lambda url: note(f"serving {url}"))
+    told = partial(serve_http, options=http, listening=partial(_listening, api=more.api))
     if not more.api:
         return told
     from gateway.serve.api.app import api_app, beside  # noqa: PLC0415  (who serves pipes needs none)
@@ -129,6 +142,12 @@ def _over_http(gateway: Gateway, http: HttpOptions, more: More) -> Way:
 
     tokens = read_tokens(more.tokens) if more.tokens else ()
     return partial(told, beside=beside(api_app(gateway, http, tokens=tokens)))
+
+
+def _listening(url: str, *, api: bool) -> None:
+    note(f"serving {url}")
+    if api:
+        note(f"the catalog as JSON is described at {url.removesuffix('/mcp')}/openapi.json")
 
 
 @contextmanager

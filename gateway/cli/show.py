@@ -33,8 +33,10 @@ def plain_table(*headings: str, title: str = "") -> Table:
 def found(result: SearchResult) -> RenderableType:
     """Show what a search found."""
     if not result.matches:
-        return Text("Nothing was found.")
-    first = _matches("tool" if result.mode != "browse" else "tools, by name", result.matches)
+        return nothing(result)
+    if result.mode == "browse":
+        return _matches("tools, by name", result.matches, ranked=False)
+    first = _matches("tool", result.matches)
     lists = (
         ("call before", result.prerequisites),
         ("related", result.related),
@@ -43,12 +45,29 @@ def found(result: SearchResult) -> RenderableType:
     return Group(first, *(_matches(name, given) for name, given in lists if given))
 
 
-def _matches(name: str, given: Sequence[Match]) -> Table:
-    table = plain_table(name, "confidence", "server", "about")
+def nothing(result: SearchResult) -> RenderableType:
+    """Say that nothing was found, and what came nearest all the same."""
+    if not result.counts.eligible:
+        return Text("Nothing was found: there is nothing of this kind, tag and status here.")
+    lines = ["Nothing was found."]
+    if result.nearest is not None:
+        near = result.nearest
+        sure = f"confidence {near.confidence:.0%}"
+        lines.append(f"Nearest: {printable(near.name)}, {sure}: {about(near.description)}")
+    if result.unmatched:
+        lines.append(f"Nothing holds these words: {printable(', '.join(result.unmatched))}")
+    return Text("\n".join(lines))
+
+
+def _matches(name: str, given: Sequence[Match], *, ranked: bool = True) -> Table:
+    table = plain_table(name, *(("confidence",) if ranked else ()), "server", "about")
     for match in given:
         certain = Text(f"{match.confidence:.0%}", style=_style(match.confidence))
         table.add_row(
-            Text(match.name, style="bold"), certain, match.server, about(match.description)
+            Text(match.name, style="bold"),
+            *((certain,) if ranked else ()),
+            match.server,
+            about(match.description),
         )
     return table
 

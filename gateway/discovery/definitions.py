@@ -50,7 +50,7 @@ class Own:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Catalog:
+class Findable:
     """What may be found in one snapshot."""
 
     version: int
@@ -75,64 +75,64 @@ class Definitions:
     def __init__(self, options: DiscoveryOptions) -> None:
         self._options = options
         self._lock = threading.Lock()
-        self._catalog: Catalog | None = None
+        self._findable: Findable | None = None
         self._proxies: dict[tuple[str, str, Form, bool], Definition] = {}
         self._whole: tuple[int, int] = (-1, 0)
 
     @property
-    def known(self) -> Catalog | None:
-        """The catalog that was read last."""
-        return self._catalog
+    def known(self) -> Findable | None:
+        """What may be found in the snapshot that was read last."""
+        return self._findable
 
-    def of(self, snapshot: Snapshot) -> Catalog:
+    def of(self, snapshot: Snapshot) -> Findable:
         """Read *snapshot*; what was written for tools that are gone is forgotten."""
         with self._lock:
-            known = self._catalog
+            known = self._findable
             if known is not None and known.version == snapshot.version:
                 return known
             mask = snapshot.mask(Filters())
             entities = [entity for spot, entity in enumerate(snapshot.entities) if mask[spot]]
-            made = Catalog(
+            made = Findable(
                 version=snapshot.version,
                 names={entity.exposed_name: entity for entity in entities},
                 digest=digest(entities, budget=self._options.digest_token_budget),
             )
             alive = {(entity.exposed_name, entity.digest) for entity in entities}
             self._proxies = {key: value for key, value in self._proxies.items() if key[:2] in alive}
-            self._catalog = made
+            self._findable = made
             return made
 
-    def names(self, catalog: Catalog, host: frozenset[str]) -> MetaNames:
+    def names(self, findable: Findable, host: frozenset[str]) -> MetaNames:
         """Name the meta-tools beside the *host*'s tools."""
-        known = catalog.named.get(host)
+        known = findable.named.get(host)
         if known is None:
-            known = meta_names(self._options, host, avoid=catalog.names)
-            if len(catalog.named) < _WRITTEN:
-                catalog.named[host] = known
+            known = meta_names(self._options, host, avoid=findable.names)
+            if len(findable.named) < _WRITTEN:
+                findable.named[host] = known
         return known
 
     def own(self, names: MetaNames, mode: Shown, form: Form) -> Own:
-        """Write the meta-tools over the catalog that was read last."""
-        catalog = self._catalog
-        if catalog is None:
+        """Write the meta-tools over what was read last."""
+        findable = self._findable
+        if findable is None:
             return Own(tools=(), tokens=0)
-        known = catalog.own.get((names, mode, form))
+        known = findable.own.get((names, mode, form))
         if known is None:
-            made = self._written(catalog, names, mode, form)
+            made = self._written(findable, names, mode, form)
             known = Own(tools=made, tokens=tokens_of(made))
-            if len(catalog.own) < _WRITTEN:
-                catalog.own[names, mode, form] = known
+            if len(findable.own) < _WRITTEN:
+                findable.own[names, mode, form] = known
         return known
 
     def _written(
-        self, catalog: Catalog, names: MetaNames, mode: Shown, form: Form
+        self, findable: Findable, names: MetaNames, mode: Shown, form: Form
     ) -> tuple[Mapping[str, object], ...]:
         if mode != "native":
-            return written(meta_tools(names, catalog.digest, stable=mode == "stable"), form)
+            return written(meta_tools(names, findable.digest, stable=mode == "stable"), form)
         # What the call tool takes elsewhere, here the digest has.
         budget = self._options.digest_token_budget
         room = tokens_of(written((call_tool(names),), form)) if budget else 0
-        told = digest(tuple(catalog.names.values()), budget=budget + room)
+        told = digest(tuple(findable.names.values()), budget=budget + room)
         return (native_tool(told), *written(advisers(names), form))
 
     def proxy(self, entity: Entity, form: Form, *, brief: bool = False) -> Definition:
@@ -146,19 +146,19 @@ class Definitions:
 
     def told(self, snapshot: Snapshot, name: str) -> Parameters | None:
         """Write what the tool of this exposed name takes; None if it cannot be found."""
-        catalog = self.of(snapshot)
-        known, entity = catalog.told.get(name), catalog.names.get(name)
+        findable = self.of(snapshot)
+        known, entity = findable.told.get(name), findable.names.get(name)
         if known is None and entity is not None:
             known = Parameters(parameters(entity.definition.input_schema))
-            catalog.told[name] = known
+            findable.told[name] = known
         return known
 
-    def catalog_tokens(self, catalog: Catalog) -> int:
-        """Estimate the tokens of every schema of *catalog*, counted once a version."""
+    def catalog_tokens(self, findable: Findable) -> int:
+        """Estimate the tokens of every schema of *findable*, counted once a version."""
         version, tokens = self._whole
-        if version != catalog.version:
-            tokens = sum(self.proxy(each, "chat").tokens for each in catalog.names.values())
-            self._whole = (catalog.version, tokens)
+        if version != findable.version:
+            tokens = sum(self.proxy(each, "chat").tokens for each in findable.names.values())
+            self._whole = (findable.version, tokens)
         return tokens
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from gateway.config import vocabulary_dir
-from gateway.discovery.definitions import Catalog, Definition, Definitions, Own, Shown, tokens_of
+from gateway.discovery.definitions import Definition, Definitions, Findable, Own, Shown, tokens_of
 from gateway.discovery.forms import NATIVE_SEARCH, Form, names_of_tool
 from gateway.discovery.metatools import MetaNames
 from gateway.discovery.results import Count, Parameters
@@ -120,14 +120,14 @@ class Discovery:
                 mode cannot work with this request.
         """
         options = self._gateway.options.discovery
-        catalog = self._definitions.of(snapshot)
+        findable = self._definitions.of(snapshot)
         host = frozenset(name for tool in asked.host_tools for name in names_of_tool(tool))
-        names = self._definitions.names(catalog, host)
-        if not catalog.names:
+        names = self._definitions.names(findable, host)
+        if not findable.names:
             tools = tuple(asked.host_tools)
             return Offer(tools=tools, names=names, host=host, proxies=(), empty=True)
-        if self._goes_whole(catalog, asked):
-            every = catalog.found(catalog.names, host)
+        if self._goes_whole(findable, asked):
+            every = findable.found(findable.names, host)
             return self._made(asked, host, names, _NONE, every, "whole")
         mode = self._mode(asked)
         own = self._definitions.own(names, mode, asked.form)
@@ -139,7 +139,7 @@ class Discovery:
             )
         cap = min(room, options.proxies_per_conversation)
         shown = _shown(asked, names, mode, cap, {**found, -1: asked.recalled})
-        return self._made(asked, host, names, own, catalog.found(shown, host), mode)
+        return self._made(asked, host, names, own, findable.found(shown, host), mode)
 
     async def _preselected(self, messages: Sequence[Message]) -> dict[int, tuple[str, ...]]:
         """Find tools for the last user messages; the same text finds the same, from the cache."""
@@ -173,14 +173,14 @@ class Discovery:
             own_tokens=tokens,
         )
 
-    def _goes_whole(self, catalog: Catalog, asked: Asked) -> bool:
+    def _goes_whole(self, findable: Findable, asked: Asked) -> bool:
         options = self._gateway.options.discovery
-        if len(catalog.names) + len(asked.host_tools) > options.max_tools:
+        if len(findable.names) + len(asked.host_tools) > options.max_tools:
             return False
-        if len(catalog.names) < options.min_tools:
+        if len(findable.names) < options.min_tools:
             return True
         most = options.context_share * options.context_tokens
-        return most > 0 and self._definitions.catalog_tokens(catalog) <= most
+        return most > 0 and self._definitions.catalog_tokens(findable) <= most
 
     def _mode(self, asked: Asked) -> Shown:
         mode = asked.mode or self._gateway.options.discovery.mode
@@ -218,8 +218,8 @@ class Discovery:
         return sum(each.tokens for each in self._brief(names))
 
     def _brief(self, names: Sequence[str]) -> list[Definition]:
-        catalog = self._definitions.known
-        found = catalog.found(names, ()) if catalog is not None else []
+        findable = self._definitions.known
+        found = findable.found(names, ()) if findable is not None else []
         return [self._definitions.proxy(entity, "responses", brief=True) for entity in found]
 
     def told(self, snapshot: Snapshot, name: str) -> Parameters | None:
@@ -232,8 +232,8 @@ class Discovery:
 
     def catalog_tokens(self) -> int:
         """Estimate the tokens of all schemas of the catalog, as they would be sent."""
-        catalog = self._definitions.known
-        return self._definitions.catalog_tokens(catalog) if catalog is not None else 0
+        findable = self._definitions.known
+        return self._definitions.catalog_tokens(findable) if findable is not None else 0
 
 
 def _shown(

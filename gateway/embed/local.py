@@ -12,13 +12,13 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
 from gateway.embed.alphabets import readable
+from gateway.embed.gathering import Gathering
 from gateway.embed.models import E5, USE, Encode, Model, runs_here, verify
 from gateway.embed.protocol import Embedded, Embedder, EmbedderInfo, EmbeddingLimits, Role
 from gateway.errors import ConfigError, MissingExtraError
@@ -58,7 +58,7 @@ class LocalEmbedder:
         model_id = f"{'+'.join(each.id for each in self._models)}-{dimensions}{centred}"
         self._lock = threading.Lock()
         self._encode: Encode | None = None
-        self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="gateway-embed")
+        self._gathering = Gathering(self._run, most=_BATCH)
         self._info = EmbedderInfo(
             model_id=model_id,
             provider="local",
@@ -73,11 +73,10 @@ class LocalEmbedder:
         """The model's name and bounds."""
         return self._info
 
-    async def embed(self, texts: Sequence[str], *, role: Role) -> Embedded:  # noqa: ARG002  (symmetric model)
-        """Embed *texts* in the one worker thread; documents and queries alike."""
-        loop = asyncio.get_running_loop()
-        vectors = await loop.run_in_executor(self._worker, self._run, list(map(_plain, texts)))
-        return Embedded(vectors=vectors)
+    async def embed(self, texts: Sequence[str], *, role: Role) -> Embedded:
+        """Embed *texts* in the one worker thread; documents and queries alike, queries sooner."""
+        asked = self._gathering.ask(list(map(_plain, texts)), role)
+        return Embedded(vectors=await asyncio.wrap_future(asked))
 
     def _run(self, texts: list[str]) -> Matrix:
         return self._loaded()(texts)

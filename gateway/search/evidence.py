@@ -65,10 +65,11 @@ class Asked:
     @property
     def _forms(self) -> tuple[str, ...]:
         """The original, the mended and the English form, each once."""
-        forms = [self.query, self.mended or self.query]
-        if self.english != self.query:
-            forms.append(self.english)
-        return tuple(dict.fromkeys(forms))
+        query, mended = self.query, self.mended or self.query
+        if query == mended == self.english:
+            return (query,)
+        rewritten = (self.english,) if self.english != query else ()
+        return tuple(dict.fromkeys((query, mended, *rewritten)))
 
     def tokens(self, text: str) -> Sequence[Token]:
         """Take one of the texts apart, once for all indexes that it is looked up in."""
@@ -159,9 +160,8 @@ def ask_graph(graph: ToolGraph, asked: Asked, spots: Sequence[int]) -> GraphHits
     places = {index.position(graph.nodes[spot]): spot for spot in spots}
     known = [place for place in places if place is not None and place < index.document_count]
     scores, coverage = among(index, asked.tokens(asked.graph_text), known)
-    ranks = index.ranks[known].tolist()
-    rows = zip([-score for score in scores], ranks, known, coverage, strict=True)
-    found = sorted(row for row in rows if row[0] < 0)
+    rows = zip(scores, index.ranks[known].tolist(), known, coverage, strict=True)
+    found = sorted((-score, rank, place, share) for score, rank, place, share in rows if score > 0)
     return GraphHits(
         scores={places[place]: -score for score, _, place, _ in found},
         coverage={places[place]: share for _, _, place, share in found},

@@ -111,6 +111,7 @@ def test_a_server_that_cannot_be_used_is_a_warning_that_names_the_mend(
     (told,) = one(entry)
 
     assert named in told
+    assert 1 == told.count("server 'it'")
 
 
 def test_the_other_servers_work_on() -> None:

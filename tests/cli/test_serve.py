@@ -74,6 +74,13 @@ def test_more_tools_do_not_go_with_the_whole_catalog(place: Place) -> None:
     assert (2, True) == (odd.code, "--with takes discover, provision, install" in odd.err)
 
 
+def test_what_only_an_address_needs_is_refused_over_pipes(place: Place) -> None:
+    """Whoever names a token would be served without one."""
+    ran = place.run("serve", "--token-env", "X", "--port", "9", "-c", place.config({}))
+
+    assert (2, True) == (ran.code, "--port, --token-env needs --http" in ran.err)
+
+
 def test_over_http_it_says_where(place: Place) -> None:
     """And ends with the signal that any service manager sends."""
     command = [sys.executable, "-m", "gateway", "serve", "--http", "--port", "0"]
@@ -86,6 +93,7 @@ def test_over_http_it_says_where(place: Place) -> None:
         assert running.stderr is not None
         line = next(each for each in running.stderr if "serving" in each)
         url = line.split("serving ")[1].strip()
+        api = running.stderr.readline()
 
         async def listed() -> list[str]:
             async with Client(url) as client:
@@ -96,6 +104,7 @@ def test_over_http_it_says_where(place: Place) -> None:
         running.wait(timeout=30)
 
     assert ["search_tools", "call_tool"] == names
+    assert f"{url.removesuffix('/mcp')}/openapi.json\n" in api
 
 
 def test_a_changed_configuration_is_taken_up_and_a_broken_one_is_told(place: Place) -> None:

@@ -135,6 +135,32 @@ async def test_the_model_loads_once_whoever_asks() -> None:
     assert len(loads) == 1
 
 
+async def test_ten_requests_at_once_cost_two_passes(tmp_path: Path) -> None:
+    """The first finds an idle model and goes alone; the other nine go together behind it."""
+    passes: list[int] = []
+    all_asked = threading.Event()
+
+    def load(folder: Path) -> Encode:
+        def encode(texts: list[str]) -> Matrix:
+            assert all_asked.wait(60)
+            passes.append(len(texts))
+            return np.eye(10, dtype=np.float32)[[int(text) for text in texts]]
+
+        return encode
+
+    model = Model(
+        id="one-hot", package="", files={}, dimensions=10, max_chars=9, load=load, folder=tmp_path
+    )
+    embedder = LocalEmbedder((model,))
+    asked = [asyncio.ensure_future(embedder.embed([str(n)], role="query")) for n in range(10)]
+    await asyncio.sleep(0)  # each has its turn
+    all_asked.set()
+    rows = [answer.vectors for answer in await asyncio.gather(*asked)]
+
+    assert [1, 9] == passes
+    assert np.eye(10).tolist() == np.concatenate(rows).tolist()
+
+
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     """The mend is to install it again."""
     with pytest.raises(ModelFileError, match=r"weights\.npz"):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 
-from gateway.catalog.refresh import Catalog, Listed, Registration
+from gateway.catalog.refresh import KnownEntities, Listed, Registration
 from gateway.config import GraphOptions
 from gateway.embed import yardstick
 from gateway.embed.cached import DocumentVectors, document_vectors, text_key
@@ -52,7 +52,7 @@ class Making:
         self._reserved = reserved
         self._telemetry = telemetry
         self._progress = progress
-        self._catalog = Catalog(reserved=reserved)
+        self._known = KnownEntities(reserved=reserved)
         self._snapshots = Snapshots(derive)
         self._last: Snapshot | None = None
         self._whole = True
@@ -74,10 +74,10 @@ class Making:
         """Make the next snapshot; see `gateway.search.index.made.Make`."""
         if not self._whole:
             # A build that ended early leaves half a change behind: begin with nothing.
-            self._catalog = Catalog(reserved=self._reserved)
+            self._known = KnownEntities(reserved=self._reserved)
             self._snapshots = Snapshots(self._derive)
         self._whole = False
-        turnover = self._catalog.change(registrations, listed)
+        turnover = self._known.change(registrations, listed)
         texts = self._snapshots.texts
         texts.change(turnover.gone, turnover.new)
         vectors = await self._vectors(texts)
@@ -86,7 +86,7 @@ class Making:
             turnover,
             version=version,
             documents=documents,
-            diagnostics=[*diagnostics, *self._catalog.notes, *vectors.diagnostics, *incomplete],
+            diagnostics=[*diagnostics, *self._known.notes, *vectors.diagnostics, *incomplete],
             yardstick=self._yardstick(texts),
         )
         self._whole = True

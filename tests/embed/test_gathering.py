@@ -1,0 +1,164 @@
+"""Who waits for the worker, and what its next pass holds."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from concurrent.futures import Future
+
+import numpy as np
+import pytest
+
+from gateway.embed.gathering import PATIENCE, SLICE, Gathering
+from gateway.vectors import Matrix
+
+WAIT_S = 60
+
+
+class Held:
+    """A model that holds its first pass until it is let go; a text's vector is its length."""
+
+    def __init__(self) -> None:
+        self.passes: list[list[str]] = []
+        self.busy, self.free = threading.Event(), threading.Event()
+        self.gathering = Gathering(self.run, most=4)
+
+    def run(self, texts: list[str]) -> Matrix:
+        self.passes.append(texts)
+        self.busy.set()
+        assert self.free.wait(WAIT_S)
+        if "bad" in texts:
+            raise ValueError("a bad text")
+        return np.array([[len(text)] for text in texts], dtype=np.float32)
+
+    def ask(self, *texts: str) -> Future[Matrix]:
+        return self.gathering.ask(texts, "query")
+
+    def documents(self, *texts: str) -> Future[Matrix]:
+        return self.gathering.ask(texts, "document")
+
+
+@pytest.fixture
+def held() -> Iterator[Held]:
+    """Busy with a first query; let go at the end, or its thread would wait on."""
+    made = Held()
+    made.ask("first")
+    assert made.busy.wait(WAIT_S)
+    yield made
+    made.free.set()
+
+
+def lengths(asked: Future[Matrix]) -> list[float]:
+    return [float(length) for (length,) in asked.result(WAIT_S)]
+
+
+def test_an_idle_worker_starts_at_once(held: Held) -> None:
+    """A query alone must not wait for company."""
+    assert [["first"]] == held.passes
+
+
+def test_what_waits_goes_together_in_order(held: Held) -> None:
+    """Each gets its own rows; what is too much for a pass waits for the next."""
+    asked = [held.ask("a"), held.ask("bb", "ccc"), held.ask("dddd", "eeeee"), held.ask("f")]
+    held.free.set()
+
+    assert [[1], [2, 3], [4, 5], [1]] == [lengths(one) for one in asked]
+    assert [["first"], ["a", "bb", "ccc"], ["dddd", "eeeee", "f"]] == held.passes
+
+
+def test_more_than_a_pass_at_once_is_a_pass(held: Held) -> None:
+    """The requests' own limit bounds it."""
+    asked = held.ask(*"abcdef")
+    held.free.set()
+
+    assert [1.0] * 6 == lengths(asked)
+    assert 2 == len(held.passes)
+
+
+def test_whoever_goes_away_is_left_out(held: Held) -> None:
+    """And the others are served."""
+    gone, waiting = held.ask("gone"), held.ask("aa")
+    first_gone, documents_gone = held.ask("g"), held.documents("gone")
+    assert all(one.cancel() for one in (gone, first_gone, documents_gone))
+    held.free.set()
+
+    assert [2] == lengths(waiting)
+    assert 2 == lengths(held.ask("bb"))[0]
+    assert [["first"], ["aa"], ["bb"]] == held.passes
+
+
+def test_going_away_in_a_pass_hurts_nobody() -> None:
+    """What it asked for is done and thrown away."""
+    held = Held()
+    first = held.ask("first")
+    assert held.busy.wait(WAIT_S)
+    assert first.cancel()
+    second = held.ask("aa")
+    held.free.set()
+
+    assert [2] == lengths(second)
+
+
+def test_a_fault_is_told_to_all_of_its_pass(held: Held) -> None:
+    """And to nobody else."""
+    bad, beside = held.ask("bad"), held.ask("beside")
+    gone = held.ask("gone")
+    held.gathering.ask(["x"] * 3, "query")
+    after = held.ask("aa")
+    held.free.set()
+
+    for asked in (bad, beside, gone):
+        with pytest.raises(ValueError, match="a bad text"):
+            asked.result(WAIT_S)
+    assert [2] == lengths(after)
+
+
+def test_documents_come_in_slices_behind_queries(held: Held) -> None:
+    """A query waits for one slice at most, whatever is being indexed."""
+    texts = ["d" * size for size in range(1, 2 * SLICE + 2)]
+    documents, query = held.documents(*texts), held.ask("q")
+    held.free.set()
+
+    assert [len(text) for text in texts] == lengths(documents)
+    assert [1] == lengths(query)
+    assert [1, 1, SLICE, SLICE, 1] == [len(one) for one in held.passes]
+    assert ["q"] == held.passes[1]
+
+
+def test_an_index_gets_done_in_a_busy_hour(held: Held) -> None:
+    """Queries that never end would starve it."""
+    asked = [held.ask(*"aaaa") for _ in range(2 * PATIENCE)]
+    documents = held.documents("d")
+    held.free.set()
+
+    assert [1] == lengths(documents)
+    assert [1.0] * 4 == lengths(asked[-1])
+    assert PATIENCE == held.passes.index(["d"])
+
+
+def test_a_fault_ends_the_documents_that_it_met(held: Held) -> None:
+    """The slices behind it would be embedded for nobody."""
+    documents = held.documents("bad", *["d"] * SLICE)
+    beside = held.documents("aa")
+    held.free.set()
+
+    with pytest.raises(ValueError, match="a bad text"):
+        documents.result(WAIT_S)
+    assert [2] == lengths(beside)
+    assert 3 == len(held.passes)
+
+
+def test_nothing_is_answered_with_nothing(held: Held) -> None:
+    """Without a pass of the model."""
+    assert (0, 0) == held.ask().result(WAIT_S).shape
+
+
+def test_whoever_waits_at_the_end_of_the_process_is_told(held: Held) -> None:
+    """Or a thread would wait for ever, and the process with it."""
+    waiting, behind = held.ask(*"abcd"), held.documents("d")
+    held.gathering._worker.shutdown(wait=False)  # noqa: SLF001  (as the interpreter does)
+    held.free.set()
+
+    for asked in (waiting, behind):
+        with pytest.raises(RuntimeError, match="shutdown"):
+            asked.result(WAIT_S)
