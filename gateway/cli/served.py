@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import get_args
 
+from gateway.cli.ending import orderly
 from gateway.cli.exits import OK
 from gateway.cli.screen import note, warn
 from gateway.cli.settings import QUIET, chosen, made
@@ -124,12 +125,14 @@ def serve(
     """
     more.check(expose)
     made_of = made(config, strategy=chosen(strategy), documents=documents, options=more.options)
-    with made_of as (gateway, manifest):
+    with orderly() as ending, made_of as (gateway, manifest):
+        ending.close = gateway.close
         warn(manifest.warnings)
         file = Path(manifest.origin)
         way = serve_stdio if http is None else _over_http(gateway, http, more)
         with _extras(gateway, more, file) as extras:
             asyncio.run(_serve(gateway, way, expose, [file], extras))
+        ending.begun = True
     return OK
 
 

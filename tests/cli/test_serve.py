@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import select
 import signal
 import subprocess
 import sys
@@ -191,3 +193,25 @@ def test_the_catalog_is_served_too_for_whom_the_file_names(place: Place) -> None
 
     assert [401, 200] == answered("--tokens", str(place.folder / "tokens.toml"))
     assert [404, 404] == answered("--no-api")
+
+
+def test_what_is_told_to_end_ends_its_servers_first(place: Place) -> None:
+    """Also one that does not mind that its pipe is closed; our client holds its own still."""
+    told = place.folder / "told"
+    os.mkfifo(told)
+    script = f"trap '' HUP; echo $$ > {told}; while :; do sleep 600; done"
+    config = place.config({"deaf": {"command": "sh", "args": ["-c", script]}})
+    server = subprocess.Popen(
+        [sys.executable, "-m", "gateway", "serve", "--config", config, "--strategy", "graph"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        env={"PATH": os.environ["PATH"], "GATEWAY_CACHE_DIR": str(place.cache)},
+    )
+    with server, os.fdopen(os.open(told, os.O_RDONLY | os.O_NONBLOCK)) as pipe:
+        assert select.select([pipe], [], [], 300)[0]
+        deaf = int(pipe.readline())
+        server.send_signal(signal.SIGTERM)
+        code = server.wait(timeout=120)
+
+    assert 128 + signal.SIGTERM == code
+    assert not Path(f"/proc/{deaf}").exists()
