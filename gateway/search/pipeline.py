@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import chain
 from typing import Protocol
 
@@ -20,7 +19,7 @@ import numpy as np
 
 from gateway.config import SearchOptions
 from gateway.embed.cached import QueryRows
-from gateway.search import fusion, keywords, policies, results, tags
+from gateway.search import fusion, policies, results, tags
 from gateway.search.dense import vector
 from gateway.search.dense.scan import Question, VectorIndex
 from gateway.search.dense.vector import Candidates
@@ -206,16 +205,14 @@ class Search:
         lexical, words = look_up(snapshot.lexical, snapshot.names, asked)
         count = self.options.pool(run.request.limit)
         fused = self._graph_hits(run, asked, limit=count).scores if self.options.fuse_graph else ()
-        heard = policies.Heard(
-            found=found,
-            words=lexical.scores,
-            telling=policies.telling(
-                lexical.coverage, mask, weight=words.best.weight, size=snapshot.lexical.size
-            ),
-            keywords=partial(keywords.read, snapshot.lexical, words.best, snapshot.entities, mask),
-            graph=np.fromiter(fused, np.intp),
+        heard = policies.heard(
+            snapshot,
+            asked,
+            lexical,
+            words,
             mask=mask,
-            entities=snapshot.entities,
+            found=found,
+            graph=np.fromiter(fused, np.intp),
         )
         order = policies.rank(run.request.ranking, heard, count=count)
         return self._ranking(run, asked, order, words=words, found=found)
