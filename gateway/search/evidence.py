@@ -36,7 +36,9 @@ class Asked:
     """As it was probably meant to be spelt; blank or the query itself if that is how it is."""
     context: str = ""
     clauses: tuple[str, ...] = ()
-    """Parts of a long request."""
+    """Parts of a long request, as they were said and as they were probably meant."""
+    parts: int = 0
+    """How many they are, each counted once."""
     taken_apart: dict[str, Sequence[Token]] = field(default_factory=dict, compare=False)
     """The tokens of the texts that were looked up so far."""
 

@@ -36,7 +36,7 @@ from gateway.search.evidence import (
 from gateway.search.fusion import Order
 from gateway.search.index.snapshot import Snapshot
 from gateway.search.index.toolgraph import ToolGraph
-from gateway.search.request import clauses
+from gateway.search.request import parted
 from gateway.search.run import Run
 from gateway.search.sayable import degrading
 from gateway.search.spelling.mending import Mend
@@ -132,13 +132,14 @@ class Search:
             run.note("normalize", "query_normalized")
         mended = self._mended(run, query)
         alone = len(run.request.queries) == 1
-        parts = tuple(dict.fromkeys((*clauses(query), *clauses(mended)))) if alone else ()
+        several, parts = parted(query, mended) if alone else ((), 0)
         return Asked(
             query=query,
             mended=mended,
             english=english,
             context=run.request.context,
-            clauses=parts,
+            clauses=several,
+            parts=parts,
         )
 
     def _mended(self, run: Run, query: str) -> str:
@@ -185,9 +186,15 @@ class Search:
         order = fusion.by_vector(found)
         if self.strategy == "auto":
             lexical, words = look_up(snapshot.lexical, snapshot.names, asked)
-            weight = self.options.lexical_weight
-            fused = fusion.fuse(found, lexical, mask=mask, weight=weight, mates=snapshot.mates)
-            order = fusion.doubted(fused, snapshot.doubts)
+            order = fusion.fuse(
+                found,
+                lexical,
+                mask=mask,
+                weight=self.options.lexical_weight,
+                mates=snapshot.mates,
+                doubts=snapshot.doubts,
+                parts=asked.parts,
+            )
         else:
             words = read_words(snapshot.lexical, asked)
         return self._ranking(run, asked, order, words=words, found=found)
@@ -292,7 +299,7 @@ class Search:
         window = frozenset[int]().union(*(each.window for each in rankings))
         added = self._supplement(run, rankings, [spot for _, spot in chosen], window)
         lists = results.lists(run.snapshot, rankings, chosen, added)
-        nothing = self._judge(run, lists.matches)
+        nothing = self._judge(run, rankings, lists.matches)
         run.spent("confidence")
         counts = Counts(
             eligible=run.eligible,
@@ -340,7 +347,7 @@ class Search:
         run.spent("graph")
         return added
 
-    def _judge(self, run: Run, matches: Sequence[Match]) -> bool:
+    def _judge(self, run: Run, rankings: Sequence[Ranking], matches: Sequence[Match]) -> bool:
         """Say so if nothing was found, or nothing that is likely to be meant.
 
         A model is not shown what hardly serves; who asks for a policy of the catalog is a person
@@ -351,6 +358,8 @@ class Search:
         """
         best = max((match.confidence for match in matches), default=0.0)
         least = self.options.no_match_confidence * run.snapshot.narrowness
+        if best < least:
+            best = max(best, results.nearest_of_jobs(rankings, run.request.limit))
         if not matches or (run.request.ranking == "strategy" and best < least):
             run.note("confidence", "no_match")
             return True
