@@ -55,6 +55,9 @@ _ANYBODY = Filters()
 class Gateway(Registering):
     """A searchable, callable catalog of tools.
 
+    Add what it holds (`add_tool`, `add_server`, `add_config`), then `search` and `invoke`. Leave
+    it by ``async with`` or `aclose`; blocking code takes `close`, and `SyncGateway` for the rest.
+
     Args:
         strategy: ``graph`` needs no model; ``embeddings`` ranks by vectors alone; ``auto`` ranks
             by vectors first, with words and graph beside them.

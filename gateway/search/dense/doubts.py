@@ -17,6 +17,7 @@ from gateway.embed.yardstick import Yardstick
 from gateway.search.dense.mates import Mates
 from gateway.search.dense.scan import VectorIndex
 from gateway.search.dense.segments import Positions
+from gateway.search.eligible import Mask
 from gateway.vectors import Vector, best_cosine
 from graphs.arrays import Moves
 from graphs.postings import Postings
@@ -84,18 +85,22 @@ class Boasts:
         return yardstick.nearness(self._near)
 
 
-def doubts(index: Postings, mates: Mates | None, boasts: Vector | None) -> Vector | None:
+def doubts(
+    index: Postings, mates: Mates | None, boasts: Vector | None, listed: Mask | None = None
+) -> Vector | None:
     """Weigh what each entity loses.
 
     Args:
         index: The words of the catalog.
         mates: The server of each entity; None if there are not two.
         boasts: How near each is to a boast; see `Boasts`.
+        listed: Whom a server lists. An entry's name, as a server's own, is no other server's word;
+            None if all are listed.
 
     Returns:
         Shape (n,), 0 to `MAX_DOUBT`; None if nobody loses anything.
     """
-    found = np.zeros(index.size) if mates is None else _foreign(index, mates)
+    found = np.zeros(index.size) if mates is None else _foreign(index, mates, listed)
     if boasts is not None:
         found += np.maximum(_BOAST_WEIGHT * (boasts - _BOASTING), 0.0)
     np.minimum(found, MAX_DOUBT, out=found)
@@ -112,12 +117,14 @@ def among(numbers: Numbers, chosen: Numbers, below: int) -> NDArray[np.bool_]:
     return found
 
 
-def _foreign(index: Postings, mates: Mates) -> NDArray[np.float64]:
+def _foreign(index: Postings, mates: Mates, listed: Mask | None) -> NDArray[np.float64]:
     """Weigh the words that name other servers' tools only, by rarity, and how far that is much."""
     if _NAME not in index.fields:
         return np.zeros(index.size)
     counts = np.diff(index.offsets)
     names = index.sources == index.fields.index(_NAME)
+    if listed is not None:
+        names &= listed[index.positions]
     named = np.zeros(len(index.names), dtype=np.bool_)
     named[index.offsets.searchsorted(np.flatnonzero(names), side="right") - 1] = True
     # Most words stand in nobody's name: only the others are looked at.

@@ -16,7 +16,7 @@ from gateway.search.dense.kinship import narrowness
 from gateway.search.dense.mates import Servers
 from gateway.search.dense.scan import VectorIndex
 from gateway.search.dense.segments import Positions
-from gateway.search.eligible import Eligibility
+from gateway.search.eligible import Eligibility, Mask
 from gateway.search.index.kept import Texts
 from gateway.search.index.names import Names
 from gateway.search.index.snapshot import Named, Snapshot, repeated
@@ -125,7 +125,7 @@ class Snapshots:
             diagnostics=tuple(diagnostics),
             repeated=repeated(diagnostics),
             yardstick=yardstick,
-            doubts=doubts(lexical, mates, boasts),
+            doubts=doubts(lexical, mates, boasts, _listed(eligibility)),
             narrowness=narrowness(vectors, yardstick),
         )
         return self._last
@@ -166,6 +166,16 @@ def _common(vectors: VectorIndex | None, eligibility: Eligibility) -> Vector | N
     beside = eligibility.beside(LISTED)
     listed = vectors.mean.changed(vectors.rows(beside), vectors.rows(beside[:0]))
     return (listed if listed.count else vectors.mean).row
+
+
+def _listed(eligibility: Eligibility) -> Mask | None:
+    """Say whom a server lists; None if all are."""
+    beside = eligibility.beside(LISTED)
+    if not beside.size:
+        return None
+    listed = np.ones(eligibility.size, dtype=np.bool_)
+    listed[beside] = False
+    return listed
 
 
 def _mated(entity: Entity) -> str:

@@ -15,6 +15,7 @@ from gateway.search.dense.doubts import MAX_DOUBT, Boasts, among, doubts
 from gateway.search.dense.kinship import LEAST, narrowness
 from gateway.search.dense.mates import Mates
 from gateway.search.dense.scan import VectorIndex
+from gateway.search.eligible import Mask
 from gateway.search.fusion import Order
 from gateway.vectors import Matrix, Vector
 from graphs import Postings
@@ -40,12 +41,13 @@ def lost(
     servers: Sequence[str],
     rows: Matrix | None = None,
     yardstick: Yardstick | None = None,
+    listed: Mask | None = None,
 ) -> Vector | None:
     """What each tool of a fresh catalog loses."""
     vectors = None if rows is None else VectorIndex.of(rows)
     moves = Moves(size=0, gone=(), new=range(words.size))
     near_a_boast = Boasts().change(vectors, moves, None, yardstick)
-    return doubts(words, Mates.of(servers), near_a_boast)
+    return doubts(words, Mates.of(servers), near_a_boast, listed)
 
 
 def test_who_speaks_of_what_all_others_do_is_doubted() -> None:
@@ -71,6 +73,19 @@ def test_one_tool_of_a_server_may_speak_of_others_by_chance() -> None:
     most = lost(index(*honest(), heap, *([heap] * 3), *plain[:2]), [*owners, *(["stranger"] * 6)])
     assert most is not None
     assert most[len(NAMES) : len(NAMES) + 4].all()
+
+
+def test_the_name_of_what_no_server_lists_is_nobody_elses_word() -> None:
+    """A server's own entry is not its tool's rival, nor is an agent."""
+    entries = [(name, f"All about one {name}.") for name in NAMES]
+    words = index(*entries, ("do_it", f"Do {' '.join(NAMES)}."))
+    owners = [*NAMES, "mine"]
+
+    rivals = lost(words, owners)
+
+    assert rivals is not None
+    assert rivals[-1] > 0
+    assert lost(words, owners, listed=np.array([*([False] * len(NAMES)), True])) is None
 
 
 def test_nobody_is_doubted_for_a_few_words() -> None:
