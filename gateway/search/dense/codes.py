@@ -45,7 +45,7 @@ _FIRST = 384
 """Of a catalog of up to so many rows as `_SAMPLED`, every row is looked at by this many of its
 bits; of a longer one, by fewer."""
 _AGAIN = 4
-_AGAIN_ROOT = 10
+_AGAIN_ROOT = 5
 """So many rows are looked at again for each that is wanted, and for each root of a row."""
 _WIDE = 600
 _RESCORED = 4
