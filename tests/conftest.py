@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 
 import pytest
+from hypothesis import settings
 
 from gateway.catalog.entrystore import SqliteEntries
 from gateway.config import Options, catalog_store_path
@@ -15,6 +16,10 @@ from gateway.limits import UpstreamOptions
 from gateway.testing import HashingEmbedder
 from gateway.types import ToolDefinition
 from tests.fakes import ListSource, Shelf, definitions, tool
+
+# How fast the machine is, no test may ask.
+settings.register_profile("patient", deadline=None)
+settings.load_profile("patient")
 
 OpenGateway = Callable[..., Gateway]
 CatalogOf = Callable[[int], tuple[ToolDefinition, ...]]

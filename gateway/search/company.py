@@ -16,16 +16,15 @@ import numpy as np
 from gateway.search.dense.mates import Mates
 from gateway.search.dense.segments import Positions
 from gateway.search.eligible import Eligibility
-from gateway.search.fusion import MATES
+from gateway.search.fusion import MATES, job
 from gateway.types import Entity
 from gateway.vectors import Vector
 
 ALONE = 0.6
 """What stands alone counts as if a mate fitted so well, as a share of itself."""
 JOB = 1.0
-"""What a deviation of the best mate adds besides for a job, times how rare the server is."""
-STEPS = (5, 10)
-"""A request of no more parts than the first is no job; of as many as the second it is one."""
+"""What a deviation of the best mate adds besides for a job, times how rare the server is: half of
+what it is where all are tools (`fusion.JOB`), or the other kinds would vanish."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -36,7 +35,7 @@ class Company:
     eligibility: Eligibility
     entities: Sequence[Entity]
     parts: int = 0
-    """How many clauses the request has; 0 for a short one."""
+    """How many parts the request has; 0 for a short one."""
 
     def lifted(self, spots: Positions, scores: Vector) -> Vector:
         """Give *scores* with what company adds to each, shape (len(spots),).
@@ -46,9 +45,8 @@ class Company:
             scores: How well each of them fits, 0 for the average of the catalog.
         """
         rarity = self.mates.weights[spots]
-        least, most = STEPS
-        job = min(max((self.parts - least) / (most - least), 0.0), 1.0)
-        added = (MATES + JOB * job * rarity) * self.mates.support(spots, scores)
+        rare = MATES + JOB * job(self.parts) * rarity
+        added = rare * self.mates.support(spots, scores)
         alone = rarity >= 1
         added[alone] = MATES * ALONE * np.maximum(scores[alone], 0)
         for place, best in self._servers(spots, scores):

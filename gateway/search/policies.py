@@ -29,7 +29,6 @@ from gateway.search.evidence import Asked, Words
 from gateway.search.fusion import CLAUSE_WORDS, Lexical, Order
 from gateway.search.index.snapshot import Snapshot
 from gateway.search.keywords import Keywords
-from gateway.search.request import clauses
 from gateway.types import Entity, RankingPolicy
 from gateway.vectors import Vector, deviations, top
 
@@ -84,7 +83,7 @@ def heard(  # noqa: PLR0913  (keyword-only, one a witness)
             mates=mates,
             eligibility=snapshot.eligibility,
             entities=snapshot.entities,
-            parts=len(clauses(asked.query)) if asked.clauses else 0,
+            parts=asked.parts,
         )
     return Heard(
         found=found,

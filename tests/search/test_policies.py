@@ -20,7 +20,7 @@ from gateway.search.evidence import Asked, look_up
 from gateway.search.index.snapshots import compile_snapshot
 from gateway.search.index.texts import lexical_fields
 from gateway.search.keywords import Keywords, read
-from gateway.search.request import clauses
+from gateway.search.request import parted
 from gateway.testing import HashingEmbedder
 from gateway.types import Entity, Hints, Kind, RankingPolicy
 from gateway.vectors import unit_rows
@@ -231,9 +231,10 @@ def test_a_query_is_read_for_its_company() -> None:
     mail = [entity(tool(name), server="mail") for name in ("send", "read")]
     steps = "Read the first mail of today. " + "Then send it on to my office there. " * 4
 
-    def company(query: str, entities: Sequence[Entity], clauses: Sequence[str]) -> Company | None:
+    def company(query: str, entities: Sequence[Entity]) -> Company | None:
         snapshot = compile_snapshot(entities, rows={})
-        asked = Asked(query=query, english=query, clauses=tuple(clauses))
+        several, parts = parted(query, query)
+        asked = Asked(query=query, english=query, clauses=several, parts=parts)
         found, words = look_up(snapshot.lexical, snapshot.names, asked)
         mask = np.ones(len(entities), bool)
         heard = policies.heard(
@@ -242,12 +243,12 @@ def test_a_query_is_read_for_its_company() -> None:
         return heard.company
 
     both = [*mail, entity(tool("weather"), server="sky")]
-    long = company(steps, both, clauses(steps))
-    short = company("read mail", both, ())
+    long = company(steps, both)
+    short = company("read mail", both)
     assert long is not None
     assert short is not None
     assert (2, 0) == (long.parts, short.parts)
-    assert company(steps, mail, clauses(steps)) is None
+    assert company(steps, mail) is None
 
 
 def test_half_of_the_words_are_no_chance_and_in_a_telling_request_none_is() -> None:
