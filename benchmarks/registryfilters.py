@@ -30,13 +30,14 @@ from gateway.config import IndexOptions, Options, SearchOptions
 from gateway.embed.cached import MemoryVectorStore, QueryRows
 from gateway.embed.protocol import Embedder
 from gateway.gateway import Gateway
+from gateway.search.company import Company
 from gateway.search.index.snapshot import Snapshot
 from gateway.search.pipeline import Search
 from gateway.search.policies import RRF_K, telling
 from gateway.search.request import prepare
 from gateway.testing import HashingEmbedder
 from gateway.types import Filters, Hints, RankingPolicy, SearchResult, Strategy
-from gateway.vectors import Matrix, Vector
+from gateway.vectors import Matrix, Vector, deviations
 
 COUNTS = (100, 1000, 10_000)
 DENSITIES = (0.01, 0.1, 0.5, 1.0)
@@ -72,15 +73,37 @@ def exact(case: Case, way: str, query: str, row: Vector, *, limit: int) -> list[
     vectors = case.snapshot.vectors
     if vectors is None:
         raise ValueError("the catalog has no vectors")
-    near = _ranked(spots, vectors.rows(spots) @ row)
+    cosines = vectors.rows(spots) @ row
     words = case.snapshot.lexical.scores(query)[spots]
     if way == "hybrid":
-        words = words * _telling(case, query)
-    held = _ranked(spots[words > 0], words[words > 0])
-    if way == "hybrid":
-        return _fused([near, held], limit=limit)
-    found: list[int] = (near if way == "embeddings" else held)[:limit].tolist()
+        near, held = (
+            _first(spots, cosines, OPTIONS.pool(limit)),
+            _telling(case, query) & (words > 0),
+        )
+        lists = [
+            _ranked(spots[who], _lifted(case, spots[who], deviations(scores)[who]))
+            for who, scores in ((near, cosines), (held, words))
+        ]
+        return _fused(lists, limit=limit)
+    who, scores = (cosines > -np.inf, cosines) if way == "embeddings" else (words > 0, words)
+    found: list[int] = _ranked(spots[who], scores[who])[:limit].tolist()
     return found
+
+
+def _first(spots: Positions, scores: Vector, count: int) -> NDArray[np.bool_]:
+    """Say who of *spots* is among the best *count*."""
+    return np.isin(spots, _ranked(spots, scores)[:count])
+
+
+def _lifted(case: Case, spots: Positions, scores: Vector) -> Vector:
+    """Add what company says; see `gateway.search.company`. No query here is a long one."""
+    snapshot = case.snapshot
+    if snapshot.mates is None:
+        return scores
+    company = Company(
+        mates=snapshot.mates, eligibility=snapshot.eligibility, entities=snapshot.entities
+    )
+    return company.lifted(spots, scores)
 
 
 def _telling(case: Case, query: str) -> NDArray[np.bool_]:

@@ -63,6 +63,13 @@ class Cache(Generic[V]):
         self._told(self.name, "miss" if value is None else "hit")
         return value
 
+    def again(self, key: Hashable) -> V | None:
+        """Give the value of *key*, and tell the owner of a hit; None, and tell nobody."""
+        value = self.peek(key)
+        if value is not None:
+            self._told(self.name, "hit")
+        return value
+
     def peek(self, key: Hashable) -> V | None:
         """Give the value of *key*, or None, and tell nobody."""
         if not self.keeps:

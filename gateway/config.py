@@ -19,6 +19,7 @@ from gateway.limits import (
     ChatOptions,
     UpstreamOptions,
     UsageOptions,
+    a_path,
     at_least,
     check,
     one_of,
@@ -258,6 +259,10 @@ class Options:
     index: IndexOptions = field(default_factory=IndexOptions)
     index_path: Path | None = None
     """The folder where indexes are saved; None is ``index`` in the same folder."""
+
+    def __post_init__(self) -> None:
+        paths = ("vector_store_path", "catalog_store_path", "index_path")
+        check(self, *(a_path(name, getattr(self, name)) for name in paths))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

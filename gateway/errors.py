@@ -60,11 +60,15 @@ class InvalidRequestError(GatewayError, ValueError):
 class UnknownToolError(InvalidRequestError, LookupError):
     """No tool of that name may be called."""
 
-    def __init__(self, name: str, near: tuple[str, ...]) -> None:
+    def __init__(self, name: str, near: tuple[str, ...], *, unlisted: int = 0) -> None:
         self.name = name
         self.near = near
+        self.unlisted = unlisted
         hint = f"; near names: {', '.join(near)}" if near else ""
-        super().__init__(f"unknown tool {name!r}{hint}. Search the catalog for the right one.")
+        late = f" Sources that could not be listed, or not yet: {unlisted}." if unlisted else ""
+        super().__init__(
+            f"unknown tool {name!r}{hint}. Search the catalog for the right one.{late}"
+        )
 
 
 class InvalidArgumentsError(InvalidRequestError):

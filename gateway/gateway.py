@@ -55,6 +55,9 @@ _ANYBODY = Filters()
 class Gateway(Registering):
     """A searchable, callable catalog of tools.
 
+    Add what it holds (`add_tool`, `add_server`, `add_config`), then `search` and `invoke`. Leave
+    it by ``async with`` or `aclose`; blocking code takes `close`, and `SyncGateway` for the rest.
+
     Args:
         strategy: ``graph`` needs no model; ``embeddings`` ranks by vectors alone; ``auto`` ranks
             by vectors first, with words and graph beside them.
@@ -180,6 +183,21 @@ class Gateway(Registering):
             tenant=tenant,
         )
         return await self._search(await self.snapshot(), request, notes)
+
+    def recall(self, query: str) -> SearchResult | None:
+        """Give what `search` answered to *query* alone, as it would again, and wait for nothing.
+
+        Returns:
+            None if it must be searched for. What is given is traced and measured as a search.
+
+        Raises:
+            ClosedError: After `aclose`.
+        """
+        snapshot = self.known
+        if snapshot is None:
+            return None
+        self._sources.tend()
+        return self._search.recall(snapshot, query)
 
     async def next_steps(
         self,

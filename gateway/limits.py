@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal, get_args
 
 from gateway.errors import ConfigError
@@ -29,13 +30,30 @@ def check(owner: object, *faults: str) -> None:
 
 
 def at_least(name: str, value: float, least: float) -> str:
-    """Say what is wrong with *value*, if it is below *least*."""
-    return "" if value >= least else f"{name} must be at least {least}, got {value}"
+    """Say what is wrong with *value*, if it is below *least* or no number."""
+    if fault := _number(name, value):
+        return fault
+    if _number(name, least) or value >= least:
+        return ""
+    return f"{name} must be at least {least}, got {value}"
 
 
 def share(name: str, value: float) -> str:
     """Say what is wrong with *value*, if it is no share of one."""
-    return "" if 0 <= value <= 1 else f"{name} must be between 0 and 1, got {value}"
+    return _number(name, value) or (
+        "" if 0 <= value <= 1 else f"{name} must be between 0 and 1, got {value}"
+    )
+
+
+def _number(name: str, value: object) -> str:
+    # Read from a file or a form it is easily a text, which compares with no number.
+    return "" if isinstance(value, int | float) else f"{name} must be a number, got {value!r}"
+
+
+def a_path(name: str, value: object) -> str:
+    """Say what is wrong with *value*, if it is neither a path nor None."""
+    fits = value is None or isinstance(value, Path)
+    return "" if fits else f"{name} must be a pathlib.Path, got {value!r}"
 
 
 def one_of(name: str, value: str, choices: object) -> str:

@@ -304,11 +304,17 @@ class Telemetry:
             given["gen_ai.operation.name"] = kind
         return _Spanned(self._tracer.start_span(name, kind=SPANS[kind].kind, attributes=given))
 
-    def begin(self, kind: str) -> Span:
-        """Start a span that no block bounds; its owner enters it with `within` and ends it."""
-        return self._tracer.start_span(
-            kind, kind=SPANS[kind].kind, attributes={"gen_ai.operation.name": kind}
-        )
+    def begin(self, kind: str, target: str = "", attributes: Attributes | None = None) -> Span:
+        """Start a span that no block bounds; its owner ends it, and may enter it with `within`.
+
+        Args:
+            kind: A key of `SPANS` that names an operation.
+            target: See `span`.
+            attributes: See `span`.
+        """
+        name = f"{kind} {target}" if target else kind
+        given = {"gen_ai.operation.name": kind, **(attributes or {})}
+        return self._tracer.start_span(name, kind=SPANS[kind].kind, attributes=given)
 
     @contextmanager
     def within(self, span: Span) -> Iterator[None]:

@@ -125,9 +125,9 @@ def top(scores: Vector, limit: int) -> NDArray[np.intp]:
         return np.argsort(-scores, kind="stable")[:count]
     if count < scores.shape[0]:
         # Every score equal to the last admitted one competes, so that ties fall by position.
-        floor = np.partition(scores, scores.shape[0] - count)[scores.shape[0] - count]
-        pool = np.flatnonzero(scores >= floor)
+        floor = np.partition(scores, -count)[-count]
+        (pool,) = (scores >= floor).nonzero()
     else:
         pool = np.arange(scores.shape[0])
-    order = np.argsort(-scores[pool], kind="stable")
-    return pool[order[:count]]
+    best: NDArray[np.intp] = pool[(-scores[pool]).argsort(kind="stable")[:count]]
+    return best

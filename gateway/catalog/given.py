@@ -58,7 +58,8 @@ def given(
         parent = id_of(server, itself)
         # What is disabled is not found, by its server's words either.
         open_ = [tool.name for tool in listing.tools if _enabled(tool, hints)]
-        whole = replace(itself, details={"tools": open_})
+        told = itself.description or listing.instructions
+        whole = replace(itself, description=told, details={"tools": open_})
         entities[parent] = entity_of(parent, server, whole, trusted=source.trusted)
     return Given(
         listing=listing,

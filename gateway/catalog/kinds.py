@@ -34,6 +34,8 @@ class KindRow:
     """Whether it becomes a document of the graph."""
     embedded: tuple[Field, ...]
     """What its vector is made of, in this order; the end is cut first."""
+    leaning: tuple[Field, ...] = ("name",)
+    """What the second vector is made of, which the first leans to: what drowns in the whole."""
     indexed: Mapping[Field, float]
     """What its words are found by, with each field's weight."""
     word: str = ""
@@ -75,6 +77,7 @@ _AGENT = KindRow(
     callable=False,
     graph=True,
     embedded=("kind", "name", "title", "description", "skills", "hints", "examples"),
+    leaning=("name", "description"),
     indexed={**_TOLD, "skills": 1.0},
     word="agent",
 )
@@ -82,6 +85,7 @@ _SKILL = KindRow(
     callable=False,
     graph=True,
     embedded=("kind", "name", "title", "description", "hints", "examples", "instructions"),
+    leaning=("name", "description"),
     indexed=_TOLD,
     word="skill",
 )

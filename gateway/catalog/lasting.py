@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -18,12 +19,13 @@ from typing import Protocol
 from gateway.bridge import Bridge
 from gateway.cache import Clock, SingleFlight
 from gateway.catalog.records import LAUNCH, Recorded, Records
-from gateway.catalog.vetting import NOTHING, Withheld, named, vetted
+from gateway.catalog.vetting import NOTHING, Withheld, vetted
 from gateway.errors import InvalidRequestError, StoreError, UpstreamError, UpstreamTimeoutError
 from gateway.limits import UpstreamOptions
 from gateway.types import Diagnostic, InvokeResult, JsonObject, Kind, ToolDefinition
 from gateway.upstream.source import Heard, Listing, Shelves, Source, Watchable
 from gateway.upstream.supervisor import State
+from gateway.upstream.things import asked_of
 
 
 class Live(Source, Shelves, Watchable, Protocol):
@@ -164,7 +166,7 @@ class LastingSource:
     async def ask(self, method: str, params: JsonObject) -> JsonObject:
         """Send a request that changes nothing; see `Shelves.ask`."""
         self._check_launch()
-        self._check_shown(*named(params))
+        self._check_shown(*asked_of(params))
         return await self._live.ask(method, params)
 
     async def watch(self, uri: str, heard: Heard) -> None:
@@ -187,11 +189,19 @@ class LastingSource:
         if self._known is not None:
             self._flights.start("renew", self._renew)
 
-    def tend(self) -> None:
-        """Read the list anew, in the background, if it is old."""
+    def tend(self) -> float:
+        """Read the list anew, in the background, if it is old.
+
+        Returns:
+            When it will be, by the clock; minus infinity if nobody can say yet.
+        """
         known = self._known
-        if known is not None and self._clock() >= known.due:
-            self._flights.start("renew", self._renew)
+        if known is None:
+            return -math.inf
+        if self._clock() < known.due:
+            return known.due
+        self._flights.start("renew", self._renew)
+        return -math.inf
 
     def recheck(self) -> bool:
         """Look again, at the next listing, whether what had changed is approved by now.
@@ -332,4 +342,5 @@ def _same(one: Listing, other: Listing) -> bool:
         len(mine) == len(others)
         and all(a is b for a, b in zip(mine, others, strict=True))
         and codes[0] == codes[1]
+        and one.instructions == other.instructions
     )

@@ -22,7 +22,7 @@ from gateway.catalog.authorization import read_auth
 from gateway.catalog.declared import read_kinds
 from gateway.catalog.jsonc import parse
 from gateway.catalog.secrets import as_variable, from_keyring, is_keyring, literal_secrets
-from gateway.catalog.shaping import read_shapes, read_virtual
+from gateway.catalog.shaping import SHAPED, read_shapes, read_virtual
 from gateway.catalog.virtual import VirtualServer
 from gateway.config import variables
 from gateway.errors import ConfigError
@@ -35,7 +35,7 @@ from gateway.upstream.source import check_server_name
 _VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 _STDIO_KEYS = frozenset({"command", "args", "env", "cwd", "type", "disabled", "description"})
 _HTTP_KEYS = frozenset({"url", "headers", "auth", "type", "disabled", "description"})
-_OWN_KEYS = frozenset({"tools"})
+_OWN_KEYS = frozenset(SHAPED)
 _TYPES = {"stdio": "stdio", "http": "http", "streamable-http": "http", "streamableHttp": "http"}
 _TOP_KEYS = frozenset({"mcpServers", "servers", "virtualServers", "kinds", "inputs", "$schema"})
 
@@ -127,7 +127,11 @@ class _Found:
             check_server_name(name)
             server = _server(name, entry, self._notes)
             if server is not None and isinstance(entry, dict):
-                shapes = read_shapes(f"server {name!r}: tools", entry.get("tools"))
+                shapes = tuple(
+                    shape
+                    for key, kind in SHAPED.items()
+                    for shape in read_shapes(f"server {name!r}: {key}", entry.get(key), kind=kind)
+                )
                 self.servers[name] = server
                 if shapes:
                     self.shapes[name] = shapes
@@ -145,7 +149,9 @@ class _Found:
         try:
             yield
         except ConfigError as error:
-            self._notes.append(_note(f"{self._where}: {error}"))
+            told = str(error)
+            whose = "" if repr(name) in told else f"server {name!r}: "
+            self._notes.append(_note(f"{self._where}: {whose}{told}"))
             self.unusable.append(name)
 
 

@@ -222,6 +222,7 @@ def _written(listing: Listing) -> str:
             {**_tool(thing), "kind": thing.kind, "details": thing.details}
             for thing in listing.things
         ],
+        "instructions": listing.instructions,
         "notes": [[note.code, note.detail] for note in listing.diagnostics],
         "digests": dict(listing.digests),
         "suspicions": {name: list(why) for name, why in listing.suspicions.items()},
@@ -249,6 +250,7 @@ def _read(text: bytes) -> Listing:
     return Listing(
         tools=LateTools(raw["count"], raw["digest"], partial(_definitions, tools)),
         things=tuple(_definition(thing) for thing in raw.get("things", ())),
+        instructions=raw.get("instructions", ""),
         diagnostics=tuple(
             Diagnostic(stage="catalog", code=code, detail=detail) for code, detail in raw["notes"]
         ),

@@ -189,10 +189,10 @@ async def _list(registration: Registration, known: Listed | None, telemetry: Tel
             if registration.source.server in listing.reason
             else f"{registration.source.server!r}: {listing.reason}",
         )
-        tools = known.listing.tools if known and known.revision >= registration.since else ()
+        before = known.listing if known and known.revision >= registration.since else Listing()
         return Listed(
             revision=registration.revision,
-            listing=Listing(tools=tools, diagnostics=(note,)),
+            listing=replace(before, diagnostics=(note,)),
             failed=True,
         )
     codes = [note.code for note in listing.diagnostics]

@@ -6,22 +6,30 @@ from collections.abc import Mapping
 
 from gateway.catalog.virtual import Alias, VirtualServer
 from gateway.errors import ConfigError
+from gateway.types import Kind
 from gateway.upstream.shapes import Describe, Filter, Prefix, Rename, Shape
 
-_TOOLS_KEYS = ("allow", "deny", "describe", "rename", "prefix")
+_SHAPE_KEYS: Mapping[Kind, tuple[str, ...]] = {
+    "tool": ("allow", "deny", "describe", "rename", "prefix"),
+    "prompt": ("allow", "deny", "describe", "rename", "prefix"),
+    "resource": ("allow", "deny", "describe"),
+}
+SHAPED: Mapping[str, Kind] = {"tools": "tool", "resources": "resource", "prompts": "prompt"}
+"""What a server's entry may say of what is shown of it, and of which kind that is."""
 _VIRTUAL_KEYS = ("description", "disabled", "prompts", "resources", "tools")
 _THINGS = ("tools", "resources", "prompts")
 _ALIAS_KEYS = ("description", "pin", "tool")
 
 
-def read_shapes(where: str, given: object) -> tuple[Shape, ...]:
-    """Read the ``tools`` of a server.
+def read_shapes(where: str, given: object, *, kind: Kind = "tool") -> tuple[Shape, ...]:
+    """Read the ``tools``, ``resources`` or ``prompts`` of a server.
 
     Args:
         where: For messages.
         given: A list of patterns, which is what is allowed; or an object of ``allow``, ``deny``,
-            ``rename``, ``describe`` (both by the server's own names) and ``prefix``; None is
-            nothing.
+            ``describe`` and, but for resources, ``rename`` (both by the server's own names) and
+            ``prefix``; None is nothing.
+        kind: Which of them.
 
     Raises:
         ConfigError: If it says something else.
@@ -30,18 +38,18 @@ def read_shapes(where: str, given: object) -> tuple[Shape, ...]:
         return ()
     if isinstance(given, list):
         given = {"allow": given}
-    table = _object(where, given, _TOOLS_KEYS)
+    table = _object(where, given, _SHAPE_KEYS[kind])
     shapes: list[Shape] = []
     if "allow" in table or "deny" in table:
         allow = _patterns(f"{where}.allow", table["allow"]) if "allow" in table else None
         deny = _patterns(f"{where}.deny", table.get("deny", []))
-        shapes.append(Filter(allow=allow, deny=deny))
+        shapes.append(Filter(allow=allow, deny=deny, kind=kind))
     if "describe" in table:
-        shapes.append(Describe(_texts(f"{where}.describe", table["describe"])))
+        shapes.append(Describe(_texts(f"{where}.describe", table["describe"]), kind=kind))
     if "rename" in table:
-        shapes.append(Rename(_texts(f"{where}.rename", table["rename"])))
+        shapes.append(Rename(_texts(f"{where}.rename", table["rename"]), kind=kind))
     if "prefix" in table:
-        shapes.append(Prefix(_text(f"{where}.prefix", table["prefix"])))
+        shapes.append(Prefix(_text(f"{where}.prefix", table["prefix"]), kind=kind))
     return tuple(shapes)
 
 

@@ -21,6 +21,7 @@ from gateway.catalog.store import Store
 from gateway.catalog.virtual import Alias, VirtualServer, aliases
 from gateway.config import Options
 from gateway.errors import ConfigError, attempt
+from gateway.limits import CustomKind
 from gateway.types import Diagnostic, Hints, ToolDefinition
 from gateway.upstream.local import LocalSource
 from gateway.upstream.servers import target_of
@@ -204,9 +205,7 @@ class Sources:
         manifest = config if isinstance(config, Manifest) else read_manifest(Path(config))
         for name, entry in self._configuration.take(manifest, self._registry).items():
             self._servers.place(name, entry)
-        if manifest.kinds:
-            self.entries.declare(manifest.kinds)
-            self.entries_changed()
+        self._declare(self._configuration.kinds)
         return manifest.warnings
 
     async def reload(self) -> Reloaded:
@@ -251,8 +250,7 @@ class Sources:
 
     def tend(self) -> None:
         """Read the tool lists anew that are old, in the background."""
-        for source in tuple(self._lasting.values()):
-            source.tend()
+        self._servers.tend()
 
     def expire(self) -> None:
         """Have the next build read every tool list anew."""
@@ -262,7 +260,8 @@ class Sources:
     async def _reload(self) -> Reloaded:
         async with self._reloading:
             before = dict(self._configuration.servers)
-            after, notes = await asyncio.to_thread(self._configuration.read, self._registry)
+            read = self._configuration.read
+            after, kinds, notes = await asyncio.to_thread(read, self._registry)
             done = changes(before, after, notes)
             anew = [name for name in done.changed if before[name].target != after[name].target]
             ended = (
@@ -273,9 +272,14 @@ class Sources:
                 self._drop(name)
             for name in (*done.added, *done.changed):
                 self._servers.become(name, after[name], anew=name in anew)
-            self._configuration.servers = after
+            self._configuration.servers, self._configuration.kinds = after, kinds
+            self._declare(kinds)
             self._servers.recheck(done.kept)
             return done
+
+    def _declare(self, kinds: Mapping[str, CustomKind]) -> None:
+        if self.entries.declare(kinds):
+            self.entries_changed()
 
     async def remove_server(self, name: str) -> bool:
         """Forget a server and close its session; say whether it was there."""

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
@@ -26,6 +27,9 @@ from gateway.upstream.servers import HttpServer, StdioServer
 from gateway.upstream.shapes import Shape
 from gateway.upstream.source import Source
 from gateway.upstream.wrappers import Shaped
+
+_REST_S = 1.0
+"""How long nobody looks again whether a list is old: every search would look at every server."""
 
 
 class Servers:
@@ -59,6 +63,7 @@ class Servers:
         """Those that have a list of their own, by name."""
         self.audience = Audience()
         """Whom servers may ask for something."""
+        self._rested = -math.inf
 
     def place(self, name: str, entry: Configured) -> None:
         """Register what a configuration says of *name*.
@@ -118,9 +123,20 @@ class Servers:
         )
         self._registry.add(_shaped(source, shapes), hints, itself=self._itself(name))
         self.lasting[name] = source
+        self._rested = -math.inf
+
+    def tend(self) -> None:
+        """Read the lists anew that are old, in the background."""
+        now = self._clock()
+        if now < self._rested:
+            return
+        dues = [source.tend() for source in tuple(self.lasting.values())]
+        # Not past the next that will be old, and not while any is unknown or being read.
+        self._rested = min((now + _REST_S, *dues))
 
     def become(self, name: str, entry: Configured, *, anew: bool) -> None:
         """Have *name* be what *entry* says; unless *anew*, its list and session stay."""
+        self._rested = -math.inf
         lasting = self.lasting.get(name)
         self._registry.remove(name)
         if lasting is None or anew:
@@ -132,6 +148,7 @@ class Servers:
 
     def recheck(self, names: Iterable[str]) -> None:
         """Let in again what was approved meanwhile."""
+        self._rested = -math.inf
         every = self._registry.all()
         for name in names:
             source = self.lasting.get(name) or every[name].source

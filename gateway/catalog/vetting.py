@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from gateway.catalog.addresses import fits
 from gateway.catalog.records import LAUNCH
 from gateway.limits import UpstreamOptions
 from gateway.text import clean
-from gateway.types import Diagnostic, JsonObject, Kind
+from gateway.types import Diagnostic, Kind
 from gateway.upstream.sieve import MAX_NAME_CHARS
 from gateway.upstream.source import Listing
-from gateway.upstream.things import thing_key
+from gateway.upstream.things import fits, thing_key
 
 
 def vetted(
@@ -39,6 +38,7 @@ def vetted(
         things=tuple(
             thing for thing in listing.things if thing_key(thing.kind, thing.name) not in blocked
         ),
+        instructions="" if thing_key("server", server) in blocked else listing.instructions,
         diagnostics=(*listing.diagnostics, *notes),
     )
 
@@ -78,14 +78,6 @@ class Withheld:
 NOTHING = Withheld()
 
 
-def named(params: JsonObject) -> tuple[Kind, str]:
-    """Give the thing that a request to a server is of, by the server's own name; see `Shelves`."""
-    ref = params.get("ref")
-    told = ref if isinstance(ref, Mapping) else params
-    kind: Kind = "resource" if "uri" in told else "prompt"
-    return kind, str(told.get("uri" if kind == "resource" else "name", ""))
-
-
 def _notes(
     listing: Listing, changed: frozenset[str], blocked: frozenset[str], server: str
 ) -> Iterator[Diagnostic]:
@@ -108,10 +100,13 @@ def _notes(
         if reasons:
             told = ", ".join(reasons)
             yield _note("tool_suspicious", f"{server!r}: tool {tool.name!r}: {told}{end}")
-    for thing in listing.things:
-        key = thing_key(thing.kind, thing.name)
+    itself = thing_key("server", server)
+    others = {itself: "what it says of itself"} | {
+        thing_key(each.kind, each.name): f"{each.kind} {clean(each.name, limit=MAX_NAME_CHARS)!r}"
+        for each in listing.things
+    }
+    for key, shown in others.items():
         end = "; it is left out" if key in blocked else ""
-        shown = f"{thing.kind} {clean(thing.name, limit=MAX_NAME_CHARS)!r}"
         if key in changed:
             yield _note(
                 "tool_changed",

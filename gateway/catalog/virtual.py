@@ -23,10 +23,11 @@ from gateway.catalog.vetting import vetted
 from gateway.errors import ClosedError, ConfigError, StoreError, UpstreamError
 from gateway.limits import UpstreamOptions
 from gateway.types import Diagnostic, InvokeResult, JsonObject, Kind, ToolDefinition
+from gateway.upstream.several import joined
 from gateway.upstream.shapes import check_tool_name
 from gateway.upstream.source import Listing, Source, check_server_name, unknown_tool
 from gateway.upstream.things import thing_key
-from gateway.upstream.wrappers import joined, parts
+from gateway.upstream.wrappers import parts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,7 +177,10 @@ class VirtualSource:
         behind = self._behind()
         self._listings = await parts(behind, self._listings)
         whole = joined(
-            {name: (alias.server, alias.tool) for name, alias in self._table.tools.items()},
+            {
+                ("tool", name): (alias.server, alias.tool)
+                for name, alias in self._table.tools.items()
+            },
             self._listings,
             tuple(self._notes(behind)),
         )

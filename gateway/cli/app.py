@@ -13,7 +13,7 @@ import typer
 
 from gateway.cli import configuring
 from gateway.cli.catalog import catalog
-from gateway.cli.exits import EPILOG, USAGE
+from gateway.cli.exits import EPILOG, INTERRUPTED, USAGE
 from gateway.cli.graph import graph
 from gateway.cli.options import (
     ConfigOption,
@@ -58,7 +58,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if isinstance(stream, TextIOWrapper):
             # A terminal of few characters must not end a command.
             stream.reconfigure(errors="replace")
-    app(args=arguments)
+    try:
+        app(args=arguments)
+    except KeyboardInterrupt:
+        # While the command is still being put together nobody else looks.
+        raise SystemExit(INTERRUPTED) from None
 
 
 def _version(wanted: bool) -> None:

@@ -32,6 +32,9 @@ from gateway.gateway import Gateway
 from gateway.sync import SyncCatalog, SyncGateway
 from gateway.types import Diagnostic, Entity, Filters, JsonObject, Status
 
+_EMPTY = "nothing is in the catalog yet: gateway catalog import, catalog add or servers add"
+_NO_SUCH = "the catalog has nothing of this kind, tag and status, or nothing more"
+
 
 @contextmanager
 def alone() -> Iterator[SyncGateway]:
@@ -72,7 +75,8 @@ def listed(  # noqa: PLR0913  (one for each option)
     if as_json:
         emit({"entities": [_brief(each) for each in page.entities], "next": page.next})
     else:
-        out().print(_table(page.entities))
+        wanted = after or kinds or tags or statuses
+        out().print(_table(page.entities) if page.entities else _NO_SUCH if wanted else _EMPTY)
         if page.next:
             note(f"there are more: --after {page.next}")
     return OK if page.entities else NOTHING

@@ -17,13 +17,14 @@ OK = 0
 NOTHING = 1
 USAGE = 2
 UNAVAILABLE = 3
+INTERRUPTED = 130
 
 EXITS: Mapping[int, str] = {
     OK: "done",
     NOTHING: "nothing was found or agreed to, the tool failed, or a demo conversation did",
     USAGE: "bad usage, configuration, tool name, arguments, graph document or query",
     UNAVAILABLE: "a server or the vector store could not be used; the others' part is printed",
-    130: "interrupted from the keyboard",
+    INTERRUPTED: "interrupted from the keyboard",
 }
 """Every exit code and what it means."""
 

@@ -8,7 +8,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from gateway.cli.screen import printable
-from gateway.cli.show import about, plain_table
+from gateway.cli.show import about, nothing, plain_table
 from gateway.types import CODES, Diagnostic, Evidence, Match, PathStep, SearchResult
 
 _IRI = "urn:tool-gateway:"
@@ -22,7 +22,7 @@ def explained(result: SearchResult, *, with_notes: Sequence[Diagnostic]) -> Rend
         ("Related", result.related),
         ("Next steps", result.next_steps),
     )
-    parts = [_list(name, given) for name, given in lists if given] or [Text("Nothing was found.")]
+    parts = [_list(name, given) for name, given in lists if given] or [nothing(result)]
     return Group(*parts, _work(result), times(result.stages), notes(with_notes))
 
 

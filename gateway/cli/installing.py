@@ -116,10 +116,11 @@ def _told(done: Installed, *, as_json: bool) -> None:
     if as_json:
         emit(jsonable(done))
         return
+    verb = "would be" if done.dry_run else "is"
     words = {
-        "installed": "is installed in",
-        "replaced": "is installed anew in",
-        "removed": "is taken out of",
+        "installed": f"{verb} installed in",
+        "replaced": f"{verb} installed anew in",
+        "removed": f"{verb} taken out of",
         "there": "was there already, in",
         "absent": "is not in",
     }

@@ -158,6 +158,9 @@ def _progress(step: Step, outcome: Outcome, about: str) -> None:
 def _advise(result: Provisioned, wish: Wish) -> None:
     if result.outcome == "planned" and not wish.apply:
         note("this was a dry run; --apply does it")
+    if result.plan is not None and result.plan.needs.missing:
+        options = " ".join(f"--set {name}=VALUE" for name in result.plan.needs.missing)
+        note(f"give what it needs, secrets by reference such as env:NAME: {options}")
     if result.outcome == "declined" and wish.yes:
         note("--yes agrees only where every gate passes: without it you are asked")
 

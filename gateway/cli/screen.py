@@ -59,10 +59,10 @@ def note(text: str) -> None:
 
 
 def warn(notes: Iterable[Diagnostic]) -> None:
-    """Say what went wrong on the way."""
-    for each in notes:
-        said = each.detail or CODES.get(each.code, "")
-        err().print(Text.assemble(("warning: ", "yellow"), f"{printable(said)} [{each.code}]"))
+    """Say what went wrong on the way, each thing once."""
+    told = (f"{printable(each.detail or CODES.get(each.code, ''))} [{each.code}]" for each in notes)
+    for line in dict.fromkeys(told):
+        err().print(Text.assemble(("warning: ", "yellow"), line))
 
 
 @contextmanager

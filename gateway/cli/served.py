@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import get_args
 
+from gateway.cli.ending import orderly
 from gateway.cli.exits import OK
 from gateway.cli.screen import note, warn
 from gateway.cli.settings import QUIET, chosen, made
@@ -41,6 +42,19 @@ def where(
     return HttpOptions(
         host=host, port=port, token=token, hosts=tuple(hosts), origins=tuple(origins)
     )
+
+
+def check_pipes(options: Sequence[str]) -> None:
+    """Refuse what serving this process's own pipes cannot keep.
+
+    Args:
+        options: What was said that only an address needs.
+
+    Raises:
+        ConfigError: Something was: whoever names a token must not be served without one.
+    """
+    if options:
+        raise ConfigError(f"{', '.join(options)} needs --http: over pipes there is no address")
 
 
 ADVICE = {"route": "route_tools", "next": "next_tools"}
@@ -111,17 +125,19 @@ def serve(
     """
     more.check(expose)
     made_of = made(config, strategy=chosen(strategy), documents=documents, options=more.options)
-    with made_of as (gateway, manifest):
+    with orderly() as ending, made_of as (gateway, manifest):
+        ending.close = gateway.close
         warn(manifest.warnings)
         file = Path(manifest.origin)
         way = serve_stdio if http is None else _over_http(gateway, http, more)
         with _extras(gateway, more, file) as extras:
             asyncio.run(_serve(gateway, way, expose, [file], extras))
+        ending.begun = True
     return OK
 
 
 def _over_http(gateway: Gateway, http: HttpOptions, more: More) -> Way:
-    told = partial(serve_http, options=http, listening=lambda url: note(f"serving {url}"))
+    told = partial(serve_http, options=http, listening=partial(_listening, api=more.api))
     if not more.api:
         return told
     from gateway.serve.api.app import api_app, beside  # noqa: PLC0415  (who serves pipes needs none)
@@ -129,6 +145,12 @@ def _over_http(gateway: Gateway, http: HttpOptions, more: More) -> Way:
 
     tokens = read_tokens(more.tokens) if more.tokens else ()
     return partial(told, beside=beside(api_app(gateway, http, tokens=tokens)))
+
+
+def _listening(url: str, *, api: bool) -> None:
+    note(f"serving {url}")
+    if api:
+        note(f"the catalog as JSON is described at {url.removesuffix('/mcp')}/openapi.json")
 
 
 @contextmanager

@@ -16,6 +16,9 @@ from gateway.cli.options import (
 )
 from gateway.cli.screen import reported
 
+_HOST = "127.0.0.1"
+_PORT = 8930
+
 
 def serve(  # noqa: PLR0913  (one for each option)
     *,
@@ -26,8 +29,8 @@ def serve(  # noqa: PLR0913  (one for each option)
         Literal["meta", "all"],
         typer.Option(help="meta: search and call; all: every tool of the catalog, in pages."),
     ] = "meta",
-    host: Annotated[str, typer.Option(help="Where to listen.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="0 takes a free one.")] = 8930,
+    host: Annotated[str, typer.Option(help="Where to listen.")] = _HOST,
+    port: Annotated[int, typer.Option(help="0 takes a free one.")] = _PORT,
     token_env: Annotated[
         str,
         typer.Option(help="The environment variable that holds the token clients must bear."),
@@ -70,6 +73,15 @@ def serve(  # noqa: PLR0913  (one for each option)
                 origins=allow_origin or (),
             )
         else:
+            given = {
+                "--host": host != _HOST,
+                "--port": port != _PORT,
+                "--token-env": token_env,
+                "--allow-host": allow_host,
+                "--allow-origin": allow_origin,
+                "--tokens": tokens,
+            }
+            served.check_pipes([option for option, said in given.items() if said])
             where = None
         code = served.serve(
             where,

@@ -75,8 +75,9 @@ def manifest_at(config: Path | None) -> Manifest:
     """
     if config is None and not DEFAULT_CONFIG.is_file():
         raise ConfigError(
-            "no mcp.json in this folder: write one with a table 'mcpServers', name another file "
-            "with --config, or see the gateway at work without any: gateway demo"
+            "no mcp.json in this folder: make one with 'gateway servers add NAME -- COMMAND' or "
+            "'gateway import claude', name another file with --config, or see the gateway at "
+            "work without any: gateway demo"
         )
     return read_manifest(config or DEFAULT_CONFIG)
 

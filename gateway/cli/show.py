@@ -33,8 +33,10 @@ def plain_table(*headings: str, title: str = "") -> Table:
 def found(result: SearchResult) -> RenderableType:
     """Show what a search found."""
     if not result.matches:
-        return Text("Nothing was found.")
-    first = _matches("tool" if result.mode != "browse" else "tools, by name", result.matches)
+        return nothing(result)
+    if result.mode == "browse":
+        return _matches("tools, by name", result.matches, ranked=False)
+    first = _matches("tool", result.matches)
     lists = (
         ("call before", result.prerequisites),
         ("related", result.related),
@@ -43,12 +45,29 @@ def found(result: SearchResult) -> RenderableType:
     return Group(first, *(_matches(name, given) for name, given in lists if given))
 
 
-def _matches(name: str, given: Sequence[Match]) -> Table:
-    table = plain_table(name, "confidence", "server", "about")
+def nothing(result: SearchResult) -> RenderableType:
+    """Say that nothing was found, and what came nearest all the same."""
+    if not result.counts.eligible:
+        return Text("Nothing was found: there is nothing of this kind, tag and status here.")
+    lines = ["Nothing was found."]
+    if result.nearest is not None:
+        near = result.nearest
+        sure = f"confidence {near.confidence:.0%}"
+        lines.append(f"Nearest: {printable(near.name)}, {sure}: {about(near.description)}")
+    if result.unmatched:
+        lines.append(f"Nothing holds these words: {printable(', '.join(result.unmatched))}")
+    return Text("\n".join(lines))
+
+
+def _matches(name: str, given: Sequence[Match], *, ranked: bool = True) -> Table:
+    table = plain_table(name, *(("confidence",) if ranked else ()), "server", "about")
     for match in given:
         certain = Text(f"{match.confidence:.0%}", style=_style(match.confidence))
         table.add_row(
-            Text(match.name, style="bold"), certain, match.server, about(match.description)
+            Text(match.name, style="bold"),
+            *((certain,) if ranked else ()),
+            match.server,
+            about(match.description),
         )
     return table
 
@@ -76,22 +95,30 @@ def answered(result: InvokeResult) -> str:
     return "\n".join(parts)
 
 
+def vectors(count: int, *, embedded: int) -> str:
+    """Say how many vectors an index has, and how many texts were embedded for it.
+
+    There are more texts than vectors: a tool has several, and some measure the model.
+    """
+    return f"{count}; texts embedded now: {embedded or 'none, all were in the store'}"
+
+
 def built(report: IndexReport, path: Path) -> RenderableType:
     """Show what an index build did."""
     table = plain_table("index", "")
     table.add_row("tools", str(report.tools))
-    table.add_row("vectors", f"{report.vectors}, of them embedded now {report.embedded_texts}")
+    table.add_row("vectors", vectors(report.vectors, embedded=report.embedded_texts))
     table.add_row("graph", f"{report.graph_nodes} nodes, {report.graph_edges} edges")
     table.add_row("time", f"{report.duration_s:.2f} s, starting the servers included")
     table.add_row("vector store", str(path))
     return table
 
 
-def stored(path: Path, size_bytes: int, vectors: int) -> RenderableType:
+def stored(path: Path, size_bytes: int, count: int) -> RenderableType:
     """Show what the vector store holds."""
     table = plain_table("vector store", str(path))
-    table.add_row("vectors", str(vectors))
+    table.add_row("vectors", str(count))
     table.add_row("size", f"{size_bytes / 1024:.0f} KiB")
-    if not vectors:
+    if not count:
         table.add_row("", "Nothing is stored yet: gateway index build")
     return table

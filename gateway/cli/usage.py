@@ -14,6 +14,7 @@ from gateway.cli.graphing import keep_documents, snapshot_of, told
 from gateway.cli.screen import emit, note, out, printable
 from gateway.cli.settings import chosen, opened
 from gateway.config import Options, ledger_path
+from gateway.errors import InvalidRequestError
 from gateway.search.replay import Replayed, replay
 from gateway.search.usage import bounded
 from gateway.search.usage.bounded import Outcomes
@@ -22,6 +23,7 @@ from gateway.search.usage.sequences import Followed, followed, trusted
 from gateway.types import Strategy
 
 _DOCUMENT = "urn:tool-gateway:shown-by-use"
+_NONE = "no calls are noted: a program has them noted with UsageOptions(record=True)"
 
 
 def show(tool: str, *, as_json: bool) -> int:
@@ -42,7 +44,7 @@ def show(tool: str, *, as_json: bool) -> int:
             for row in rows
         ]
         lines += [_line(each) for each in nexts]
-        out().print(printable("\n".join(lines) or "no calls are noted"), soft_wrap=True)
+        out().print(printable("\n".join(lines) or _NONE), soft_wrap=True)
         if nexts and not believed:
             note("these orders may be chance: the tasks do not foretell each other yet")
     return OK if rows else NOTHING
@@ -61,6 +63,8 @@ def export(*, target: Path | None, min_count: int, force: bool, as_json: bool) -
     if as_json:
         texts = [{"path": each.path, "content": graphs.render(each)} for each in documents]
         emit({"version": 1, "documents": texts, "followed": [_pair(each) for each in found]})
+    elif not found:
+        note("nothing was called after something else often enough to be written down")
     elif target is None:
         told(documents)
     else:
@@ -104,8 +108,7 @@ def lines(found: Replayed, believed: bool) -> str:
 def forget(*, tool: str, tenant: str, everything: bool, as_json: bool) -> int:
     """Forget calls, and tell how many."""
     if not (tool or tenant or everything):
-        note("say what: --tool, --tenant, or --all for everything")
-        return NOTHING
+        raise InvalidRequestError("say what to forget: --tool, --tenant, or --all")
     with _ledger() as ledger:
         gone = ledger.forget(tool=tool, tenant=tenant)
     if as_json:

@@ -38,8 +38,13 @@ class Written(Generic[T]):
         key = id(result.matches)
         with self._lock:
             kept = self._kept.get(key)
-            if kept is None or not _same(kept[0], result):
+            if kept is None:
                 return None
+            if kept[0] is not result:
+                if not _same(kept[0], result):
+                    return None
+                # The next time it is likely this very object.
+                self._kept[key] = (result, kept[1])
             self._kept.move_to_end(key)
             return kept[1]
 

@@ -101,6 +101,10 @@ class Eligibility:
         """Give who has one value of a trait: ``kind``, ``status``, ``server``, ``tag``."""
         return self._any(trait, [value])
 
+    def of_server(self, server: str) -> NDArray[np.intp]:
+        """Give who has a server, in no order."""
+        return self.positions[self.by_trait.get(("server", server), _NOBODY)]
+
     def kinds(self, spots: NDArray[np.intp]) -> list[Kind]:
         """Give the kind of each of *spots*."""
         held = {

@@ -39,7 +39,9 @@ class Asked:
     """As it was probably meant to be spelt; blank or the query itself if that is how it is."""
     context: str = ""
     clauses: tuple[str, ...] = ()
-    """Parts of a long request."""
+    """Parts of a long request, as they were said and as they were probably meant."""
+    parts: int = 0
+    """How many they are, each counted once."""
     taken_apart: dict[str, Sequence[Token]] = field(default_factory=dict, compare=False)
     """The tokens of the texts that were looked up so far."""
 
@@ -68,10 +70,11 @@ class Asked:
     @property
     def _forms(self) -> tuple[str, ...]:
         """The original, the mended and the English form, each once."""
-        forms = [self.query, self.mended or self.query]
-        if self.english != self.query:
-            forms.append(self.english)
-        return tuple(dict.fromkeys(forms))
+        query, mended = self.query, self.mended or self.query
+        if query == mended == self.english:
+            return (query,)
+        rewritten = (self.english,) if self.english != query else ()
+        return tuple(dict.fromkeys((query, mended, *rewritten)))
 
     def tokens(self, text: str) -> Sequence[Token]:
         """Take one of the texts apart, once for all indexes that it is looked up in."""
@@ -162,9 +165,8 @@ def ask_graph(graph: ToolGraph, asked: Asked, spots: Sequence[int]) -> GraphHits
     places = {index.position(graph.nodes[spot]): spot for spot in spots}
     known = [place for place in places if place is not None and place < index.document_count]
     scores, coverage = among(index, asked.tokens(asked.graph_text), known)
-    ranks = index.ranks[known].tolist()
-    rows = zip([-score for score in scores], ranks, known, coverage, strict=True)
-    found = sorted(row for row in rows if row[0] < 0)
+    rows = zip(scores, index.ranks[known].tolist(), known, coverage, strict=True)
+    found = sorted((-score, rank, place, share) for score, rank, place, share in rows if score > 0)
     return GraphHits(
         scores={places[place]: -score for score, _, place, _ in found},
         coverage={places[place]: share for _, _, place, share in found},

@@ -28,6 +28,11 @@ NAMES = 0.5
 """What a name that is stated whole, in words, adds, in deviations."""
 MATES = 0.35
 """What a deviation of the best other tool of the same, rare server adds."""
+JOB = 2.0
+"""What a deviation of the server's best tool adds besides in a job of many steps, by how rare the
+server is, twice: few servers do a job, and of a large one some tool is always near."""
+STEPS = (5, 10)
+"""A request of no more parts than the first is no job; of as many as the second it is one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -63,8 +68,15 @@ def by_vector(found: Candidates) -> Order:
     return Order(positions=found.pool, scores=found.strengths)
 
 
-def fuse(
-    found: Candidates, lexical: Lexical, *, mask: Mask, weight: float, mates: Mates | None = None
+def fuse(  # noqa: PLR0913  (keyword-only, one a piece of evidence)
+    found: Candidates,
+    lexical: Lexical,
+    *,
+    mask: Mask,
+    weight: float,
+    mates: Mates | None = None,
+    doubts: Vector | None = None,
+    parts: int = 0,
 ) -> Order:
     """Re-score the pool by vectors and words together, then by who serves with whom.
 
@@ -74,11 +86,31 @@ def fuse(
         mask: Who may be found.
         weight: See `together`.
         mates: Which server each entity is of; None if that says nothing.
+        doubts: What each entity loses for wanting to be found for everything; see `Snapshot`.
+            Whom nobody believes speaks for no mate.
+        parts: How many clauses the request has, 0 for a short one.
     """
     scores = together(found, lexical, spots=found.pool, mask=mask, weight=weight)
+    if doubts is not None:
+        scores = scores - doubts[found.pool]
     if mates is not None:
-        scores = scores + np.float32(MATES) * mates.support(found.pool, scores)
+        scores = scores + _supported(mates, found.pool, scores, parts)
     return _sorted(found.pool, scores)
+
+
+def job(parts: int) -> float:
+    """Say how much a request of so many parts is a job, 0 to 1."""
+    least, most = STEPS
+    return min(max((parts - least) / (most - least), 0.0), 1.0)
+
+
+def _supported(mates: Mates, spots: Positions, scores: Vector, parts: int) -> Vector:
+    added = np.float32(MATES) * mates.support(spots, scores)
+    if share := job(parts):
+        # All of a server gain the same, so that a mate never stands before who it speaks for.
+        rarity = mates.weights[spots]
+        added += np.float32(JOB * share) * rarity * rarity * mates.heads(spots, scores)
+    return np.asarray(added, dtype=np.float32)
 
 
 def together(
@@ -106,13 +138,6 @@ def together(
         words += CLAUSE_WORDS * _deviations(lexical.clauses, spots, mask)
     shares = COVERAGE * lexical.coverage[spots] + NAMES * lexical.names[spots]
     return np.asarray(vector + trust * words + shares, dtype=np.float32)
-
-
-def doubted(order: Order, doubts: Vector | None) -> Order:
-    """Take off what each entity loses for wanting to be found for everything; see `Snapshot`."""
-    if doubts is None or not doubts[order.positions].any():
-        return order
-    return _sorted(order.positions, order.scores - doubts[order.positions])
 
 
 def _deviations(scores: Vector, spots: Positions, mask: Mask) -> Vector:

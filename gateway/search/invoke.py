@@ -39,7 +39,9 @@ def resolve(snapshot: Snapshot, tool: str, filters: Filters) -> Entity:
         if found and row_of(found[0].kind).callable:
             return found[0]
     every = (entity.exposed_name for spot, entity in enumerate(snapshot.entities) if mask[spot])
-    raise UnknownToolError(tool, near(tool, every))
+    # How many, not which: a caller may not be meant to know them.
+    unlisted = sum(note.code == "source_load_failed" for note in snapshot.diagnostics)
+    raise UnknownToolError(tool, near(tool, every), unlisted=unlisted)
 
 
 async def invoke(  # noqa: PLR0913  (keyword-only, wired in one place)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 
-from gateway.catalog.addresses import fits, origin
+from gateway.catalog.addresses import origin
 from gateway.catalog.refresh import Registry
 from gateway.catalog.virtual import VirtualSource
 from gateway.errors import InvalidRequestError
@@ -23,6 +23,7 @@ from gateway.types import (
 )
 from gateway.upstream.audience import Audience
 from gateway.upstream.source import Heard, Shelves, Watchable
+from gateway.upstream.things import fits
 
 
 class Library:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import chain
 from typing import Protocol
 
@@ -21,7 +20,7 @@ import numpy as np
 from gateway.config import SearchOptions
 from gateway.embed.cached import QueryRows
 from gateway.embed.cohort import cohort
-from gateway.search import fusion, keywords, policies, results, tags
+from gateway.search import fusion, policies, results, tags
 from gateway.search.dense import vector
 from gateway.search.dense.scan import Question, VectorIndex
 from gateway.search.dense.vector import Candidates
@@ -38,7 +37,7 @@ from gateway.search.evidence import (
 from gateway.search.fusion import Order
 from gateway.search.index.snapshot import Snapshot
 from gateway.search.index.toolgraph import ToolGraph
-from gateway.search.request import clauses
+from gateway.search.request import parted
 from gateway.search.run import Run
 from gateway.search.sayable import degrading
 from gateway.search.spelling.mending import Mend
@@ -136,13 +135,14 @@ class Search:
             run.note("normalize", "query_normalized")
         mended = self._mended(run, query)
         alone = len(run.request.queries) == 1
-        parts = tuple(dict.fromkeys((*clauses(query), *clauses(mended)))) if alone else ()
+        several, parts = parted(query, mended) if alone else ((), 0)
         return Asked(
             query=query,
             mended=mended,
             english=english,
             context=run.request.context,
-            clauses=parts,
+            clauses=several,
+            parts=parts,
         )
 
     def _mended(self, run: Run, query: str) -> str:
@@ -189,9 +189,15 @@ class Search:
         order = fusion.by_vector(found)
         if self.strategy == "auto":
             lexical, words = look_up(snapshot.lexical, snapshot.names, asked)
-            weight = self.options.lexical_weight
-            fused = fusion.fuse(found, lexical, mask=mask, weight=weight, mates=snapshot.mates)
-            order = fusion.doubted(fused, snapshot.doubts)
+            order = fusion.fuse(
+                found,
+                lexical,
+                mask=mask,
+                weight=self.options.lexical_weight,
+                mates=snapshot.mates,
+                doubts=snapshot.doubts,
+                parts=asked.parts,
+            )
         else:
             words = read_words(snapshot.lexical, asked)
         return self._ranking(run, asked, order, words=words, found=found)
@@ -202,16 +208,14 @@ class Search:
         lexical, words = look_up(snapshot.lexical, snapshot.names, asked)
         count = self.options.pool(run.request.limit)
         fused = self._graph_hits(run, asked, limit=count).scores if self.options.fuse_graph else ()
-        heard = policies.Heard(
-            found=found,
-            words=lexical.scores,
-            telling=policies.telling(
-                lexical.coverage, mask, weight=words.best.weight, size=snapshot.lexical.size
-            ),
-            keywords=partial(keywords.read, snapshot.lexical, words.best, snapshot.entities, mask),
-            graph=np.fromiter(fused, np.intp),
+        heard = policies.heard(
+            snapshot,
+            asked,
+            lexical,
+            words,
             mask=mask,
-            entities=snapshot.entities,
+            found=found,
+            graph=np.fromiter(fused, np.intp),
         )
         order = policies.rank(run.request.ranking, heard, count=count)
         return self._ranking(run, asked, order, words=words, found=found)
@@ -299,7 +303,7 @@ class Search:
         window = frozenset[int]().union(*(each.window for each in rankings))
         added = self._supplement(run, rankings, [spot for _, spot in chosen], window)
         lists = results.lists(run.snapshot, rankings, chosen, added)
-        nothing = self._judge(run, lists.matches)
+        nothing = self._judge(run, rankings, lists.matches)
         run.spent("confidence")
         counts = Counts(
             eligible=run.eligible,
@@ -347,7 +351,7 @@ class Search:
         run.spent("graph")
         return added
 
-    def _judge(self, run: Run, matches: Sequence[Match]) -> bool:
+    def _judge(self, run: Run, rankings: Sequence[Ranking], matches: Sequence[Match]) -> bool:
         """Say so if nothing was found, or nothing that is likely to be meant.
 
         A model is not shown what hardly serves; who asks for a policy of the catalog is a person
@@ -358,6 +362,8 @@ class Search:
         """
         best = max((match.confidence for match in matches), default=0.0)
         least = self.options.no_match_confidence * run.snapshot.narrowness
+        if best < least:
+            best = max(best, results.nearest_of_jobs(rankings, run.request.limit))
         if not matches or (run.request.ranking == "strategy" and best < least):
             run.note("confidence", "no_match")
             return True

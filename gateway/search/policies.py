@@ -1,8 +1,8 @@
 """The ranking policies of the catalog: the same evidence, weighed another way. Pure.
 
 =============  ================================================================================
-hybrid         reciprocal ranks over what vectors and words (and the graph) say independently;
-               who shares words with the query by chance has no rank by words
+hybrid         reciprocal ranks over what vectors and words (and the graph) say independently,
+               each with what company says; who shares words by chance has no rank by words
 weighted       0.6 x cosine + 0.4 x keyword share, both on absolute scales
 legacy         (cosine + 1) / 2 + 0.1 x keyword boost, at most 1; three of a kind
 lexical        words alone, by BM25F
@@ -16,16 +16,22 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
+from gateway.search import keywords
+from gateway.search.company import Company
 from gateway.search.dense.segments import Positions
 from gateway.search.dense.vector import Candidates
 from gateway.search.eligible import Mask
-from gateway.search.fusion import Order
+from gateway.search.evidence import Asked, Words
+from gateway.search.fusion import CLAUSE_WORDS, Lexical, Order
+from gateway.search.index.snapshot import Snapshot
 from gateway.search.keywords import Keywords
+from gateway.search.request import clauses
 from gateway.types import Entity, RankingPolicy
-from gateway.vectors import Vector, top
+from gateway.vectors import Vector, deviations, top
 
 RRF_K = 60
 SEMANTIC, KEYWORD = 0.6, 0.4
@@ -44,8 +50,12 @@ class Heard:
     """What vectors say; None if there are none."""
     words: Vector
     """BM25F scores, shape (n,), >= 0; 0 holds no word."""
-    telling: Mask
-    """Whose words in common with the query are no chance; see `telling`."""
+    clauses: Vector | None = None
+    """The BM25F scores of a long request's best clause; None for a short one."""
+    telling: Callable[[], Mask]
+    """Says whose words in common with the query are no chance; see `telling`."""
+    company: Company | None = None
+    """What mates say; None where nobody has any."""
     keywords: Callable[[], Keywords]
     """Reads what the words earn; asked by the policies that count them."""
     graph: Positions
@@ -53,6 +63,40 @@ class Heard:
     mask: Mask
     """Who may be found."""
     entities: Sequence[Entity]
+
+
+def heard(  # noqa: PLR0913  (keyword-only, one a witness)
+    snapshot: Snapshot,
+    asked: Asked,
+    lexical: Lexical,
+    words: Words,
+    *,
+    mask: Mask,
+    found: Candidates | None,
+    graph: Positions,
+) -> Heard:
+    """Gather what is known of a query; what only some policies read is computed when read."""
+    index, mates = snapshot.lexical, snapshot.mates
+    told = partial(telling, lexical.coverage, mask, weight=words.best.weight, size=index.size)
+    company = None
+    if mates is not None:
+        company = Company(
+            mates=mates,
+            eligibility=snapshot.eligibility,
+            entities=snapshot.entities,
+            parts=len(clauses(asked.query)) if asked.clauses else 0,
+        )
+    return Heard(
+        found=found,
+        words=lexical.scores,
+        clauses=lexical.clauses,
+        telling=told,
+        company=company,
+        keywords=partial(keywords.read, index, words.best, snapshot.entities, mask),
+        graph=graph,
+        mask=mask,
+        entities=snapshot.entities,
+    )
 
 
 def rank(policy: RankingPolicy, heard: Heard, *, count: int) -> Order:
@@ -67,12 +111,37 @@ def rank(policy: RankingPolicy, heard: Heard, *, count: int) -> Order:
         return weighted(heard.found, heard.keywords(), heard.mask)
     if policy == "legacy":
         return legacy(heard.found, heard.keywords(), heard.mask, heard.entities)
-    by_word = by_words(heard.words, heard.mask)
     if policy == "lexical" or heard.found is None:
-        return by_word
-    by_word = by_words(heard.words, heard.mask & heard.telling)
-    lists = (heard.found.pool, by_word.positions, heard.graph)
+        return by_words(heard.words, heard.mask)
+    lists = (near(heard.found, heard.company), spoken(heard), heard.graph)
     return reciprocal([each[:count] for each in lists], size=len(heard.entities))
+
+
+def near(found: Candidates, company: Company | None) -> Positions:
+    """Give the list of vectors: the pool by strength, in deviations, and what company adds."""
+    if company is None or found.spread <= 0:
+        return found.pool
+    scores = (found.strengths - found.mean) / found.spread
+    return _best(found.pool, company.lifted(found.pool, scores)).positions
+
+
+def spoken(heard: Heard) -> Positions:
+    """Give the list of words: who is told by them, and what company adds.
+
+    A long request is read as a whole and by its best clause, as in `gateway.search.fusion`.
+    """
+    eligible = np.flatnonzero(heard.mask)
+    if not eligible.size:
+        return eligible
+    words = heard.words[eligible]
+    scores = deviations(words)
+    if heard.clauses is not None:
+        scores = scores + np.float32(CLAUSE_WORDS) * deviations(heard.clauses[eligible])
+    told = (words > 0) & heard.telling()[eligible]
+    spots, scores = eligible[told], scores[told]
+    if heard.company is not None:
+        scores = heard.company.lifted(spots, scores)
+    return _best(spots, scores).positions
 
 
 def reciprocal(lists: Sequence[Positions], *, size: int, k: int = RRF_K) -> Order:

@@ -6,9 +6,9 @@ import json
 import time
 import uuid
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from gateway.cache import Cache, Clock, SingleFlight, Submit, Told, key_of
 from gateway.config import CacheOptions, SearchOptions
@@ -22,7 +22,7 @@ from gateway.search.spelling.wordlists import installed
 from gateway.search.usage.memory import Usage
 from gateway.search.usage.signals import Signals
 from gateway.telemetry import CONTENT_ATTRIBUTES, Attributes, Span, Telemetry
-from gateway.types import Diagnostic, SearchRequest, SearchResult, Strategy
+from gateway.types import Diagnostic, Filters, SearchRequest, SearchResult, Strategy
 from gateway.vectors import Vector
 
 _FALLBACK_REASONS = (
@@ -31,6 +31,18 @@ _FALLBACK_REASONS = (
     "query_vector_unusable",
     "vectors_incomplete",
 )
+_ANYBODY = Filters()
+_MOST_RECENT = 256
+
+
+class _Recent(NamedTuple):
+    """A search that was found again, as its next time is looked up, traced and measured."""
+
+    version: int
+    """Of the index."""
+    key: Hashable
+    attributes: Attributes
+    labels: Attributes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -74,6 +86,8 @@ class RememberedSearch:
     usage: Usage
     identity: tuple[str, ...]
     """Who asks: gateway, embedder and normalizer. Part of every key."""
+    recent: dict[str, _Recent] = field(default_factory=dict)
+    """The last plain searches, by their only query."""
 
     async def __call__(
         self, snapshot: Snapshot, request: SearchRequest, notes: Sequence[Diagnostic]
@@ -82,13 +96,8 @@ class RememberedSearch:
         labels: dict[str, str | int | float | bool] = {
             "gateway.search.strategy": self.search.strategy
         }
-        attributes: Attributes = {
-            "gen_ai.data_source.id": "catalog",
-            "gen_ai.retrieval.top_k": request.limit,
-            **labels,
-        }
         with (
-            self.telemetry.span("retrieval", "catalog", attributes) as span,
+            self.telemetry.span("retrieval", "catalog", self._attributes(request.limit)) as span,
             self.telemetry.timed("gateway.search.duration", labels),
         ):
             signals = await self.usage.signals(snapshot, request.tenant)
@@ -100,11 +109,52 @@ class RememberedSearch:
                     self.cache.put(key, replace(result, cached=True))
             labels |= {"gateway.search.mode": result.mode, "gateway.cache.hit": result.cached}
             if span.is_recording():
-                self._describe(span, request, result)
+                self._describe(span, request.queries, result)
         self.usage.showed(result)
         if not result.cached:
             self._measure(result)
+        elif not (notes or self.usage.options.reads) and _plain(request, self.search.options):
+            self._note(request.queries[0], snapshot, key, labels)
         return result
+
+    def recall(self, snapshot: Snapshot, query: str) -> SearchResult | None:
+        """Give what a search for *query* alone was answered with, traced and measured as any.
+
+        Args:
+            snapshot: The index as it is now.
+            query: As it was asked, to the letter.
+
+        Returns:
+            None if that must be searched for: it was not found again before, the index is another
+            one, what was found is forgotten, or what calls say may decide.
+        """
+        recent = self.recent.get(query)
+        if recent is None or recent.version != snapshot.version:
+            return None
+        began = time.perf_counter()
+        result = self.cache.again(recent.key)
+        if result is None:
+            return None
+        span = self.telemetry.begin("retrieval", "catalog", recent.attributes)
+        if span.is_recording():
+            self._describe(span, (query,), result)
+        span.end()
+        spent = time.perf_counter() - began
+        self.telemetry.record("gateway.search.duration", spent, recent.labels)
+        return result
+
+    def _note(self, query: str, snapshot: Snapshot, key: Hashable, labels: Attributes) -> None:
+        if len(self.recent) >= _MOST_RECENT:
+            self.recent.clear()
+        attributes = self._attributes(self.search.options.limit)
+        self.recent[query] = _Recent(snapshot.version, key, attributes, {**labels})
+
+    def _attributes(self, limit: int) -> Attributes:
+        return {
+            "gen_ai.data_source.id": "catalog",
+            "gen_ai.retrieval.top_k": limit,
+            "gateway.search.strategy": self.search.strategy,
+        }
 
     def _key(
         self,
@@ -129,7 +179,7 @@ class RememberedSearch:
             tuple(notes),
         )
 
-    def _describe(self, span: Span, request: SearchRequest, result: SearchResult) -> None:
+    def _describe(self, span: Span, queries: Sequence[str], result: SearchResult) -> None:
         span.set_attributes(
             {
                 "gateway.search.mode": result.mode,
@@ -140,7 +190,7 @@ class RememberedSearch:
         )
         if self.telemetry.capture_content:
             found = [{"id": match.id, "score": match.score} for match in result.matches]
-            span.set_attribute(CONTENT_ATTRIBUTES.query, " | ".join(request.queries))
+            span.set_attribute(CONTENT_ATTRIBUTES.query, " | ".join(queries))
             span.set_attribute(CONTENT_ATTRIBUTES.documents, json.dumps(found))
 
     def _measure(self, result: SearchResult) -> None:
@@ -164,6 +214,13 @@ class RememberedSearch:
             self.telemetry.add(
                 "gateway.search.fallbacks", attributes={"gateway.fallback.reason": reason}
             )
+
+
+def _plain(request: SearchRequest, options: SearchOptions) -> bool:
+    """Whether its one query says all that is asked."""
+    return len(request.queries) == 1 and request == SearchRequest(
+        queries=request.queries, context="", limit=options.limit, filters=_ANYBODY
+    )
 
 
 def remembered(  # noqa: PLR0913  (keyword-only, wired in one place)

@@ -140,6 +140,15 @@ def clauses(query: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(kept))[:MAX_CLAUSES] if len(kept) > 1 else ()
 
 
+def parted(query: str, mended: str) -> tuple[tuple[str, ...], int]:
+    """Give the clauses of *query* as it was said and as it was meant, and how many parts it has.
+
+    A part that was misspelt is two clauses, and one part.
+    """
+    said, meant = clauses(query), clauses(mended)
+    return tuple(dict.fromkeys((*said, *meant))), max(len(said), len(meant))
+
+
 def _words(text: str) -> int:
     """Count words; where a script has no spaces, two letters are about one."""
     unspaced = 0 if text.isascii() else len(re.findall(_UNSPACED, text))

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
+from gateway.search import fusion
 from gateway.search.eligible import Mask
 from gateway.search.evidence import Ranking, Told
 from gateway.search.index.snapshot import Snapshot
@@ -32,6 +33,21 @@ def browse(snapshot: Snapshot, mask: Mask, limit: int) -> tuple[Match, ...]:
     """Give the first *limit* eligible entities by name: nothing was asked, nothing is ranked."""
     spots = [position for position in range(len(snapshot.entities)) if mask[position]]
     return tuple(plain(snapshot.entities[spot], score=0.0) for spot in spots[:limit])
+
+
+def nearest_of_jobs(rankings: Sequence[Ranking], limit: int) -> float:
+    """Say how sure the nearest of each job are, at best; 0 without a job.
+
+    Few servers do a job, and their tools may each look duller than strangers that are near to one
+    of its parts: whether anything serves it is asked of both.
+
+    Args:
+        rankings: One a query; only those of vectors and of many parts are looked at.
+        limit: How many of the nearest are judged.
+    """
+    jobs = (each for each in rankings if each.found and fusion.job(each.asked.parts))
+    told = (each.told(each.found.pool[:limit].tolist()) for each in jobs if each.found)
+    return max((max(each.confidences, default=0.0) for each in told), default=0.0)
 
 
 def lists(

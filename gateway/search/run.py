@@ -32,17 +32,17 @@ class Run:
     told_at: float = field(default_factory=time.perf_counter)
     texts: int = 0
     tokens: int = 0
+    eligible: int = field(init=False)
+    """How many entities may be found."""
+
+    def __post_init__(self) -> None:
+        self.eligible = int(np.count_nonzero(self.mask))
 
     def spent(self, stage: Stage) -> None:
         """Say that all since the last time went into *stage*."""
         now = time.perf_counter()
         self.seconds[stage] = self.seconds.get(stage, 0.0) + now - self.told_at
         self.told_at = now
-
-    @property
-    def eligible(self) -> int:
-        """How many entities may be found."""
-        return int(np.count_nonzero(self.mask))
 
     @property
     def everybody(self) -> bool:

@@ -13,7 +13,7 @@ import numpy as np
 
 from gateway.search.eligible import Mask
 from gateway.search.index.snapshot import Snapshot
-from gateway.types import DEGRADING, Diagnostic, Filters
+from gateway.types import Diagnostic, Filters
 from graphs.hits import Asked, Reading
 from graphs.postings import Postings
 
@@ -40,7 +40,7 @@ def degrading(snapshot: Snapshot, filters: Filters, mask: Mask) -> list[Diagnost
     What a note of the catalog says in detail names servers: it is left out where one of them has
     nobody who may be found, of whatever kind, or is none of those that are asked for.
     """
-    kept = [note for note in snapshot.diagnostics if note.code in DEGRADING]
+    kept = list(snapshot.repeated)
     if not kept or mask.all():
         return kept
     known, traits = snapshot.eligibility.servers, snapshot.eligibility.by_trait

@@ -7,6 +7,7 @@ read; every one that comes in leads back to its server.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TypeVar
 
 from mcp import types
@@ -14,9 +15,9 @@ from pydantic import BaseModel, ValidationError
 
 from gateway.catalog.addresses import placed
 from gateway.types import Entity, JsonObject
+from gateway.upstream.things import addressed, moved
 
 M = TypeVar("M", bound=BaseModel)
-_WEB = ("http://", "https://", "data:")
 
 
 def resource(entity: Entity) -> types.Resource:
@@ -67,23 +68,15 @@ def _made(model: type[M], entity: Entity, own: JsonObject) -> M:
 
 def block(content: JsonObject, server: str) -> JsonObject:
     """Give a block of *server* with the address of what it names; one of the web stays."""
-    held = content.get("resource")
-    if isinstance(held, Mapping):
-        return {**content, "resource": _moved(held, server)}
-    return _moved(content, server) if content.get("type") == "resource_link" else content
+    return addressed(content, partial(placed, "resource", server))
 
 
 def contents(read: Sequence[JsonObject], owner: tuple[str, str], address: str) -> list[JsonObject]:
     """Give what was read of *owner*, a server and a URI, at *address*, with its addresses."""
     server, uri = owner
     return [
-        {**each, "uri": address} if each.get("uri") == uri else _moved(each, server)
+        {**each, "uri": address}
+        if each.get("uri") == uri
+        else moved(each, partial(placed, "resource", server))
         for each in read
     ]
-
-
-def _moved(held: Mapping[str, object], server: str) -> JsonObject:
-    uri = held.get("uri")
-    if not isinstance(uri, str) or uri.startswith(_WEB):
-        return held
-    return {**held, "uri": placed("resource", server, uri)}

@@ -176,12 +176,23 @@ class _Served:
     async def call_tool(
         self, context: Context, params: types.CallToolRequestParams
     ) -> Wire | types.CallToolResult | types.InputRequiredResult:
-        names = await self._meta_names() if self._expose == "meta" else _NO_NAMES
-        call = ToolCall(id="", name=params.name, arguments="", given=params.arguments or {})
-        if call.name and call.name == names.search and params.request_state is None:
-            # A search has nothing to ask its client.
+        names = self._names or (await self._meta_names() if self._expose == "meta" else _NO_NAMES)
+        given = params.arguments or {}
+        search = params.name and params.name == names.search and params.request_state is None
+        wire = self._again(given) if search else None
+        if wire is not None:
+            return wire
+        call = ToolCall(id="", name=params.name, arguments="", given=given)
+        if search:
+            # It has nothing to ask its client.
             return await self._search(names, call)
         return await self._exchanges.run(context, params, lambda: self._call(context, names, call))
+
+    def _again(self, given: JsonObject) -> Wire | None:
+        """Give what was written for the same query, if nothing that decides it changed."""
+        query = given.get("query")
+        found = self._gateway.recall(query) if isinstance(query, str) and len(given) == 1 else None
+        return self._written.get(found) if found is not None else None
 
     async def _search(self, names: MetaNames, call: ToolCall) -> Wire:
         try:

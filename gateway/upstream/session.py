@@ -99,6 +99,7 @@ class Session:
             tools, more = await asyncio.gather(
                 self._list(client), things_of(client, self._server, self._options)
             )
+        more.heard(client.instructions or "")
         return more.beside(tools)
 
     async def _list(self, client: Client) -> Listing:

@@ -1,8 +1,11 @@
-"""What is shown of a source's tools, as values: which of them, under which names and texts. Pure.
+"""What is shown of a source, as values: which things of it, under which names and texts. Pure.
 
-* A shape maps names both ways: what it does not show has no name to call it by.
-* Digests and suspicions travel with their tool: whatever it is called, it stays pinned and scanned.
-* A rule that meets no tool is told: a misspelt ``deny`` would show what it should hide.
+* A shape is for one kind: tools, unless it says otherwise. Resources keep their URIs, which lead
+  back to their server; a virtual server gives them others.
+* A shape maps names both ways: what it does not show has no name to call or read it by.
+* Digests and suspicions travel with their thing: whatever it is called, it stays pinned and
+  scanned.
+* A rule that meets nothing is told: a misspelt ``deny`` would show what it should hide.
 """
 
 from __future__ import annotations
@@ -11,21 +14,28 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Protocol, TypeVar
 
 from gateway.errors import ConfigError
-from gateway.types import Diagnostic, ToolDefinition
+from gateway.types import Diagnostic, Kind, ToolDefinition
 from gateway.upstream.source import Listing
+from gateway.upstream.things import pin_key
 
 T = TypeVar("T")
+_NAMED: frozenset[Kind] = frozenset({"tool", "prompt"})
+"""The kinds whose names say nothing but what they are called by."""
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 """What the protocol recommends for names of tools."""
 
 
 class Shape(Protocol):
     """What becomes of a listing, and of the names in it."""
+
+    @property
+    def kind(self) -> Kind:
+        """Whose names and texts it is about: ``tool``, ``prompt`` or ``resource``."""
 
     def show(self, listing: Listing, *, server: str) -> Listing:
         """Give what is shown of *listing*, with a diagnostic for what meets nothing.
@@ -41,18 +51,26 @@ class Shape(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Prefix:
-    """Puts *text* before every name."""
+    """Puts *text* before every name.
+
+    Raises:
+        ConfigError: If no name can begin so, or it is for resources.
+    """
 
     text: str
+    _: KW_ONLY
+    kind: Kind = "tool"
+    """``tool`` or ``prompt``."""
 
     def __post_init__(self) -> None:
         """Check that names can begin so."""
         check_tool_name(self.text)
+        _check_named(self.kind)
 
     def show(self, listing: Listing, *, server: str) -> Listing:
         """See `Shape.show`."""
         del server
-        return _renamed(listing, lambda name: f"{self.text}{name}")
+        return _renamed(listing, self.kind, lambda name: f"{self.text}{name}")
 
     def own(self, name: str) -> str | None:
         """See `Shape.own`."""
@@ -61,25 +79,27 @@ class Prefix:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filter:
-    """Shows the tools that a pattern of *allow* meets and none of *deny* does.
+    """Shows what a pattern of *allow* meets and none of *deny* does.
 
-    Patterns are those of a shell (``get_*``, ``?``, ``[ab]``), compared with case.
+    Patterns are those of a shell (``get_*``, ``?``, ``[ab]``), compared with case. Resources are
+    met by their URIs, and so is what is made of a template: end the pattern of one with ``*``.
     """
 
     allow: tuple[str, ...] | None = None
-    """None is every tool; empty is none."""
+    """None is everything of that kind; empty is nothing."""
     deny: tuple[str, ...] = ()
+    kind: Kind = "tool"
 
     def show(self, listing: Listing, *, server: str) -> Listing:
         """See `Shape.show`."""
-        names = [tool.name for tool in listing.tools]
+        names = [each.name for each in _of(listing, self.kind)]
         idle = (each for each in (*(self.allow or ()), *self.deny) if not _meets(each, names))
-        left = _without(listing, {name for name in names if not self._shows(name)})
+        left = _without(listing, self.kind, {name for name in names if not self._shows(name)})
         return replace(
             left,
             diagnostics=(
                 *listing.diagnostics,
-                *(_note(f"{server!r}: no tool is called like {each!r}") for each in idle),
+                *(_note(f"{server!r}: no {self.kind} is called like {each!r}") for each in idle),
             ),
         )
 
@@ -94,36 +114,47 @@ class Filter:
 
 @dataclass(frozen=True, slots=True)
 class Rename:
-    """Shows tools under other names. One that had such a name itself gives way, and that is told.
+    """Shows things under other names. One that had such a name itself gives way, and that is told.
 
     Args:
         names: New name by the source's own.
 
     Raises:
-        ConfigError: If two tools would get one name, or a name is none.
+        ConfigError: If two would get one name, a name is none, or it is for resources.
     """
 
     names: Mapping[str, str]
+    _: KW_ONLY
+    kind: Kind = "tool"
+    """``tool`` or ``prompt``."""
 
     def __post_init__(self) -> None:
         """Check the new names."""
+        _check_named(self.kind)
         for name, count in Counter(self.names.values()).items():
             check_tool_name(name)
             if count > 1:
-                raise ConfigError(f"rename: {count} tools would be called {name!r}")
+                raise ConfigError(f"rename: {count} {self.kind}s would be called {name!r}")
 
     def show(self, listing: Listing, *, server: str) -> Listing:
         """See `Shape.show`."""
-        have = {tool.name for tool in listing.tools}
+        have = {each.name for each in _of(listing, self.kind)}
         hidden = have.intersection(self.names.values()) - self.names.keys()
         gone = sorted(old for old in self.names if old not in have)
         return replace(
-            _renamed(_without(listing, hidden), lambda name: self.names.get(name, name)),
+            _renamed(
+                _without(listing, self.kind, hidden),
+                self.kind,
+                lambda name: self.names.get(name, name),
+            ),
             diagnostics=(
                 *listing.diagnostics,
-                *(_note(f"{server!r}: no tool {each!r} is there to be renamed") for each in gone),
                 *(
-                    _note(f"{server!r}: tool {each!r} is hidden: another was given its name")
+                    _note(f"{server!r}: no {self.kind} {each!r} is there to be renamed")
+                    for each in gone
+                ),
+                *(
+                    _note(f"{server!r}: {self.kind} {each!r} is hidden: another was given its name")
                     for each in sorted(hidden)
                 ),
             ),
@@ -139,19 +170,24 @@ class Rename:
 
 @dataclass(frozen=True, slots=True)
 class Describe:
-    """Shows other descriptions, by the source's own name of the tool."""
+    """Shows other descriptions, by the source's own name or URI."""
 
     texts: Mapping[str, str] = field(default_factory=dict)
+    _: KW_ONLY
+    kind: Kind = "tool"
 
     def show(self, listing: Listing, *, server: str) -> Listing:
         """See `Shape.show`."""
-        gone = sorted(self.texts.keys() - {tool.name for tool in listing.tools})
+        gone = sorted(self.texts.keys() - {each.name for each in _of(listing, self.kind)})
+        told = _changed(listing, self.kind, self._described)
         return replace(
-            listing,
-            tools=tuple(self._described(tool) for tool in listing.tools),
+            told,
             diagnostics=(
                 *listing.diagnostics,
-                *(_note(f"{server!r}: no tool {each!r} is there to be described") for each in gone),
+                *(
+                    _note(f"{server!r}: no {self.kind} {each!r} is there to be described")
+                    for each in gone
+                ),
             ),
         )
 
@@ -171,10 +207,10 @@ def shown(listing: Listing, shapes: Iterable[Shape], *, server: str) -> Listing:
     return listing
 
 
-def own_name(name: str, shapes: Iterable[Shape]) -> str | None:
+def own_name(name: str, shapes: Iterable[Shape], *, kind: Kind = "tool") -> str | None:
     """Give the source's own name of what *shapes* show as *name*; None if nothing is."""
     found: str | None = name
-    for shape in reversed(tuple(shapes)):
+    for shape in reversed([each for each in shapes if each.kind == kind]):
         found = None if found is None else shape.own(found)
     return found
 
@@ -192,30 +228,52 @@ def check_tool_name(name: str) -> str:
     return name
 
 
-def _renamed(listing: Listing, new: Callable[[str], str]) -> Listing:
-    names = {tool.name: new(tool.name) for tool in listing.tools}
+def _check_named(kind: Kind) -> None:
+    if kind not in _NAMED:
+        raise ConfigError(
+            f"a {kind} keeps its URI here; a virtual server can show it under another one"
+        )
+
+
+def _of(listing: Listing, kind: Kind) -> Iterable[ToolDefinition]:
+    if kind == "tool":
+        return listing.tools
+    return (each for each in listing.things if each.kind == kind)
+
+
+def _changed(
+    listing: Listing, kind: Kind, change: Callable[[ToolDefinition], ToolDefinition | None]
+) -> Listing:
+    """Give *listing* with what *change* makes of all of a kind; None leaves it out."""
+
+    def every(given: Iterable[ToolDefinition]) -> tuple[ToolDefinition, ...]:
+        made = (change(each) if each.kind == kind else each for each in given)
+        return tuple(each for each in made if each is not None)
+
+    if kind == "tool":
+        return replace(listing, tools=every(listing.tools))
+    return replace(listing, things=every(listing.things))
+
+
+def _renamed(listing: Listing, kind: Kind, new: Callable[[str], str]) -> Listing:
+    names = {each.name: new(each.name) for each in _of(listing, kind)}
+    keys = {pin_key(kind, old): pin_key(kind, name) for old, name in names.items()}
 
     def table(given: Mapping[str, T]) -> dict[str, T]:
-        return {names.get(name, name): value for name, value in given.items()}
+        return {keys.get(key, key): value for key, value in given.items()}
 
-    return replace(
-        listing,
-        tools=tuple(replace(tool, name=names[tool.name]) for tool in listing.tools),
-        digests=table(listing.digests),
-        suspicions=table(listing.suspicions),
-    )
+    told = _changed(listing, kind, lambda each: replace(each, name=names[each.name]))
+    return replace(told, digests=table(listing.digests), suspicions=table(listing.suspicions))
 
 
-def _without(listing: Listing, hidden: AbstractSet[str]) -> Listing:
+def _without(listing: Listing, kind: Kind, hidden: AbstractSet[str]) -> Listing:
+    keys = {pin_key(kind, name) for name in hidden}
+
     def table(given: Mapping[str, T]) -> dict[str, T]:
-        return {name: value for name, value in given.items() if name not in hidden}
+        return {key: value for key, value in given.items() if key not in keys}
 
-    return replace(
-        listing,
-        tools=tuple(tool for tool in listing.tools if tool.name not in hidden),
-        digests=table(listing.digests),
-        suspicions=table(listing.suspicions),
-    )
+    left = _changed(listing, kind, lambda each: None if each.name in hidden else each)
+    return replace(left, digests=table(listing.digests), suspicions=table(listing.suspicions))
 
 
 def _meets(pattern: str, names: Iterable[str]) -> bool:

@@ -76,6 +76,8 @@ class Listing:
     """Resources and prompts, names unique within a kind."""
     entities: tuple[Entity, ...] = ()
     """What stands in the catalog as it is, such as its entries; ids that nothing listed has."""
+    instructions: str = ""
+    """What the source says of itself and of its use."""
     diagnostics: tuple[Diagnostic, ...] = ()
     """One for each tool that cannot be used, and one if the listing was cut."""
     digests: Mapping[str, str] = field(default_factory=dict)

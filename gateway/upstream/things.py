@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gateway.limits import UpstreamOptions
@@ -78,6 +78,65 @@ def digest(thing: JsonObject) -> str:
     return hashlib.sha256(json.dumps(whole, sort_keys=True, default=str).encode()).hexdigest()
 
 
+def pin_key(kind: Kind, name: str) -> str:
+    """Give the name by which pins and suspicions of anything go: a tool's own, or `thing_key`."""
+    return name if kind == "tool" else thing_key(kind, name)
+
+
+def fits(template: str, uri: str) -> bool:
+    """Whether *uri* may have been made from a URI template (RFC 6570).
+
+    Only the fixed parts are compared, in their order: linear, whatever a server writes there.
+    """
+    first, *rest = template.split("{")
+    if not uri.startswith(first):
+        return False
+    at = len(first)
+    fixed = [part.partition("}")[2] for part in rest]
+    for part in fixed[:-1]:
+        found = uri.find(part, at)
+        if found < 0:
+            return False
+        at = found + len(part)
+    last = fixed[-1] if fixed else ""
+    return uri.endswith(last) and len(uri) - len(last) >= at and bool(fixed or uri == first)
+
+
+def asked_of(params: JsonObject) -> tuple[Kind, str]:
+    """Give what a request is of, by the name that it goes by there; see `Shelves.ask`."""
+    ref = params.get("ref")
+    told = ref if isinstance(ref, Mapping) else params
+    kind: Kind = "resource" if "uri" in told else "prompt"
+    return kind, _text(told.get("uri" if kind == "resource" else "name"))
+
+
+def asked_as(params: JsonObject, name: str) -> JsonObject:
+    """Give the same request, of what is called *name*."""
+    ref = params.get("ref")
+    if isinstance(ref, Mapping):
+        return {**params, "ref": asked_as(ref, name)}
+    return {**params, "uri" if "uri" in params else "name": name}
+
+
+def addressed(block: JsonObject, new: Callable[[str], str]) -> JsonObject:
+    """Give a block of content with the URI of what it names, or holds, as *new* writes it."""
+    held = block.get("resource")
+    if isinstance(held, Mapping):
+        return {**block, "resource": moved(held, new)}
+    return moved(block, new) if block.get("type") == "resource_link" else block
+
+
+def moved(held: JsonObject, new: Callable[[str], str]) -> JsonObject:
+    """Give *held* with its URI as *new* writes it.
+
+    An address of the web stays: whoever reads it knows the way.
+    """
+    uri = held.get("uri")
+    if not isinstance(uri, str) or uri.startswith(("http://", "https://", "data:")):
+        return held
+    return {**held, "uri": new(uri)}
+
+
 class Gathered:
     """Gathers the things of one server, list by list, page by page."""
 
@@ -89,6 +148,8 @@ class Gathered:
         self.notes: list[Diagnostic] = []
         self.digests: dict[str, str] = {}
         self.suspicions: dict[str, tuple[str, ...]] = {}
+        self.instructions = ""
+        """What the server says of itself."""
         self.full = False
         """Whether more is offered than is taken."""
 
@@ -121,6 +182,15 @@ class Gathered:
             if reasons:
                 self.suspicions[thing_key(offer.kind, name)] = reasons
 
+    def heard(self, instructions: str) -> None:
+        """Take what the server says of itself; saying nothing is pinned too."""
+        key = thing_key("server", self._server)
+        self.instructions = clean(instructions, limit=self._options.max_description_chars)
+        self.digests[key] = _digest_of(instructions)
+        reasons = suspicions({"description": instructions})
+        if reasons:
+            self.suspicions[key] = reasons
+
     def cut(self, why: str) -> None:
         """Note that the server offers more than what is taken."""
         self.full = True
@@ -136,6 +206,7 @@ class Gathered:
         return replace(
             tools,
             things=self.things,
+            instructions=self.instructions,
             diagnostics=(*tools.diagnostics, *self.notes),
             digests={**tools.digests, **self.digests, **shared},
             suspicions={**tools.suspicions, **self.suspicions},
@@ -165,8 +236,8 @@ class Gathered:
         )
 
 
-def _digest_of(*digests: str) -> str:
-    return hashlib.sha256("".join(digests).encode()).hexdigest()
+def _digest_of(*told: str) -> str:
+    return hashlib.sha256("".join(told).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _details(offer: Offer, told: JsonObject) -> Iterator[tuple[str, object]]:

@@ -9,12 +9,13 @@ Nothing is connected or kept here: a wrapper costs its names.
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from gateway.errors import ConfigError, Failed, InvalidRequestError, attempt
-from gateway.types import Diagnostic, InvokeResult, JsonObject
+from gateway.types import Diagnostic, InvokeResult, JsonObject, Kind
+from gateway.upstream.several import Names, Owner, joined, named
 from gateway.upstream.shapes import Shape, own_name, shown
 from gateway.upstream.source import (
     Heard,
@@ -25,10 +26,11 @@ from gateway.upstream.source import (
     check_server_name,
     unknown_tool,
 )
+from gateway.upstream.things import addressed, asked_as, asked_of
 
 
 class Shaped:
-    """Shows the tools of *source* as *shapes*, applied in their order, say."""
+    """Shows what *source* has as *shapes*, applied in their order, say."""
 
     def __init__(self, source: Source, *shapes: Shape) -> None:
         self._source = source
@@ -56,27 +58,34 @@ class Shaped:
         return await self._source.call(own, arguments, tool_id=tool_id)
 
     async def ask(self, method: str, params: JsonObject) -> JsonObject:
-        """Ask the source, whose resources and prompts keep their names; see `Shelves.ask`."""
+        """Ask the source for a resource or prompt that is shown; see `Shelves.ask`."""
         if not isinstance(self._source, Shelves):
             raise InvalidRequestError(f"server {self.server!r} has no resources and no prompts")
-        return await self._source.ask(method, params)
+        own = self._own(*asked_of(params))
+        return await self._source.ask(method, asked_as(params, own))
 
     async def watch(self, uri: str, heard: Heard) -> None:
-        """Tell *heard* of changes of a resource of the source; see `Watchable.watch`."""
+        """Tell *heard* of changes of a resource that is shown; see `Watchable.watch`."""
         if not isinstance(self._source, Watchable):
             raise InvalidRequestError(f"server {self.server!r} tells of no changes of {uri!r}")
-        await self._source.watch(uri, heard)
+        await self._source.watch(self._own("resource", uri), heard)
 
     async def close(self) -> None:
         """Close the source."""
         await self._source.close()
 
+    def _own(self, kind: Kind, name: str) -> str:
+        own = own_name(name, self._shapes, kind=kind)
+        if own is None:
+            raise InvalidRequestError(f"server {self.server!r} shows no {kind} {name!r}: list them")
+        return own
+
 
 class Combined:
-    """Several sources behind one name.
+    """Several sources behind one name: their tools, resources and prompts.
 
-    A tool that several have is called ``source_tool``, in all of them, so that the order of the
-    sources decides nothing; a `Prefix` on each keeps names from depending on the others.
+    What several have is qualified in all of them, see `several`; a `Prefix` on each keeps names
+    from depending on the others.
 
     Args:
         server: The name.
@@ -92,8 +101,7 @@ class Combined:
         if not sources or len(self._sources) < len(sources):
             raise ConfigError(f"{server!r}: combine one source or more, each of another name")
         self._listings: Mapping[str, Listing] = {}
-        self._table: Mapping[str, tuple[str, str]] = {}
-        """Source and its own name of the tool, by the name here."""
+        self._names = Names()
 
     @property
     def server(self) -> str:
@@ -108,45 +116,66 @@ class Combined:
     async def list_tools(self) -> Listing:
         """List all sources at once; see `Source.list_tools`.
 
-        A source that cannot be listed is told, and its tools are those of before.
+        A source that cannot be listed is told, and what it has is that of before.
 
         Raises:
             UpstreamError: None of them could be listed.
             ClosedError: After `close`.
         """
         self._listings = await parts(self._sources, self._listings)
-        return self._joined()
+        self._names = named(self._listings)
+        notes = (note for each in self._listings.values() for note in each.diagnostics)
+        return joined(self._names.owners, self._listings, (*notes, *self._names.notes))
 
     async def call(self, tool: str, arguments: JsonObject, *, tool_id: str) -> InvokeResult:
         """Call the tool of whoever has it; see `Source.call`."""
-        if tool not in self._table:
-            await self.list_tools()
-        if tool not in self._table:
+        owner = await self._owner("tool", tool)
+        if owner is None:
             return unknown_tool(tool_id, tool)
-        server, own = self._table[tool]
-        return await self._sources[server].call(own, arguments, tool_id=tool_id)
+        server, own = owner
+        source = self._sources[server]
+        result = await source.call(own, arguments, tool_id=tool_id)
+        if not isinstance(source, Shelves):
+            return result
+        new = partial(self._names.uri, server)
+        content = tuple(replace(each, data=addressed(each.data, new)) for each in result.content)
+        return replace(result, content=content)
+
+    async def ask(self, method: str, params: JsonObject) -> JsonObject:
+        """Ask whoever has the resource or prompt; see `Shelves.ask`."""
+        kind, name = asked_of(params)
+        owner, source = await self._holder(kind, name)
+        server, own = owner
+        if not isinstance(source, Shelves):
+            raise InvalidRequestError(f"server {server!r} has no resources and no prompts")
+        return self._names.told(owner, name, await source.ask(method, asked_as(params, own)))
+
+    async def watch(self, uri: str, heard: Heard) -> None:
+        """Tell *heard* of changes of a resource of whoever has it; see `Watchable.watch`."""
+        (server, own), source = await self._holder("resource", uri)
+        if not isinstance(source, Watchable):
+            raise InvalidRequestError(f"server {server!r} tells of no changes of {own!r}")
+        await source.watch(own, heard)
 
     async def close(self) -> None:
         """Close all of them, at once."""
         await asyncio.gather(*(attempt(source.close()) for source in self._sources.values()))
 
-    def _joined(self) -> Listing:
-        have = Counter(tool.name for each in self._listings.values() for tool in each.tools)
-        table: dict[str, tuple[str, str]] = {}
-        notes: list[Diagnostic] = []
-        for server, listing in self._listings.items():
-            notes += listing.diagnostics
-            for own in (tool.name for tool in listing.tools):
-                name = f"{server}_{own}" if have[own] > 1 else own
-                if name in table:
-                    detail = f"{server!r}: tool {own!r}: another one is called {name!r}"
-                    notes.append(
-                        Diagnostic(stage="catalog", code="tool_quarantined", detail=detail)
-                    )
-                else:
-                    table[name] = server, own
-        self._table = table
-        return joined(table, self._listings, tuple(notes))
+    async def _holder(self, kind: Kind, name: str) -> tuple[Owner, Source]:
+        owner = await self._owner(kind, name)
+        if owner is None:
+            raise InvalidRequestError(
+                f"server {self.server!r} has no {kind} {name!r}, or several sources may have it: "
+                "list them"
+            )
+        return owner, self._sources[owner[0]]
+
+    async def _owner(self, kind: Kind, name: str) -> Owner | None:
+        owner = self._names.owner(kind, name)
+        if owner is None:
+            await self.list_tools()
+            owner = self._names.owner(kind, name)
+        return owner
 
 
 async def parts(sources: Mapping[str, Source], before: Mapping[str, Listing]) -> dict[str, Listing]:
@@ -175,39 +204,3 @@ def _stood_in(server: str, failed: Failed, before: Mapping[str, Listing]) -> Lis
     detail = reason if server in reason else f"{server!r}: {reason}"
     note = Diagnostic(stage="catalog", code="source_load_failed", detail=detail)
     return replace(before.get(server, Listing()), diagnostics=(note,))
-
-
-def joined(
-    table: Mapping[str, tuple[str, str]],
-    listings: Mapping[str, Listing],
-    notes: tuple[Diagnostic, ...],
-) -> Listing:
-    """Give the tools of *table* (source and its own name, by name) that *listings* hold.
-
-    Args:
-        table: In the order of the tools.
-        listings: By source.
-        notes: The diagnostics.
-    """
-    tools = {
-        server: {tool.name: tool for tool in listing.tools} for server, listing in listings.items()
-    }
-    found = {
-        name: (listings[server], tools[server][own])
-        for name, (server, own) in table.items()
-        if own in tools.get(server, {})
-    }
-    return Listing(
-        tools=tuple(replace(tool, name=name) for name, (_, tool) in found.items()),
-        diagnostics=notes,
-        digests={
-            name: listing.digests[tool.name]
-            for name, (listing, tool) in found.items()
-            if tool.name in listing.digests
-        },
-        suspicions={
-            name: listing.suspicions[tool.name]
-            for name, (listing, tool) in found.items()
-            if tool.name in listing.suspicions
-        },
-    )

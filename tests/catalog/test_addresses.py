@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.catalog.addresses import fits, origin, placed, thing_id
+from gateway.catalog.addresses import origin, placed, thing_id
 from gateway.types import Kind
+from gateway.upstream.things import fits
 
 servers = st.from_regex(r"[A-Za-z0-9_.-]{1,64}", fullmatch=True)
 kinds: st.SearchStrategy[Kind] = st.sampled_from(["resource", "prompt"])

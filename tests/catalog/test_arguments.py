@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from gateway.catalog.arguments import MAX_FAULTS, check_arguments
-from gateway.errors import InvalidArgumentsError
+from gateway.errors import InvalidArgumentsError, InvalidRequestError
 from gateway.types import Entity, JsonObject, ToolDefinition
 from tests.fakes import entity
 
@@ -26,6 +28,14 @@ def taking(schema: JsonObject) -> Entity:
 def test_arguments_that_fit_pass() -> None:
     """Nothing is changed or coerced."""
     check_arguments(taking(SCHEMA), {"to": "bob", "at": {"hour": 3}, "more": 1})
+
+
+def test_arguments_that_are_no_mapping_are_refused() -> None:
+    """A list is easily written for one; what it says is no fault of its own."""
+    given: Any = ["bob"]
+
+    with pytest.raises(InvalidRequestError, match="a mapping of names to values, got list"):
+        check_arguments(taking(SCHEMA), given)
 
 
 def test_faults_say_where_and_carry_the_schema() -> None:

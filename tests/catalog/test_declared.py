@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
 from gateway.catalog.declared import read_kinds
@@ -61,3 +64,31 @@ async def test_a_configuration_says_what_is_searched_and_how_many_there_may_be(
     )
     with pytest.raises(InvalidRequestError, match="1 entries of kind 'sample'"):
         await gateway.catalog.put(Entry(kind="sample", name="y"))
+
+
+async def test_a_file_that_changes_declares_anew(
+    open_gateway: OpenGateway, options: Options, tmp_path: Path
+) -> None:
+    """What it says no more is declared no more; what came without a file stays."""
+    path = tmp_path / "mcp.json"
+    path.write_text(json.dumps({"mcpServers": {}, "kinds": {"sample": {}}}), "utf-8")
+    gateway = open_gateway(options=options)
+    gateway.add_config(parse_manifest({"mcpServers": {}, "kinds": {"field": {"maxEntries": 1}}}))
+    gateway.add_config(path)
+    entry = Entry(kind="sample", name="x", metadata={"owner": {"team": "botany"}})
+    await gateway.catalog.put(entry, Entry(kind="field", name="a"))
+    samples = Filters(kinds=frozenset({"sample"}))
+    assert () == (await gateway.search("botany", filters=samples)).matches
+
+    found: list[int] = []
+    for kinds in ({"sample": {"searchable": ["owner.team"]}}, None, {}):
+        if kinds is not None:
+            path.write_text(json.dumps({"mcpServers": {}, "kinds": kinds}), "utf-8")
+        builds = gateway.index_builds
+        await gateway.reload()
+        result = await gateway.search("botany", filters=samples)
+        found += (len(result.matches), gateway.index_builds - builds)
+
+    assert [1, 1, 1, 0, 0, 1] == found
+    with pytest.raises(InvalidRequestError, match="1 entries of kind 'field'"):
+        await gateway.catalog.put(Entry(kind="field", name="b"))

@@ -47,6 +47,7 @@ class LiveSource(ListSource):
         self.asked = threading.Event()
         self.learnt: list[Listing] = []
         self.things: tuple[ToolDefinition, ...] = ()
+        self.instructions = ""
         self.when_listed: Callable[[], None] = lambda: None
 
     async def list_tools(self) -> Listing:
@@ -56,7 +57,8 @@ class LiveSource(ListSource):
         listing = await super().list_tools()
         digests = {each.name: repr(each) for each in listing.tools}
         digests |= {thing_key(each.kind, each.name): repr(each) for each in self.things}
-        return replace(listing, things=self.things, digests=digests)
+        digests |= {"server:srv": self.instructions}
+        return replace(listing, things=self.things, instructions=self.instructions, digests=digests)
 
     def learn(self, listing: Listing) -> None:
         self.learnt.append(listing)
@@ -465,6 +467,28 @@ async def test_a_thing_that_changed_is_told_and_still_read(room: Room) -> None:
 
     assert [("tool_changed", False)] == told(await source.list_tools())
     assert "asked" in await source.ask("prompts/get", {"name": "p"})
+
+
+@pytest.mark.parametrize(("policy", "kept"), [("warn", "New."), ("block", "")])
+async def test_what_a_server_says_of_itself_lasts_and_is_held_to_it(
+    room: Room, policy: Policy, kept: str
+) -> None:
+    """Another word is a change, and told as that of a tool is."""
+    room.options = replace(OPTIONS, on_change=policy)
+    live = LiveSource(tool("a"))
+    live.instructions = "Old."
+    await room.source(live).list_tools()
+    source = room.source(live)
+    before = await source.list_tools()
+    live.instructions = "New."
+    room.tick(100)
+    source.tend()
+    await until(lambda: room.changes == 1)
+    after = await source.list_tools()
+
+    assert ("Old.", kept) == (before.instructions, after.instructions)
+    assert [("tool_changed", policy == "block")] == told(after)
+    assert "gateway approve srv/server:srv" in after.diagnostics[0].detail
 
 
 @pytest.mark.parametrize("policy", ["warn", "block"])

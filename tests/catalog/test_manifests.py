@@ -111,6 +111,7 @@ def test_a_server_that_cannot_be_used_is_a_warning_that_names_the_mend(
     (told,) = one(entry)
 
     assert named in told
+    assert 1 == told.count("server 'it'")
 
 
 def test_the_other_servers_work_on() -> None:
@@ -197,6 +198,21 @@ def test_shapes_and_virtual_servers_are_read() -> None:
     )
     assert {"v": expected} == manifest.virtual
     assert ((), ()) == (manifest.warnings, manifest.unusable)
+
+
+def test_resources_and_prompts_are_shaped_apart() -> None:
+    """A pattern for tools is none for them."""
+    entry = {"command": "run", "resources": {"deny": ["db:*"]}, "prompts": {"prefix": "p_"}}
+    manifest = parse_manifest({"mcpServers": {"a": entry}})
+    moved = parse_manifest({"mcpServers": {"a": {**entry, "resources": {"prefix": "p_"}}}})
+
+    shapes = (Filter(deny=("db:*",), kind="resource"), Prefix("p_", kind="prompt"))
+    assert {"a": shapes} == manifest.shapes
+    assert (("a",), True) == (
+        moved.unusable,
+        "resources: unknown key 'prefix'; it takes allow, deny, describe"
+        in moved.warnings[0].detail,
+    )
 
 
 @pytest.mark.parametrize(

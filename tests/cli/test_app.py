@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gateway.cli import main
-from gateway.cli.exits import EXITS, OK, USAGE
+from gateway.cli.exits import EXITS, INTERRUPTED, OK, USAGE
 from gateway.config import VERSION
 from tests.cli.running import Place, child
 
@@ -91,3 +92,18 @@ def test_output_may_be_any_stream() -> None:
         main(["--version"])
 
     assert f"tool-gateway {VERSION}\n" == caught.getvalue()
+
+
+class _Interrupted(list[str]):
+    """Arguments that somebody interrupts while they are read."""
+
+    def __iter__(self) -> Iterator[str]:
+        raise KeyboardInterrupt
+
+
+def test_an_impatient_user_meets_no_traceback() -> None:
+    """Before the command itself began, too."""
+    with pytest.raises(SystemExit) as ended:
+        main(_Interrupted(["--version"]))
+
+    assert INTERRUPTED == ended.value.code

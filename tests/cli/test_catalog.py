@@ -37,7 +37,9 @@ def test_an_entry_is_added_listed_shown_found_and_removed(place: Place) -> None:
         *("search", "flowers", "--kind", "dataset", "--status", "draft"),
         *("--tag", "botany", "--strategy", "graph", "--json"),
     ).json
+    other = place.run("catalog", "list", "--kind", "agent")
     removed = place.run("catalog", "remove", "dataset:catalog/iris", "--json").json
+    empty = place.run("catalog", "list")
     again = place.run("catalog", "remove", "dataset:catalog/iris")
 
     assert (0, "dataset:catalog/iris is in the catalog\n") == (added.code, added.out)
@@ -50,6 +52,8 @@ def test_an_entry_is_added_listed_shown_found_and_removed(place: Place) -> None:
     assert ["dataset:catalog/iris"] == [each["id"] for each in found["result"]["matches"]]
     assert {"id": "dataset:catalog/iris", "removed": True} == removed
     assert (1, "no entry has this id" in again.out) == (again.code, True)
+    assert (1, "the catalog has nothing of this kind" in other.out) == (other.code, True)
+    assert (1, "nothing is in the catalog yet: gateway" in empty.out) == (empty.code, True)
 
 
 def test_an_entry_or_a_field_that_cannot_be_is_told(place: Place) -> None:

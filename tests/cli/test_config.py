@@ -15,8 +15,8 @@ def test_without_a_configuration_the_ways_on_are_named(place: Place) -> None:
         ran = place.run("search", "x")
 
     assert (USAGE, "") == (ran.code, ran.out)
-    assert "mcpServers" in ran.err
-    assert "gateway demo" in ran.err
+    for way in ("gateway servers add NAME -- COMMAND", "gateway import claude", "gateway demo"):
+        assert way in ran.err
 
 
 def test_the_file_of_the_folder_is_found(tmp_path: Path) -> None:

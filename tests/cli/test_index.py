@@ -72,7 +72,7 @@ def test_a_store_that_cannot_be_read_is_unavailable(place: Place) -> None:
 def test_people_see_what_a_build_did(place: Place) -> None:
     ran = place.run("index", "-c", place.config())
 
-    assert "of them embedded now 6" in ran.out
+    assert "3; texts embedded now: 6" in ran.out
     assert "vectors.sqlite3" in ran.out
 
 

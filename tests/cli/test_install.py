@@ -75,7 +75,7 @@ def test_another_configuration_is_installed_anew_and_a_dry_run_writes_nothing(us
     anew = user.here("install", "claude", "--to", str(file), "-c", str(other))
 
     assert before == unchanged
-    assert "dry run: 'gateway' is installed anew in" in dry.out
+    assert "dry run: 'gateway' would be installed anew in" in dry.out
     assert "what it held before" in anew.out
     assert str(other) in file.read_text()
 

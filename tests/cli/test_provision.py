@@ -184,6 +184,7 @@ def test_what_a_server_needs_is_told_and_given(place: Place, registry: FakeRegis
     far = provision(place, registry.url, *pick)
 
     assert (1, True) == (without.code, "refused: inputs: needs TINY_KEY" in without.out)
+    assert "such as env:NAME: --set TINY_KEY=VALUE\n" in without.err
     assert (0, True) == (given.code, "TINY_KEY = env:MY_KEY" in given.out)
     assert "address    https://example.org/mcp" in far.out
 

@@ -59,6 +59,7 @@ def test_an_empty_query_browses_by_name(place: Place) -> None:
 
     assert ran.code == OK
     assert "tools, by name" in ran.out
+    assert "confidence" not in ran.out
 
 
 def test_gibberish_finds_nothing_and_says_so(place: Place) -> None:
@@ -71,6 +72,7 @@ def test_gibberish_finds_nothing_and_says_so(place: Place) -> None:
 
     assert [NOTHING, NOTHING] == [ran.code for ran in told]
     assert all("Nothing was found." in ran.out and "no_match" in ran.err for ran in told)
+    assert all("Nothing holds these words: qqqq, zzzzx" in ran.out for ran in told)
 
 
 def test_a_dead_server_is_not_the_same_as_nothing_found(place: Place) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import select
 import signal
 import subprocess
 import sys
@@ -74,6 +76,13 @@ def test_more_tools_do_not_go_with_the_whole_catalog(place: Place) -> None:
     assert (2, True) == (odd.code, "--with takes discover, provision, install" in odd.err)
 
 
+def test_what_only_an_address_needs_is_refused_over_pipes(place: Place) -> None:
+    """Whoever names a token would be served without one."""
+    ran = place.run("serve", "--token-env", "X", "--port", "9", "-c", place.config({}))
+
+    assert (2, True) == (ran.code, "--port, --token-env needs --http" in ran.err)
+
+
 def test_over_http_it_says_where(place: Place) -> None:
     """And ends with the signal that any service manager sends."""
     command = [sys.executable, "-m", "gateway", "serve", "--http", "--port", "0"]
@@ -86,6 +95,7 @@ def test_over_http_it_says_where(place: Place) -> None:
         assert running.stderr is not None
         line = next(each for each in running.stderr if "serving" in each)
         url = line.split("serving ")[1].strip()
+        api = running.stderr.readline()
 
         async def listed() -> list[str]:
             async with Client(url) as client:
@@ -96,6 +106,7 @@ def test_over_http_it_says_where(place: Place) -> None:
         running.wait(timeout=30)
 
     assert ["search_tools", "call_tool"] == names
+    assert f"{url.removesuffix('/mcp')}/openapi.json\n" in api
 
 
 def test_a_changed_configuration_is_taken_up_and_a_broken_one_is_told(place: Place) -> None:
@@ -182,3 +193,25 @@ def test_the_catalog_is_served_too_for_whom_the_file_names(place: Place) -> None
 
     assert [401, 200] == answered("--tokens", str(place.folder / "tokens.toml"))
     assert [404, 404] == answered("--no-api")
+
+
+def test_what_is_told_to_end_ends_its_servers_first(place: Place) -> None:
+    """Also one that does not mind that its pipe is closed; our client holds its own still."""
+    told = place.folder / "told"
+    os.mkfifo(told)
+    script = f"trap '' HUP; echo $$ > {told}; while :; do sleep 600; done"
+    config = place.config({"deaf": {"command": "sh", "args": ["-c", script]}})
+    server = subprocess.Popen(
+        [sys.executable, "-m", "gateway", "serve", "--config", config, "--strategy", "graph"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        env={"PATH": os.environ["PATH"], "GATEWAY_CACHE_DIR": str(place.cache)},
+    )
+    with server, os.fdopen(os.open(told, os.O_RDONLY | os.O_NONBLOCK)) as pipe:
+        assert select.select([pipe], [], [], 300)[0]
+        deaf = int(pipe.readline())
+        server.send_signal(signal.SIGTERM)
+        code = server.wait(timeout=120)
+
+    assert 128 + signal.SIGTERM == code
+    assert not Path(f"/proc/{deaf}").exists()

@@ -34,11 +34,14 @@ def test_nothing_is_noted_yet(place: Place) -> None:
     """A ledger that is not there is empty, and nothing is made of it."""
     shown = place.run("usage", "show")
 
-    assert (1, "no calls are noted\n") == (shown.code, shown.out)
+    assert 1 == shown.code
+    assert shown.out.startswith("no calls are noted: a program has them noted with")
     assert (1, []) == (
         (exported := place.run("usage", "export", "--json")).code,
         exported.json["documents"],
     )
+    plain = place.run("usage", "export", "--out", str(place.folder / "graph"))
+    assert (1, "", True) == (plain.code, plain.out, "nothing was called after" in plain.err)
 
 
 def test_calls_and_what_follows_them_are_told(used: Place) -> None:
@@ -113,7 +116,7 @@ def test_a_gain_is_told_with_what_auto_makes_of_it() -> None:
 
 def test_calls_are_forgotten(used: Place) -> None:
     """Of a tool, of a tenant, all of them; nothing without saying what."""
-    assert 1 == used.run("usage", "forget").code
+    assert 2 == used.run("usage", "forget").code
     assert {"forgotten": 5} == used.run("usage", "forget", "--tool", "srv/a1", "--json").json
     assert "2 calls forgotten" in used.run("usage", "forget", "--tenant", "acme").out
     assert {"forgotten": 68} == used.run("usage", "forget", "--all", "--json").json

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 
@@ -11,13 +12,15 @@ from rich.console import Console
 
 from gateway.cli.explain import evidence, explained, way
 from gateway.cli.jsonable import jsonable
-from gateway.cli.screen import document, printable
-from gateway.cli.show import answered, found
+from gateway.cli.screen import document, printable, warn
+from gateway.cli.show import answered, built, found, vectors
 from gateway.types import (
     Content,
+    Counts,
     Diagnostic,
     Evidence,
     Filters,
+    IndexReport,
     InvokeResult,
     Match,
     PathStep,
@@ -92,8 +95,49 @@ def test_supplements_stand_under_the_matches() -> None:
     assert "next steps" in shown
 
 
+def test_what_came_nearest_is_shown_where_nothing_serves() -> None:
+    """The warning speaks of what is nearest: a person must be able to read it."""
+    counts = Counts(eligible=2)
+    result = SearchResult(mode="vector", counts=counts, nearest=_MATCH, unmatched=("moon",))
+    told = "Nothing was found.\nNearest: two, confidence 50%: Second.\n"
+
+    for shown in (_shown(found(result)), _shown(explained(result, with_notes=()))):
+        assert shown.startswith(f"{told}Nothing holds these words: moon\n")
+
+
+def test_a_kind_that_nothing_has_is_told_as_that() -> None:
+    """Nobody should reword a request that no word can mend."""
+    shown = _shown(found(SearchResult(mode="hybrid")))
+
+    assert "Nothing was found: there is nothing of this kind, tag and status here.\n" == shown
+
+
+def test_what_is_only_browsed_has_no_confidence() -> None:
+    """Nothing was asked, so nothing is sure or unsure."""
+    shown = _shown(found(SearchResult(mode="browse", matches=(_MATCH,))))
+
+    assert ("two" in shown, "confidence" in shown, "%" in shown) == (True, False, False)
+
+
+def test_more_texts_than_vectors_are_no_debt() -> None:
+    """A tool has several texts, and some texts measure the model: nothing may be subtracted."""
+    report = IndexReport(generation=1, vectors=2, embedded_texts=6)
+
+    assert "vectors       2; texts embedded now: 6" in _shown(built(report, Path("x")))
+    assert "2; texts embedded now: none, all were in the store" == vectors(2, embedded=0)
+
+
 def test_an_exact_name_is_evidence() -> None:
     assert evidence(Evidence(exact_name=True)) == "named exactly"
+
+
+def test_what_two_stages_say_is_said_once(capsys: pytest.CaptureFixture[str]) -> None:
+    """A folder that cannot be used is met by every build."""
+    note = Diagnostic(stage="embed", code="store_unavailable", detail="'x' cannot be read")
+
+    warn([note, replace(note, stage="catalog"), note])
+
+    assert "warning: 'x' cannot be read [store_unavailable]\n" == capsys.readouterr().err
 
 
 def test_nothing_that_steers_a_terminal_is_printed() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 from concurrent.futures import Future
 
 import numpy as np
@@ -38,12 +39,13 @@ class Held:
 
 
 @pytest.fixture
-def held() -> Held:
-    """Busy with a first query."""
+def held() -> Iterator[Held]:
+    """Busy with a first query; let go at the end, or its thread would wait on."""
     made = Held()
     made.ask("first")
     assert made.busy.wait(WAIT_S)
-    return made
+    yield made
+    made.free.set()
 
 
 def lengths(asked: Future[Matrix]) -> list[float]:

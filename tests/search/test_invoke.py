@@ -10,7 +10,7 @@ from gateway.errors import InvalidArgumentsError, InvalidRequestError, UnknownTo
 from gateway.gateway import Gateway
 from gateway.types import Hints, ToolDefinition
 from tests.conftest import OpenGateway
-from tests.fakes import Shelf, tool
+from tests.fakes import ListSource, Shelf, tool
 
 
 @pytest.fixture
@@ -74,6 +74,19 @@ async def test_an_unknown_name_is_told_with_near_ones(gateway: Gateway, name: st
 
     assert "pay_invoice" == caught.value.near[0]
     assert name == caught.value.name
+
+
+async def test_a_tool_of_a_source_that_was_not_listed_is_no_misspelling(gateway: Gateway) -> None:
+    """How many sources are missing is told, not which: a caller may not be meant to know them."""
+    late = ListSource("late", [tool("post")])
+    late.fail_with = OSError("away")
+    gateway.add_source(late)
+
+    with pytest.raises(UnknownToolError, match=r"could not be listed, or not yet: 1\.") as caught:
+        await gateway.invoke("post")
+
+    assert 1 == caught.value.unlisted
+    assert "late" not in str(caught.value)
 
 
 @pytest.mark.parametrize("name", ["", "  "])

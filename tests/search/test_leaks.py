@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gateway.config import SearchOptions
-from gateway.search.index.snapshot import Snapshot
+from gateway.search.index.snapshot import Snapshot, repeated
 from gateway.search.pipeline import Search
 from gateway.search.request import prepare
 from gateway.search.suggest import suggest
@@ -149,7 +149,7 @@ def worlds(draw: st.DrawFn) -> World:
         include_disabled=draw(st.booleans()),
         without=draw(st.frozensets(st.sampled_from([*SERVERS, *(e.id for e in made)]), max_size=2)),
     )
-    return World(replace(snapshot, diagnostics=notes), filters)
+    return World(replace(snapshot, diagnostics=notes, repeated=repeated(notes)), filters)
 
 
 queries = st.lists(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,11 +11,16 @@ import pytest
 from gateway.config import Options, SearchOptions
 from gateway.errors import InvalidRequestError
 from gateway.search import policies
+from gateway.search.company import Company
+from gateway.search.dense.mates import Mates
 from gateway.search.dense.scan import Question, VectorIndex
 from gateway.search.dense.vector import Candidates, candidates
-from gateway.search.eligible import Mask
+from gateway.search.eligible import Eligibility, Mask
+from gateway.search.evidence import Asked, look_up
+from gateway.search.index.snapshots import compile_snapshot
 from gateway.search.index.texts import lexical_fields
 from gateway.search.keywords import Keywords, read
+from gateway.search.request import clauses
 from gateway.testing import HashingEmbedder
 from gateway.types import Entity, Hints, Kind, RankingPolicy
 from gateway.vectors import unit_rows
@@ -61,6 +67,21 @@ def said(boost: Sequence[float] = (), share: Sequence[float] = (), full: float =
     )
 
 
+def evidence(
+    found: Candidates | None, words: Keywords, asks: Callable[[], Mask] | None = None
+) -> policies.Heard:
+    count = len(words.boost)
+    return policies.Heard(
+        found=found,
+        words=words.share,
+        telling=asks or (lambda: np.ones(count, bool)),
+        keywords=lambda: words,
+        graph=np.zeros(0, np.intp),
+        mask=np.ones(count, bool),
+        entities=[thing(f"t{number}") for number in range(count)],
+    )
+
+
 def ranked(
     found: Candidates | None,
     words: Keywords,
@@ -68,17 +89,8 @@ def ranked(
     *,
     telling: Sequence[bool] = (),
 ) -> dict[int, float]:
-    count = len(words.boost)
-    heard = policies.Heard(
-        found=found,
-        words=words.share,
-        telling=np.asarray(telling or [True] * count),
-        keywords=lambda: words,
-        graph=np.zeros(0, np.intp),
-        mask=np.ones(count, bool),
-        entities=[thing(f"t{number}") for number in range(count)],
-    )
-    order = policies.rank(policy, heard, count=100)
+    asks = (lambda: np.asarray(telling)) if telling else None
+    order = policies.rank(policy, evidence(found, words, asks), count=100)
     return dict(zip(order.positions.tolist(), order.scores.tolist(), strict=True))
 
 
@@ -165,6 +177,77 @@ def test_hybrid_does_not_hear_words_that_are_chance() -> None:
     assert pytest.approx(1 / 61 + 1 / 63) == found[2]
     assert [1, 2] == list(ranked(None, words, "hybrid", telling=few))
     assert [1, 2] == list(ranked(near([0.9, 0.8, 0.1]), words, "lexical", telling=few))
+
+
+def test_only_hybrid_asks_whose_words_are_chance() -> None:
+    """Nobody else reads it, so nobody else pays for it."""
+    asked: list[RankingPolicy] = []
+    every: tuple[RankingPolicy, ...] = ("weighted", "legacy", "lexical", "hybrid")
+    for policy in every:
+
+        def asks(policy: RankingPolicy = policy) -> Mask:
+            asked.append(policy)
+            return np.ones(2, bool)
+
+        heard = evidence(near([0.9, 0.8]), said(share=[0, 1]), asks)
+        assert len(policies.rank(policy, heard, count=100).positions)
+
+    assert ["hybrid"] == asked
+
+
+def test_the_best_clause_of_a_long_request_has_a_say_in_the_list_of_words() -> None:
+    """By hand, in deviations: (1.41, -0.71, -0.71) and 0.4 x (-1.22, 0, 1.22)."""
+    heard = evidence(near([0.9, 0.9, 0.9]), said(share=[0.3, 0.2, 0.2]))
+    long = replace(heard, clauses=np.asarray([0.1, 0.2, 0.3], np.float32))
+
+    assert [0, 1, 2] == policies.spoken(heard).tolist()
+    assert [0, 2, 1] == policies.spoken(long).tolist()
+    assert [] == policies.spoken(replace(heard, mask=np.zeros(3, bool))).tolist()
+
+
+def test_both_lists_hear_what_company_says() -> None:
+    """By hand, in deviations: an agent at 0.60, two tools of one server at 0.57.
+
+    An agent has 1.21 of that, 0.73; each tool has 1.175 of it, 0.66, and for a job of ten steps
+    1.425 of it, 0.81.
+    """
+    agent = thing("a", kind="agent")
+    catalog = [agent, thing("b"), thing("c"), replace(thing("d"), server="other")]
+    mates = Mates.of(["a", "box", "box", "other"])
+    assert mates is not None
+    short = Company(mates=mates, eligibility=Eligibility.of(catalog), entities=catalog)
+    scores = [0.81, 0.8, 0.8, 0.1]
+    found, words = near(scores), evidence(None, said(share=scores))
+
+    for company, order in ((None, [0, 1, 2, 3]), (short, [0, 1, 2, 3]), (10, [1, 2, 0, 3])):
+        told = replace(short, parts=company) if isinstance(company, int) else company
+        assert order == policies.near(found, told).tolist()
+        assert order == policies.spoken(replace(words, company=told)).tolist()
+    assert [0, 1] == policies.near(near([0.5, 0.5]), short).tolist()
+
+
+def test_a_query_is_read_for_its_company() -> None:
+    """In as many steps as it has; where all are of one server, nobody has any."""
+    mail = [entity(tool(name), server="mail") for name in ("send", "read")]
+    steps = "Read the first mail of today. " + "Then send it on to my office there. " * 4
+
+    def company(query: str, entities: Sequence[Entity], clauses: Sequence[str]) -> Company | None:
+        snapshot = compile_snapshot(entities, rows={})
+        asked = Asked(query=query, english=query, clauses=tuple(clauses))
+        found, words = look_up(snapshot.lexical, snapshot.names, asked)
+        mask = np.ones(len(entities), bool)
+        heard = policies.heard(
+            snapshot, asked, found, words, mask=mask, found=None, graph=np.zeros(0, np.intp)
+        )
+        return heard.company
+
+    both = [*mail, entity(tool("weather"), server="sky")]
+    long = company(steps, both, clauses(steps))
+    short = company("read mail", both, ())
+    assert long is not None
+    assert short is not None
+    assert (2, 0) == (long.parts, short.parts)
+    assert company(steps, mail, clauses(steps)) is None
 
 
 def test_half_of_the_words_are_no_chance_and_in_a_telling_request_none_is() -> None:

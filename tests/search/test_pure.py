@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from gateway.config import SearchOptions
 from gateway.search import confidence, fusion
 from gateway.search.confidence import Signals
+from gateway.search.dense.mates import Mates
 from gateway.search.dense.scan import Question, VectorIndex
 from gateway.search.dense.vector import Candidates, candidates
 from gateway.search.evidence import Asked
@@ -140,6 +141,54 @@ def test_fusion_reorders_the_pool_and_nothing_else(evidence: list[tuple[float, f
 
     assert set(chosen.pool.tolist()) == set(result.positions.tolist())
     assert sorted(result.scores.tolist(), reverse=True) == result.scores.tolist()
+
+
+SERVERS = Mates.of(["small", "small", "big", "big", "big", "big", "big", "big"])
+
+
+def job(parts: int, doubts: list[float] | None = None) -> fusion.Order:
+    """Rank a small server's two tools and a big one's six: the big one's first is the nearest."""
+    cosines = [0.5, 0.44, 0.56, 0.1, 0.1, 0.1, 0.1, 0.1]
+    return fusion.fuse(
+        found(cosines),
+        words([0.0] * 8, [0.0] * 8),
+        mask=np.ones(8, bool),
+        weight=0.8,
+        mates=SERVERS,
+        doubts=None if doubts is None else np.asarray(doubts, np.float32),
+        parts=parts,
+    )
+
+
+def test_a_job_of_many_steps_is_done_by_few_small_servers() -> None:
+    """A single near tool of a large server belongs to another job; the order within one stays."""
+    assert 2 == job(0).positions[0]
+    assert [0, 1, 2] == job(10).positions[:3].tolist()
+
+
+@given(st.integers(0, 30), st.integers(0, 30))
+def test_the_longer_the_job_the_more_a_mate_says(one: int, other: int) -> None:
+    """From five parts to ten; a request of fewer is no job."""
+    less, more = sorted((one, other))
+    few, many = (dict(zip(*listed(job(parts)), strict=True)) for parts in (less, more))
+
+    assert few[0] <= many[0]
+    assert (few == many) == (min(max(less, 5), 10) == min(max(more, 5), 10))
+
+
+def listed(order: fusion.Order) -> tuple[list[int], list[float]]:
+    return order.positions.tolist(), order.scores.tolist()
+
+
+def test_who_is_doubted_falls_back_and_speaks_for_nobody() -> None:
+    """By its loss; what its mates gained by it they lose too, and strangers lose nothing."""
+    before = dict(zip(*listed(job(0)), strict=True))
+    after = dict(zip(*listed(job(0, doubts=[0, 3, 0, 0, 0, 0, 0, 0])), strict=True))
+
+    assert before[1] - 3 == pytest.approx(after[1])
+    assert before[0] > after[0]
+    assert all(before[spot] == after[spot] for spot in range(2, 8))
+    assert listed(job(0)) == listed(job(0, doubts=[0.0] * 8))
 
 
 # -- confidence ------------------------------------------------------------------------------------

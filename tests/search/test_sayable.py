@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from gateway.config import SearchOptions
+from gateway.search.index.snapshot import repeated
 from gateway.search.pipeline import Search
 from gateway.search.sayable import unmatched
 from gateway.search.spelling.mending import Mending
@@ -33,7 +34,9 @@ def looked(query: str, filters: Filters, *notes: Diagnostic, floor: float = 0) -
         embed=plain_embed(EMBEDDER),
         mend=Mending(installed()),
     )
-    snapshot = replace(snapshot_of([OPEN, HIDDEN], EMBEDDER), diagnostics=notes)
+    snapshot = replace(
+        snapshot_of([OPEN, HIDDEN], EMBEDDER), diagnostics=notes, repeated=repeated(notes)
+    )
     return run(search, snapshot, query, filters=filters)
 
 

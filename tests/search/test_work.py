@@ -7,8 +7,9 @@ import pytest
 from gateway.config import SearchOptions
 from gateway.search.eligible import Eligibility
 from gateway.search.evidence import Asked, ask_graph, look_up, read_graph, read_words
+from gateway.search.index.snapshots import compile_snapshot
 from gateway.search.supplement import Supplements, supplement
-from gateway.types import Entity, Filters, ToolDefinition
+from gateway.types import Diagnostic, Entity, Filters, ToolDefinition
 from graphs import Document, Hits, Link
 from tests.search.conftest import snapshot_of
 
@@ -95,6 +96,16 @@ def test_a_search_touches_the_documents_of_its_words_alone() -> None:
 
     assert 2 == few.lexical.match("invoice payment").touched
     assert 2 == many.lexical.match("invoice payment").touched
+
+
+def test_a_search_looks_at_no_note_but_those_that_it_repeats() -> None:
+    """Of a large catalog there is one of nearly every tool."""
+    ill = Diagnostic(stage="embed", code="vectors_incomplete")
+    qualified = [Diagnostic(stage="catalog", code="name_qualified")] * 1000
+
+    snapshot = compile_snapshot(entities(2), rows={}, diagnostics=[*qualified, ill])
+
+    assert (1001, (ill,)) == (len(snapshot.diagnostics), snapshot.repeated)
 
 
 def others(count: int) -> list[Entity]:

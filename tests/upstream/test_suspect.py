@@ -88,7 +88,7 @@ async def test_tools_of_real_servers_are_not_flagged(command: str, listed: Liste
     listing = await listed(StdioServer(str(BIN / command), args))
 
     assert {} == listing.suspicions
-    assert set(listing.digests) == {tool.name for tool in listing.tools}
+    assert set(listing.digests) == {"server:srv", *(tool.name for tool in listing.tools)}
 
 
 @pytest.mark.parametrize(

@@ -64,8 +64,8 @@ class Totals:
     cache_hits: int
     cache_lookups: int
     embedded_texts: int
-    """Tool texts embedded in this run; the other vectors came from the store."""
-    stored_vectors: int
+    """Texts embedded in this run; the others came from the store."""
+    vectors: int
 
 
 def converse(scene: Scene, request: Request) -> Outcome:
@@ -134,7 +134,7 @@ def totals(scene: Scene, outcomes: Sequence[Outcome]) -> Totals:
         cache_hits=measured.hits,
         cache_lookups=measured.lookups,
         embedded_texts=scene.report.embedded_texts,
-        stored_vectors=scene.report.vectors - scene.report.embedded_texts,
+        vectors=scene.report.vectors,
     )
 
 

@@ -16,7 +16,7 @@ from gateway.cli import explain
 from gateway.cli.demo.run import Outcome, Totals
 from gateway.cli.demo.scene import Scene
 from gateway.cli.screen import printable
-from gateway.cli.show import plain_table
+from gateway.cli.show import plain_table, vectors
 from gateway.types import Match
 
 _MOST_SHOWN = 5
@@ -39,8 +39,8 @@ def opening(scene: Scene) -> RenderableType:
         model = Text(f"The model is {scene.model}, as configured in the environment.")
     return Group(
         Text(
-            f"{report.tools} tools from {', '.join(servers)}; {report.embedded_texts} texts "
-            f"embedded now, {report.vectors - report.embedded_texts} vectors from the store; "
+            f"{report.tools} tools from {', '.join(servers)}; "
+            f"vectors: {vectors(report.vectors, embedded=report.embedded_texts)}; "
             f"{report.graph_nodes} graph nodes; ready in {report.duration_s:.1f} s."
         ),
         model,
@@ -141,8 +141,7 @@ def closing(totals: Totals) -> RenderableType:
     table.add_row("time, the same searches again", _time(totals.repeated_s))
     hits = f"{totals.cache_hits} of {totals.cache_lookups} look-ups"
     table.add_row("cache hits, queries and results", hits)
-    wanted = totals.stored_vectors + totals.embedded_texts
-    table.add_row("cache hits, stored vectors", f"{totals.stored_vectors} of {wanted} texts")
+    table.add_row("vectors of the index", vectors(totals.vectors, embedded=totals.embedded_texts))
     return Group(Text(""), Rule("What it cost", align="left"), table)
 
 

@@ -56,15 +56,26 @@ class Mates:
             At least 0: without a mate that is better than the average, nothing is lost.
         """
         numbers = self.numbers[spots]
-        best = np.zeros(self.servers, dtype=np.float32)
-        np.maximum.at(best, numbers, scores)
-        heads = best[numbers]
+        heads = self.heads(spots, scores)
         leads = scores >= heads
         rest = np.zeros(self.servers, dtype=np.float32)
         np.maximum.at(rest, numbers[~leads], scores[~leads])
         alone = np.bincount(numbers[leads], minlength=self.servers)[numbers] == 1
         mate = np.where(leads & alone, rest[numbers], heads)
         return np.asarray(self.weights[spots] * mate, dtype=np.float32)
+
+    def heads(self, spots: Positions, scores: Vector) -> Vector:
+        """Say how well the best tool of each one's server fits, itself or another, at least 0.
+
+        Args:
+            spots: See `support`.
+            scores: See `support`.
+        """
+        numbers = self.numbers[spots]
+        best = np.zeros(self.servers, dtype=np.float32)
+        np.maximum.at(best, numbers, scores)
+        heads: Vector = best[numbers]
+        return heads
 
 
 class Servers:

@@ -16,11 +16,11 @@ from gateway.search.index import parts
 from gateway.search.index.entities import Entities, written
 from gateway.search.index.names import Names
 from gateway.search.index.pack import Pack
-from gateway.search.index.snapshot import Named, Snapshot
+from gateway.search.index.snapshot import Named, Snapshot, repeated
 from gateway.search.index.toolgraph import ToolGraph
 from gateway.search.order import Places
 from gateway.types import Diagnostic
-from graphs.state import index_of, taken_apart
+from graphs.apart import index_of, taken_apart
 from graphs.stored import arrays_of, postings_of, words_of
 
 _VALUES = ("vectors", "common", "mates", "yardstick", "doubts", "narrowness")
@@ -92,6 +92,7 @@ def unpacked(pack: Pack, *, version: int, diagnostics: Sequence[Diagnostic]) -> 
         names=Names(index=lexical, **_under(_NAMES, arrays)),
         graph=None if words["graph"] is None else _tool_graph(words["graph"], arrays),
         diagnostics=(*diagnostics, *own),
+        repeated=repeated((*diagnostics, *own)),
         **{name: parts.put(words["values"][name], arrays) for name in _VALUES},
     )
 

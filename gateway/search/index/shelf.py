@@ -117,7 +117,7 @@ def mark(
         tools_told = tools.digest if isinstance(tools, LateTools) else _digest(repr(tools))
         told = (
             (server, registration.source.trusted, registration.itself),
-            (registration.hints, tools_told, listing.things),
+            (registration.hints, tools_told, listing.things, listing.instructions),
         )
         digest.update(repr(told).encode("utf-8", "surrogatepass"))
         for entity in listing.entities:

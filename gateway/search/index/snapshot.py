@@ -13,7 +13,7 @@ from gateway.search.eligible import Eligibility, Mask
 from gateway.search.index.names import Names
 from gateway.search.index.toolgraph import ToolGraph
 from gateway.search.order import Places, Step
-from gateway.types import Diagnostic, Entity, Filters
+from gateway.types import DEGRADING, Diagnostic, Entity, Filters
 from gateway.vectors import Vector
 from graphs.postings import Postings
 from graphs.text import fold
@@ -43,7 +43,9 @@ class Snapshot:
     mates: Mates | None = None
     """Who serves with whom; None if all are of one server."""
     diagnostics: tuple[Diagnostic, ...] = ()
-    """What went wrong while building; a search repeats the degrading ones."""
+    """What went wrong while building: of a large catalog, a note for each of many tools."""
+    repeated: tuple[Diagnostic, ...] = ()
+    """Those of them that a search repeats; see the function of this name."""
     yardstick: Yardstick | None = None
     """What the model's cosines mean; None if nobody measured it."""
     doubts: Vector | None = None
@@ -86,6 +88,11 @@ class Snapshot:
             stated += (word for word in bare if _NOT_PLAIN.search(word))
         spots = (spot for name in stated for spot in self.by_name.get(fold(name), ()))
         return [spot for spot in dict.fromkeys(spots) if mask[spot]]
+
+
+def repeated(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
+    """Give those of *diagnostics* that say of each search that it could be better."""
+    return tuple(note for note in diagnostics if note.code in DEGRADING)
 
 
 class Named(Mapping[str, tuple[int, ...]]):

@@ -19,7 +19,7 @@ from gateway.search.dense.segments import Positions
 from gateway.search.eligible import Eligibility, Mask
 from gateway.search.index.kept import Texts
 from gateway.search.index.names import Names
-from gateway.search.index.snapshot import Named, Snapshot
+from gateway.search.index.snapshot import Named, Snapshot, repeated
 from gateway.search.index.texts import lexical_fields
 from gateway.search.index.toolgraphs import ToolGraphs
 from gateway.search.order import Order, Step
@@ -29,7 +29,7 @@ from graphs.document import Document
 from graphs.postings import Postings
 
 NAME_WEIGHT = 0.4
-"""What the vector of an entity's name counts beside that of its whole text."""
+"""What the vector of an entity's name, or of what its kind leans to, counts beside the whole's."""
 
 
 def compile_snapshot(  # noqa: PLR0913  (keyword-only, one a part of the index)
@@ -123,6 +123,7 @@ class Snapshots:
             common=_common(vectors, eligibility),
             mates=mates,
             diagnostics=tuple(diagnostics),
+            repeated=repeated(diagnostics),
             yardstick=yardstick,
             doubts=doubts(lexical, mates, boasts, _listed(eligibility)),
             narrowness=narrowness(vectors, yardstick),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from gateway.catalog.entries import WORDS
 from gateway.catalog.kinds import Field, row_of
@@ -20,16 +20,16 @@ _MAX_PARAMETERS = 40
 
 def embedding_text(entity: Entity) -> str:
     """Give the text that the entity's vector is made of; never blank."""
-    parts = {field: _FIELDS[field](entity) for field in row_of(entity.kind).embedded}
-    texts = [
-        part[: _LISTS.get(field, _FIELD_CHARS)].strip().rstrip(".") for field, part in parts.items()
-    ]
-    return ". ".join(dict.fromkeys(text for text in texts if text))[:EMBEDDED_CHARS]
+    return _text(entity, row_of(entity.kind).embedded)
 
 
 def name_text(entity: Entity) -> str:
-    """Give the text of the vector that the entity's name alone gets; never blank."""
-    return humanized(entity.name)
+    """Give the text of the vector that the entity's own leans to; never blank.
+
+    A tool's is its name. An agent's and a skill's goes on with the description, which drowns in
+    skills, examples and instructions.
+    """
+    return _text(entity, row_of(entity.kind).leaning) or entity.name
 
 
 def lexical_fields(entity: Entity) -> Mapping[str, str]:
@@ -41,6 +41,14 @@ def lexical_fields(entity: Entity) -> Mapping[str, str]:
 def humanized(name: str) -> str:
     """``create_salesInvoice`` -> ``create sales invoice``."""
     return " ".join(split_identifier(name)) or name
+
+
+def _text(entity: Entity, fields: Iterable[Field]) -> str:
+    parts = {field: _FIELDS[field](entity) for field in fields}
+    texts = [
+        part[: _LISTS.get(field, _FIELD_CHARS)].strip().rstrip(".") for field, part in parts.items()
+    ]
+    return ". ".join(dict.fromkeys(text for text in texts if text))[:EMBEDDED_CHARS]
 
 
 def _parameters(entity: Entity) -> str:

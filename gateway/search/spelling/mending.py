@@ -24,6 +24,7 @@ from gateway.search.spelling.wordlists import (
     CatalogWords,
     Heads,
     WordList,
+    common_words,
     heads,
     word_list,
 )
@@ -138,13 +139,12 @@ class Mender:
         """Say quickly whether *query* is English without a fault, as most queries are."""
         if self.folder is None or not query.isascii():
             return False
-        costs, asked, common = word_list(self.folder, "en").costs, folded(query), 0
-        for word in asked:
-            cost = costs.get(word)
-            if cost is None and not self.catalog.knows(word):
-                return False
-            common += cost is not None and cost < COMMON
-        return bool(asked) and common >= _PLAINLY * len(asked)
+        asked, common = folded(query), common_words(self.folder, "en")
+        rare = asked - common
+        if not asked or len(asked) - len(rare) < _PLAINLY * len(asked):
+            return False
+        strange = [word for word in rare if not self.catalog.knows(word)]
+        return not strange or word_list(self.folder, "en").costs.keys() >= set(strange)
 
     def _likely(self, script: str, group: Sequence[Word]) -> list[WordList]:
         """Give the lists of the languages that *group* may be in, the likeliest first."""

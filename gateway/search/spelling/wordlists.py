@@ -2,7 +2,8 @@
 
 * Languages come from the data files of the package ``wordfreq`` (extra ``local``), read straight:
   importing that package costs ten times what a list does.
-* A list is read when a query first needs it, up to its commonest words, and kept in the process.
+* A list is read when a query first needs it, up to its commonest words, and kept in the process;
+  of a query that needs none but very common words and those of the catalog, its head alone.
 * Costs are in centibels: 100 cB dearer is ten times as rare, 0 cB is a word that is every word.
 """
 
@@ -14,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from importlib.util import find_spec
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from types import MappingProxyType
 from typing import TypeAlias
@@ -119,6 +120,12 @@ def word_list(folder: Path, language: str) -> WordList:
     return WordList(language=language, costs=_read(folder, language, LIST_WORDS))
 
 
+@lru_cache(maxsize=MAX_LISTS)
+def common_words(folder: Path, language: str) -> frozenset[str]:
+    """Read the words of *language* that cost less than `COMMON`, a sixtieth of the whole list."""
+    return frozenset(chain.from_iterable(islice(_priced(folder, language), COMMON)))
+
+
 @dataclass(frozen=True, kw_only=True)
 class Heads:
     """The commonest words of several languages, in one table: one look a word, not one a list."""
@@ -145,20 +152,22 @@ def heads(folder: Path, script: str) -> Heads:
 
 
 def _read(folder: Path, language: str, limit: int) -> Costs:
-    names = (f"large_{language}.msgpack.gz", f"small_{language}.msgpack.gz")
-    path = next((folder / name for name in names if (folder / name).is_file()), None)
     found: dict[str, int] = {}
-    for cost, words in enumerate(_priced(path) if path else ()):
+    for cost, words in enumerate(_priced(folder, language)):
         found.update(dict.fromkeys(words[: limit - len(found)], cost))
         if len(found) >= limit:
             break
     return found
 
 
-def _priced(path: Path) -> Iterator[list[str]]:
-    """Give the words of a file by their costs: ``[header, [words of 0 cB], [of 1 cB], …]``."""
+def _priced(folder: Path, language: str) -> Iterator[list[str]]:
+    """Give the words of a list by their costs: ``[header, [words of 0 cB], [of 1 cB], …]``."""
     import msgpack  # noqa: PLC0415  (an optional extra)
 
+    names = (f"large_{language}.msgpack.gz", f"small_{language}.msgpack.gz")
+    path = next((folder / name for name in names if (folder / name).is_file()), None)
+    if path is None:
+        return
     with gzip.open(path, "rb") as file:
         stream = msgpack.Unpacker(file, raw=False)
         rows = stream.read_array_header() - 1

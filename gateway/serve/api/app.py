@@ -37,6 +37,8 @@ _MISSED = {
     405: ("wrong_method", "this cannot be done here: see Allow"),
 }
 _OWN = ("/api/", openapi.PATH)
+_DOORS = frozenset({"/", "/api"})
+"""Where people knock first: the refusal there names the document."""
 
 
 def api_app(
@@ -181,7 +183,9 @@ def beside(api: ASGIApp) -> Callable[[ASGIApp], ASGIApp]:
 
     def joined(rest: ASGIApp) -> ASGIApp:
         async def app(scope: Scope, receive: Receive, send: Send) -> None:
-            own = scope["type"] == "http" and scope["path"].startswith(_OWN)
+            own = scope["type"] == "http" and (
+                scope["path"].startswith(_OWN) or scope["path"] in _DOORS
+            )
             await (api if own else rest)(scope, receive, send)
 
         return app

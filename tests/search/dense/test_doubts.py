@@ -10,13 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.embed.yardstick import Yardstick
-from gateway.search import fusion
 from gateway.search.dense.doubts import MAX_DOUBT, Boasts, among, doubts
 from gateway.search.dense.kinship import LEAST, MANY, UNKNOWN, narrowness
 from gateway.search.dense.mates import Mates
 from gateway.search.dense.scan import VectorIndex
 from gateway.search.eligible import Mask
-from gateway.search.fusion import Order
 from gateway.vectors import Matrix, Vector
 from graphs import Postings
 from graphs.arrays import Moves
@@ -117,18 +115,6 @@ def test_without_a_vector_of_boasts_nobody_boasts() -> None:
     unmeasured = Yardstick(strangers=0, matches=0.2)
 
     assert lost(index(("a", "b")), ["s"], rows, unmeasured) is None
-
-
-def test_who_is_doubted_falls_back() -> None:
-    """By its loss, and nobody else."""
-    order = Order(positions=np.array([2, 0, 1]), scores=np.array([3, 2, 1], np.float32))
-
-    found = fusion.doubted(order, np.array([0, 0, 1.5], np.float32))
-
-    assert [0, 2, 1] == found.positions.tolist()
-    np.testing.assert_allclose(found.scores, [2, 1.5, 1])
-    assert order is fusion.doubted(order, None)
-    assert order is fusion.doubted(order, np.zeros(3, np.float32))
 
 
 def near(likeness: float, count: int = 40) -> Matrix:

@@ -39,11 +39,23 @@ def test_nobody_speaks_for_itself_or_against_another() -> None:
     assert [0.5, 1.5, 0.0, 0.0] == pytest.approx(support.tolist())
 
 
+def test_the_head_of_a_server_is_the_same_for_all_of_it() -> None:
+    """A tool alone leads itself, and who fits worse than the average leads nobody."""
+    mates = Mates.of(["a", "b", "b", "c"])
+    assert mates is not None
+    spots = np.array([3, 2, 1, 0])
+
+    heads = mates.heads(spots, np.asarray([-1.0, 0.5, 2.0, 1.0], dtype=np.float32))
+
+    assert [0, 2, 2, 1] == heads.tolist()
+
+
 def test_an_empty_pool_has_no_support() -> None:
     """Filters may leave nobody."""
     mates = Mates.of(["a", "b"])
     assert mates is not None
     assert 0 == len(mates.support(np.zeros(0, np.intp), np.zeros(0, np.float32)))
+    assert 0 == len(mates.heads(np.zeros(0, np.intp), np.zeros(0, np.float32)))
 
 
 @given(

@@ -8,7 +8,13 @@ import pytest
 
 from gateway.config import GraphOptions
 from gateway.search.index import toolgraphs
-from gateway.search.index.texts import EMBEDDED_CHARS, embedding_text, humanized, lexical_fields
+from gateway.search.index.texts import (
+    EMBEDDED_CHARS,
+    embedding_text,
+    humanized,
+    lexical_fields,
+    name_text,
+)
 from gateway.search.index.toolgraph import NODE_BASE
 from gateway.search.index.toolgraphs import build, document_of
 from gateway.types import Hints, ToolDefinition
@@ -46,6 +52,19 @@ def test_a_vector_knows_what_its_entity_is_called_by() -> None:
     assert embedding_text(server) == "MCP server. bank. Money"
     assert embedding_text(skill) == "skill. pack. A suitcase. Wear layers"
     assert embedding_text(odd) == "skill. pack. A suitcase"
+
+
+def test_a_vector_leans_to_what_drowns_in_the_whole() -> None:
+    """A tool's to its name; an agent says what it is for in its description, among much else."""
+    told = tool("trip_planner", "Plans trips.", hints=Hints(examples=("Rome in May",)))
+    planner = entity(told)
+
+    assert "trip planner" == name_text(planner)
+    assert "trip planner" == name_text(replace(planner, kind="server"))
+    assert "trip planner. Plans trips" == name_text(replace(planner, kind="agent"))
+    assert "trip planner. Plans trips" == name_text(replace(planner, kind="skill"))
+    assert "bare" == name_text(replace(entity(tool("bare", "")), kind="skill"))
+    assert "..." == name_text(entity(tool("...")))
 
 
 def test_a_long_description_is_cut() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import re
 from pathlib import Path
 
@@ -13,7 +14,14 @@ from hypothesis import strategies as st
 from gateway.config import SearchOptions
 from gateway.search.pipeline import Search
 from gateway.search.spelling.mending import Mended, Mender, Mending, likely
-from gateway.search.spelling.wordlists import CatalogWords, Heads, installed, word_list
+from gateway.search.spelling.wordlists import (
+    COMMON,
+    CatalogWords,
+    Heads,
+    common_words,
+    installed,
+    word_list,
+)
 from gateway.testing import HashingEmbedder
 from graphs import Postings
 from tests.fakes import codes, entity, plain_embed, tool
@@ -71,8 +79,6 @@ def test_without_word_lists_the_catalog_mends() -> None:
 
 def test_a_language_without_a_list_mends_from_the_catalog(tmp_path: Path) -> None:
     """A folder of another format, or of none, is no list and no error."""
-    import gzip  # noqa: PLC0415
-
     with gzip.open(tmp_path / "large_en.msgpack.gz", "wb") as file:
         file.write(msgpack.packb([{"format": "cB", "version": 99}, ["weather"]]))
 
@@ -80,6 +86,23 @@ def test_a_language_without_a_list_mends_from_the_catalog(tmp_path: Path) -> Non
     assert (
         "the weather" == Mender(CatalogWords(postings=index()), tmp_path).mend("the weahter").text
     )
+
+
+def test_common_words_and_those_of_the_catalog_need_no_list(tmp_path: Path) -> None:
+    """Of sixty thousand words a process then reads a thousand; another word has all read."""
+    lists = [["the"]] * COMMON + [["gizmo"]]
+    with gzip.open(tmp_path / "large_en.msgpack.gz", "wb") as file:
+        file.write(msgpack.packb([{"format": "cB", "version": 1}, *lists]))
+    mender = Mender(CatalogWords(postings=index()), tmp_path)
+
+    before = word_list.cache_info().misses
+    plain = mender.mend("the weather")
+    none = word_list.cache_info().misses - before
+    other = mender.mend("the gizmo")
+    one = word_list.cache_info().misses - before
+
+    assert ("en", "en", 0, 1) == (plain.language, other.language, none, one)
+    assert {"the"} == common_words(tmp_path, "en")
 
 
 def test_an_empty_catalog_mends_by_the_language() -> None:

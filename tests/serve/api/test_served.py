@@ -52,10 +52,13 @@ async def test_both_are_served_on_one_port(mixed: Mixed) -> None:
         body = {"query": "send an e-mail"}
         answer = await http.post(url.replace("/mcp", "/api/search/semantic"), json=body)
         head = await http.head(url.replace("/mcp", "/api/health"))
+        doors = [await http.get(url.replace("/mcp", path)) for path in ("/", "/api")]
 
     assert ["search_tools", "call_tool"] == tools
     assert "mail/send_email" == answer.json()["results"][0]["id"]
     assert (200, b"") == (head.status_code, head.content)
+    for door in doors:
+        assert (404, True) == (door.status_code, "/openapi.json" in door.json()["detail"])
 
 
 async def test_schemathesis_finds_no_fault(mixed: Mixed, tmp_path: Path) -> None:
