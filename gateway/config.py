@@ -72,7 +72,7 @@ class SearchOptions:
     """Below this for the best match, the result says ``low_confidence_results``."""
     no_match_confidence: float = 0.16
     """Below this for the best match, the result is empty: it says ``no_match`` and what is
-    nearest; over a catalog of tools with little in common below less, down to a fifth; 0 never
+    nearest; over a catalog of many tools, or of tools with little in common, below less; 0 never
     empties, and no policy of ``ranking=`` does."""
     spelling: bool = True
     """Mend misspelt words of a query, without a model; the words as typed count as well."""

@@ -1,5 +1,7 @@
 """How likely a match is what was asked for, 0 to 1, comparable between queries and modes. Pure.
 
+* Whether the catalog serves the request at all says `gateway.search.served` where it can, and what
+  follows says how its matches stand to each other; elsewhere it says all.
 * One scale, three ways to it, by what is known: what the model's cosines mean; only how a match
   stands out of its catalog; no vectors at all.
 * The weights are logistic regressions on requests that a catalog serves against requests of other
@@ -61,11 +63,16 @@ _BY_WORDS = _Weights(bias=-1.85, coverage=12.2, unmatched=0.26, eligible=0.0)
 
 def judge(signals: Signals) -> float:
     """Judge a match."""
+    return share(weigh(signals))
+
+
+def weigh(signals: Signals) -> float:
+    """Give the logarithm of the odds that a match is what was asked for."""
     if signals.standing is None:
         weights = _BY_WORDS
     else:
         weights = _BY_CATALOG if signals.nearness is None else _BY_MODEL
-    return _logistic(
+    return (
         weights.bias
         + weights.coverage * signals.coverage
         + weights.unmatched * signals.unmatched
@@ -95,5 +102,6 @@ def with_graph(confidence: float, agreement: float | None) -> float:
     return confidence + (1.0 - confidence) * GRAPH_SHARE * min(max(agreement, 0.0), 1.0)
 
 
-def _logistic(value: float) -> float:
+def share(value: float) -> float:
+    """Give the confidence of which *value* is the logarithm of the odds."""
     return 1.0 / (1.0 + math.exp(-max(min(value, 60.0), -60.0)))

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from gateway.embed.cohort import Cohort
 from gateway.embed.yardstick import Yardstick
-from gateway.search import confidence
+from gateway.search import confidence, served
 from gateway.search.confidence import Signals
 from gateway.search.dense.scan import Question
 from gateway.search.dense.vector import Candidates
@@ -16,6 +18,7 @@ from gateway.search.eligible import Mask
 from gateway.search.fusion import Lexical, Order
 from gateway.search.index.names import Names
 from gateway.search.index.toolgraph import ToolGraph
+from gateway.search.served import Request
 from gateway.types import Evidence, PathStep
 from gateway.vectors import Vector
 from graphs.hits import Held, Hits, Reading
@@ -180,6 +183,8 @@ class Told:
     cosines: Sequence[float | None]
     held: Held
     """What they hold of the query's words."""
+    request: Request | None = None
+    """By what the request as a whole was judged; None where too little is known of the model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -202,6 +207,8 @@ class Ranking:
     """Whether the graph's agreement moves confidence."""
     yardstick: Yardstick | None = None
     """What the model's cosines mean, if known."""
+    cohort: Cohort | None = None
+    """Tools that are in no catalog, as the model embeds them, if known."""
 
     def nearness(self, spots: Sequence[int]) -> Vector:
         """Say how near the entities at *spots* are to the query, by vectors if there are any.
@@ -214,18 +221,23 @@ class Ranking:
         return self.found.strengths_at(np.asarray(spots, dtype=np.intp))
 
     def told(self, spots: Sequence[int]) -> Told:
-        """Judge the entities at *spots*, once for all that is said of them."""
+        """Judge the entities at *spots*, once for all that is said of them.
+
+        The first of the ranking are judged too, behind them: one stands for its request.
+        """
+        spots = [*spots, *(spot for spot in self._head if spot not in spots)]
         held = self.words.held(spots)
+        request: Request | None = None
         cosines: Sequence[float | None]
         if self.found is None:
             cosines, judged = [None] * len(spots), self._by_words(spots, held)
         else:
             cosines = self.found.cosines(spots)
-            judged = self._by_vectors(self.found, spots, held, cosines)
+            judged, request = self._by_vectors(self.found, spots, held, cosines)
         if self.named:
             pairs = zip(spots, judged, strict=True)
             judged = [1.0 if spot in self.named else each for spot, each in pairs]
-        return Told(spots=spots, confidences=judged, cosines=cosines, held=held)
+        return Told(spots=spots, confidences=judged, cosines=cosines, held=held, request=request)
 
     def evidence(self, told: Told, place: int, *, path: tuple[PathStep, ...]) -> Evidence:
         """Say why the entity that stands at *place* in *told* was found."""
@@ -259,28 +271,72 @@ class Ranking:
 
     def _by_vectors(
         self, found: Candidates, spots: Sequence[int], held: Held, cosines: Sequence[float]
-    ) -> list[float]:
+    ) -> tuple[list[float], Request | None]:
         # Read once what all of them have in common: this is asked of every match.
         unmatched, count, yardstick = self._unmatched, found.eligible, self.yardstick
         mean, spread = found.cosine_mean, found.cosine_spread
         unread = yardstick.unread(self.asked.judged[0]) if yardstick else 0.0
-        judged = [
-            confidence.judge(
-                Signals(
-                    coverage=coverage,
-                    unmatched=unmatched,
-                    eligible=self.eligible,
-                    standing=confidence.standing(cosine, mean=mean, spread=spread, count=count),
-                    nearness=yardstick.nearness(cosine) if yardstick else None,
-                    unread=unread,
-                )
+        signals = [
+            Signals(
+                coverage=coverage,
+                unmatched=unmatched,
+                eligible=self.eligible,
+                standing=confidence.standing(cosine, mean=mean, spread=spread, count=count),
+                nearness=yardstick.nearness(cosine) if yardstick else None,
+                unread=unread,
             )
             for coverage, cosine in zip(held.coverage, cosines, strict=True)
         ]
+        odds = [confidence.weigh(each) for each in signals]
+        request = None
+        if self.cohort is not None and yardstick is not None and spots:
+            head = {spots.index(spot) for spot in self._head}
+            best = max(head, key=odds.__getitem__)
+            request = self._request(found, signals[best], yardstick, self.cohort)
+            served_by = served.packaged().logit(request) - odds[best]
+            odds = [served_by + each for each in odds]
+        judged = [confidence.share(each) for each in odds]
         if not self.agree:
-            return judged
+            return judged, request
         met = self.graph.coverage
-        return [
-            confidence.with_graph(each, met.get(spot, 0.0))
-            for spot, each in zip(spots, judged, strict=True)
-        ]
+        pairs = zip(spots, judged, strict=True)
+        return [confidence.with_graph(each, met.get(spot, 0.0)) for spot, each in pairs], request
+
+    def _request(
+        self, found: Candidates, best: Signals, yardstick: Yardstick, cohort: Cohort
+    ) -> Request:
+        """Say what is known of the request, of whose first matches *best* is the best."""
+        step = yardstick.matches - yardstick.strangers
+        strangers = cohort.cosines(found.question.texts)
+        cosines = found.scanned.cosines
+        far, near = float(_best(cosines, served.FURTHER)[0]), float(np.maximum.reduce(cosines))
+        return Request(
+            nearness=best.nearness or 0.0,
+            coverage=best.coverage,
+            unread=best.unread,
+            strangers=yardstick.nearness(_mean(_best(strangers, served.NEAREST))),
+            cohort=yardstick.nearness(_mean(strangers)),
+            words=served.words(len(self.words.best.words)),
+            eligible=math.log(self.eligible),
+            ahead=(near - far) / step,
+            mean=yardstick.nearness(found.cosine_mean),
+            spread=found.cosine_spread / step,
+        )
+
+    @property
+    def _head(self) -> list[int]:
+        head: list[int] = self.order.positions[: served.FIRST].tolist()
+        return head
+
+
+def _best(values: Vector, count: int) -> Vector:
+    """Give the best of *values*, so many if there are so many, the least of them first."""
+    place = max(len(values) - count, 0)
+    parted = values.copy()
+    parted.partition(place)
+    return parted[place:]
+
+
+def _mean(values: Vector) -> float:
+    # What numpy's own does, without the layers of Python around it.
+    return float(np.add.reduce(values)) / len(values)

@@ -19,6 +19,7 @@ import numpy as np
 
 from gateway.config import SearchOptions
 from gateway.embed.cached import QueryRows
+from gateway.embed.cohort import cohort
 from gateway.search import fusion, policies, results, tags
 from gateway.search.dense import vector
 from gateway.search.dense.scan import Question, VectorIndex
@@ -75,6 +76,8 @@ class Search:
     normalize: Rewrite | None = None
     mend: Mend | None = None
     """The offline spelling pass."""
+    model: str = ""
+    """By whose vectors is searched: the embedder's model id."""
     graph: bool = True
     """Whether the graph supplements and agrees; without vectors it answers in any case."""
 
@@ -237,6 +240,7 @@ class Search:
             graph=self._agreement(run, asked, window.union(first.tolist())),
             agree=self.graph and snapshot.graph is not None,
             yardstick=snapshot.yardstick,
+            cohort=cohort(self.model),
         )
 
     def _pool(self, run: Run) -> int:

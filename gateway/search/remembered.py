@@ -266,6 +266,7 @@ def remembered(  # noqa: PLR0913  (keyword-only, wired in one place)
             options=options,
             strategy=strategy,
             embed=embed,
+            model=embedder.info.model_id if embedder else "",
             normalize=normalize,
             mend=Mending(installed()) if options.spelling else None,
         ),

@@ -51,7 +51,7 @@ class Snapshot:
     doubts: Vector | None = None
     """What each entity loses in `auto`, in deviations, shape (n,); None if nobody loses."""
     narrowness: float = 1.0
-    """How much the tools have in common, 0.2 to 1; see `gateway.search.dense.kinship`."""
+    """How narrow the catalog is, above 0, at the most 1; see `gateway.search.dense.kinship`."""
 
     def position(self, key: str) -> int:
         """Give the position of the entity with this id.

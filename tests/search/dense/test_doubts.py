@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from gateway.embed.yardstick import Yardstick
 from gateway.search.dense.doubts import MAX_DOUBT, Boasts, among, doubts
-from gateway.search.dense.kinship import LEAST, narrowness
+from gateway.search.dense.kinship import LEAST, MANY, UNKNOWN, narrowness
 from gateway.search.dense.mates import Mates
 from gateway.search.dense.scan import VectorIndex
 from gateway.search.eligible import Mask
@@ -138,9 +138,19 @@ def test_without_a_scale_nobody_says_no_early() -> None:
     """Words need none; one tool alone has nothing in common with anybody; many are kin."""
     rows = VectorIndex.of(near(0.1))
 
-    assert (1.0, LEAST) == (narrowness(None, BOAST), narrowness(rows, None))
-    assert 1.0 == narrowness(VectorIndex.of(np.zeros((4001, 2), np.float32)), BOAST)
+    assert (1.0, UNKNOWN) == (narrowness(None, BOAST), narrowness(rows, None))
     assert narrowness(VectorIndex.of(near(0.1)[:1]), BOAST) == pytest.approx(LEAST)
+
+
+def test_a_large_catalog_is_slower_to_say_no() -> None:
+    """Of twice as many tools one is twice as likely to serve; beyond a bound nobody counts."""
+    sizes = (MANY, 2 * MANY, 4001, 8002)
+    many, more, most, beyond = (
+        narrowness(VectorIndex.of(np.tile(near(0.6, 20), (size // 20 + 1, 1))[:size]), BOAST)
+        for size in sizes
+    )
+
+    assert (1.0, 0.5, 0.125, 0.125) == (many, more, most, beyond)
 
 
 def test_what_stays_is_not_measured_again() -> None:

@@ -1,0 +1,56 @@
+"""Tools that are in no catalog, some of each everyday subject: what a request is held against
+besides its catalog.
+
+* After the cohorts of speaker verification (Reynolds, Quatieri and Dunn, *Speaker verification
+  using adapted Gaussian mixture models*, 2000): a score says more beside those of impostors.
+* The vectors are packaged, for the local model alone, along their chief axes: cosines are near
+  enough to the true ones, for a quarter of the work. ``benchmarks.cohort`` makes them out of texts
+  of our own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+
+from gateway.vectors import Matrix, Vector, best_cosine
+
+AXES = 64
+"""Along how many axes the cohort is told."""
+_FILE = Path(__file__).with_name("cohort.npz")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Cohort:
+    """The vectors of tools, along the axes that tell most of them."""
+
+    axes: Matrix
+    """Unit rows, each at right angles to the others, shape (a, d)."""
+    places: Matrix
+    """Where each tool is along them, shape (c, a)."""
+
+    @classmethod
+    def of(cls, rows: Matrix) -> Self:
+        """Tell *rows*, unit vectors of shape (c, d), along their `AXES` chief axes at the most."""
+        _, _, axes = np.linalg.svd(rows.astype(np.float64), full_matrices=False)
+        chief = axes[:AXES].astype(np.float32)
+        return cls(axes=chief, places=rows @ chief.T)
+
+    def cosines(self, texts: Matrix) -> Vector:
+        """Give the best cosine of each tool over *texts*, unit rows of shape (t, d), about."""
+        found = [best_cosine(self.places, best_cosine(self.axes, row[None])[None]) for row in texts]
+        return found[0] if len(found) == 1 else np.maximum.reduce(found)
+
+
+@cache
+def cohort(model_id: str) -> Cohort | None:
+    """Give the cohort as the model *model_id* embeds it; None if nobody knows."""
+    with np.load(_FILE, allow_pickle=False) as known:
+        if f"{model_id}.axes" not in known:
+            return None
+        axes, places = (known[f"{model_id}.{name}"] for name in ("axes", "places"))
+    return Cohort(axes=axes.astype(np.float32), places=places.astype(np.float32))

@@ -1,0 +1,41 @@
+"""Tools that are in no catalog."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from benchmarks.cohort import texts, vectors
+from gateway.embed.cohort import AXES, Cohort, cohort
+from gateway.embed.local import LocalEmbedder
+from gateway.vectors import unit_rows
+
+
+def test_along_enough_axes_cosines_are_exact() -> None:
+    """The best over the texts of a request."""
+    draw = np.random.default_rng(3)
+    rows, asked = unit_rows(draw.normal(size=(20, 32))), unit_rows(draw.normal(size=(2, 32)))
+
+    found = Cohort.of(rows)
+
+    assert (20, 32) == found.axes.shape
+    np.testing.assert_allclose(found.cosines(asked), (rows @ asked.T).max(axis=1), atol=1e-5)
+    np.testing.assert_allclose(found.cosines(asked[:1]), rows @ asked[0], atol=1e-5)
+
+
+def test_the_packaged_cohort_is_that_of_the_texts() -> None:
+    """Some of them are embedded again, and stand where they stood."""
+    embedder = LocalEmbedder()
+    known = cohort(embedder.info.model_id)
+    some = slice(None, None, 30)
+
+    assert known is not None
+    assert (len(texts()), AXES) == known.places.shape
+    np.testing.assert_allclose(known.axes @ known.axes.T, np.eye(AXES), atol=2e-3)
+    rows = vectors(embedder, texts()[some])
+    np.testing.assert_allclose(known.places[some], rows @ known.axes.T, atol=5e-3)
+
+
+def test_of_another_model_nothing_is_known() -> None:
+    """It is judged without."""
+    assert cohort("another") is None
+    assert cohort("") is None

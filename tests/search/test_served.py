@@ -1,0 +1,137 @@
+"""Whether a catalog serves a request at all."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks.hearing import Heard, Listening
+from benchmarks.training import FROZEN, fit
+from gateway.config import SearchOptions
+from gateway.embed.cohort import Cohort
+from gateway.embed.yardstick import Yardstick
+from gateway.search import served
+from gateway.search.confidence import share
+from gateway.search.evidence import Ranking
+from gateway.search.served import BOUND, Request, Weights, packaged, read, written
+from gateway.testing import HashingEmbedder
+from gateway.types import SearchRequest, ToolDefinition
+from tests.fakes import entity, plain_embed
+from tests.search.conftest import auto, snapshot_of
+
+SIGNALS = len(Request._fields)
+FEW = Request(*([0.0] * SIGNALS))
+
+
+def weights(**known: float) -> Weights:
+    """Weights of one signal, and of its product with the next."""
+    linear, products = np.zeros(SIGNALS), np.zeros((SIGNALS, SIGNALS))
+    linear[0], products[0, 1] = known["linear"], known["product"]
+    return Weights(np.zeros(SIGNALS), np.full(SIGNALS, 2.0), known["bias"], linear, products)
+
+
+def test_the_packaged_weights_are_made_of_the_frozen_signals() -> None:
+    """Numbers that nobody can make again are numbers that nobody can check."""
+    heard = Heard.load(FROZEN)
+    path = Path(served.__file__).with_name("served.json")
+
+    assert path.read_text(encoding="utf-8") == written(fit(heard.at(heard.even)))
+
+
+def test_signals_count_alone_and_by_twos_and_not_beyond_a_bound() -> None:
+    """In deviations from their means."""
+    found = weights(bias=1.0, linear=2.0, product=3.0)
+
+    assert 1.0 == found.logit(FEW)
+    assert 1 + 2 * 1 + 3 * 1 * 2 == found.logit(FEW._replace(nearness=2.0, coverage=4.0))
+    assert 1 + 2 * BOUND == found.logit(FEW._replace(nearness=99.0))
+    assert 1 - 2 * BOUND == found.logit(FEW._replace(nearness=-99.0))
+
+
+def test_weights_are_written_and_read() -> None:
+    """And those of other signals are refused."""
+    text = written(weights(bias=0.12345, linear=2.0, product=3.0))
+    found = read(text)
+
+    assert (0.1234, 2.0, 3.0) == (found.bias, found.linear[0], found.products[0, 1])
+    assert text == written(found)
+    with pytest.raises(ValueError, match="not of"):
+        read(text.replace("nearness", "farness"))
+
+
+def test_words_beyond_a_bound_say_nothing() -> None:
+    """Requests of a thousand words were not learned from."""
+    assert math.log(5) == pytest.approx(served.words(4))
+    assert served.words(200) == served.words(2000)
+
+
+def test_what_is_nearer_and_shares_more_words_is_likelier_served() -> None:
+    """By the packaged weights, around a usual request."""
+    usual = Request(*packaged().means)
+    near = usual._replace(nearness=usual.nearness + 0.6, coverage=usual.coverage + 0.1)
+    strange = usual._replace(strangers=usual.strangers + 0.4)
+
+    assert packaged().logit(near) > packaged().logit(usual) > packaged().logit(strange)
+
+
+@pytest.fixture
+def ranking(catalog: tuple[ToolDefinition, ...]) -> Ranking:
+    """A ranking of which the model's cosines and cohort are known."""
+    embedder = HashingEmbedder()
+    options = SearchOptions()
+    search = Listening(options=options, strategy="auto", embed=plain_embed(embedder))
+    snapshot = snapshot_of([entity(each) for each in catalog], embedder)
+    asyncio.run(search(snapshot, SearchRequest(queries=("send an e-mail to the accountant",))))
+    (found,) = search.rankings
+    scale = Yardstick(strangers=0.0, matches=0.4)
+    rows = embedder.vectors([f"Tool number {number}" for number in range(30)])
+    return replace(found, yardstick=scale, cohort=Cohort.of(rows), agree=False)
+
+
+def test_the_best_of_the_first_is_as_sure_as_its_request(ranking: Ranking) -> None:
+    """And the others stand to it as before, whoever is asked about."""
+    told = ranking.told([])
+    alone = replace(ranking, cohort=None).told([])
+    last = int(ranking.order.positions[-1])
+
+    assert told.request is not None
+    assert share(packaged().logit(told.request)) == pytest.approx(max(told.confidences))
+    assert np.argsort(told.confidences).tolist() == np.argsort(alone.confidences).tolist()
+    assert len(told.spots) == served.FIRST
+    assert told.confidences == ranking.told([last]).confidences[1:]
+
+
+def test_a_request_is_told_by_its_best_match(ranking: Ranking) -> None:
+    """On the model's scale."""
+    told = ranking.told([])
+    request = told.request
+    found = ranking.found
+
+    assert request is not None
+    assert found is not None
+    cosines = np.sort(found.scanned.cosines)[::-1] / 0.4
+    assert request.nearness in [pytest.approx(each / 0.4) for each in told.cosines if each]
+    assert request.coverage in told.held.coverage
+    assert request.ahead == pytest.approx(cosines[0] - cosines[min(19, len(cosines) - 1)], abs=1e-5)
+    assert request.mean == pytest.approx(cosines.mean(), abs=1e-5)
+    assert request.eligible == pytest.approx(math.log(found.eligible))
+    assert request.strangers >= request.cohort
+
+
+def test_where_nobody_knows_the_cohort_matches_are_judged_alone(
+    catalog: tuple[ToolDefinition, ...], ranking: Ranking
+) -> None:
+    """As with words alone, and with a model that nobody measured."""
+    embedder = HashingEmbedder()
+    snapshot = snapshot_of([entity(each) for each in catalog], embedder)
+    asked = asyncio.run(auto(embedder)(snapshot, SearchRequest(queries=("send an e-mail",))))
+
+    assert replace(ranking, yardstick=None).told([]).request is None
+    assert replace(ranking, cohort=None).told([]).request is None
+    assert replace(ranking, found=None).told([]).request is None
+    assert asked.matches
