@@ -34,7 +34,7 @@ from gateway.search.confidence import GRAPH_SHARE
 from gateway.search.served import BOUND, Numbers, Request, Weights
 
 FROZEN = Path(__file__).with_name("signals.npz")
-LOST = 0.0125
+LOST = 0.008
 """So many of the answerable requests are lost at the default threshold, as a mean over the sets."""
 RIDGE = 0.01
 """What a weight of one costs beside the mean loss of a request."""

@@ -15,7 +15,7 @@ from gateway.search.confidence import Signals
 from gateway.search.dense.scan import Question
 from gateway.search.dense.vector import Candidates
 from gateway.search.eligible import Mask
-from gateway.search.fusion import Lexical, Order
+from gateway.search.fusion import Lexical, Order, job
 from gateway.search.index.names import Names
 from gateway.search.index.toolgraph import ToolGraph
 from gateway.search.served import Request
@@ -294,6 +294,9 @@ class Ranking:
             best = max(head, key=odds.__getitem__)
             request = self._request(found, signals[best], yardstick, self.cohort)
             served_by = served.packaged().logit(request) - odds[best]
+            if job(self.asked.parts):
+                # It looks like nothing that one tool is made for, and is served by its parts.
+                served_by = max(served_by, 0.0)
             odds = [served_by + each for each in odds]
         judged = [confidence.share(each) for each in odds]
         if not self.agree:

@@ -18,6 +18,7 @@ from gateway.embed.yardstick import Yardstick
 from gateway.search import served
 from gateway.search.confidence import share
 from gateway.search.evidence import Ranking
+from gateway.search.fusion import STEPS
 from gateway.search.served import BOUND, Request, Weights, packaged, read, written
 from gateway.testing import HashingEmbedder
 from gateway.types import SearchRequest, ToolDefinition
@@ -104,6 +105,21 @@ def test_the_best_of_the_first_is_as_sure_as_its_request(ranking: Ranking) -> No
     assert np.argsort(told.confidences).tolist() == np.argsort(alone.confidences).tolist()
     assert len(told.spots) == served.FIRST
     assert told.confidences == ranking.told([last]).confidences[1:]
+
+
+def test_a_job_is_no_less_sure_than_its_best_match(ranking: Ranking) -> None:
+    """It looks like nothing that one tool is made for, and is served by its parts."""
+    assert ranking.found is not None
+    near = replace(ranking, yardstick=Yardstick(strangers=-0.4, matches=0.4))
+    strange = replace(near, cohort=Cohort.of(ranking.found.question.texts))
+    few, _ = STEPS
+
+    def best(told: Ranking, parts: int) -> float:
+        return max(replace(told, asked=replace(told.asked, parts=parts)).told([]).confidences)
+
+    alone = best(replace(near, cohort=None), 0)
+    assert best(strange, few) < alone
+    assert best(strange, few + 1) == pytest.approx(alone)
 
 
 def test_a_request_is_told_by_its_best_match(ranking: Ranking) -> None:
