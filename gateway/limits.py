@@ -79,6 +79,8 @@ class UpstreamOptions:
     """A source that could not be listed is tried again after this long, at the next search."""
     listing_ttl_s: float = 3600.0
     """A tool list older than this is listed again in the background, by the next search."""
+    cleanup_s: float = 300.0
+    """So often a search has lists forgotten, in the background, that nobody used for a month."""
     max_stale_s: float = 7 * 24 * 3600.0
     """A list of another start that outlived its time by more than this is read before it serves."""
     first_listing_s: float = 10.0
@@ -133,6 +135,7 @@ class UpstreamOptions:
             at_least("ask_timeout_s", self.ask_timeout_s, 0.001),
             at_least("retry_after_s", self.retry_after_s, 0),
             at_least("listing_ttl_s", self.listing_ttl_s, 0),
+            at_least("cleanup_s", self.cleanup_s, 0),
             at_least("max_stale_s", self.max_stale_s, 0),
             at_least("first_listing_s", self.first_listing_s, 0.001),
             at_least("connect_attempts", self.connect_attempts, 1),

@@ -85,6 +85,10 @@ class Ahead:
         self._drop(fingerprint)
         self._records.forget(fingerprint)
 
+    def sweep(self) -> None:
+        """See `Records.sweep`."""
+        self._records.sweep()
+
     def approve(self, owner: str, names: Sequence[str]) -> None:
         """See `Records.approve`."""
         with self._lock:

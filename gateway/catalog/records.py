@@ -65,6 +65,9 @@ class Records(Protocol):
     def forget(self, fingerprint: str) -> None:
         """Forget the tool list of a configuration."""
 
+    def sweep(self) -> None:
+        """Forget the lists that nobody used for a month."""
+
     def see(self, owner: str, digests: Mapping[str, str]) -> frozenset[str]:
         """Note what was seen; give the names whose digest is not the approved one.
 
@@ -125,7 +128,6 @@ class SqliteRecords:
         now = self._wall()
         text = _written(listing)
         with self._database.transaction() as connection:
-            connection.execute("DELETE FROM listings WHERE used_at < ?", (now - KEEP_S,))
             connection.execute(
                 "INSERT OR REPLACE INTO listings VALUES (?, ?, ?, ?, ?)",
                 (fingerprint, server, now, now, text),
@@ -135,6 +137,11 @@ class SqliteRecords:
         """See `Records.forget`."""
         with self._database.transaction() as connection:
             connection.execute("DELETE FROM listings WHERE fingerprint = ?", (fingerprint,))
+
+    def sweep(self) -> None:
+        """See `Records.sweep`."""
+        with self._database.transaction() as connection:
+            connection.execute("DELETE FROM listings WHERE used_at < ?", (self._wall() - KEEP_S,))
 
     def see(self, owner: str, digests: Mapping[str, str]) -> frozenset[str]:
         """See `Records.see`."""

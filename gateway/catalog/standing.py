@@ -6,12 +6,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 
 from gateway.bridge import Bridge
-from gateway.cache import Clock
+from gateway.cache import Clock, SingleFlight
 from gateway.catalog.ahead import Ahead, ManyRecords
 from gateway.catalog.configured import Configured
 from gateway.catalog.given import server_of
@@ -20,6 +22,7 @@ from gateway.catalog.refresh import Registry
 from gateway.catalog.tokens import signed
 from gateway.catalog.virtual import VirtualServer, VirtualSource
 from gateway.config import Options, tokens_path
+from gateway.errors import StoreError
 from gateway.types import Hints
 from gateway.upstream.audience import Audience
 from gateway.upstream.mcp import McpSource
@@ -64,6 +67,8 @@ class Servers:
         self.audience = Audience()
         """Whom servers may ask for something."""
         self._rested = -math.inf
+        self._swept = clock()
+        self._flights = SingleFlight[None](bridge.submit)
 
     def place(self, name: str, entry: Configured) -> None:
         """Register what a configuration says of *name*.
@@ -126,10 +131,13 @@ class Servers:
         self._rested = -math.inf
 
     def tend(self) -> None:
-        """Read the lists anew that are old, in the background."""
+        """Read the lists anew that are old, and forget who is long gone, in the background."""
         now = self._clock()
         if now < self._rested:
             return
+        if now >= self._swept + self._options.cleanup_s:
+            self._swept = now
+            self._flights.start("sweep", self._sweep)
         dues = [source.tend() for source in tuple(self.lasting.values())]
         # Not past the next that will be old, and not while any is unknown or being read.
         self._rested = min((now + _REST_S, *dues))
@@ -160,6 +168,11 @@ class Servers:
         lasting = self.lasting.pop(name, None)
         if lasting is not None:
             lasting.forget()
+
+    async def _sweep(self) -> None:
+        # Whatever is wrong with the store is told where somebody waits for it.
+        with suppress(StoreError):
+            await asyncio.to_thread(self._records.sweep)
 
     def _memory(self, target: object, owner: str) -> Memory:
         if not isinstance(target, StdioServer | HttpServer):

@@ -81,13 +81,18 @@ class MemoryRecords:
         """See `Records.keep`."""
         now = self._wall()
         with self._lock:
-            self._kept = {key: each for key, each in self._kept.items() if each[1] >= now - KEEP_S}
             self._kept[fingerprint] = Recorded(listing=listing, listed_at=now), now
 
     def forget(self, fingerprint: str) -> None:
         """See `Records.forget`."""
         with self._lock:
             self._kept.pop(fingerprint, None)
+
+    def sweep(self) -> None:
+        """See `Records.sweep`."""
+        least = self._wall() - KEEP_S
+        with self._lock:
+            self._kept = {key: each for key, each in self._kept.items() if each[1] >= least}
 
     def see(self, owner: str, digests: Mapping[str, str]) -> frozenset[str]:
         """See `Records.see`."""

@@ -136,6 +136,6 @@ def test_who_is_used_is_noted_for_many_too(room: Room) -> None:
     room.expect("a", "b")
     room.ahead.listing("a")
     room.wall.tick(20 * DAY_S)
-    room.store.keep("new", "new", listing("new"))
+    room.ahead.sweep()
 
     assert [True, True, False] == [room.store.listing(name) is not None for name in ("a", "b", "c")]

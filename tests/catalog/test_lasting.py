@@ -347,6 +347,9 @@ class Broken:
     def forget(self, fingerprint: str) -> None:
         raise StoreError("full")
 
+    def sweep(self) -> None:
+        raise StoreError("full")
+
     def see(self, owner: str, digests: Mapping[str, str]) -> frozenset[str]:
         raise StoreError("full")
 

@@ -1,0 +1,80 @@
+"""Servers that stand in the catalog, and what is done beside the searches."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+import pytest
+
+from gateway.errors import StoreError
+from gateway.gateway import Gateway
+from gateway.testing import ManualClock
+from gateway.testing.store import MemoryRecords, MemoryStore
+from gateway.upstream.source import Listing
+from tests.conftest import OpenGateway
+
+MONTH_S = 31 * 24 * 3600.0
+
+
+class Swept(MemoryRecords):
+    """Tells when it is swept."""
+
+    def __init__(self, *, wall: ManualClock, broken: bool = False) -> None:
+        super().__init__(wall=wall)
+        self.sweeps = 0
+        self.done = threading.Event()
+        self.broken = broken
+
+    def sweep(self) -> None:
+        """Sweep, or fail."""
+        super().sweep()
+        self.sweeps += 1
+        self.done.set()
+        if self.broken:
+            raise StoreError("the disk is full")
+
+    async def swept(self) -> int:
+        """Wait for the next end of a sweep; how many there were."""
+        assert await asyncio.to_thread(self.done.wait, 60)
+        self.done.clear()
+        return self.sweeps
+
+
+def swept_by(open_gateway: OpenGateway, records: Swept, clock: ManualClock) -> Gateway:
+    store = MemoryStore()
+    store.records = records
+    return open_gateway(store=store, vector_store=None, clock=clock)
+
+
+async def test_every_five_minutes_a_search_has_the_forgotten_swept_away(
+    open_gateway: OpenGateway,
+) -> None:
+    """And none in between; nobody waits for it."""
+    clock, wall = ManualClock(), ManualClock()
+    records = Swept(wall=wall)
+    gateway = swept_by(open_gateway, records, clock)
+    records.keep("gone", "gone", Listing())
+    wall.tick(MONTH_S)
+
+    for seconds in (299, 2, 299):
+        clock.tick(seconds)
+        await gateway.search("a")
+
+    assert 1 == await records.swept()
+    assert records.listing("gone") is None
+
+
+@pytest.mark.parametrize("broken", [True, False])
+async def test_a_store_that_cannot_be_swept_costs_no_search(
+    open_gateway: OpenGateway, *, broken: bool
+) -> None:
+    """It is tried again when its time has come."""
+    clock = ManualClock()
+    records = Swept(wall=ManualClock(), broken=broken)
+    gateway = swept_by(open_gateway, records, clock)
+
+    for sweeps in (1, 2):
+        clock.tick(301)
+        found = await gateway.search("a")
+        assert (sweeps, False) == (await records.swept(), found.degraded)
