@@ -209,7 +209,7 @@ def test_the_list_tells_what_changed_and_how_old_it_is(place: Place) -> None:
         known["pins"],
         known["changed"],
     )
-    assert ["good"] == list(known["digests"])
+    assert ["good", "server:srv"] == list(known["digests"])
     assert "changed: srv, srv/good" in ran.out
     assert "s ago" in ran.out
 
