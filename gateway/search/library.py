@@ -6,8 +6,10 @@ A thing is named by its id, by its address here, or as its own server calls it, 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from typing import TypeGuard
 
 from gateway.catalog.addresses import origin
+from gateway.catalog.lasting import LastingSource
 from gateway.catalog.refresh import Registry
 from gateway.catalog.virtual import VirtualSource
 from gateway.errors import InvalidRequestError
@@ -22,8 +24,9 @@ from gateway.types import (
     PromptResult,
 )
 from gateway.upstream.audience import Audience
-from gateway.upstream.source import Heard, Shelves, Watchable
+from gateway.upstream.source import Heard, Shelves, Source, Watchable
 from gateway.upstream.things import fits
+from gateway.upstream.wrappers import Shaped
 
 
 class Library:
@@ -126,8 +129,7 @@ class Library:
     async def follow(self, owner: tuple[str, str], heard: Heard) -> None:
         """Tell *heard* of changes of a resource until cancelled; see `Watchable.watch`."""
         server, uri = owner
-        registration = self._registry.all().get(server)
-        source = registration.source if registration is not None else None
+        source = self._below(server)
         if not isinstance(source, Watchable):
             raise InvalidRequestError(f"server {server!r} tells of no changes of {uri!r}")
         await source.watch(uri, heard)
@@ -170,9 +172,13 @@ class Library:
         return server, uri
 
     async def _real(self, kind: Kind, server: str, name: str) -> tuple[str, str]:
-        """Give the server and the own name of what an alias stands for; the same if it is none."""
-        registration = self._registry.all().get(server)
-        source = registration.source if registration is not None else None
+        """Give the server and its own name of what is shown as *name*, or of what an alias means.
+
+        An alias is of the server's own name already, whatever its shapes show.
+        """
+        source = self._source(server)
+        if _configured(source):
+            return server, source.own(kind, name)
         if not isinstance(source, VirtualSource):
             return server, name
         await self._snapshot()
@@ -182,11 +188,24 @@ class Library:
         return found
 
     def _shelves(self, server: str) -> Shelves:
-        registration = self._registry.all().get(server)
-        source = registration.source if registration is not None else None
+        source = self._below(server)
         if not isinstance(source, Shelves):
             raise InvalidRequestError(f"server {server!r} has no resources and no prompts")
         return source
+
+    def _source(self, server: str) -> Source | None:
+        registration = self._registry.all().get(server)
+        return registration.source if registration is not None else None
+
+    def _below(self, server: str) -> Source | None:
+        """Give the source that `owner` gives names of."""
+        source = self._source(server)
+        return source.below if _configured(source) else source
+
+
+def _configured(source: Source | None) -> TypeGuard[Shaped]:
+    """Whether the shapes are those of a server; to the host's own source they belong."""
+    return isinstance(source, Shaped) and isinstance(source.below, LastingSource)
 
 
 def _message(raw: JsonObject) -> PromptMessage:

@@ -61,20 +61,30 @@ class Shaped:
         """Ask the source for a resource or prompt that is shown; see `Shelves.ask`."""
         if not isinstance(self._source, Shelves):
             raise InvalidRequestError(f"server {self.server!r} has no resources and no prompts")
-        own = self._own(*asked_of(params))
+        own = self.own(*asked_of(params))
         return await self._source.ask(method, asked_as(params, own))
 
     async def watch(self, uri: str, heard: Heard) -> None:
         """Tell *heard* of changes of a resource that is shown; see `Watchable.watch`."""
         if not isinstance(self._source, Watchable):
             raise InvalidRequestError(f"server {self.server!r} tells of no changes of {uri!r}")
-        await self._source.watch(self._own("resource", uri), heard)
+        await self._source.watch(self.own("resource", uri), heard)
 
     async def close(self) -> None:
         """Close the source."""
         await self._source.close()
 
-    def _own(self, kind: Kind, name: str) -> str:
+    @property
+    def below(self) -> Source:
+        """The source itself, under whose own names everything is there."""
+        return self._source
+
+    def own(self, kind: Kind, name: str) -> str:
+        """Give the source's own name of what is shown as *name*.
+
+        Raises:
+            InvalidRequestError: Nothing is.
+        """
         own = own_name(name, self._shapes, kind=kind)
         if own is None:
             raise InvalidRequestError(f"server {self.server!r} shows no {kind} {name!r}: list them")

@@ -9,10 +9,13 @@ from typing import Any, TypeVar
 import pytest
 from mcp import Client, MCPError, types
 
+from gateway.errors import InvalidRequestError
 from gateway.gateway import Gateway
 from gateway.serve.placed import block, prompt, resource, template
 from gateway.serve.server import mcp_server
 from gateway.types import Entity, ToolDefinition
+from gateway.upstream.shapes import Filter, Rename
+from gateway.upstream.wrappers import Shaped
 from tests.conftest import OpenGateway
 from tests.search.test_library import Shop, thing
 from tests.serve.upstream import Fixture
@@ -263,3 +266,38 @@ def test_what_has_an_alias_is_read_under_it(fixture: Gateway, mode: str) -> None
         "prompt": 1,
         "block": "gateway:/fixture/test://embedded-resource",
     } == served(fixture, talk, mode)
+
+
+async def test_an_alias_leads_to_what_shapes_hide_or_rename(open_gateway: OpenGateway) -> None:
+    """It is of the server's own name; by that name itself nothing is shown."""
+    gateway = open_gateway()
+    hide = Filter(allow=(), kind="resource")
+    rename = Rename({"test_prompt_with_arguments": "greet"}, kind="prompt")
+    gateway.add_server("fixture", server=Fixture().server(), shapes=[hide, rename])
+    gateway.add_virtual_server(
+        "work",
+        {},
+        resources={"docs:today": "fixture/test://static-text"},
+        prompts={"hello": "fixture/test_prompt_with_arguments"},
+    )
+    words = {"arg1": "a", "arg2": "b"}
+    (read,) = await gateway.read("docs:today")
+    filled = [await gateway.prompt(name, words) for name in ("work/hello", "fixture/greet")]
+
+    assert "This is the content of the static text resource." == read.text
+    assert filled[0] == filled[1]
+    for name in ("test://static-text", "gateway:/fixture/test://static-text"):
+        with pytest.raises(InvalidRequestError, match=r"no server has|shows no"):
+            await gateway.read(name)
+
+
+async def test_the_hosts_own_shapes_hold_for_aliases_too(open_gateway: OpenGateway) -> None:
+    """A source that is given shaped has no other names."""
+    gateway = open_gateway()
+    shop = Shop("shop", thing("prompt", "p"))
+    gateway.add_source(Shaped(shop, Rename({"p": "q"}, kind="prompt")))
+    gateway.add_virtual_server("work", {}, prompts={"hello": "shop/q"})
+    for name in ("work/hello", "shop/q"):
+        await gateway.prompt(name)
+
+    assert ["p", "p"] == [params["name"] for _, params in shop.asked]
