@@ -146,6 +146,8 @@ class VirtualSource:
         things = {thing_key(kind, name): alias for kind, name, alias in table.things}
         self._every: Mapping[str, Alias] = {**table.tools, **things}
         """Every alias, as its pin is called."""
+        self._formerly: Mapping[str, str] = {}
+        """What earlier releases pinned resources and prompts by, as their pins are called."""
         self._places: Mapping[Kind, Mapping[str, str]] = {}
         """What may be read: ``server/name`` by alias, by kind."""
         self._doubtful = False
@@ -280,9 +282,13 @@ class VirtualSource:
             )
         }
         digests = {tool.name: self._digest(tool.name) for tool in whole.tools}
+        self._formerly = {
+            key: definition_digest(alias.server, original)
+            for key, (alias, _, original, _) in found.items()
+        }
         of_things = {
             key: self._listings[alias.server].digests.get(
-                thing_key(original.kind, original.name), definition_digest(alias.server, original)
+                thing_key(original.kind, original.name), self._formerly[key]
             )
             for key, (alias, _, original, _) in found.items()
         }
@@ -303,17 +309,30 @@ class VirtualSource:
     def _changed(self, digests: Mapping[str, str]) -> frozenset[str]:
         free = {name: each for name, each in digests.items() if not self._every[name].pin}
         try:
-            return self._records.see(self._owner, free)
+            changed = self._records.see(self._owner, free)
+            return changed - self._moved(changed, free)
         except StoreError:
             # The listings behind say so; without a store nothing is remembered.
             return frozenset()
+
+    def _moved(self, changed: frozenset[str], digests: Mapping[str, str]) -> frozenset[str]:
+        """Give what is as an earlier release pinned it, and pin that by its digest of now."""
+        former = {name: self._formerly[name] for name in changed if name in self._formerly}
+        if not former:
+            return frozenset()
+        moved = former.keys() - self._records.see(self._owner, former)
+        self._records.see(self._owner, {name: digests[name] for name in former})
+        if moved:
+            self._records.approve(self._owner, sorted(moved))
+        return frozenset(moved)
 
     def _as_pinned(self, listing: Listing) -> Listing:
         """Hold *listing* against the pins in the table."""
         differ = {
             name: digest
             for name, digest in listing.digests.items()
-            if (pin := self._every[name].pin) and pin.lower() != digest
+            if (pin := self._every[name].pin.lower())
+            and pin not in {digest, self._formerly.get(name)}
         }
         blocked = differ if self._options.on_change == "block" else {}
         return replace(

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from gateway.catalog.identity import definition_digest
 from gateway.catalog.records import SqliteRecords
 from gateway.catalog.virtual import Alias, VirtualServer, VirtualSource
 from gateway.config import Options
@@ -324,3 +325,33 @@ async def test_a_pin_and_a_doubt_hold_for_things_as_for_tools(desk: Desk) -> Non
 
     assert (["report"], []) == (list(things(warned)), list(things(blocked)))
     assert ["tool_suspicious", "tool_changed"] == [note.code for note in warned.diagnostics]
+
+
+class Told(Furnished):
+    """A source that tells the digests of its things, as servers do."""
+
+    async def list_tools(self) -> Listing:
+        listing = await super().list_tools()
+        return replace(listing, digests={"prompt:weekly": digest(self.things[0])})
+
+
+@pytest.mark.parametrize("pin", [definition_digest("hub", WEEKLY), ""])
+async def test_a_pin_of_an_earlier_release_holds(desk: Desk, pin: str) -> None:
+    """It is the digest of what a search reads; one that was kept is brought up to date."""
+    desk.there["hub"] = hub = Told(WEEKLY)
+    former = {"prompt:report": definition_digest("hub", WEEKLY)}
+    desk.records.see("mcp.json#work", former)
+    report = {"report": Alias(of="hub/weekly", pin=pin)}
+    source = desk.source(replace(SHELF, resources={}, prompts=report), "block")
+
+    before = await source.list_tools()
+    kept = desk.records.see("mcp.json#work", {"prompt:report": digest(WEEKLY)})
+    hub.things = [replace(WEEKLY, description="Another.")]
+    after = await source.list_tools()
+
+    assert (["report"], []) == (list(things(before)), told(before))
+    assert bool(pin) == bool(kept)
+    assert ([], ["tool_changed"]) == (
+        list(things(after)),
+        [note.code for note in after.diagnostics],
+    )
