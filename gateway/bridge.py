@@ -19,6 +19,7 @@ from gateway.errors import ClosedError
 T = TypeVar("T")
 Work = Callable[[], Coroutine[Any, Any, T]]
 """Makes the coroutine; called only when it is certain that somebody will await it."""
+_OWN_LOOP = "blocking call on the gateway's own loop: await the async form"
 
 
 class Bridge:
@@ -27,6 +28,8 @@ class Bridge:
     def __init__(self, name: str = "gateway") -> None:
         self._name = name
         self._lock = threading.Lock()
+        self._finishing = threading.Lock()
+        self._finished = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._closed = False
@@ -67,7 +70,7 @@ class Bridge:
             RuntimeError: On the background loop's own thread, where blocking would never end.
         """
         if self.here:
-            raise RuntimeError("blocking call on the gateway's own loop: await the async form")
+            raise RuntimeError(_OWN_LOOP)
         future = self.submit(work)
         try:
             return future.result()
@@ -76,9 +79,20 @@ class Bridge:
             raise
 
     def finish(self, work: Work[None]) -> None:
-        """Run *work* as the last thing, if the loop ever started, then `close`."""
-        if self._loop is not None:
-            self.call(work)
+        """Run *work* as the last thing, if the loop ever started, then `close`.
+
+        Whoever comes while another does so waits until the work is done.
+
+        Raises:
+            RuntimeError: On the background loop's own thread, as for `call`.
+        """
+        if self.here:
+            raise RuntimeError(_OWN_LOOP)
+        with self._finishing:
+            if self._loop is not None and not self._finished:
+                self.call(work)
+                self._finished = True
+        # Not under the lock: who waits for it may be what the loop waits for.
         self.close()
 
     def close(self) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -363,6 +365,58 @@ async def test_a_closed_gateway_refuses_everything(
     ):
         with pytest.raises(ClosedError):
             await work()
+
+
+class Lingering(ListSource):
+    """A source that is closed slowly, unless it is closed once more meanwhile."""
+
+    def __init__(self, server: str) -> None:
+        super().__init__(server)
+        self.begun = asyncio.Event()
+        self.again = asyncio.Event()
+        self.closed: list[str] = []
+
+    async def close(self) -> None:
+        self.begun.set()
+        self.closed.append("begun")
+        if len(self.closed) > 1:
+            self.again.set()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self.again.wait(), 0.3)
+        self.closed.append("ended")
+
+
+def closed_then(gateway: Gateway, told: list[str]) -> tuple[str, ...]:
+    """What is *told* when *gateway* is closed."""
+    gateway.close()
+    return tuple(told)
+
+
+def test_who_closes_second_waits_for_the_first(open_gateway: OpenGateway) -> None:
+    """A signal and the end of a block may do so at once; what is being ended keeps its time."""
+    gateway, source = open_gateway(), Lingering("srv")
+    gateway.add_source(source)
+    begun = gateway.bridge.submit(source.begun.wait)
+    with ThreadPoolExecutor() as threads:
+        first = threads.submit(gateway.close)
+        assert begun.result(30)
+        second = threads.submit(closed_then, gateway, source.closed)
+
+        assert ("begun", "ended") == second.result(30)
+        first.result(30)
+    assert ["begun", "ended"] == source.closed
+
+
+async def test_nobody_closes_on_the_gateways_own_loop(open_gateway: OpenGateway) -> None:
+    """There it would wait for itself; it is said, and the gateway goes on."""
+    gateway = open_gateway()
+
+    async def inside() -> None:
+        gateway.close()
+
+    with pytest.raises(RuntimeError, match="own loop"):
+        await gateway.bridge.run(inside)
+    gateway.bridge.check_open()
 
 
 def test_the_embedded_model_is_a_word_away() -> None:
