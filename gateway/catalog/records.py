@@ -31,6 +31,8 @@ LAUNCH = ""
 KEEP_S = 30 * 24 * 3600.0
 _NOTED_S = 24 * 3600.0
 """Who was used is noted once a day: to write costs a start more than to read."""
+_KNOWN = "SELECT 1 FROM listings WHERE fingerprint = ?"
+_SWEEP = "DELETE FROM listings WHERE used_at < ?"
 _PINS = "SELECT name, approved, seen FROM pins WHERE owner = ?"
 _MANY = (
     "SELECT fingerprint, listed_at, CAST(listing AS BLOB), used_at FROM listings "
@@ -60,7 +62,7 @@ class Records(Protocol):
         """Give the tool list of a configuration; None if there is none that can be read."""
 
     def keep(self, fingerprint: str, server: str, listing: Listing) -> None:
-        """Keep a tool list that was just read."""
+        """Keep a tool list that was just read; that of a new configuration sweeps as well."""
 
     def forget(self, fingerprint: str) -> None:
         """Forget the tool list of a configuration."""
@@ -128,6 +130,9 @@ class SqliteRecords:
         now = self._wall()
         text = _written(listing)
         with self._database.transaction() as connection:
+            # Who lives too briefly to sweep must not fill the file with ever new configurations.
+            if connection.execute(_KNOWN, (fingerprint,)).fetchone() is None:
+                connection.execute(_SWEEP, (now - KEEP_S,))
             connection.execute(
                 "INSERT OR REPLACE INTO listings VALUES (?, ?, ?, ?, ?)",
                 (fingerprint, server, now, now, text),
@@ -141,7 +146,7 @@ class SqliteRecords:
     def sweep(self) -> None:
         """See `Records.sweep`."""
         with self._database.transaction() as connection:
-            connection.execute("DELETE FROM listings WHERE used_at < ?", (self._wall() - KEEP_S,))
+            connection.execute(_SWEEP, (self._wall() - KEEP_S,))
 
     def see(self, owner: str, digests: Mapping[str, str]) -> frozenset[str]:
         """See `Records.see`."""

@@ -81,6 +81,10 @@ class MemoryRecords:
         """See `Records.keep`."""
         now = self._wall()
         with self._lock:
+            known = fingerprint in self._kept
+        if not known:
+            self.sweep()
+        with self._lock:
             self._kept[fingerprint] = Recorded(listing=listing, listed_at=now), now
 
     def forget(self, fingerprint: str) -> None:

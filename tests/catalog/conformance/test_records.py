@@ -75,6 +75,20 @@ def test_what_nobody_used_for_a_month_is_swept_away(
     ]
 
 
+def test_a_new_configuration_sweeps_too(records: ManyRecords, wall: ManualClock) -> None:
+    """A process that lives for one search comes to no sweep; what it knows costs it none."""
+    records.keep("old", "a", LISTING)
+    records.keep("known", "b", LISTING)
+    wall.tick(31 * DAY_S)
+    records.keep("known", "b", Listing())
+    kept = records.listings(["old"]).keys()
+    wall.tick(31 * DAY_S)
+    records.keep("new", "c", Listing())
+
+    assert {"old"} == kept
+    assert {"new"} == records.listings(["old", "known", "new"]).keys()
+
+
 def test_a_definition_is_approved_when_it_is_first_seen_and_a_change_is_told(
     records: ManyRecords,
 ) -> None:
