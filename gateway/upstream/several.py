@@ -46,15 +46,24 @@ class Names:
         known = self.owners.get((kind, name))
         if known is not None or kind != "resource":
             return known
-        for source in self.sources:
-            if name.startswith(f"{source}+"):
-                return source, name.removeprefix(f"{source}+")
         fitting = {
-            owner[0]
+            shown: owner
             for (each, shown), owner in self.owners.items()
             if each == "resource" and "{" in shown and fits(shown, name)
         }
-        return (fitting.pop(), name) if len(fitting) == 1 else None
+        # A template that says how a URI begins knows it better than a prefix that looks alike.
+        plain = {
+            source
+            for shown, (source, own) in fitting.items()
+            if shown == own and not shown.startswith("{")
+        }
+        if len(plain) == 1:
+            return plain.pop(), name
+        for source in self.sources:
+            if name.startswith(f"{source}+"):
+                return source, name.removeprefix(f"{source}+")
+        owners = {source for source, _ in fitting.values()}
+        return (owners.pop(), name) if len(owners) == 1 else None
 
     def uri(self, source: str, own: str) -> str:
         """Give what a resource of *source* is called here, whether it is listed or not."""
