@@ -77,7 +77,10 @@ class Names:
             return name if uri == own else self.uri(source, uri)
 
         changes: Mapping[str, Callable[[JsonObject], JsonObject]] = {
-            "contents": lambda each: moved(each, new),
+            # What was asked for bears the name that it was asked by, also an address of the web.
+            "contents": lambda each: (
+                {**each, "uri": name} if each.get("uri") == own else moved(each, new)
+            ),
             "messages": lambda each: _message(each, new),
         }
         found = dict(answer)

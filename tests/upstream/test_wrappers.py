@@ -261,6 +261,7 @@ async def test_things_of_several_sources_stand_behind_one_name() -> None:
         ("b+db://5", "b", "db://5"),
         ("one://7", "a", "one://7"),
         ("b+file:///in/no/list", "b", "file:///in/no/list"),
+        ("b+http://x/y", "b", "http://x/y"),
     ],
 )
 async def test_a_resource_of_several_sources_is_read_where_it_is(
