@@ -1,8 +1,8 @@
 """What the things of several sources are called behind one name, and back. Pure.
 
 * A name that one of them has stays; one that several have is qualified in all, so that their order
-  decides nothing: ``source_name``, and ``source+URI`` of a resource or template, which is a URI and
-  makes such URIs.
+  decides nothing: ``source_name``, and ``source+URI`` of a resource or template, which is a URI,
+  and makes such, if the source's name can begin a scheme: a letter first, and no ``_``.
 * ``source+URI`` leads back whether that is listed or not: what a tool's answer links to can be
   read.
 """
