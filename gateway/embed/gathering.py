@@ -39,9 +39,12 @@ class _Asked:
 
     def give(self, rows: Matrix) -> None:
         self.parts.append(rows)
+        if self.taken < len(self.texts):
+            return
+        whole = rows if len(self.parts) == 1 else np.concatenate(self.parts)
         # Until here it could still be cancelled; from here on nobody can.
-        if self.taken == len(self.texts) and self.answer.set_running_or_notify_cancel():
-            self.answer.set_result(np.concatenate(self.parts))
+        if self.answer.set_running_or_notify_cancel():
+            self.answer.set_result(whole)
 
     def fail(self, error: BaseException) -> None:
         self.taken = len(self.texts)
@@ -102,13 +105,16 @@ class Gathering:
     def _landed(self, taken: Sequence[tuple[_Asked, list[str]]], done: Future[Matrix]) -> None:
         error = done.exception()
         at = 0
-        for asked, part in taken:
-            if error is None:
-                asked.give(done.result()[at : at + len(part)])
-            else:
-                asked.fail(error)
-            at += len(part)
-        self._go()
+        # Whatever becomes of this pass, those behind it must have theirs.
+        try:
+            for asked, part in taken:
+                if error is None:
+                    _delivered(asked, done.result()[at : at + len(part)])
+                else:
+                    asked.fail(error)
+                at += len(part)
+        finally:
+            self._go()
 
     def _next(self) -> list[tuple[_Asked, list[str]]]:
         """Take the texts of the next pass."""
@@ -134,6 +140,13 @@ class Gathering:
                 taken.append((asked, asked.take(len(asked.texts))))
                 room -= len(asked.texts)
         return taken
+
+
+def _delivered(asked: _Asked, rows: Matrix) -> None:
+    try:
+        asked.give(rows)
+    except (ValueError, MemoryError) as error:  # slices of unlike length, or too many
+        asked.fail(error)
 
 
 def _gone(asked: _Asked) -> bool:

@@ -129,7 +129,8 @@ def _load(models: Sequence[Model], folders: Sequence[Path]) -> Encode:
     encoders = [model.load(folder) for model, folder in zip(models, folders, strict=True)]
     # Made after the engines are loaded, or it would not know theirs.
     threads = ThreadpoolController()
-    means = np.load(_MEANS, allow_pickle=False)
+    with np.load(_MEANS, allow_pickle=False) as known:
+        means = dict(known)
 
     def encode(texts: list[str]) -> Matrix:
         with threads.limit(limits=1):

@@ -62,7 +62,11 @@ class Company:
         fits = np.zeros(len(tools), dtype=np.float32)
         fits[spots] = np.maximum(scores, 0)
         for place in places:
-            own = self.eligibility.of_server(self.entities[spots[place]].server)
+            server = self.entities[spots[place]]
+            if server.name != server.server:
+                # It only shares a name space with those tools.
+                continue
+            own = self.eligibility.of_server(server.server)
             own = own[tools[own]]
             if own.size:
                 yield place, float(self.mates.weights[own[0]] * fits[own].max())

@@ -40,6 +40,7 @@ from gateway.search.index.toolgraph import ToolGraph
 from gateway.search.request import parted
 from gateway.search.run import Run
 from gateway.search.sayable import degrading
+from gateway.search.served import FURTHER
 from gateway.search.spelling.mending import Mend
 from gateway.search.spread import capped
 from gateway.search.supplement import Supplements, supplement
@@ -244,11 +245,14 @@ class Search:
         )
 
     def _pool(self, run: Run) -> int:
-        """How many candidates vectors are to give: what only vectors rank needs no more."""
+        """How many candidates vectors are to give: what only vectors rank needs no more.
+
+        Whether the request is served is told by the first `served.FURTHER`, whatever is wanted.
+        """
         limit = run.request.limit
         if self._ranks_alone(run.request):
-            return max(limit, self.options.window(limit))
-        return self.options.pool(limit)
+            return max(limit, FURTHER, self.options.window(limit))
+        return max(FURTHER, self.options.pool(limit))
 
     def _ranks_alone(self, request: SearchRequest) -> bool:
         """Say whether vectors rank, and words have no say."""

@@ -29,7 +29,8 @@ class Held:
         assert self.free.wait(WAIT_S)
         if "bad" in texts:
             raise ValueError("a bad text")
-        return np.array([[len(text)] for text in texts], dtype=np.float32)
+        width = 2 if "odd" in texts else 1
+        return np.array([[len(text)] * width for text in texts], dtype=np.float32)
 
     def ask(self, *texts: str) -> Future[Matrix]:
         return self.gathering.ask(texts, "query")
@@ -162,3 +163,13 @@ def test_whoever_waits_at_the_end_of_the_process_is_told(held: Held) -> None:
     for asked in (waiting, behind):
         with pytest.raises(RuntimeError, match="shutdown"):
             asked.result(WAIT_S)
+
+
+def test_what_cannot_be_joined_is_told_and_stops_nobody(held: Held) -> None:
+    """An engine whose rows are of unlike length would leave all who wait waiting."""
+    asked = held.documents(*["short"] * SLICE, "odd")
+    held.free.set()
+
+    with pytest.raises(ValueError, match="dimensions"):
+        asked.result(WAIT_S)
+    assert [2] == lengths(held.ask("bb"))

@@ -108,9 +108,9 @@ def test_the_first_encoder_is_trusted_with_its_own_languages(text: str, trust: f
 
 def test_the_packaged_means_are_those_of_the_texts() -> None:
     """Numbers that nobody can make again are numbers that nobody can check."""
-    packaged = np.load(local._MEANS, allow_pickle=False)  # noqa: SLF001  (its only other reader)
-    for package, mean in means().items():
-        np.testing.assert_allclose(packaged[package], mean, atol=2e-3)
+    with np.load(local._MEANS, allow_pickle=False) as packaged:  # noqa: SLF001  (its only other reader)
+        for package, mean in means().items():
+            np.testing.assert_allclose(packaged[package], mean, atol=2e-3)
 
 
 async def test_odd_texts_get_vectors_too() -> None:

@@ -87,3 +87,11 @@ def test_the_one_tool_of_a_server_speaks_for_it() -> None:
     few = (thing("send", "mail"), thing("mail", "mail", "server"))
 
     assert pytest.approx([2 + 0.35 * 0.6 * 2, 1 + 0.35 * 2]) == lifted([2, 1], catalog=few)
+
+
+def test_a_name_space_is_not_the_server_of_that_name() -> None:
+    """Whoever puts an entry among somebody's tools is not lifted by them."""
+    guest = thing("guest", "mail", "server")
+    alone = 1 + 0.35 * 0.6 * 1
+
+    assert alone == pytest.approx(lifted([3, 1, 0, 0, 1], catalog=(*CATALOG, guest))[-1])

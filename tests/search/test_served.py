@@ -22,7 +22,7 @@ from gateway.search.fusion import STEPS
 from gateway.search.served import BOUND, Request, Weights, packaged, read, written
 from gateway.testing import HashingEmbedder
 from gateway.types import SearchRequest, ToolDefinition
-from tests.fakes import entity, plain_embed
+from tests.fakes import definitions, entity, plain_embed
 from tests.search.conftest import auto, snapshot_of
 
 SIGNALS = len(Request._fields)
@@ -151,3 +151,22 @@ def test_where_nobody_knows_the_cohort_matches_are_judged_alone(
     assert replace(ranking, cohort=None).told([]).request is None
     assert replace(ranking, found=None).told([]).request is None
     assert asked.matches
+
+
+def test_how_much_is_wanted_does_not_change_how_sure_it_is() -> None:
+    """A request is told by the first twenty, whatever the limit."""
+    embedder = HashingEmbedder()
+    snapshot = snapshot_of([entity(each) for each in definitions(120)], embedder)
+    rows = embedder.vectors([f"Tool number {number}" for number in range(30)])
+
+    def sure(limit: int) -> Request | None:
+        search = Listening(
+            options=SearchOptions(), strategy="embeddings", embed=plain_embed(embedder)
+        )
+        asyncio.run(search(snapshot, SearchRequest(queries=("send the report",), limit=limit)))
+        (found,) = search.rankings
+        scale = Yardstick(strangers=0.0, matches=0.4)
+        return replace(found, yardstick=scale, cohort=Cohort.of(rows)).told([]).request
+
+    assert sure(1) is not None
+    assert sure(1) == sure(4) == sure(50)

@@ -7,48 +7,63 @@ a large one: of more tools one is likelier to serve.
 
 from __future__ import annotations
 
+import math
+from typing import NamedTuple
+
 import numpy as np
 
 from gateway.embed.yardstick import Yardstick
 from gateway.search.dense.scan import VectorIndex
 
-LEAST = 0.05
-UNKNOWN = 0.2
-"""With vectors that nobody knows the meaning of."""
-MANY = 500
-"""From so many tools on, twice as many are half as narrow."""
-_BROAD = 1.1
+
+class _Bounds(NamedTuple):
+    least: float
+    """What the broadest catalog has."""
+    broad: float
+    """On the model's scale: how much nearer to its nearest than to any a tool of such a one is."""
+    many: float
+    """From so many tools on, twice as many are half as narrow."""
+
+
+LEARNED = _Bounds(least=0.05, broad=1.1, many=500)
+UNLEARNED = _Bounds(least=0.2, broad=1.0, many=math.inf)
 _NARROW = 1.75
-"""On the model's scale: how much nearer to its nearest a tool is than to any."""
+"""The same of a catalog of one subject."""
 _SAMPLE = 64
 _MOST = 4000
 """Among so many tools each has its like, and more of them say nothing."""
 
 
-def narrowness(vectors: VectorIndex | None, yardstick: Yardstick | None) -> float:
+def narrowness(
+    vectors: VectorIndex | None, yardstick: Yardstick | None, *, learned: bool = False
+) -> float:
     """Say how narrow a catalog is, above 0, at the most 1.
 
     Args:
         vectors: The tools' unit vectors, zeros where there is none; None without any.
         yardstick: What the model's cosines mean.
+        learned: Whether `gateway.search.served` judges what the model finds: it empties more, and
+            the size of a catalog and how broad it is hold it back the more.
 
     Returns:
-        1 without vectors, since words do not lie near by chance; `UNKNOWN` with vectors that nobody
+        1 without vectors, since words do not lie near by chance; the least with vectors that nobody
         knows the meaning of.
     """
+    bounds = LEARNED if learned else UNLEARNED
     if vectors is None:
         return 1.0
-    if yardstick is None:
-        return UNKNOWN
     if vectors.size > _MOST:
-        return MANY / _MOST
+        return min(1.0, bounds.many / _MOST)
+    if yardstick is None:
+        return bounds.least
     rows = vectors.rows(np.arange(vectors.size))
     known = rows[rows.any(axis=1)]
     if len(known) < 2:
-        return LEAST
+        return bounds.least
     drawn = np.linspace(0, len(known) - 1, min(_SAMPLE, len(known))).astype(np.intp)
     cosines = known[drawn] @ known.T
     cosines[np.arange(len(drawn)), drawn] = np.nan
     ahead = float((np.nanmax(cosines, axis=1) - np.nanmean(cosines, axis=1)).mean())
-    share = (ahead / (yardstick.matches - yardstick.strangers) - _BROAD) / (_NARROW - _BROAD)
-    return min(max(share, LEAST), 1.0) * min(1.0, MANY / len(known))
+    share = ahead / (yardstick.matches - yardstick.strangers)
+    narrow = (share - bounds.broad) / (_NARROW - bounds.broad)
+    return min(max(narrow, bounds.least), 1.0) * min(1.0, bounds.many / len(known))

@@ -12,6 +12,7 @@ from gateway.catalog.refresh import KnownEntities, Listed, Registration
 from gateway.config import GraphOptions
 from gateway.embed import yardstick
 from gateway.embed.cached import DocumentVectors, document_vectors, text_key
+from gateway.embed.cohort import cohort
 from gateway.embed.protocol import Embedder
 from gateway.embed.yardstick import Yardstick
 from gateway.search.index.kept import Texts
@@ -53,7 +54,7 @@ class Making:
         self._telemetry = telemetry
         self._progress = progress
         self._known = KnownEntities(reserved=reserved)
-        self._snapshots = Snapshots(derive)
+        self._snapshots = self._nothing()
         self._last: Snapshot | None = None
         self._whole = True
         """Whether the last build came to its end."""
@@ -75,7 +76,7 @@ class Making:
         if not self._whole:
             # A build that ended early leaves half a change behind: begin with nothing.
             self._known = KnownEntities(reserved=self._reserved)
-            self._snapshots = Snapshots(self._derive)
+            self._snapshots = self._nothing()
         self._whole = False
         turnover = self._known.change(registrations, listed)
         texts = self._snapshots.texts
@@ -96,6 +97,10 @@ class Making:
             embedded=vectors.embedded,
             tokens=vectors.tokens,
         )
+
+    def _nothing(self) -> Snapshots:
+        model = self._embedder.info.model_id if self._embedder is not None else ""
+        return Snapshots(self._derive, learned=cohort(model) is not None)
 
     async def _vectors(self, texts: Texts) -> DocumentVectors:
         if self._embedder is None or not texts.wanted:

@@ -74,9 +74,11 @@ class Snapshots:
 
     Args:
         derive: Which edges are derived.
+        learned: Whether what the model finds is judged by `gateway.search.served`.
     """
 
-    def __init__(self, derive: GraphOptions) -> None:
+    def __init__(self, derive: GraphOptions, *, learned: bool = False) -> None:
+        self._learned = learned
         self.texts = Texts()
         self.graphs = ToolGraphs(derive)
         self._order = Order()
@@ -126,7 +128,7 @@ class Snapshots:
             repeated=repeated(diagnostics),
             yardstick=yardstick,
             doubts=doubts(lexical, mates, boasts, _listed(eligibility)),
-            narrowness=narrowness(vectors, yardstick),
+            narrowness=narrowness(vectors, yardstick, learned=self._learned),
         )
         return self._last
 

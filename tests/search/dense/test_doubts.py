@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from gateway.embed.yardstick import Yardstick
 from gateway.search.dense.doubts import MAX_DOUBT, Boasts, among, doubts
-from gateway.search.dense.kinship import LEAST, MANY, UNKNOWN, narrowness
+from gateway.search.dense.kinship import LEARNED, UNLEARNED, narrowness
 from gateway.search.dense.mates import Mates
 from gateway.search.dense.scan import VectorIndex
 from gateway.search.eligible import Mask
@@ -124,33 +124,36 @@ def near(likeness: float, count: int = 40) -> Matrix:
     return rows
 
 
-def test_a_catalog_of_strangers_is_broad_and_one_of_kin_narrow() -> None:
+@pytest.mark.parametrize("learned", [False, True])
+def test_a_catalog_of_strangers_is_broad_and_one_of_kin_narrow(*, learned: bool) -> None:
     """What has its like beside it belongs to a subject."""
+    least = (LEARNED if learned else UNLEARNED).least
     broad, half, narrow = (
-        narrowness(VectorIndex.of(near(each)), BOAST) for each in (0.1, 0.3, 0.6)
+        narrowness(VectorIndex.of(near(each)), BOAST, learned=learned) for each in (0.1, 0.3, 0.6)
     )
 
-    assert (LEAST, 1.0) == (broad, narrow)
-    assert LEAST < half < 1
+    assert (least, 1.0) == (broad, narrow)
+    assert least < half < 1
 
 
 def test_without_a_scale_nobody_says_no_early() -> None:
     """Words need none; one tool alone has nothing in common with anybody; many are kin."""
     rows = VectorIndex.of(near(0.1))
 
-    assert (1.0, UNKNOWN) == (narrowness(None, BOAST), narrowness(rows, None))
-    assert narrowness(VectorIndex.of(near(0.1)[:1]), BOAST) == pytest.approx(LEAST)
+    assert (1.0, UNLEARNED.least) == (narrowness(None, BOAST), narrowness(rows, None))
+    assert UNLEARNED.least == narrowness(VectorIndex.of(near(0.1)[:1]), BOAST)
 
 
 def test_a_large_catalog_is_slower_to_say_no() -> None:
     """Of twice as many tools one is twice as likely to serve; beyond a bound nobody counts."""
-    sizes = (MANY, 2 * MANY, 4001, 8002)
-    many, more, most, beyond = (
-        narrowness(VectorIndex.of(np.tile(near(0.6, 20), (size // 20 + 1, 1))[:size]), BOAST)
-        for size in sizes
+    rows = [np.tile(near(0.6, 20), (size // 20 + 1, 1))[:size] for size in (500, 1000, 4001, 8002)]
+    learned, unlearned = (
+        [narrowness(VectorIndex.of(each), BOAST, learned=by) for each in rows]
+        for by in (True, False)
     )
 
-    assert (1.0, 0.5, 0.125, 0.125) == (many, more, most, beyond)
+    assert [1.0, 0.5, 0.125, 0.125] == learned
+    assert [1.0] * 4 == unlearned
 
 
 def test_what_stays_is_not_measured_again() -> None:
