@@ -81,10 +81,8 @@ class MemoryRecords:
         """See `Records.keep`."""
         now = self._wall()
         with self._lock:
-            known = fingerprint in self._kept
-        if not known:
-            self.sweep()
-        with self._lock:
+            if fingerprint not in self._kept:
+                self._sweep(now)
             self._kept[fingerprint] = Recorded(listing=listing, listed_at=now), now
 
     def forget(self, fingerprint: str) -> None:
@@ -94,9 +92,12 @@ class MemoryRecords:
 
     def sweep(self) -> None:
         """See `Records.sweep`."""
-        least = self._wall() - KEEP_S
         with self._lock:
-            self._kept = {key: each for key, each in self._kept.items() if each[1] >= least}
+            self._sweep(self._wall())
+
+    def _sweep(self, now: float) -> None:
+        least = now - KEEP_S
+        self._kept = {key: each for key, each in self._kept.items() if each[1] >= least}
 
     def see(self, owner: str, digests: Mapping[str, str]) -> frozenset[str]:
         """See `Records.see`."""
