@@ -88,7 +88,7 @@ async def test_cancelling_an_awaiter_cancels_its_work(bridge: Bridge) -> None:
 
 def test_closing_cancels_what_runs_and_joins_the_thread() -> None:
     """Nothing outlives its gateway."""
-    bridge = Bridge("tests")
+    bridge = Bridge("to be closed")
     started = threading.Event()
 
     async def work() -> None:
@@ -101,7 +101,7 @@ def test_closing_cancels_what_runs_and_joins_the_thread() -> None:
     bridge.close()
 
     assert running.cancelled()
-    assert "tests" not in [thread.name for thread in threading.enumerate()]
+    assert "to be closed" not in [thread.name for thread in threading.enumerate()]
 
 
 def test_a_closed_bridge_refuses_work() -> None:
