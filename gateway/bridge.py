@@ -19,7 +19,6 @@ from gateway.errors import ClosedError
 T = TypeVar("T")
 Work = Callable[[], Coroutine[Any, Any, T]]
 """Makes the coroutine; called only when it is certain that somebody will await it."""
-_OWN_LOOP = "blocking call on the gateway's own loop: await the async form"
 
 
 class Bridge:
@@ -69,8 +68,7 @@ class Bridge:
         Raises:
             RuntimeError: On the background loop's own thread, where blocking would never end.
         """
-        if self.here:
-            raise RuntimeError(_OWN_LOOP)
+        self._check_elsewhere()
         future = self.submit(work)
         try:
             return future.result()
@@ -86,8 +84,7 @@ class Bridge:
         Raises:
             RuntimeError: On the background loop's own thread, as for `call`.
         """
-        if self.here:
-            raise RuntimeError(_OWN_LOOP)
+        self._check_elsewhere()
         with self._finishing:
             if self._loop is not None and not self._finished:
                 self.call(work)
@@ -105,6 +102,10 @@ class Bridge:
         loop.call_soon_threadsafe(loop.stop)
         if thread is not threading.current_thread():
             thread.join()
+
+    def _check_elsewhere(self) -> None:
+        if self.here:
+            raise RuntimeError("blocking call on the gateway's own loop: await the async form")
 
     def _ensure_loop(self) -> asyncio.AbstractEventLoop:
         with self._lock:

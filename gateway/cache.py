@@ -59,8 +59,9 @@ class Cache(Generic[V]):
 
     def get(self, key: Hashable) -> V | None:
         """Give the value of *key*, or None; tells the owner which."""
-        value = self.peek(key)
-        self._told(self.name, "miss" if value is None else "hit")
+        value = self.again(key)
+        if value is None:
+            self._told(self.name, "miss")
         return value
 
     def again(self, key: Hashable) -> V | None:
