@@ -13,18 +13,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, get_args
 
+from gateway.checks import at_least, check, one_of, share
 from gateway.errors import ConfigError
-from gateway.limits import (
-    CatalogOptions,
-    ChatOptions,
-    UpstreamOptions,
-    UsageOptions,
-    a_path,
-    at_least,
-    check,
-    one_of,
-    share,
-)
+from gateway.limits import CatalogOptions, ChatOptions, UpstreamOptions, UsageOptions
 from gateway.types import Strategy
 
 VERSION = "0.1.0"
@@ -37,7 +28,7 @@ MODEL_TOOL_LIMIT = 128
 
 
 def _different(*names: str) -> str:
-    given = [name for name in names if name]
+    given = [str(name) for name in names if name]
     return "" if len({*given}) == len(given) else "two names of the meta-tools are equal"
 
 
@@ -134,6 +125,10 @@ class GraphOptions:
     """What tells whether the machine is online comes before signing in."""
     mentions: bool = True
     """A description that names another tool of its server."""
+
+    def __post_init__(self) -> None:
+        """Check the types."""
+        check(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -266,8 +261,8 @@ class Options:
     """The folder where indexes are saved; None is ``index`` in the same folder."""
 
     def __post_init__(self) -> None:
-        paths = ("vector_store_path", "catalog_store_path", "index_path")
-        check(self, *(a_path(name, getattr(self, name)) for name in paths))
+        """Check the types."""
+        check(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -311,7 +306,13 @@ def _cache_folder() -> str:
 
 
 def resolved(options: Options) -> Options:
-    """Fill in what *options* leave to the environment."""
+    """Fill in what *options* leave to the environment.
+
+    Raises:
+        ConfigError: They are none.
+    """
+    if not isinstance(options, Options):
+        raise ConfigError(f"options must be an Options(…), got {options!r}")
     capture = options.capture_content or environment().capture_content
     return replace(options, capture_content=capture)
 

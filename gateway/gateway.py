@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import asyncio
+import reprlib
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -16,6 +17,7 @@ from typing import Literal, Self
 from gateway.bridge import Bridge
 from gateway.cache import Clock, SingleFlight
 from gateway.catalog.entries import Catalog
+from gateway.catalog.entrystore import ENTRIES
 from gateway.catalog.refresh import Registry
 from gateway.catalog.sources import Sources
 from gateway.catalog.store import Store, store_of
@@ -137,6 +139,12 @@ class Gateway(Registering):
             telemetry=self.telemetry,
             usage=self.usage,
         )
+
+    def __repr__(self) -> str:
+        """Say how it ranks, whose tools it has and, once it was built, how many."""
+        built, names = self._known, sorted(self._registry.all().keys() - {ENTRIES})
+        tools = "" if built is None else f", tools={built.report.tools}"
+        return f"Gateway(strategy={self.strategy!r}, sources={reprlib.repr(names)}{tools})"
 
     async def search(  # noqa: PLR0913  (keyword-only, all but the query)
         self,

@@ -1,17 +1,14 @@
 """How far others may go: what a server may take of our time and memory, and how far the loop around
 a model goes on its own; what is trusted, and what is noted of calls.
-
-Beside it stand the checks that all option objects share.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal
 
-from gateway.errors import ConfigError
+from gateway.checks import at_least, check, one_of
 
 Lifecycle = Literal["keep_alive", "idle", "ephemeral"]
 Policy = Literal["warn", "block"]
@@ -20,50 +17,6 @@ Rerank = Literal["off", "bounded", "compat", "auto"]
 Learn = Literal["off", "on", "auto"]
 
 _MIB = 1024 * 1024
-
-
-def check(owner: object, *faults: str) -> None:
-    """Raise a `ConfigError` of *owner* that tells all *faults* which are not empty."""
-    told = [fault for fault in faults if fault]
-    if told:
-        raise ConfigError(f"{type(owner).__name__}: {'; '.join(told)}")
-
-
-def at_least(name: str, value: float, least: float) -> str:
-    """Say what is wrong with *value*, if it is below *least* or no number."""
-    if fault := _number(name, value):
-        return fault
-    if _number(name, least) or value >= least:
-        return ""
-    return f"{name} must be at least {least}, got {value}"
-
-
-def share(name: str, value: float) -> str:
-    """Say what is wrong with *value*, if it is no share of one."""
-    return _number(name, value) or (
-        "" if 0 <= value <= 1 else f"{name} must be between 0 and 1, got {value}"
-    )
-
-
-def _number(name: str, value: object) -> str:
-    # Read from a file or a form it is easily a text, which compares with no number.
-    return "" if isinstance(value, int | float) else f"{name} must be a number, got {value!r}"
-
-
-def a_path(name: str, value: object) -> str:
-    """Say what is wrong with *value*, if it is neither a path nor None."""
-    fits = value is None or isinstance(value, Path)
-    return "" if fits else f"{name} must be a pathlib.Path, got {value!r}"
-
-
-def one_of(name: str, value: str, choices: object) -> str:
-    """Say what is wrong with *value*, if the literal type *choices* does not hold it."""
-    *known, last = get_args(choices)
-    return (
-        ""
-        if value in {*known, last}
-        else f"{name} must be {', '.join(known)} or {last}, got {value!r}"
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -74,6 +74,10 @@ class SyncGateway:
     def __init__(self, gateway: Gateway) -> None:
         self.gateway = gateway
 
+    def __repr__(self) -> str:
+        """Say whose twin it is."""
+        return f"SyncGateway({self.gateway!r})"
+
     @property
     def catalog(self) -> SyncCatalog:
         """The blocking twin of `Gateway.catalog`."""

@@ -66,7 +66,7 @@ def test_every_option_has_a_default_that_passes(kind: type[Any]) -> None:
         (ProvisionOptions, {"enough": 2}, "enough"),
         (ProvisionOptions, {"max_page_bytes": 1}, "max_page_bytes"),
         (Options, {"catalog_store_path": "x.sqlite3"}, "catalog_store_path must be a pathlib.Path"),
-        (SearchOptions, {"limit": "5"}, "limit must be a number, got '5'"),
+        (SearchOptions, {"limit": "5"}, "limit must be a whole number, got '5'"),
         (SearchOptions, {"min_confidence": None}, "min_confidence must be a number, got None"),
     ],
 )

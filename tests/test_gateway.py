@@ -17,6 +17,7 @@ from gateway.embed.local import LocalEmbedder
 from gateway.errors import ClosedError, ConfigError, InvalidRequestError, UnknownToolError
 from gateway.gateway import Gateway
 from gateway.search.index.documents import GraphFormat
+from gateway.sync import SyncGateway
 from gateway.testing import HashingEmbedder
 from gateway.types import Hints, ToolDefinition
 from tests.conftest import OpenGateway
@@ -441,3 +442,27 @@ async def test_the_embedded_model_finds_tools_in_other_languages(
         found = await gateway.search(query)
 
         assert ("hybrid", expected) == (found.mode, names(found)[0])
+
+
+async def test_a_gateway_says_what_it_is_and_no_secret(open_gateway: OpenGateway) -> None:
+    """How many tools there are once that is known; of many sources only the first."""
+    gateway = open_gateway(strategy="auto", embedder=HashingEmbedder())
+    gateway.add_config(
+        parse_manifest(
+            {
+                "mcpServers": {
+                    name: {"command": "nothing", "env": {"TOKEN": "s3cret"}} for name in "hgfedcba"
+                }
+            }
+        )
+    )
+    small = open_gateway([tool("one", "First.")])
+
+    told, new = repr(gateway), repr(small)
+    await small.search("one")
+
+    assert "Gateway(strategy='auto', sources=['a', 'b', 'c', 'd', 'e', 'f', ...])" == told
+    assert "Gateway(strategy='graph', sources=['shelf'])" == new
+    assert "SyncGateway(Gateway(strategy='graph', sources=['shelf'], tools=1))" == repr(
+        SyncGateway(small)
+    )

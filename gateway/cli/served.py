@@ -29,9 +29,14 @@ from gateway.types import Strategy
 
 
 def where(
-    *, host: str, port: int, token_env: str, hosts: Sequence[str], origins: Sequence[str]
+    *,
+    host: str | None,
+    port: int | None,
+    token_env: str,
+    hosts: Sequence[str],
+    origins: Sequence[str],
 ) -> HttpOptions:
-    """Read where to listen, the token from the environment.
+    """Read where to listen, the token from the environment; None is the usual host or port.
 
     Raises:
         ConfigError: If the variable is not set, or the address may not be served like that.
@@ -39,8 +44,13 @@ def where(
     token = variables(frozenset({token_env})).get(token_env, "").strip() if token_env else ""
     if token_env and not token:
         raise ConfigError(f"the environment variable {token_env} is not set: it holds the token")
+    usual = HttpOptions()
     return HttpOptions(
-        host=host, port=port, token=token, hosts=tuple(hosts), origins=tuple(origins)
+        host=usual.host if host is None else host,
+        port=usual.port if port is None else port,
+        token=token,
+        hosts=tuple(hosts),
+        origins=tuple(origins),
     )
 
 

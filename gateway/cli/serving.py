@@ -16,9 +16,6 @@ from gateway.cli.options import (
 )
 from gateway.cli.screen import reported
 
-_HOST = "127.0.0.1"
-_PORT = 8930
-
 
 def serve(  # noqa: PLR0913  (one for each option)
     *,
@@ -29,8 +26,12 @@ def serve(  # noqa: PLR0913  (one for each option)
         Literal["meta", "all"],
         typer.Option(help="meta: search and call; all: every tool of the catalog, in pages."),
     ] = "meta",
-    host: Annotated[str, typer.Option(help="Where to listen.")] = _HOST,
-    port: Annotated[int, typer.Option(help="0 takes a free one.")] = _PORT,
+    host: Annotated[
+        str | None, typer.Option(help="Where to listen.", show_default="127.0.0.1")
+    ] = None,
+    port: Annotated[
+        int | None, typer.Option(help="0 takes a free one.", show_default="8930")
+    ] = None,
     token_env: Annotated[
         str,
         typer.Option(help="The environment variable that holds the token clients must bear."),
@@ -74,14 +75,16 @@ def serve(  # noqa: PLR0913  (one for each option)
             )
         else:
             given = {
-                "--host": host != _HOST,
-                "--port": port != _PORT,
+                "--host": host,
+                "--port": port,
                 "--token-env": token_env,
                 "--allow-host": allow_host,
                 "--allow-origin": allow_origin,
                 "--tokens": tokens,
             }
-            served.check_pipes([option for option, said in given.items() if said])
+            served.check_pipes(
+                [option for option, said in given.items() if said not in (None, "", [])]
+            )
             where = None
         code = served.serve(
             where,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from gateway.limits import at_least, check, share
+from gateway.checks import at_least, check, share
 
 _MIB = 1024 * 1024
 
@@ -57,14 +57,12 @@ class ProvisionOptions:
             at_least("max_page_bytes", self.max_page_bytes, 1024),
             at_least("max_entries", self.max_entries, 1),
             at_least("install_timeout_s", self.install_timeout_s, 0.001),
-            *(
-                "" if _is_pattern(each) else f"{each!r} is no namespace/* and no namespace/name"
-                for each in self.namespaces
-            ),
+            *map(_pattern, self.namespaces if isinstance(self.namespaces, tuple) else ()),
         )
 
 
-def _is_pattern(text: str) -> bool:
-    namespace, slash, name = text.partition("/")
+def _pattern(text: str) -> str:
+    namespace, slash, name = str(text).partition("/")
     whole = bool(namespace and slash and name) and "*" not in namespace
-    return whole and (name == "*" or "*" not in name)
+    fits = whole and (name == "*" or "*" not in name)
+    return "" if fits else f"{text!r} is no namespace/* and no namespace/name"

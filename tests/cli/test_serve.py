@@ -80,7 +80,10 @@ def test_what_only_an_address_needs_is_refused_over_pipes(place: Place) -> None:
     """Whoever names a token would be served without one."""
     ran = place.run("serve", "--token-env", "X", "--port", "9", "-c", place.config({}))
 
+    usual = place.run("serve", "--host", "127.0.0.1", "--port", "8930", "-c", place.config({}))
+
     assert (2, True) == (ran.code, "--port, --token-env needs --http" in ran.err)
+    assert (2, True) == (usual.code, "--host, --port needs --http" in usual.err)
 
 
 def test_over_http_it_says_where(place: Place) -> None:

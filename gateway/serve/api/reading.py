@@ -13,7 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 from starlette.datastructures import QueryParams
 from starlette.requests import ClientDisconnect, Request
 
-from gateway.limits import at_least, check
+from gateway.checks import at_least, check
 from gateway.serve.api.problems import Fault, RefusedError
 
 Adapter: TypeAlias = TypeAdapter[Any]
