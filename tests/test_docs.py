@@ -129,6 +129,19 @@ def test_every_span_is_documented_as_it_is() -> None:
     assert expected == {name: told.get(name) for name in expected}
 
 
+def test_the_glossary_is_in_alphabetical_order() -> None:
+    """A word that is looked up is found, and is not told twice."""
+    lines = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8").splitlines()
+    words = [
+        line.split("|")[1].strip().strip("`").casefold()
+        for line in lines
+        if line.startswith("| ") and not line.startswith(("| word |", "| --- |"))
+    ]
+
+    assert len(words) > 100
+    assert sorted(set(words)) == words
+
+
 def _prose(document: Path) -> str:
     """The text of a document without its code."""
     text = document.read_text(encoding="utf-8")

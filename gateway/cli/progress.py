@@ -19,17 +19,26 @@ _WORDS: Mapping[str, str] = {
 
 @contextmanager
 def bars() -> Iterator[Told]:
-    """Show one bar a stage while the block runs; give the function that is told of progress."""
+    """Show one bar a stage while the block runs; give the function that is told of progress.
+
+    Raises:
+        KeyboardInterrupt: As it came, with what was under way.
+    """
     console = err()
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), Remaining())
     tasks: dict[str, TaskID] = {}
-    with Progress(
-        *columns, console=console, transient=True, disable=not console.is_terminal
-    ) as shown:
+    under_way: dict[str, str] = {}
+    shown = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
 
-        def told(stage: str, done: int, total: int) -> None:
-            if stage not in tasks:
-                tasks[stage] = shown.add_task(_WORDS.get(stage, stage), total=total)
-            shown.update(tasks[stage], completed=done, total=total)
+    def told(stage: str, done: int, total: int) -> None:
+        words = _WORDS.get(stage, stage)
+        if stage not in tasks:
+            tasks[stage] = shown.add_task(words, total=total)
+        shown.update(tasks[stage], completed=done, total=total)
+        under_way[stage] = f"{words} ({done} of {total} done)" if done < total else ""
 
-        yield told
+    try:
+        with shown:
+            yield told
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt("; ".join(filter(None, under_way.values()))) from None

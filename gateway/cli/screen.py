@@ -16,7 +16,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from gateway.cli.exits import exit_code
+from gateway.cli.exits import INTERRUPTED, exit_code
 from gateway.errors import GatewayError, InvalidArgumentsError
 from gateway.types import CODES, Diagnostic
 
@@ -67,7 +67,9 @@ def warn(notes: Iterable[Diagnostic]) -> None:
 
 @contextmanager
 def reported(*, as_json: bool) -> Iterator[None]:
-    """End the command with a message and its exit code when the block raises an error of ours."""
+    """End the command with a message and its exit code when the block raises an error of ours, or
+    somebody stops it.
+    """
     try:
         yield
     except GatewayError as error:
@@ -79,6 +81,12 @@ def reported(*, as_json: bool) -> Iterator[None]:
         elif shown:
             err().print(json.dumps(shown, ensure_ascii=False, indent=2))
         raise typer.Exit(code) from None
+    except KeyboardInterrupt as stopped:
+        told = f"stopped: {stopped}" if str(stopped) else "stopped"
+        err().print(told)
+        if as_json:
+            emit({"error": {"type": "Interrupted", "message": told}})
+        raise typer.Exit(INTERRUPTED) from None
 
 
 def _shown(error: GatewayError) -> dict[str, object]:

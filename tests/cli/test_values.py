@@ -8,11 +8,14 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
+import typer
 from rich.console import Console
 
+from gateway.cli.exits import INTERRUPTED
 from gateway.cli.explain import evidence, explained, way
 from gateway.cli.jsonable import jsonable
-from gateway.cli.screen import document, printable, warn
+from gateway.cli.progress import bars
+from gateway.cli.screen import document, printable, reported, warn
 from gateway.cli.show import answered, built, found, vectors
 from gateway.types import (
     Content,
@@ -170,3 +173,47 @@ def test_an_answer_without_text_is_its_structure_or_the_names_of_its_blocks() ->
 
     assert "[image; --json shows it]" == answered(picture)
     assert {"n": 1} == json.loads(answered(data))
+
+
+@pytest.mark.parametrize(
+    ("steps", "told"),
+    [
+        ([], "stopped"),
+        ([("servers", 3, 3)], "stopped"),
+        (
+            [("servers", 0, 3)],
+            "stopped: Starting servers and listing their tools (0 of 3 done)",
+        ),
+        (
+            [("servers", 3, 3), ("embeddings", 64, 200)],
+            "stopped: Embedding what is new (64 of 200 done)",
+        ),
+    ],
+)
+def test_who_stops_a_command_is_told_what_was_under_way(
+    steps: list[tuple[str, int, int]], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Not a word would leave open whether anything was done; and JSON is asked for in any case."""
+
+    def stopped() -> None:
+        with reported(as_json=True), bars() as progress:
+            for step in steps:
+                progress(*step)
+            raise KeyboardInterrupt
+
+    with pytest.raises(typer.Exit) as ended:
+        stopped()
+
+    out, err = capsys.readouterr()
+    assert INTERRUPTED == ended.value.exit_code
+    assert f"{told}\n" == err
+    assert {"type": "Interrupted", "message": told} == json.loads(out)["error"]
+
+
+def test_a_command_that_is_stopped_says_nothing_on_standard_output_unasked(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(typer.Exit), reported(as_json=False):
+        raise KeyboardInterrupt
+
+    assert ("", "stopped\n") == capsys.readouterr()
