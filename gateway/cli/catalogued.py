@@ -174,7 +174,7 @@ def imported(paths: Sequence[Path], *, namespace: str, as_json: bool) -> int:
     if as_json:
         emit({"ids": list(ids), "notes": jsonable(notes)})
     else:
-        out().print(printable("\n".join((*ids, f"{len(ids)} entries imported"))), soft_wrap=True)
+        out().print(printable("\n".join((*ids, f"imported: {len(ids)}"))), soft_wrap=True)
     return OK if ids else NOTHING
 
 

@@ -114,7 +114,7 @@ def configuration(config: Path | None) -> tuple[Manifest | None, tuple[Check, ..
             Check(name="configuration", verdict="fail", told=str(error), todo="mend the file"),
         )
     count = len(manifest.servers) + len(manifest.virtual)
-    told = f"{path}: {count} servers that can be used, {len(manifest.unusable)} that cannot"
+    told = f"{path}: servers that can be used: {count}, that cannot: {len(manifest.unusable)}"
     odd = (
         Check(name="configuration", verdict="warn", told=note.detail, todo="mend the file")
         for note in manifest.warnings
