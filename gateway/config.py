@@ -31,6 +31,7 @@ VERSION = "0.1.0"
 """As `pyproject.toml` says it: to ask the installed package costs a warm start more."""
 Prerequisites = Literal["derived", "declared", "window", "off"]
 Mode = Literal["proxy", "stable", "native", "auto"]
+First = Literal["wait", "words"]
 MODEL_TOOL_LIMIT = 128
 """More tools than this no Chat Completions request may carry."""
 
@@ -52,6 +53,9 @@ class SearchOptions:
     """A longer query is cut here, with a diagnostic."""
     max_queries: int = 8
     """The most queries that one search takes."""
+    first_search: First = "wait"
+    """Whether searches in `auto` wait until a new catalog is embedded, or are answered by ``words``
+    and the graph till then, with ``index_building``. `Gateway.report` waits in any case."""
     pool_factor: int = 20
     pool_min: int = 200
     """The re-scoring pool holds max(pool_min, pool_factor x limit) entities by cosine."""
@@ -89,6 +93,7 @@ class SearchOptions:
             at_least("max_limit", self.max_limit, self.limit),
             at_least("max_query_chars", self.max_query_chars, 16),
             at_least("max_queries", self.max_queries, 1),
+            one_of("first_search", self.first_search, First),
             at_least("pool_min", self.pool_min, 1),
             at_least("window_min", self.window_min, 1),
             share("window_margin", self.window_margin),
