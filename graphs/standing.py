@@ -28,7 +28,7 @@ class Standing(Mapping[str, int]):
         self._numbers = numbers
         self._places = places
         # One number at a time, a view gives Python's own.
-        self._at = memoryview(places)
+        self._at: memoryview = places.data
 
     @classmethod
     def of(cls, names: Sequence[str]) -> Self:
@@ -44,7 +44,7 @@ class Standing(Mapping[str, int]):
             gone: Those that left a place; one that took another is among the new ones again.
             moves: Of the places.
         """
-        first = len(self._places)
+        first = self.room
         if first + len(moves.new) > 2 * len(names) + _SLACK:
             return self.of(names)
         numbers = dict(self._numbers)
@@ -55,6 +55,11 @@ class Standing(Mapping[str, int]):
         table = np.append(moves.table(), -1)
         new = np.asarray(moves.new, dtype=np.int64)
         return type(self)(numbers, np.concatenate([table[self._places], new]))
+
+    @property
+    def room(self) -> int:
+        """How many numbers there are, those of nobody among them."""
+        return len(self._places)
 
     def __getitem__(self, name: str) -> int:
         """Give the place of *name*."""

@@ -160,7 +160,8 @@ def _foreign(words: Words, mates: Mates, listed: Mask | None) -> NDArray[np.floa
     )
     weights = np.repeat(index.rarity[named], counts[named])
     weights[own] = 0
-    return np.bincount(positions, weights, minlength=index.size)
+    said = np.bincount(positions, weights, minlength=index.size)
+    return np.asarray(said, dtype=np.float64)
 
 
 def _lost(said: NDArray[np.float64], mates: Mates) -> NDArray[np.float64]:

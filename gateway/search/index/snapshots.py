@@ -112,7 +112,7 @@ class Snapshots:
         vectors, fresh = self._vectors(last.vectors, step)
         graph = self.graphs.change(step, documents)
         came = {at: _mated(entity) for at, entity in step.new.items()}
-        mates = self._servers.change(step.moves, came, lambda: list(map(_mated, step.entities)))
+        mates = self._servers.change(step.moves, came)
         boasts = self._boasts.change(vectors, step.moves, fresh, yardstick)
         self._last = Snapshot(
             version=version,
