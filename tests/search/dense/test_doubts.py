@@ -15,6 +15,7 @@ from gateway.search.dense.kinship import LEARNED, UNLEARNED, narrowness
 from gateway.search.dense.mates import Mates
 from gateway.search.dense.scan import VectorIndex
 from gateway.search.eligible import Mask
+from gateway.search.index.names import Names
 from gateway.vectors import Matrix, Vector
 from graphs import Postings
 from graphs.arrays import Moves
@@ -45,7 +46,7 @@ def lost(
     vectors = None if rows is None else VectorIndex.of(rows)
     moves = Moves(size=0, gone=(), new=range(words.size))
     near_a_boast = Boasts().change(vectors, moves, None, yardstick)
-    return doubts(words, Mates.of(servers), near_a_boast, listed)
+    return doubts(Names.of(words), Mates.of(servers), near_a_boast, listed)
 
 
 def test_who_speaks_of_what_all_others_do_is_doubted() -> None:
