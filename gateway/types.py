@@ -65,8 +65,7 @@ class ToolDefinition:
     """A tool, a resource or a prompt as its source describes it."""
 
     name: str
-    """The source's own name, unchanged: this is what a call sends back. A resource's is its URI,
-    or the template of one."""
+    """The source's own name, unchanged: what a call sends back. Of a resource: URI or template."""
     title: str = ""
     description: str = ""
     input_schema: JsonObject = field(default_factory=dict)
@@ -83,8 +82,7 @@ class Entity:
     """One thing of the catalog."""
 
     id: str
-    """Canonical: ``server/name``; ``kind:server/name`` of what is no tool. Stable across restarts
-    and registration order."""
+    """``server/name``; ``kind:server/name`` of what is no tool. Stable across restarts."""
     kind: Kind = "tool"
     exposed_name: str
     """What a model sees of a tool: at most 64 characters of ``[A-Za-z0-9_-]``. Of a resource or a
@@ -157,6 +155,8 @@ class SearchRequest:
     ranking: RankingPolicy = "strategy"
     spread: bool = False
     """Whether kinds leave places to each other; see `gateway.search.spread`."""
+    places: int = 0
+    """So many of *limit* are chosen for display, 0 is all; see `gateway.search.grouped`."""
     tenant: str = ""
     """For whom; whose calls count as own where use has a say."""
 
@@ -253,6 +253,8 @@ class SearchResult:
     """Where nothing serves the request: its words that no entity holds."""
     servers: tuple[str, ...] = ()
     """Where nothing serves the request: which servers there are, by name."""
+    displays: tuple[float, ...] = ()
+    """Of matches that were chosen for display: the score of each for people, from 0 to 1."""
     cached: bool = field(default=False, compare=False)
     """True if this result came from the result cache."""
 
@@ -297,7 +299,6 @@ class InvokeResult:
     tool_id: str
     content: tuple[Content, ...] = ()
     structured: object = None
-    """The structured content as JSON, or None."""
     is_error: bool = False
     """True if the tool said that it failed; the content then says why."""
 
@@ -332,7 +333,6 @@ class IndexReport:
     """Counts catalog changes; equal generations mean equal catalogs."""
     entities: int = 0
     tools: int = 0
-    """How many of them are tools."""
     vectors: int = 0
     embedded_texts: int = 0
     """Texts really sent to the embedder; the others came from the store."""
