@@ -48,20 +48,22 @@ def capped(
     waiting = dict.fromkeys(left, -1)
     chosen: list[int] = []
     skipped: list[int] = []
-    for place, kind in enumerate(kinds):
-        if len(chosen) == limit:
-            break
+    place, count = 0, len(kinds)
+    while place < count and len(chosen) < limit:
+        kind = kinds[place]
         if not left[kind]:
-            # Scores fall: of all who wait, the next one is the best.
+            # Scores fall: of all who wait, the next one is the best; who is between has had enough.
             ahead = _ahead(kinds, waiting, place)
-            if ahead < len(kinds) and scores[ahead] >= floor * scores[place]:
-                skipped.append(place)
+            if ahead < count and scores[ahead] >= floor * scores[place]:
+                skipped += range(place, min(ahead, place + limit))
+                place = ahead
                 continue
         else:
             left[kind] -= 1
             if not left[kind]:
                 del waiting[kind]
         chosen.append(place)
+        place += 1
     return sorted([*chosen, *skipped[: limit - len(chosen)]])
 
 
