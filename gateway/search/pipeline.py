@@ -22,6 +22,7 @@ from gateway.embed.cached import QueryRows
 from gateway.embed.cohort import cohort
 from gateway.search import fusion, policies, results, tags
 from gateway.search.dense import vector
+from gateway.search.dense.home import Homes
 from gateway.search.dense.scan import Question, VectorIndex
 from gateway.search.dense.vector import Candidates
 from gateway.search.evidence import (
@@ -244,6 +245,7 @@ class Search:
             agree=self.graph and snapshot.graph is not None,
             yardstick=snapshot.yardstick,
             cohort=cohort(self.model),
+            homes=Homes(mates=snapshot.mates, mask=run.mask),
         )
 
     def _pool(self, run: Run) -> int:
