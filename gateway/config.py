@@ -271,6 +271,8 @@ class Environment:
 
     cache_dir: Path
     """``GATEWAY_CACHE_DIR``, else the user's cache folder."""
+    encoder_dir: Path
+    """``GATEWAY_ENCODER_DIR``, else ``encoders`` in the cache folder."""
     capture_content: bool
     """``OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT`` asks for content on spans."""
     openai_configured: bool
@@ -288,10 +290,12 @@ def environment(variables: Mapping[str, str] | None = None) -> Environment:
         variables: The variables to read; None is the process's own.
     """
     values = os.environ if variables is None else variables
-    folder = values.get("GATEWAY_CACHE_DIR", "").strip() or _cache_folder()
+    folder = Path(values.get("GATEWAY_CACHE_DIR", "").strip() or _cache_folder())
+    encoders = values.get("GATEWAY_ENCODER_DIR", "").strip() or folder / "encoders"
     capture = values.get("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "").strip().upper()
     return Environment(
-        cache_dir=Path(folder),
+        cache_dir=folder,
+        encoder_dir=Path(encoders),
         capture_content=capture in {"TRUE", "SPAN_ONLY", "SPAN_AND_EVENT"},
         openai_configured=bool(values.get("OPENAI_API_KEY") or values.get("OPENAI_BASE_URL")),
         openai_model=values.get("GATEWAY_MODEL", "gpt-5.4-mini"),

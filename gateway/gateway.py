@@ -157,6 +157,7 @@ class Gateway(Registering):
         filters: Filters | None = None,
         ranking: RankingPolicy = "strategy",
         spread: bool = False,
+        places: int = 0,
         tenant: str = "",
     ) -> SearchResult:
         """Find tools.
@@ -171,6 +172,8 @@ class Gateway(Registering):
             filters: Who may be found; None is enabled, active tools that need no scope.
             ranking: What weighs the evidence: the strategy, or one of `gateway.search.policies`.
             spread: Keep a kind from taking more than 0.6 of the places while others wait.
+            places: Choose so many of *limit* for display, as `gateway.search.grouped` does, and
+                give them alone, with ``displays`` and without supplements; 0 gives all.
             tenant: For whom: whose calls count as own, where `UsageOptions.rerank` lets use speak.
 
         Returns:
@@ -190,6 +193,7 @@ class Gateway(Registering):
             options=self.options.search,
             ranking=ranking,
             spread=spread,
+            places=places,
             tenant=tenant,
         )
         built = await self._newest()

@@ -94,6 +94,7 @@ class SyncGateway:
         filters: Filters | None = None,
         ranking: RankingPolicy = "strategy",
         spread: bool = False,
+        places: int = 0,
         tenant: str = "",
     ) -> SearchResult:
         """See `Gateway.search`."""
@@ -107,6 +108,7 @@ class SyncGateway:
                 filters=filters,
                 ranking=ranking,
                 spread=spread,
+                places=places,
                 tenant=tenant,
             )
         )

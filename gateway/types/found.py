@@ -31,6 +31,8 @@ class SearchRequest:
     ranking: RankingPolicy = "strategy"
     spread: bool = False
     """Whether kinds leave places to each other; see `gateway.search.spread`."""
+    places: int = 0
+    """So many of *limit* are chosen for display, 0 is all; see `gateway.search.grouped`."""
     tenant: str = ""
     """For whom; whose calls count as own where use has a say."""
 
@@ -127,6 +129,8 @@ class SearchResult:
     """Where nothing serves the request: its words that no entity holds."""
     servers: tuple[str, ...] = ()
     """Where nothing serves the request: which servers there are, by name."""
+    displays: tuple[float, ...] = ()
+    """Of matches that were chosen for display: the score of each for people, from 0 to 1."""
     cached: bool = field(default=False, compare=False)
     """True if this result came from the result cache."""
 
