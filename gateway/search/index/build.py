@@ -128,8 +128,7 @@ class Indexer:
 
     async def _embed(self) -> None:
         """Embed a new catalog, while builds without vectors go on, and build it with them."""
-        if self._make_next is not None:
-            await self._make_next.embed()
+        await self._making().embed()
         self._early = False
         while self._built is None or self._built.early:
             await self._flights.run("build", self._build)
