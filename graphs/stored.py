@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
 from typing import Any
 
@@ -54,13 +54,13 @@ def postings_of(words: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> P
             b=scale["b"],
         ),
         size=words["size"],
-        terms={name: at for at, name in enumerate(names) if uses[at]},
+        terms=_numbered(names, uses),
         names=names,
         means=tuple(words["means"]),
         languages=words["languages"],
         spelling=Spelling(
             words=spellings,
-            ids={word: at for at, word in enumerate(spellings) if word},
+            ids=_numbered(spellings, spellings),
             grams=arrays["grams"],
             offsets=arrays["grams_at"],
             members=arrays["grams_in"],
@@ -68,3 +68,10 @@ def postings_of(words: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> P
         **held,
     )
     return Postings.of(inverted)
+
+
+def _numbered(words: Sequence[str], there: Sequence[object]) -> dict[str, int]:
+    """Give the place of each word that is *there*: seldom is any not."""
+    if all(there):
+        return dict(zip(words, range(len(words)), strict=True))
+    return {words[at]: at for at, held in enumerate(there) if held}

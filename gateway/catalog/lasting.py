@@ -130,13 +130,10 @@ class LastingSource:
             UpstreamTimeoutError: They are still being read for the first time.
             ClosedError: After `close`.
         """
-        self._check_launch()
-        if not self._loaded:
-            self._load()
-        known = self._known
-        if known is not None and not self._expired and not self._aged:
-            return known.listing
-        if known is not None:
+        at_hand = self.at_hand()
+        if at_hand is not None:
+            return at_hand
+        if self._known is not None:
             return await self._anew()
         limit_s = self._options.first_listing_s
         try:
@@ -148,6 +145,18 @@ class LastingSource:
                 self.server,
                 f"was not listed within {limit_s} s; its tools come as soon as they are",
             ) from error
+
+    def at_hand(self) -> Listing | None:
+        """Give the tools as they were last read; None if they must be read.
+
+        Raises:
+            UpstreamError: What would run is not what was approved.
+        """
+        self._check_launch()
+        if not self._loaded:
+            self._load()
+        known = self._known
+        return None if known is None or self._expired or self._aged else known.listing
 
     async def _anew(self) -> Listing:
         try:

@@ -255,8 +255,8 @@ def _tool(tool: ToolDefinition) -> JsonObject:
 
 
 def _read(text: bytes) -> Listing:
-    told, _, tools = text.partition(b"\n")
-    raw = json.loads(told)
+    end = text.index(b"\n")
+    raw, tools = json.loads(text[:end].decode()), memoryview(text)[end + 1 :]
     if _digest(tools) != raw["digest"]:
         raise ValueError("the tools are not as they were written")
     return Listing(
@@ -276,12 +276,12 @@ def seen_of(digests: Mapping[str, str]) -> str:
     return "\0".join(chain.from_iterable(sorted(digests.items())))
 
 
-def _digest(text: bytes) -> str:
+def _digest(text: bytes | memoryview) -> str:
     return hashlib.blake2b(text, digest_size=20).hexdigest()
 
 
-def _definitions(text: bytes) -> tuple[ToolDefinition, ...]:
-    return tuple(map(_definition, json.loads(text)))
+def _definitions(text: memoryview) -> tuple[ToolDefinition, ...]:
+    return tuple(map(_definition, json.loads(text.tobytes())))
 
 
 def _definition(raw: Any) -> ToolDefinition:

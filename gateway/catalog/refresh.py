@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 
 from gateway.catalog.given import Given, entity_of, given, merge, turned
 from gateway.catalog.identity import Naming, definition_digest
-from gateway.errors import ConfigError, Failed, attempt
+from gateway.catalog.lasting import LastingSource
+from gateway.errors import ConfigError, Failed, UpstreamError, attempt
 from gateway.telemetry import Telemetry
 from gateway.types import Diagnostic, Entity, Hints, ToolDefinition
 from gateway.upstream.source import Listing, Source
@@ -162,7 +163,10 @@ async def list_sources(
     *,
     telemetry: Telemetry,
 ) -> Mapping[str, Listed]:
-    """List, in parallel, every source whose last listing failed or is of another revision."""
+    """List every source whose last listing failed or is of another revision.
+
+    What is remembered is taken as it is; the others are asked, all at once.
+    """
     wanted = [
         server
         for server, registration in registrations.items()
@@ -170,11 +174,29 @@ async def list_sources(
         or known[server].failed
         or known[server].revision != registration.revision
     ]
+    fresh: dict[str, Listed] = {}
+    for server in wanted:
+        registration = registrations[server]
+        listing = _remembered(registration.source)
+        if listing is not None:
+            fresh[server] = _told(registration, listing, telemetry)
+    asked = [server for server in wanted if server not in fresh]
     found = await asyncio.gather(
-        *(_list(registrations[server], known.get(server), telemetry) for server in wanted)
+        *(_list(registrations[server], known.get(server), telemetry) for server in asked)
     )
-    fresh = dict(zip(wanted, found, strict=True))
+    fresh |= zip(asked, found, strict=True)
     return {server: fresh.get(server) or known[server] for server in registrations}
+
+
+def _remembered(source: Source) -> Listing | None:
+    """Give what needs no waiting, and no task of its own; a start has hundreds of them."""
+    if not isinstance(source, LastingSource):
+        return None
+    try:
+        return source.at_hand()
+    except UpstreamError:
+        # Whoever asks is told.
+        return None
 
 
 async def _list(registration: Registration, known: Listed | None, telemetry: Telemetry) -> Listed:
@@ -195,6 +217,10 @@ async def _list(registration: Registration, known: Listed | None, telemetry: Tel
             listing=replace(before, diagnostics=(note,)),
             failed=True,
         )
+    return _told(registration, listing, telemetry)
+
+
+def _told(registration: Registration, listing: Listing, telemetry: Telemetry) -> Listed:
     codes = [note.code for note in listing.diagnostics]
     quarantined = codes.count("tool_quarantined")
     if quarantined:

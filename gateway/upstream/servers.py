@@ -12,9 +12,11 @@ from urllib.parse import urlsplit
 from gateway.errors import ConfigError
 from gateway.upstream.oauth import OAuth
 
+_WRITTEN = json.JSONEncoder(sort_keys=True).encode
+
 
 def _digest(*parts: object) -> str:
-    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(_WRITTEN(parts).encode()).hexdigest()
 
 
 def _marked(values: Mapping[str, str]) -> list[tuple[str, str]]:

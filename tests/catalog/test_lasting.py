@@ -13,6 +13,7 @@ import pytest
 from gateway.bridge import Bridge
 from gateway.catalog.lasting import LastingSource, Memory
 from gateway.catalog.records import LAUNCH, Records, SqliteRecords
+from gateway.catalog.refresh import Registry, list_sources
 from gateway.catalog.vetting import vetted
 from gateway.errors import (
     InvalidRequestError,
@@ -21,6 +22,7 @@ from gateway.errors import (
     UpstreamTimeoutError,
 )
 from gateway.limits import Policy, UpstreamOptions
+from gateway.telemetry import Telemetry
 from gateway.testing import ManualClock
 from gateway.types import JsonObject, ToolDefinition
 from gateway.upstream.source import Heard, Listing
@@ -125,6 +127,33 @@ async def test_what_was_listed_once_is_known_at_the_next_start(room: Room) -> No
     listing = await room.source(live).list_tools()
 
     assert (["a"], 0, [listing]) == (names(listing), live.listings, live.learnt)
+
+
+async def test_a_start_waits_for_no_list_that_is_known(room: Room) -> None:
+    """Hundreds of servers are no tasks: the first step of the coroutine is its last."""
+    await room.source(LiveSource(tool("a"))).list_tools()
+    registry = Registry()
+    registry.add(room.source(LiveSource(tool("b"))), {})
+    start = list_sources(registry.all(), {}, telemetry=Telemetry())
+
+    with pytest.raises(StopIteration) as done:
+        start.send(None)
+
+    assert ["a"] == names(done.value.value["srv"].listing)
+
+
+async def test_a_server_that_may_not_run_is_told_of_at_a_start(room: Room) -> None:
+    """Its list is at hand, and is not used."""
+    room.options = replace(OPTIONS, on_change="block")
+    await room.source(LiveSource(tool("a")), launch="old").list_tools()
+    registry = Registry()
+    registry.add(room.source(LiveSource(tool("a")), launch="new"), {})
+
+    found = (await list_sources(registry.all(), {}, telemetry=Telemetry()))["srv"]
+
+    assert found.failed
+    assert ["source_load_failed"] == [note.code for note in found.listing.diagnostics]
+    assert [] == names(found.listing)
 
 
 async def test_another_configuration_is_listed(room: Room) -> None:

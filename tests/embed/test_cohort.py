@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 
 from benchmarks.cohort import texts, vectors
-from gateway.embed.cohort import AXES, Cohort, cohort
+from gateway.embed import cohort as module
+from gateway.embed.cohort import AXES, MODEL, Cohort, cohort
 from gateway.embed.local import LocalEmbedder
 from gateway.vectors import unit_rows
 
@@ -33,6 +36,12 @@ def test_the_packaged_cohort_is_that_of_the_texts() -> None:
     np.testing.assert_allclose(known.axes @ known.axes.T, np.eye(AXES), atol=2e-3)
     rows = vectors(embedder, texts()[some])
     np.testing.assert_allclose(known.places[some], rows @ known.axes.T, atol=5e-3)
+
+
+def test_the_file_holds_the_vectors_of_the_model_that_is_named() -> None:
+    """Who makes the file anew for another model has to say so."""
+    with np.load(Path(module.__file__).with_name("cohort.npz"), allow_pickle=False) as known:
+        assert {f"{MODEL}.axes", f"{MODEL}.places"} == set(known)
 
 
 def test_of_another_model_nothing_is_known() -> None:

@@ -81,9 +81,7 @@ class ToolWords:
     @property
     def nouns(self) -> Name:
         """The words but the first, which is the verb, and but single letters and other verbs."""
-        chosen = [word for word in self.name if len(word) > 1]
-        verbs = DISCOVER | INSPECT
-        return tuple(dict.fromkeys(word for word in chosen[1:] or chosen if word not in verbs))
+        return _nouns(self.name)
 
     @property
     def phase(self) -> int:
@@ -120,7 +118,13 @@ class ToolWords:
 
 def nouns_of(entity: Entity) -> Name:
     """Give what an entity's name is about."""
-    return ToolWords.of(entity).nouns
+    return _nouns(words(entity.name))
+
+
+def _nouns(name: Name) -> Name:
+    chosen = [word for word in name if len(word) > 1]
+    verbs = DISCOVER | INSPECT
+    return tuple(dict.fromkeys(word for word in chosen[1:] or chosen if word not in verbs))
 
 
 def words(name: str) -> Name:

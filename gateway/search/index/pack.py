@@ -20,11 +20,15 @@ import numpy as np
 
 from gateway.errors import StoreError
 
-_MAGIC = b"tgpack01"
+_MAGIC = b"tgpack02"
 _DIGEST = 16
 _START = len(_MAGIC) + 8 + _DIGEST
 _ALIGNED = 64
 _WORDS = "words"
+_TEXTS = "cut out of"
+_MANY = 32
+"""So many texts are sooner cut out of one than parsed."""
+_CUT = "\0"
 _SUMMED = 512
 """Numbers of eight bytes that are summed to one: a page of the memory."""
 
@@ -45,8 +49,9 @@ def write(path: Path, pack: Pack) -> None:
     Raises:
         OSError: It cannot be written; what was there stays.
     """
-    words = np.frombuffer(json.dumps(pack.words).encode(), dtype=np.uint8)
-    arrays = {_WORDS: words, **pack.arrays}
+    texts: dict[str, np.ndarray] = {}
+    words = _bytes(json.dumps(_lifted(pack.words, texts)))
+    arrays = {_WORDS: words, **texts, **pack.arrays}
     parts: dict[str, object] = {}
     at = 0
     for name, array in arrays.items():
@@ -93,7 +98,33 @@ def _read(mapped: mmap.mmap) -> Pack:
     if len(body) != told["size"]:
         raise ValueError(f"it has {len(body)} bytes, not {told['size']}")
     arrays = {name: _array(body, name, *part) for name, part in told["parts"].items()}
-    return Pack(words=json.loads(arrays.pop(_WORDS).tobytes()), arrays=arrays)
+    words = json.loads(arrays.pop(_WORDS).tobytes())
+    return Pack(words=_lowered(words, arrays), arrays=arrays)
+
+
+def _lifted(words: Any, texts: dict[str, np.ndarray]) -> Any:
+    """Give *words* with the name of a part instead of each long list of texts in a mapping."""
+    if isinstance(words, Mapping):
+        return {name: _lifted(each, texts) for name, each in words.items()}
+    long = isinstance(words, list | tuple) and len(words) >= _MANY
+    if not long or not all(isinstance(each, str) and _CUT not in each for each in words):
+        return words
+    name = f"{_WORDS}.{len(texts)}"
+    texts[name] = _bytes(_CUT.join(words))
+    return {_TEXTS: name}
+
+
+def _lowered(words: Any, arrays: dict[str, np.ndarray]) -> Any:
+    if not isinstance(words, dict):
+        return words
+    if words.keys() == {_TEXTS}:
+        part = arrays.pop(words[_TEXTS]).tobytes()
+        return part.decode("utf-8", "surrogatepass").split(_CUT)
+    return {name: _lowered(each, arrays) for name, each in words.items()}
+
+
+def _bytes(text: str) -> np.ndarray:
+    return np.frombuffer(text.encode("utf-8", "surrogatepass"), dtype=np.uint8)
 
 
 def _array(body: np.ndarray, name: str, descr: Any, shape: list[int], at: int, told: str) -> Any:

@@ -6,6 +6,7 @@ read whole; entities, and what the graph states, one by one when somebody looks 
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -98,32 +99,34 @@ def unpacked(pack: Pack, *, version: int, diagnostics: Sequence[Diagnostic]) -> 
 
 
 class _Kept(Mapping[str, tuple[int, ...]]):
-    """The numbers of each name, as they lie in an array."""
+    """The numbers of each name, which ascend, as they lie in an array."""
 
     def __init__(self, names: Sequence[str], offsets: np.ndarray, numbers: np.ndarray) -> None:
-        self._rows = dict(zip(names, range(len(names)), strict=True))
+        self._names = names
         self._offsets = offsets
         self._numbers = numbers
 
     def __getitem__(self, name: str) -> tuple[int, ...]:
         """Give the numbers of *name*."""
-        row = self._rows[name]
+        row = bisect_left(self._names, name)
+        if row == len(self._names) or self._names[row] != name:
+            raise KeyError(name)
         start, end = self._offsets[row : row + 2].tolist()
         return tuple(self._numbers[start:end].tolist())
 
     def __iter__(self) -> Iterator[str]:
         """Give the names."""
-        return iter(self._rows)
+        return iter(self._names)
 
     def __len__(self) -> int:
         """Count the names."""
-        return len(self._rows)
+        return len(self._names)
 
 
 def _names(named: Named, arrays: dict[str, np.ndarray]) -> list[str]:
-    spots = [named[name] for name in named]
-    arrays["names_at"], arrays["names_of"] = _rows(spots)
-    return list(named)
+    names = sorted(named)
+    arrays["names_at"], arrays["names_of"] = _rows([named[name] for name in names])
+    return names
 
 
 def _traits(eligibility: Eligibility, arrays: dict[str, np.ndarray]) -> list[object]:

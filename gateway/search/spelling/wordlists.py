@@ -51,6 +51,8 @@ LANGUAGES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     }
 )  # fmt: skip
 """The languages of each script that is mended, the likelier first."""
+_READ_BYTES = 1 << 13
+"""Read at once: a list has megabytes, and its head is in the first of them."""
 _FORMAT = {"format": "cB", "version": 1}
 Costs: TypeAlias = Mapping[str, int]
 
@@ -169,7 +171,7 @@ def _priced(folder: Path, language: str) -> Iterator[list[str]]:
     if path is None:
         return
     with gzip.open(path, "rb") as file:
-        stream = msgpack.Unpacker(file, raw=False)
+        stream = msgpack.Unpacker(file, raw=False, read_size=_READ_BYTES)
         rows = stream.read_array_header() - 1
         if stream.unpack() != _FORMAT:
             return

@@ -170,6 +170,21 @@ def test_a_file_that_is_not_as_it_was_written_is_left_aside(harm: Harm, tmp_path
     assert ["store_rebuilt"] == [note.code for note in found.diagnostics]
 
 
+@pytest.mark.parametrize("odd", ["", "\0", "a\0b", "\ud800", "\x85", "\U0001f600"])
+@pytest.mark.parametrize("count", [0, 3, 300])
+def test_texts_come_back_as_they_were(odd: str, count: int, tmp_path: Path) -> None:
+    """Also those that hold what others are cut at, alone or among many."""
+    texts = [*map(str, range(count)), odd]
+    words = {"texts": texts, "deep": {"tuple": tuple(texts)}, "mixed": [*texts, 1, texts]}
+
+    pack.write(tmp_path / "m", Pack(words=words, arrays={"texts": np.arange(3)}))
+    found = pack.read(tmp_path / "m")
+
+    assert found is not None
+    assert {**words, "deep": {"tuple": texts}} == found.words
+    assert ["texts"] == list(found.arrays)
+
+
 def test_a_pack_of_another_version_is_left_aside(tmp_path: Path) -> None:
     """It is whole, and says something else."""
     shelf = Shelf(folder=tmp_path, options=IndexOptions())

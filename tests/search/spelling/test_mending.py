@@ -105,6 +105,19 @@ def test_common_words_and_those_of_the_catalog_need_no_list(tmp_path: Path) -> N
     assert {"the"} == common_words(tmp_path, "en")
 
 
+def test_the_head_of_a_list_costs_no_more_of_it(tmp_path: Path) -> None:
+    """Its rest is not read: here it is not even there."""
+    rest = [[f"{number:x}" * 9] for number in range(60_000)]
+    path = tmp_path / "large_en.msgpack.gz"
+    with gzip.open(path, "wb") as file:
+        file.write(msgpack.packb([{"format": "cB", "version": 1}, *([["the"]] * COMMON), *rest]))
+    path.write_bytes(path.read_bytes()[:-1000])
+
+    assert {"the"} == common_words(tmp_path, "en")
+    with pytest.raises(EOFError):
+        word_list(tmp_path, "en")
+
+
 def test_an_empty_catalog_mends_by_the_language() -> None:
     """No word of a catalog is needed to know English."""
     empty = Postings.build([], weights={"text": 1.0})
