@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from gateway.search.dense.segments import Positions, joined
+from gateway.search.dense.segments import Positions, gathered, joined
 from gateway.search.eligible import Mask
 from gateway.vectors import Matrix, Vector
 
@@ -103,7 +103,7 @@ class Coder:
         for start in range(0, len(rows), _ENCODED):
             part = rows[start : start + _ENCODED]
             turned = self.turned(part - self.mean)
-            planes[:, start : start + len(part)] = _packed(turned > 0)
+            planes[:, start : start + len(part)] = packed(turned > 0)
         return planes
 
     def turned(self, rows: Matrix) -> Matrix:
@@ -126,7 +126,7 @@ class Coder:
         turned = self.turned(queries)
         spread = np.sqrt(np.vecdot(turned, turned)[:, None] / np.float32(turned.shape[1]))
         above = turned > 0
-        return _packed(above), _packed((np.abs(turned) > spread) == above)
+        return packed(above), packed((np.abs(turned) > spread) == above)
 
 
 def _hadamard(size: int) -> Matrix:
@@ -136,7 +136,8 @@ def _hadamard(size: int) -> Matrix:
     return found
 
 
-def _packed(bits: NDArray[np.bool_]) -> Planes:
+def packed(bits: NDArray[np.bool_]) -> Planes:
+    """Give rows of *bits*, shape (n, words * 64), word by word."""
     return np.ascontiguousarray(np.packbits(bits, axis=1).view(np.uint64).T)
 
 
@@ -169,15 +170,15 @@ class Codes:
         first = (_ALL if size <= _SAMPLED else _FIRST) // _BLOCK
         far = np.minimum.reduce([self._distances(code[:first]) for code in high.T])
         if not allowed.all():
-            far[~allowed] = _NOBODY
+            far[~allowed] = NOBODY
         again = max(_AGAIN * count, round(_AGAIN_ROOT * math.sqrt(size)))
-        spots = _least(far, again)
+        spots = least(far, again)
         planes = self._at(spots)
         told = [
-            2 * _differing(planes, one) + _differing(planes, two)
+            2 * differing(planes, one) + differing(planes, two)
             for one, two in zip(high.T, low.T, strict=True)
         ]
-        return spots[_least(np.minimum.reduce(told), count)]
+        return spots[least(np.minimum.reduce(told), count)]
 
     def likeness(self, queries: Matrix) -> Vector:
         """Estimate the best cosine of each row over *queries*, shape (n,)."""
@@ -202,37 +203,30 @@ class Codes:
 
     def _distances(self, code: NDArray[np.uint64]) -> Distances:
         """Give how far everybody is by the first words, those of *code*."""
-        parts = [_differing(part[: len(code)], code[: len(part)]) for part in self.planes]
+        parts = [differing(part[: len(code)], code[: len(part)]) for part in self.planes]
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def _at(self, spots: Positions) -> Planes:
         """Give the codes of the rows at *spots*, ascending."""
-        if len(self.planes) == 1:
-            return self.planes[0].take(spots, axis=1)
-        found: list[Planes] = []
-        start = 0
-        for part in self.planes:
-            first, last = spots.searchsorted([start, start + part.shape[1]])
-            found.append(part.take(spots[first:last] - start, axis=1))
-            start += part.shape[1]
-        return np.concatenate(found, axis=1)
+        return gathered(self.planes, spots, axis=1)
 
 
-_NOBODY = int(np.iinfo(np.uint16).max)
+NOBODY = int(np.iinfo(np.uint16).max)
+"""How far those are who may not be chosen."""
 
 
-def _least(far: Distances, count: int) -> Positions:
-    """Give where about *count* of the least distances are, ascending; ties come along."""
+def least(far: Distances, count: int) -> Positions:
+    """Give where about *count* of the least distances below `NOBODY` are, ascending; ties too."""
     if count >= len(far):
-        return np.flatnonzero(far < _NOBODY)
+        return np.flatnonzero(far < NOBODY)
     # Of a long list, a part tells well enough where the line is.
     step = max(1, count // _LEAST_SEEN) if len(far) > _CHUNK else 1
     last = int(np.partition(far[::step], count // step - 1)[count // step - 1])
-    return np.flatnonzero(far <= min(last, _NOBODY - 1))
+    return np.flatnonzero(far <= min(last, NOBODY - 1))
 
 
-def _differing(planes: Planes, code: NDArray[np.uint64]) -> Distances:
-    """Give in how many bits each row differs from *code*, shape (n,)."""
+def differing(planes: Planes, code: NDArray[np.uint64]) -> Distances:
+    """Give in how many bits each row differs from *code*, a word a plane; shape (n,)."""
     words, size = planes.shape
     found = np.empty(size, dtype=np.uint16)
     chunk = min(size, _CHUNK)

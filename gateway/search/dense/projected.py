@@ -56,14 +56,8 @@ class Projected:
         Args:
             rows: Unit rows, shape (n, d), d >= `AXES`.
         """
-        sample = rows[:: max(1, len(rows) // _SAMPLED)]
-        mean = np.asarray(sample.mean(axis=0), dtype=np.float32)
-        centred = sample - mean
-        rng = np.random.default_rng(_SEED)
-        axes = rng.standard_normal((rows.shape[1], AXES), dtype=np.float32)
-        for _ in range(_TURNS):
-            axes = np.linalg.qr(centred.T @ (centred @ axes))[0]
-        found = cls(mean=mean, axes=np.ascontiguousarray(axes.T), parts=())
+        mean, axes = chief_axes(rows, AXES)
+        found = cls(mean=mean, axes=axes, parts=())
         return replace(found, parts=(found.seen(rows),))
 
     def seen(self, rows: Matrix) -> Matrix:
@@ -102,6 +96,26 @@ class Projected:
         short = np.vecdot(self.axes, query)
         found = [best_cosine(part, short[None]) for part in self.parts]
         return found[0] if len(found) == 1 else np.concatenate(found)
+
+
+def chief_axes(rows: Matrix, count: int) -> tuple[Vector, Matrix]:
+    """Give the mean of *rows* and the axes along which they spread most, as a sample tells them.
+
+    Args:
+        rows: Unit rows, shape (n, d), d >= *count*.
+        count: How many axes.
+
+    Returns:
+        Shape (d,) and (count, d), the axes at right angles; the same at each start.
+    """
+    sample = rows[:: max(1, len(rows) // _SAMPLED)]
+    mean = np.asarray(sample.mean(axis=0), dtype=np.float32)
+    centred = sample - mean
+    rng = np.random.default_rng(_SEED)
+    axes = rng.standard_normal((rows.shape[1], count), dtype=np.float32)
+    for _ in range(_TURNS):
+        axes = np.linalg.qr(centred.T @ (centred @ axes))[0]
+    return mean, np.ascontiguousarray(axes.T)
 
 
 def chosen(near: Vector, allowed: Mask, count: int) -> Positions:

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from gateway.search.dense.codes import Coder, Codes
 from gateway.search.dense.projected import Projected, chosen, worth
 from gateway.search.dense.segments import Mean, Positions, drawn, joined, lots, merged
+from gateway.search.dense.sketched import Sketched, long
 from gateway.search.eligible import Mask
 from gateway.vectors import Matrix, Vector, best_cosine, top
 
@@ -108,7 +109,7 @@ class Scanned:
 class Large:
     """What a large catalog has besides its rows."""
 
-    codes: Codes | Projected
+    codes: Codes | Projected | Sketched
     """Tells who looks near."""
     lots: NDArray[np.uint64]
     """What each row draws by its numbers: who draws least stands for all, whenever it came."""
@@ -122,8 +123,7 @@ class Large:
         """Look at *rows*, and draw the sample."""
         tickets = lots(rows)
         slots = drawn(tickets, np.arange(len(rows), dtype=np.intp))
-        codes = Projected.of(rows) if worth(rows) else _coded(rows)
-        return cls(codes=codes, lots=tickets, slots=slots, sample=rows[slots])
+        return cls(codes=_looks(rows), lots=tickets, slots=slots, sample=rows[slots])
 
     def changed(self, added: Matrix, sizes: Sequence[int], index: VectorIndex) -> Large:
         """Give the same with *added* behind it.
@@ -329,13 +329,23 @@ class VectorIndex:
         return found
 
 
-def _coded(rows: Matrix) -> Codes:
+def _looks(rows: Matrix) -> Codes | Projected | Sketched:
+    """Give what tells of *rows* who looks near."""
+    if worth(rows):
+        return Projected.of(rows)
+    if long(rows):
+        return Sketched.of(rows)
     coder = Coder.of(rows)
     return Codes(coder=coder, planes=(coder.encode(rows),))
 
 
-def _nearest(codes: Codes | Projected, question: Question, allowed: Mask, count: int) -> Positions:
+def _nearest(
+    codes: Codes | Projected | Sketched, question: Question, allowed: Mask, count: int
+) -> Positions:
     """Choose *count* of the *allowed* rows that seem nearest, ascending; who ties comes along."""
+    if isinstance(codes, Sketched):
+        parts = question.clauses
+        return codes.nearest(question.texts, allowed, count, clauses=parts, weight=CLAUSE_WEIGHT)
     if not len(question.clauses):
         return codes.nearest(question.texts, allowed, count)
     near = codes.likeness(question.texts) + CLAUSE_WEIGHT * codes.likeness(question.clauses)

@@ -93,3 +93,16 @@ def joined(
             taken.append(left.pop(0))
         found.append(taken[0] if len(taken) == 1 else np.concatenate(taken, axis=axis))
     return tuple(found)
+
+
+def gathered(parts: tuple[NDArray[T], ...], spots: Positions, *, axis: int) -> NDArray[T]:
+    """Give what stands at *spots*, ascending, of *parts* behind each other."""
+    if len(parts) == 1:
+        return parts[0].take(spots, axis=axis)
+    found: list[NDArray[T]] = []
+    start = 0
+    for part in parts:
+        first, last = spots.searchsorted([start, start + part.shape[axis]])
+        found.append(part.take(spots[first:last] - start, axis=axis))
+        start += part.shape[axis]
+    return np.concatenate(found, axis=axis)

@@ -19,10 +19,22 @@ from gateway.search.dense.mates import Mates
 from gateway.search.dense.projected import Projected
 from gateway.search.dense.scan import Large, Layout, VectorIndex
 from gateway.search.dense.segments import Mean
+from gateway.search.dense.sketched import Sketched
 
 _CLASSES: Mapping[str, type] = {
     kind.__name__: kind
-    for kind in (Coder, Codes, Large, Layout, Mates, Mean, Projected, VectorIndex, Yardstick)
+    for kind in (
+        Coder,
+        Codes,
+        Large,
+        Layout,
+        Mates,
+        Mean,
+        Projected,
+        Sketched,
+        VectorIndex,
+        Yardstick,
+    )
 }
 
 

@@ -18,6 +18,7 @@ from gateway.errors import StoreError
 from gateway.search.dense.codes import Codes
 from gateway.search.dense.projected import Projected
 from gateway.search.dense.scan import VectorIndex
+from gateway.search.dense.sketched import Sketched
 from gateway.search.index import pack, parts
 from gateway.search.index.entities import Entities, written
 from gateway.search.index.pack import Pack
@@ -248,16 +249,20 @@ def test_the_digest_of_documents_is_that_of_their_files(tmp_path: Path) -> None:
     assert "" == mark_of_files(tmp_path / "nothing.md")
 
 
-@pytest.mark.parametrize("width", [64, 384])
-def test_whatever_tells_who_looks_near_can_be_saved(width: int) -> None:
-    """Codes or projections: a class that `parts` does not know would be found by users alone."""
+@pytest.mark.parametrize(("width", "looks"), [(64, Codes), (384, Projected), (384, Sketched)])
+def test_whatever_tells_who_looks_near_can_be_saved(
+    width: int, looks: type[Codes | Projected | Sketched]
+) -> None:
+    """Codes, axes or a sketch: a class that `parts` does not know would be found by users alone."""
     rows = unit_rows(np.random.default_rng(1).standard_normal((300, width)))
     index = VectorIndex.of(rows, dense_numbers=1)
+    assert index.large is not None
+    if looks is Sketched:
+        index = replace(index, large=replace(index.large, codes=Sketched.of(rows)))
     arrays: dict[str, np.ndarray] = {}
     raw = parts.taken(index, "vectors", arrays)
 
     found = parts.put(raw, arrays)
 
-    assert index.large is not None
-    assert type(found.large.codes) is type(index.large.codes)
+    assert type(found.large.codes) is looks
     assert raw == parts.taken(found, "vectors", {})

@@ -1,0 +1,130 @@
+"""Sketches: who looks near by bits, then by places, is near, however the rows came."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gateway.search.dense.projected import MOST_ROWS
+from gateway.search.dense.scan import CLAUSE_WEIGHT, Question, VectorIndex
+from gateway.search.dense.sketched import AXES, Sketched, long
+from gateway.vectors import Matrix, unit_rows
+
+SIZE = 2 * AXES
+COUNT = 6000
+
+
+def rows_of(count: int = COUNT, *, size: int = SIZE, seed: int = 0) -> Matrix:
+    """Rows whose directions fall off, as those of models do."""
+    rng = np.random.default_rng(seed)
+    spectrum = (1 + np.arange(size, dtype=np.float32)) ** -0.5
+    centres = rng.standard_normal((500, size), dtype=np.float32)
+    rows = rng.standard_normal((count, size), dtype=np.float32)
+    rows *= np.float32(0.6)
+    rows += centres[np.arange(count) % len(centres)]
+    return unit_rows(rows * spectrum)
+
+
+ROWS = rows_of()
+NOBODY = ROWS[:0]
+everybody = np.ones(COUNT, dtype=np.bool_)
+sketch = Sketched.of(ROWS)
+
+
+def nearest(known: Sketched, queries: Matrix, allowed: np.ndarray, count: int) -> list[int]:
+    return list(known.nearest(queries, allowed, count, clauses=NOBODY, weight=0.0).tolist())
+
+
+def test_the_ten_nearest_are_among_the_chosen() -> None:
+    """Of questions with as much noise as signal, nearly always."""
+    noise = rows_of(20, seed=1)
+    met = 0
+    for query in unit_rows(ROWS[:20] + noise):
+        exact = np.argsort(-(ROWS @ query))[:10].tolist()
+        found = nearest(sketch, query[None], everybody, 256)
+        assert 256 == len(found)
+        assert sorted(found) == found
+        met += len(set(exact) & set(found))
+
+    assert met >= 198
+
+
+def test_who_may_not_be_chosen_takes_nobodys_place() -> None:
+    """Of those that may, as many are chosen as without the others."""
+    allowed = np.arange(COUNT) % 3 > 0
+
+    found = nearest(sketch, ROWS[4:5], allowed, 60)
+
+    assert allowed[found].all()
+    assert 60 == len(found)
+    assert 4 in found
+
+
+def test_a_question_of_two_texts_is_near_to_either() -> None:
+    """A query as typed and as mended: each finds what it means."""
+    assert {5, 1700} <= set(nearest(sketch, ROWS[[5, 1700]], everybody, 50))
+
+
+@pytest.mark.parametrize("part", [1, 3])
+def test_the_best_clause_counts_besides(part: int) -> None:
+    """Who is near to the whole and to a part is chosen, whoever may be."""
+    clauses = unit_rows(ROWS[20 : 20 + part] + ROWS[7:8])
+    strengths = ROWS @ ROWS[7] + CLAUSE_WEIGHT * (ROWS @ clauses.T).max(axis=1)
+    exact = np.argsort(-strengths)[:10].tolist()
+
+    found = sketch.nearest(ROWS[7:8], everybody, 256, clauses=clauses, weight=CLAUSE_WEIGHT)
+
+    assert len(set(exact) & set(found.tolist())) >= 9
+
+
+def test_rows_that_were_added_later_are_seen_like_the_others() -> None:
+    """Along the axes that there are already, and a segment is no border."""
+    grown = Sketched.of(ROWS[:4000]).joined(ROWS[4000:], [4000, 2000])
+    whole = Sketched.of(ROWS[:4000]).joined(ROWS[4000:], [6000])
+
+    assert [4000, 2000] == [len(part) for part in grown.places]
+    found = nearest(grown, ROWS[[3, 4800]], everybody, 40)
+    assert {3, 4800} <= set(found)
+    assert found == nearest(whole, ROWS[[3, 4800]], everybody, 40)
+
+
+def test_equal_catalogs_have_equal_sketches() -> None:
+    """No draw differs from start to start."""
+    again = Sketched.of(ROWS.copy())
+
+    assert sketch.places[0].tobytes() == again.places[0].tobytes()
+    assert sketch.planes[0].tobytes() == again.planes[0].tobytes()
+
+
+def test_rows_that_hardly_differ_have_sketches_too() -> None:
+    """An axis along which nobody stands apart has steps, however small."""
+    rows = np.repeat(ROWS[:2], 100, axis=0)
+
+    assert {0, 150} <= set(nearest(Sketched.of(rows), ROWS[:2], np.ones(200, np.bool_), 200))
+
+
+@pytest.mark.parametrize(
+    ("count", "size", "sketched"),
+    [(MOST_ROWS + 1, SIZE, True), (MOST_ROWS + 1, SIZE - 1, False), (MOST_ROWS, SIZE, False)],
+)
+def test_only_many_and_long_rows_are_sketched(count: int, size: int, sketched: bool) -> None:
+    """Fewer are told along axes, shorter ones by codes."""
+    assert sketched == long(np.zeros((count, size), dtype=np.float32))
+
+
+def test_a_long_catalog_reads_few_rows_and_says_exact_numbers() -> None:
+    """However many there are, a few hundred are scored."""
+    rows = rows_of(MOST_ROWS + 1000)
+    index = VectorIndex.of(rows)
+
+    found = index.search(
+        Question(texts=rows[7:8], clauses=NOBODY),
+        mask=np.ones(len(rows), dtype=np.bool_),
+        count=40,
+    )
+
+    assert index.large is not None
+    assert isinstance(index.large.codes, Sketched)
+    assert 384 == found.scored
+    assert 7 == found.pool[0]
+    assert np.vecdot(rows[found.pool], rows[7]).tolist() == found.strengths.tolist()
