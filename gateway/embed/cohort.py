@@ -19,8 +19,11 @@ import numpy as np
 
 from gateway.vectors import Matrix, Vector, best_cosine
 
-AXES = 64
+AXES = 96
 """Along how many axes the cohort is told."""
+CHIEF = 32
+"""Along how many of them two texts are held against each other."""
+_NOTHING = np.float32(1e-9)
 _FILE = Path(__file__).with_name("cohort.npz")
 
 
@@ -32,18 +35,46 @@ class Cohort:
     """Unit rows, each at right angles to the others, shape (a, d)."""
     places: Matrix
     """Where each tool is along them, shape (c, a)."""
+    views: Matrix
+    """What turns a text into how it stands to all tools, shape (v, d): the cosine of two such is
+    the correlation of the two texts' cosines."""
 
     @classmethod
     def of(cls, rows: Matrix) -> Self:
         """Tell *rows*, unit vectors of shape (c, d), along their `AXES` chief axes at the most."""
         _, _, axes = np.linalg.svd(rows.astype(np.float64), full_matrices=False)
         chief = axes[:AXES].astype(np.float32)
-        return cls(axes=chief, places=rows @ chief.T)
+        return cls.along(chief, rows @ chief.T)
+
+    @classmethod
+    def along(cls, axes: Matrix, places: Matrix) -> Self:
+        """Make the cohort out of its *axes*, the chief first, and its *places* along them."""
+        chief = places[:, :CHIEF].astype(np.float64)
+        away = chief - chief.mean(axis=0)
+        sizes, turned = np.linalg.eigh(away.T @ away)
+        root = (turned * np.sqrt(np.maximum(sizes, 0.0))) @ turned.T
+        return cls(axes=axes, places=places, views=(root @ axes[:CHIEF]).astype(np.float32))
 
     def cosines(self, texts: Matrix) -> Vector:
         """Give the best cosine of each tool over *texts*, unit rows of shape (t, d), about."""
         found = [best_cosine(self.places, best_cosine(self.axes, row[None])[None]) for row in texts]
         return found[0] if len(found) == 1 else np.maximum.reduce(found)
+
+    def alike(self, texts: Matrix, rows: Matrix) -> float:
+        """Say how alike one of *texts* and one of *rows*, the nearest two, stand to the cohort.
+
+        Returns:
+            The correlation of their cosines, -1 to 1; a row of zeros has 0.
+        """
+        ours, theirs = _unit(texts @ self.views.T), _unit(rows @ self.views.T)
+        return float((theirs @ ours.T).max())
+
+
+def _unit(rows: Matrix) -> Matrix:
+    # Sums of a few dozen squares, in the hot path: `unit_rows` looks after what is out of range.
+    lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))[:, None]
+    scaled: Matrix = rows / np.maximum(lengths, _NOTHING)
+    return scaled
 
 
 @cache
@@ -53,4 +84,4 @@ def cohort(model_id: str) -> Cohort | None:
         if f"{model_id}.axes" not in known:
             return None
         axes, places = (known[f"{model_id}.{name}"] for name in ("axes", "places"))
-    return Cohort(axes=axes.astype(np.float32), places=places.astype(np.float32))
+    return Cohort.along(axes.astype(np.float32), places.astype(np.float32))
