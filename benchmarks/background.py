@@ -21,7 +21,7 @@ TEXTS = Path(__file__).with_name("background.txt")
 
 
 def means(models: tuple[Model, ...] = (USE, E5)) -> dict[str, Vector]:
-    """Give each encoder's mean vector over the texts, shape (d,), by its package.
+    """Give each encoder's mean vector over the texts, shape (d,), by its id.
 
     Raises:
         RuntimeError: If an encoder does not run here.
@@ -32,7 +32,7 @@ def means(models: tuple[Model, ...] = (USE, E5)) -> dict[str, Vector]:
         folder = model.found()
         if folder is None or not runs_here(model):
             raise RuntimeError(f"{model.package} does not run here: install the extra 'local'")
-        found[model.package] = model.load(folder)(texts).mean(axis=0)
+        found[model.id] = model.load(folder)(texts).mean(axis=0)
     return found
 
 

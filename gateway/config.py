@@ -31,6 +31,7 @@ VERSION = "0.1.0"
 """As `pyproject.toml` says it: to ask the installed package costs a warm start more."""
 Prerequisites = Literal["derived", "declared", "window", "off"]
 Mode = Literal["proxy", "stable", "native", "auto"]
+First = Literal["wait", "words"]
 MODEL_TOOL_LIMIT = 128
 """More tools than this no Chat Completions request may carry."""
 
@@ -52,6 +53,9 @@ class SearchOptions:
     """A longer query is cut here, with a diagnostic."""
     max_queries: int = 8
     """The most queries that one search takes."""
+    first_search: First = "wait"
+    """Whether searches in `auto` wait until a new catalog is embedded, or are answered by ``words``
+    and the graph till then, with ``index_building``. `Gateway.report` waits in any case."""
     pool_factor: int = 20
     pool_min: int = 200
     """The re-scoring pool holds max(pool_min, pool_factor x limit) entities by cosine."""
@@ -89,6 +93,7 @@ class SearchOptions:
             at_least("max_limit", self.max_limit, self.limit),
             at_least("max_query_chars", self.max_query_chars, 16),
             at_least("max_queries", self.max_queries, 1),
+            one_of("first_search", self.first_search, First),
             at_least("pool_min", self.pool_min, 1),
             at_least("window_min", self.window_min, 1),
             share("window_margin", self.window_margin),
@@ -271,6 +276,8 @@ class Environment:
 
     cache_dir: Path
     """``GATEWAY_CACHE_DIR``, else the user's cache folder."""
+    encoder_dir: Path
+    """``GATEWAY_ENCODER_DIR``, else ``encoders`` in the cache folder."""
     capture_content: bool
     """``OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT`` asks for content on spans."""
     openai_configured: bool
@@ -288,10 +295,12 @@ def environment(variables: Mapping[str, str] | None = None) -> Environment:
         variables: The variables to read; None is the process's own.
     """
     values = os.environ if variables is None else variables
-    folder = values.get("GATEWAY_CACHE_DIR", "").strip() or _cache_folder()
+    folder = Path(values.get("GATEWAY_CACHE_DIR", "").strip() or _cache_folder())
+    encoders = values.get("GATEWAY_ENCODER_DIR", "").strip() or folder / "encoders"
     capture = values.get("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "").strip().upper()
     return Environment(
-        cache_dir=Path(folder),
+        cache_dir=folder,
+        encoder_dir=Path(encoders),
         capture_content=capture in {"TRUE", "SPAN_ONLY", "SPAN_AND_EVENT"},
         openai_configured=bool(values.get("OPENAI_API_KEY") or values.get("OPENAI_BASE_URL")),
         openai_model=values.get("GATEWAY_MODEL", "gpt-5.4-mini"),

@@ -79,6 +79,8 @@ class Gateway(Registering):
         MissingExtraError: If the local model is wanted but not installed.
     """
 
+    _known: Built | None = None
+
     def __init__(  # noqa: PLR0913  (keyword-only options of the public API)
         self,
         *,
@@ -99,7 +101,6 @@ class Gateway(Registering):
         self.strategy = check_strategy(strategy)
         self.embedder = embedder_of(embedder)
         self._bridge = Bridge()
-        self._known: Built | None = None
         self.telemetry = Telemetry(
             tracer_provider=tracer_provider,
             meter_provider=meter_provider,
@@ -122,6 +123,7 @@ class Gateway(Registering):
             flights=SingleFlight[object](self._bridge.submit),
             clock=clock,
             progress=progress,
+            early=strategy == "auto" and self.options.search.first_search == "words",
         )
         usage, submit = self.options.usage, self._bridge.submit
         self.usage = Usage(kept.ledger, usage, telemetry=self.telemetry, clock=clock, submit=submit)
@@ -147,6 +149,7 @@ class Gateway(Registering):
         filters: Filters | None = None,
         ranking: RankingPolicy = "strategy",
         spread: bool = False,
+        places: int = 0,
         tenant: str = "",
     ) -> SearchResult:
         """Find tools.
@@ -161,6 +164,8 @@ class Gateway(Registering):
             filters: Who may be found; None is enabled, active tools that need no scope.
             ranking: What weighs the evidence: the strategy, or one of `gateway.search.policies`.
             spread: Keep a kind from taking more than 0.6 of the places while others wait.
+            places: Choose so many of *limit* for display, as `gateway.search.grouped` does, and
+                give them alone, with ``displays`` and without supplements; 0 gives all.
             tenant: For whom: whose calls count as own, where `UsageOptions.rerank` lets use speak.
 
         Returns:
@@ -180,9 +185,11 @@ class Gateway(Registering):
             options=self.options.search,
             ranking=ranking,
             spread=spread,
+            places=places,
             tenant=tenant,
         )
-        return await self._search(await self.snapshot(), request, notes)
+        built = await self._newest()
+        return await self._search(built.snapshot, request, (*notes, *self._index.notes(built)))
 
     def recall(self, query: str) -> SearchResult | None:
         """Give what `search` answered to *query* alone, as it would again, and wait for nothing.
@@ -299,7 +306,7 @@ class Gateway(Registering):
         return (await self._index.refresh()).report
 
     async def report(self) -> IndexReport:
-        """Say what the newest index build was; build first if something changed."""
+        """Say what the newest index build was, with all changes in it and all vectors made."""
         self._bridge.check_open()
         return (await self._index.current()).report
 
@@ -308,10 +315,13 @@ class Gateway(Registering):
 
     async def snapshot(self) -> Snapshot:
         """Give the index as it is now: what searches and calls read."""
+        return (await self._newest()).snapshot
+
+    async def _newest(self) -> Built:
         self._bridge.check_open()
         self._sources.tend()
-        self._known = await self._index.current()
-        return self._known.snapshot
+        self._known = built = await self._index.soonest()
+        return built
 
     @property
     def known(self) -> Snapshot | None:

@@ -90,6 +90,7 @@ class SyncGateway:
         filters: Filters | None = None,
         ranking: RankingPolicy = "strategy",
         spread: bool = False,
+        places: int = 0,
         tenant: str = "",
     ) -> SearchResult:
         """See `Gateway.search`."""
@@ -103,6 +104,7 @@ class SyncGateway:
                 filters=filters,
                 ranking=ranking,
                 spread=spread,
+                places=places,
                 tenant=tenant,
             )
         )

@@ -217,11 +217,11 @@ class Adjacency:
 def _moved(keys: np.ndarray, places: np.ndarray) -> np.ndarray:
     """Give *keys* with the nodes at their new places."""
     mask = (1 << _NODE_BITS) - 1
+    moves = places - np.arange(len(places)) << _PREDICATE_BITS
     here = keys >> (_NODE_BITS + _PREDICATE_BITS) & mask
     there = keys >> _PREDICATE_BITS & mask
-    moved = keys >> (2 * _NODE_BITS + _PREDICATE_BITS) << _NODE_BITS | places[here]
-    moved = moved << _NODE_BITS | places[there]
-    found: np.ndarray = moved << _PREDICATE_BITS | keys & ((1 << _PREDICATE_BITS) - 1)
+    found: np.ndarray = keys + (moves << _NODE_BITS)[here]
+    found += moves[there]
     return found
 
 

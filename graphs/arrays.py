@@ -24,12 +24,13 @@ def inserted(array: np.ndarray, places: Sequence[int], values: np.ndarray) -> np
         return array
     if len(places) > _FEW:
         return np.insert(array, places, values)
+    rows, given = _plain(array), _plain(values)
     parts: list[np.ndarray] = []
     start = 0
     for at, place in enumerate(places):
-        parts += (array[start:place], values[at : at + 1])
+        parts += (rows[start:place], given[at : at + 1])
         start = place
-    return np.concatenate([*parts, array[start:]])
+    return np.concatenate([*parts, rows[start:]]).view(array.dtype)
 
 
 def without(array: np.ndarray, places: Sequence[int]) -> np.ndarray:
@@ -38,12 +39,18 @@ def without(array: np.ndarray, places: Sequence[int]) -> np.ndarray:
         return array
     if len(places) > _FEW:
         return np.delete(array, places)
+    rows = _plain(array)
     parts: list[np.ndarray] = []
     start = 0
     for place in places:
-        parts.append(array[start:place])
+        parts.append(rows[start:place])
         start = place + 1
-    return np.concatenate([*parts, array[start:]])
+    return np.concatenate([*parts, rows[start:]]).view(array.dtype)
+
+
+def _plain(array: np.ndarray) -> np.ndarray:
+    """Give *array* with its rows as bytes, if they have fields, which are copied one by one."""
+    return array.view(f"V{array.itemsize}") if array.dtype.names else array
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

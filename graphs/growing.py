@@ -20,6 +20,7 @@ from graphs.arrays import Moves
 from graphs.fact import Fact
 from graphs.lexicon import Fields, Lexicon, Phrase
 from graphs.postings import Postings
+from graphs.standing import Standing
 from graphs.vocabulary import CONCEPT_BASE, DOCUMENT_TYPE, PREDICATES
 
 EdgeRole = Literal["related", "next_step", "prerequisite", "member", "consumes", "produces"]
@@ -50,7 +51,7 @@ class Grown:
     """The parts of an index."""
 
     nodes: tuple[str, ...]
-    positions: Mapping[str, int]
+    positions: Standing
     labels: tuple[str, ...]
     ranks: np.ndarray
     document_count: int
@@ -90,7 +91,7 @@ class Growing:
         self._named: list[tuple[str, str]] = []
         self._made = Grown(
             nodes=(),
-            positions={},
+            positions=Standing.of(()),
             labels=(),
             ranks=np.zeros(0, dtype=np.int32),
             document_count=0,
@@ -110,12 +111,12 @@ class Growing:
         before = self._made
         left, came = self._sorted_in(touched)
         nodes = (*self._parts[_DOCUMENT], *self._parts[_GROUP], *self._parts[_OTHER])
-        positions = dict(zip(nodes, range(len(nodes)), strict=True))
         moves = Moves(
             size=len(before.nodes),
             gone=sorted(before.positions[node] for node in left),
-            new=sorted(positions[node] for node in came),
+            new=sorted(map(self._place, came)),
         )
+        positions = before.positions.moved(nodes, left, moves)
         adjacency = self._adjacency(moves, nodes, positions, touched)
         labels, ranks = self._called(moves, nodes, positions, touched)
         dirty = dict(touched.texts)
@@ -203,6 +204,10 @@ class Growing:
                 if not counts[node]:
                     del counts[node]
         return [node for node, _ in left], [node for node, _ in came]
+
+    def _place(self, node: str) -> int:
+        part = self._part(node) or 0
+        return sum(map(len, self._parts[:part])) + bisect_left(self._parts[part], node)
 
     def _fields(self, node: str) -> Fields:
         found: defaultdict[str, list[Phrase]] = defaultdict(list)

@@ -305,7 +305,7 @@ class _Change:
         if new or dead:
             size = len(found.uses)
             spelt = {pair: at for pair, at in spelt.items() if pair not in dead} if dead else spelt
-            spelt = {**spelt, **{pair: size + at for at, pair in enumerate(new)}}
+            spelt = dict(spelt) | {pair: size + at for at, pair in enumerate(new)}
         meanings = np.asarray([row for _, row in new], dtype=np.int32)
         return replace(
             found,

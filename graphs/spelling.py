@@ -68,7 +68,8 @@ class Spelling:
                 ids.pop(word, None)
         first = len(self.words)
         ids |= {word: first + at for at, word in enumerate(new)}
-        return self._without(gone).with_words(new, tuple(words), ids)
+        left = self._without(gone) if gone else self
+        return left.with_words(new, tuple(words), ids)
 
     def _without(self, gone: Sequence[int]) -> Spelling:
         """Take the trigrams of some words out; their rows stay, empty."""

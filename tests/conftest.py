@@ -31,15 +31,16 @@ def cache_dir(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
     What tests share remembers no entry: it would be in every other test's catalog.
     """
-    before = os.environ.get("GATEWAY_CACHE_DIR")
-    os.environ["GATEWAY_CACHE_DIR"] = str(tmp_path_factory.mktemp("gateway-cache"))
+    folder = tmp_path_factory.mktemp("gateway-cache")
+    own = {"GATEWAY_CACHE_DIR": str(folder), "GATEWAY_ENCODER_DIR": str(folder / "encoders")}
+    before = {name: os.environ.pop(name) for name in own if name in os.environ}
+    os.environ |= own
     yield
     left = SqliteEntries(catalog_store_path(Options()))
     assert not left.ids(), f"a test left entries in the store of all: {left.ids()}"
-    if before is None:
-        del os.environ["GATEWAY_CACHE_DIR"]
-    else:
-        os.environ["GATEWAY_CACHE_DIR"] = before
+    for name in own:
+        del os.environ[name]
+    os.environ |= before
 
 
 PATIENT = Options(upstream=UpstreamOptions(connect_timeout_s=120, first_listing_s=120))

@@ -115,12 +115,14 @@ def test_the_environment_is_read_by_documented_names() -> None:
             "GATEWAY_CACHE_DIR": " /somewhere ",
             "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT": "span_only",
             "OPENAI_BASE_URL": "http://127.0.0.1:1/v1",
+            "GATEWAY_ENCODER_DIR": "/encoders ",
             "GATEWAY_MODEL": "m",
             "SEARCH_FUSION_METHOD": " Legacy",
         }
     )
 
-    assert Path("/somewhere") == told.cache_dir
+    assert (Path("/somewhere"), Path("/encoders")) == (told.cache_dir, told.encoder_dir)
+    assert Path("/c/encoders") == environment({"GATEWAY_CACHE_DIR": "/c"}).encoder_dir
     assert (True, True, "m") == (told.capture_content, told.openai_configured, told.openai_model)
     assert ("legacy", "rrf") == (told.fusion, environment({}).fusion)
 

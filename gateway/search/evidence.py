@@ -12,6 +12,7 @@ from gateway.embed.cohort import Cohort
 from gateway.embed.yardstick import Yardstick
 from gateway.search import confidence, served
 from gateway.search.confidence import Signals
+from gateway.search.dense.home import Homes
 from gateway.search.dense.scan import Question
 from gateway.search.dense.vector import Candidates
 from gateway.search.eligible import Mask
@@ -201,6 +202,8 @@ class Ranking:
     """What vectors say; None if the graph ranked."""
     words: Words
     graph: GraphHits = field(default_factory=GraphHits)
+    homes: Homes = field(default_factory=Homes)
+    """What the request is judged against."""
     eligible: int = 1
     """How many entities may be found, >= 1."""
     agree: bool = True
@@ -320,16 +323,17 @@ class Ranking:
         strangers = cohort.cosines(texts)
         cosines = found.scanned.cosines
         far, near = float(_best(cosines, served.FURTHER)[0]), float(np.maximum.reduce(cosines))
+        ground = self.homes.ground(found, self._head[0])
         return Request(
             coverage=best.coverage,
             unread=best.unread,
             strangers=yardstick.nearness(_mean(_best(strangers, served.NEAREST))),
             cohort=yardstick.nearness(_mean(strangers)),
             words=served.words(len(self.words.best.words)),
-            eligible=math.log(self.eligible),
+            eligible=math.log(ground.eligible),
             ahead=(near - far) / step,
-            mean=yardstick.nearness(found.cosine_mean),
-            spread=found.cosine_spread / step,
+            mean=yardstick.nearness(ground.mean),
+            spread=ground.spread / step,
             alike=cohort.alike(texts, found.index.rows(self.order.positions[: served.FIRST])),
             most=most,
         )

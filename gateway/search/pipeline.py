@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Protocol
@@ -22,6 +22,7 @@ from gateway.embed.cached import QueryRows
 from gateway.embed.cohort import cohort
 from gateway.search import fusion, policies, results, tags
 from gateway.search.dense import vector
+from gateway.search.dense.home import Homes
 from gateway.search.dense.scan import Question, VectorIndex
 from gateway.search.dense.vector import Candidates
 from gateway.search.evidence import (
@@ -42,7 +43,6 @@ from gateway.search.run import Run
 from gateway.search.sayable import degrading
 from gateway.search.served import FURTHER
 from gateway.search.spelling.mending import Mend
-from gateway.search.spread import capped
 from gateway.search.supplement import Supplements, supplement
 from gateway.search.usage.signals import NOTHING, Signals
 from gateway.search.used import used
@@ -108,9 +108,9 @@ class Search:
         told = [*notes, *tagged, *degraded]
         run = Run(snapshot=snapshot, request=request, mask=mask, notes=told, use=use)
         if not snapshot.entities:
-            return _result(run, "empty")
+            return run.result("empty")
         if not request.queries and not request.context:
-            return _result(run, "browse", results.browse(snapshot, mask, request.limit))
+            return run.result("browse", results.browse(snapshot, mask, request.limit))
         asked = [await self._ask(run, query) for query in request.queries or ("",)]
         questions = await self._embed(run, asked)
         if questions is not None:
@@ -122,7 +122,7 @@ class Search:
         graph = snapshot.graph
         if graph is None:
             run.note("graph", "graph_unavailable")
-            return _result(run, "graph")
+            return run.result("graph")
         return self._finish(run, [self._by_graph(run, graph, each) for each in asked], "graph")
 
     async def _ask(self, run: Run, query: str) -> Asked:
@@ -238,10 +238,14 @@ class Search:
             found=found,
             words=words,
             eligible=max(run.eligible, 1),
-            graph=self._agreement(run, asked, window.union(first.tolist())),
+            # Who is displayed is not known yet, and nobody else is looked at.
+            graph=GraphHits()
+            if run.request.places
+            else self._agreement(run, asked, window.union(first.tolist())),
             agree=self.graph and snapshot.graph is not None,
             yardstick=snapshot.yardstick,
             cohort=cohort(self.model),
+            homes=Homes(mates=snapshot.mates, mask=run.mask),
         )
 
     def _pool(self, run: Run) -> int:
@@ -298,15 +302,27 @@ class Search:
         run.spent("graph")
         return hits
 
+    def _agreed(self, run: Run, ranking: Ranking, chosen: Iterable[tuple[int, int]]) -> Ranking:
+        """Ask the graph about those that were chosen for display, and what a job is judged by."""
+        spots = {spot for _, spot in chosen}
+        if fusion.job(ranking.asked.parts):
+            spots |= ranking.window
+        return replace(ranking, graph=self._agreement(run, ranking.asked, spots))
+
     def _finish(self, run: Run, rankings: Sequence[Ranking], mode: RankingMode) -> SearchResult:
         if run.use.liked or run.use.exposure:
             rankings = [replace(each, order=_used(run, each)) for each in rankings]
         if run.request.spread:
-            rankings = [replace(each, order=_spread(run, each.order)) for each in rankings]
+            rankings = [results.spread(run.snapshot, each, run.request.limit) for each in rankings]
         chosen = fusion.interleave([each.order for each in rankings], limit=run.request.limit)
+        displays: tuple[float, ...] = ()
+        if run.request.places:
+            chosen, displays = results.displayed(run.snapshot, rankings, chosen, run.request)
+            if mode != "graph":
+                rankings = [self._agreed(run, each, chosen) for each in rankings]
         window = frozenset[int]().union(*(each.window for each in rankings))
         added = self._supplement(run, rankings, [spot for _, spot in chosen], window)
-        lists = results.lists(run.snapshot, rankings, chosen, added)
+        lists = results.lists(run.snapshot, rankings, chosen, added, limit=run.request.limit)
         nothing = self._judge(run, rankings, lists.matches)
         run.spent("confidence")
         counts = Counts(
@@ -327,6 +343,7 @@ class Search:
             counts=counts,
             normalized=tuple(each.asked.english for each in rankings),
             stages=run.seconds,
+            displays=displays,
         )
         return results.emptied(found, run.snapshot, rankings, run.mask) if nothing else found
 
@@ -340,7 +357,7 @@ class Search:
         graph = run.snapshot.graph
         if graph is None:
             run.note("graph", "graph_unavailable")
-        if graph is None or not self.graph:
+        if graph is None or not self.graph or run.request.places:
             return Supplements()
         added = supplement(
             graph,
@@ -378,20 +395,3 @@ class Search:
 
 def _used(run: Run, ranking: Ranking) -> Order:
     return used(run.snapshot, ranking, run.use, limit=run.request.limit)
-
-
-def _spread(run: Run, order: Order) -> Order:
-    """Give who is shown of a ranking, so that kinds leave places to each other."""
-    kinds = run.snapshot.eligibility.kinds(order.positions)
-    return order.at(capped(kinds, order.scores.tolist(), limit=run.request.limit))
-
-
-def _result(run: Run, mode: RankingMode, matches: tuple[Match, ...] = ()) -> SearchResult:
-    return SearchResult(
-        matches=matches,
-        mode=mode,
-        diagnostics=tuple(run.notes),
-        counts=Counts(eligible=run.eligible),
-        normalized=run.request.queries,
-        stages=run.seconds,
-    )

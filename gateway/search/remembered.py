@@ -26,6 +26,7 @@ from gateway.types import Diagnostic, Filters, SearchRequest, SearchResult, Stra
 from gateway.vectors import Vector
 
 _FALLBACK_REASONS = (
+    "index_building",
     "embedder_missing",
     "embedding_failed",
     "query_vector_unusable",

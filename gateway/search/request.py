@@ -41,6 +41,7 @@ def prepare(  # noqa: PLR0913  (keyword-only, one a parameter of the public sear
     options: SearchOptions,
     ranking: RankingPolicy = "strategy",
     spread: bool = False,
+    places: int = 0,
     tenant: str = "",
 ) -> tuple[SearchRequest, tuple[Diagnostic, ...]]:
     """Check and clean what a caller asks.
@@ -48,8 +49,8 @@ def prepare(  # noqa: PLR0913  (keyword-only, one a parameter of the public sear
     Blank queries are dropped; with none left and no context the search browses.
 
     Raises:
-        InvalidRequestError: If *limit* is below 1, *ranking* is unknown, both *query* and
-            *queries* are given, there are too many queries, or one of them is not a text.
+        InvalidRequestError: If *limit* is below 1, *places* below 0, *ranking* is unknown, both
+            *query* and *queries* are given, there are too many queries, or one is not a text.
     """
     notes: list[Diagnostic] = []
     if query is not None and queries:
@@ -60,6 +61,8 @@ def prepare(  # noqa: PLR0913  (keyword-only, one a parameter of the public sear
     if ranking not in _POLICIES:
         known = ", ".join(_POLICIES)
         raise InvalidRequestError(f"ranking must be one of {known}, got {ranking!r}")
+    if places < 0:
+        raise InvalidRequestError(f"places must be a whole number of at least 0, got {places!r}")
     if len(asked) > options.max_queries:
         raise InvalidRequestError(
             f"{len(asked)} queries; a search takes at most {options.max_queries}"
@@ -71,6 +74,7 @@ def prepare(  # noqa: PLR0913  (keyword-only, one a parameter of the public sear
         filters=filters,
         ranking=ranking,
         spread=spread,
+        places=places,
         tenant=tenant,
     )
     return request, tuple(notes)

@@ -6,13 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from gateway.search import fusion
+import numpy as np
+
+from gateway.search import fusion, grouped
 from gateway.search.eligible import Mask
 from gateway.search.evidence import Ranking, Told
 from gateway.search.index.snapshot import Snapshot
 from gateway.search.sayable import unmatched
+from gateway.search.spread import capped
 from gateway.search.supplement import Supplements
-from gateway.types import Entity, Evidence, Match, PathStep, SearchResult
+from gateway.types import Entity, Evidence, Match, PathStep, SearchRequest, SearchResult
 
 _NO_EVIDENCE = Evidence()
 MAX_SERVERS = 50
@@ -55,6 +58,8 @@ def lists(
     rankings: Sequence[Ranking],
     chosen: Sequence[tuple[int, int]],
     added: Supplements,
+    *,
+    limit: int,
 ) -> Lists:
     """Say what was found and what the graph added.
 
@@ -64,12 +69,13 @@ def lists(
         chosen: The matches, as pairs of the ranking's number and the position. The ranking that
             found a match judges it.
         added: The supplements, each with the way that led to it. The surest ranking judges it.
+        limit: How many were wanted, of whom the matches may be a choice.
     """
     extra = (*added.prerequisites, *added.related, *added.next_steps)
     spots = [spot for _, spot in chosen] + [each.position for each in extra]
     told = [ranking.told(spots) for ranking in rankings]
     # Whoever was chosen stands among the first so many of its ranking: others took fewer places.
-    scores = [_head(ranking, len(chosen)) for ranking in rankings]
+    scores = [_head(ranking, limit) for ranking in rankings]
     found = [
         _match(snapshot, rankings[owner], told[owner], place, score=scores[owner][spot])
         for place, (owner, spot) in enumerate(chosen)
@@ -96,6 +102,30 @@ def lists(
     )
 
 
+def spread(snapshot: Snapshot, ranking: Ranking, limit: int) -> Ranking:
+    """Give *ranking* as kinds leave places to each other; see `gateway.search.spread`."""
+    order = ranking.order
+    kinds = snapshot.eligibility.kinds(order.positions)
+    return replace(ranking, order=order.at(capped(kinds, order.scores.tolist(), limit=limit)))
+
+
+def displayed(
+    snapshot: Snapshot,
+    rankings: Sequence[Ranking],
+    chosen: Sequence[tuple[int, int]],
+    request: SearchRequest,
+) -> tuple[list[tuple[int, int]], tuple[float, ...]]:
+    """Choose for display: so many as `SearchRequest.places` says, and the score of each."""
+    scores = [_head(ranking, request.limit) for ranking in rankings]
+    shown = grouped.chosen(
+        snapshot.eligibility.kinds(np.array([spot for _, spot in chosen], dtype=np.intp)),
+        [scores[owner][spot] for owner, spot in chosen],
+        limit=request.places,
+        policy=request.ranking,
+    )
+    return [chosen[each.place] for each in shown], tuple(each.display for each in shown)
+
+
 def emptied(
     found: SearchResult, snapshot: Snapshot, rankings: Sequence[Ranking], mask: Mask
 ) -> SearchResult:
@@ -108,6 +138,7 @@ def emptied(
         prerequisites=(),
         related=(),
         next_steps=(),
+        displays=(),
         nearest=found.matches[0] if found.matches else None,
         unmatched=unmatched(snapshot.lexical, readings, mask),
         servers=tuple(sorted(servers))[:MAX_SERVERS],

@@ -13,7 +13,15 @@ from gateway.errors import EmbeddingError, Failed, attempt
 from gateway.search.eligible import Mask
 from gateway.search.index.snapshot import Snapshot
 from gateway.search.usage.signals import NOTHING, Signals
-from gateway.types import Diagnostic, SearchRequest, Stage
+from gateway.types import (
+    Counts,
+    Diagnostic,
+    Match,
+    RankingMode,
+    SearchRequest,
+    SearchResult,
+    Stage,
+)
 
 T = TypeVar("T")
 
@@ -48,6 +56,17 @@ class Run:
     def everybody(self) -> bool:
         """Whether nobody is filtered out."""
         return self.eligible == len(self.mask)
+
+    def result(self, mode: RankingMode, matches: tuple[Match, ...] = ()) -> SearchResult:
+        """End it without a ranking."""
+        return SearchResult(
+            matches=matches,
+            mode=mode,
+            diagnostics=tuple(self.notes),
+            counts=Counts(eligible=self.eligible),
+            normalized=self.request.queries,
+            stages=self.seconds,
+        )
 
     def note(self, stage: Stage, code: str, detail: str = "") -> None:
         """Leave a diagnostic."""

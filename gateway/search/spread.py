@@ -41,28 +41,44 @@ def capped(
     """
     if limit < 1:
         return []
-    caps = {
+    left = {
         kind: math.ceil((row_of(kind).cap if ratio is None else ratio) * limit)
-        for kind in dict.fromkeys(kinds)
+        for kind in set(kinds)
     }
-    taken: Counter[str] = Counter()
+    waiting = dict.fromkeys(left, -1)
     chosen: list[int] = []
     skipped: list[int] = []
-    ahead = 0
-    for place, kind in enumerate(kinds):
-        if len(chosen) == limit:
-            break
-        if taken[kind] >= caps[kind]:
-            # Scores fall: of all who wait, the next one is the best.
-            ahead = max(ahead, place + 1)
-            while ahead < len(kinds) and taken[kinds[ahead]] >= caps[kinds[ahead]]:
-                ahead += 1
-            if ahead < len(kinds) and scores[ahead] >= floor * scores[place]:
-                skipped.append(place)
+    place, count = 0, len(kinds)
+    while place < count and len(chosen) < limit:
+        kind = kinds[place]
+        if not left[kind]:
+            # Scores fall: of all who wait, the next one is the best; who is between has had enough.
+            ahead = _ahead(kinds, waiting, place)
+            if ahead < count and scores[ahead] >= floor * scores[place]:
+                skipped += range(place, min(ahead, place + limit))
+                place = ahead
                 continue
+        else:
+            left[kind] -= 1
+            if not left[kind]:
+                del waiting[kind]
         chosen.append(place)
-        taken[kind] += 1
+        place += 1
     return sorted([*chosen, *skipped[: limit - len(chosen)]])
+
+
+def _ahead(kinds: Sequence[str], waiting: dict[str, int], place: int) -> int:
+    """Give the next place behind *place* that one of *waiting* has; their number if none has.
+
+    Where each stands next is remembered in *waiting*: a long ranking is walked once.
+    """
+    for kind, at in waiting.items():
+        if at <= place:
+            try:
+                waiting[kind] = kinds.index(kind, place + 1)
+            except ValueError:
+                waiting[kind] = len(kinds)
+    return min(waiting.values(), default=len(kinds))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -61,11 +62,15 @@ class Place:
 
 
 def child(*command: str, cwd: Path, env: Mapping[str, str]) -> Ran:
-    """Run Python with *command* in a process of its own, with no variables but *env*."""
+    """Run Python with *command* in a process of its own, with no variables but *env*.
+
+    The encoder as its engine reads it is made once for all tests.
+    """
+    encoders = {"GATEWAY_ENCODER_DIR": os.environ["GATEWAY_ENCODER_DIR"]}
     ended = subprocess.run(
         [sys.executable, *command],
         cwd=cwd,
-        env={"PATH": str(BIN), "HOME": str(cwd), **env},
+        env={"PATH": str(BIN), "HOME": str(cwd), **encoders, **env},
         capture_output=True,
         text=True,
         timeout=180,

@@ -14,7 +14,7 @@ from benchmarks.background import means
 from gateway.embed import local
 from gateway.embed.alphabets import readable
 from gateway.embed.local import LocalEmbedder, embedder_of, side_by_side
-from gateway.embed.models import E5, USE, Encode, Model, _has_avx2, runs_here, verify
+from gateway.embed.models import E5, USE, Encode, Model, runs_here, verify
 from gateway.errors import ConfigError, MissingExtraError, ModelFileError
 from gateway.vectors import Matrix
 
@@ -65,18 +65,9 @@ def test_without_a_second_encoder_the_first_is_taken(tmp_path: Path) -> None:
 
     assert not runs_here(absent)
     assert runs_here(replace(absent, folder=tmp_path))
+    assert not runs_here(replace(E5, needs=("ctranslate2", "no_such_package")))
     with pytest.raises(MissingExtraError, match="local"):
         LocalEmbedder((USE, absent))
-
-
-def test_an_old_processor_is_not_asked(tmp_path: Path) -> None:
-    """The engine would end the whole process."""
-    told = tmp_path / "cpuinfo"
-    told.write_text("flags : sse4_2 avx\n")
-    assert not _has_avx2(told)
-    told.write_text("flags : sse4_2 avx avx2\n")
-    assert _has_avx2(told)
-    assert not _has_avx2(tmp_path / "absent")
 
 
 def test_side_by_side_each_half_weighs_as_it_is_trusted() -> None:
@@ -109,8 +100,8 @@ def test_the_first_encoder_is_trusted_with_its_own_languages(text: str, trust: f
 def test_the_packaged_means_are_those_of_the_texts() -> None:
     """Numbers that nobody can make again are numbers that nobody can check."""
     with np.load(local._MEANS, allow_pickle=False) as packaged:  # noqa: SLF001  (its only other reader)
-        for package, mean in means().items():
-            np.testing.assert_allclose(packaged[package], mean, atol=2e-3)
+        for name, mean in means().items():
+            np.testing.assert_allclose(packaged[name], mean, atol=2e-3)
 
 
 async def test_odd_texts_get_vectors_too() -> None:

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any, get_args
+
 import pytest
 
+from gateway.config import Options, SearchOptions
+from gateway.errors import InvalidRequestError
 from gateway.search.grouped import Shown, chosen, depth, displayed, lifted
 from gateway.search.spread import Worded
+from gateway.testing import HashingEmbedder
+from gateway.types import RankingPolicy, SearchResult
+from tests.conftest import OpenGateway
+from tests.fakes import tool
 
 
 @pytest.mark.parametrize(("limit", "expected"), [(1, 30), (10, 30), (15, 30), (16, 32), (50, 100)])
@@ -149,3 +157,69 @@ def test_many_servers_have_two_places_each_at_least() -> None:
 
     assert ["a", "a", "b"] == [tools[each.place].server for each in found]
     assert [] == lifted([], {"send"}, limit=1)
+
+
+async def searched(open_gateway: OpenGateway, query: str, **asked: Any) -> SearchResult:
+    """Ask for up to 50 of a catalog whose tools lead to each other."""
+    catalog = [tool(f"send_{letter}{letter}", "Send it.") for letter in "abcdefghijkl"]
+    gateway = open_gateway(catalog, strategy="auto", embedder=HashingEmbedder())
+    return await gateway.search(query, limit=50, spread=True, **asked)
+
+
+@pytest.mark.parametrize("ranking", get_args(RankingPolicy))
+async def test_a_search_gives_those_alone_who_are_displayed(
+    open_gateway: OpenGateway, ranking: RankingPolicy
+) -> None:
+    """As they are chosen out of all; what is said of them is the same."""
+    whole = await searched(open_gateway, "send it", ranking=ranking)
+    scores = [match.score for match in whole.matches]
+    expected = chosen(["tool"] * len(scores), scores, limit=4, policy=ranking)
+
+    few = await searched(open_gateway, "send it", ranking=ranking, places=4)
+
+    assert [whole.matches[each.place] for each in expected] == list(few.matches)
+    assert tuple(each.display for each in expected) == few.displays
+    assert () == few.related == few.next_steps == few.prerequisites
+    assert () == whole.displays
+
+
+async def test_what_nothing_serves_displays_nothing(open_gateway: OpenGateway) -> None:
+    """Nor do scores remain of matches that were taken out."""
+    gateway = open_gateway(
+        [tool("send_mail", "Send it.")],
+        strategy="auto",
+        embedder=HashingEmbedder(),
+        options=Options(search=SearchOptions(no_match_confidence=0.99, min_confidence=0.99)),
+    )
+
+    found = await gateway.search("qwxz vbnm", places=4)
+
+    assert ((), ()) == (found.matches, found.displays)
+    assert found.nearest is not None
+
+
+async def test_a_long_request_is_judged_by_its_job_too(open_gateway: OpenGateway) -> None:
+    """Its confidence is that of the search without places."""
+    job = " ".join(f"Please send it to number {number}." for number in range(12))
+
+    whole = await searched(open_gateway, job)
+    few = await searched(open_gateway, job, places=2)
+
+    assert [match.confidence for match in whole.matches[:2]] == [
+        match.confidence for match in few.matches
+    ]
+
+
+async def test_the_graph_may_display_its_own(open_gateway: OpenGateway) -> None:
+    """Without vectors, too."""
+    gateway = open_gateway([tool("send_mail", "Send it."), tool("send_fax", "Send it.")])
+
+    found = await gateway.search("send it", places=1)
+
+    assert (1, (1.0,)) == (len(found.matches), found.displays)
+
+
+async def test_places_are_not_negative(open_gateway: OpenGateway) -> None:
+    """It is no number of things."""
+    with pytest.raises(InvalidRequestError, match="places must be"):
+        await searched(open_gateway, "send", places=-1)

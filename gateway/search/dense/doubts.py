@@ -10,6 +10,8 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -36,10 +38,28 @@ _SOME = 0.2
 _MOST = 0.5
 """Where no larger share of a server's tools has more than that, it means nothing; from the second
 share on it counts in full."""
-_NAME = "name"
 _TABLE = 1 << 27
 """Numbers up to here are looked up, not searched for."""
 Numbers = NDArray[np.int64]
+
+
+class Words(Protocol):
+    """The words of a catalog, and whose name holds which."""
+
+    @property
+    def index(self) -> Postings:
+        """All words."""
+        ...
+
+    @property
+    def offsets(self) -> Numbers:
+        """Where the row of a term begins and ends in `holders`."""
+        ...
+
+    @property
+    def holders(self) -> NDArray[np.int32]:
+        """Whose name holds the term."""
+        ...
 
 
 class Boasts:
@@ -86,12 +106,12 @@ class Boasts:
 
 
 def doubts(
-    index: Postings, mates: Mates | None, boasts: Vector | None, listed: Mask | None = None
+    words: Words, mates: Mates | None, boasts: Vector | None, listed: Mask | None = None
 ) -> Vector | None:
     """Weigh what each entity loses.
 
     Args:
-        index: The words of the catalog.
+        words: The words of the catalog.
         mates: The server of each entity; None if there are not two.
         boasts: How near each is to a boast; see `Boasts`.
         listed: Whom a server lists. An entry's name, as a server's own, is no other server's word;
@@ -100,7 +120,8 @@ def doubts(
     Returns:
         Shape (n,), 0 to `MAX_DOUBT`; None if nobody loses anything.
     """
-    found = np.zeros(index.size) if mates is None else _foreign(index, mates, listed)
+    size = words.index.size
+    found = np.zeros(size) if mates is None else _lost(_foreign(words, mates, listed), mates)
     if boasts is not None:
         found += np.maximum(_BOAST_WEIGHT * (boasts - _BOASTING), 0.0)
     np.minimum(found, MAX_DOUBT, out=found)
@@ -117,25 +138,35 @@ def among(numbers: Numbers, chosen: Numbers, below: int) -> NDArray[np.bool_]:
     return found
 
 
-def _foreign(index: Postings, mates: Mates, listed: Mask | None) -> NDArray[np.float64]:
-    """Weigh the words that name other servers' tools only, by rarity, and how far that is much."""
-    if _NAME not in index.fields:
-        return np.zeros(index.size)
-    counts = np.diff(index.offsets)
-    names = index.sources == index.fields.index(_NAME)
+def _foreign(words: Words, mates: Mates, listed: Mask | None) -> NDArray[np.float64]:
+    """Weigh the words of each that name other servers' tools only, by rarity."""
+    index, holders = words.index, words.holders
+    owned = np.diff(words.offsets)
     if listed is not None:
-        names &= listed[index.positions]
-    named = np.zeros(len(index.names), dtype=np.bool_)
-    named[index.offsets.searchsorted(np.flatnonzero(names), side="right") - 1] = True
-    # Most words stand in nobody's name: only the others are looked at.
-    held = np.flatnonzero(np.repeat(named, counts))
-    terms = np.repeat(np.flatnonzero(named), counts[named])
-    names, positions = names[held], index.positions[held]
-    owners = terms * mates.servers + mates.numbers[positions]
-    spoken = ~among(owners, owners[names], len(index.names) * mates.servers)
-    weights = index.rarity[terms[spoken]]
-    said = np.bincount(positions[spoken], weights, minlength=index.size)
-    much = max(_FOREIGN * np.log1p(index.size), _USUAL * float(np.median(said)))
+        beside = ~listed[holders]
+        terms = np.repeat(np.arange(len(owned)), owned)
+        owned -= np.bincount(terms[beside], minlength=len(owned))
+        holders = holders[~beside]
+    # Most words stand in nobody's name: only the others are looked at, under numbers of their own.
+    named = owned > 0
+    counts = np.diff(index.offsets)
+    positions = index.positions[np.flatnonzero(np.repeat(named, counts))]
+    starts = mates.servers * np.arange(np.count_nonzero(named))
+    owners = np.repeat(starts, counts[named]) + mates.numbers[positions]
+    own = among(
+        owners,
+        np.repeat(starts, owned[named]) + mates.numbers[holders],
+        len(starts) * mates.servers,
+    )
+    weights = np.repeat(index.rarity[named], counts[named])
+    weights[own] = 0
+    said = np.bincount(positions, weights, minlength=index.size)
+    return np.asarray(said, dtype=np.float64)
+
+
+def _lost(said: NDArray[np.float64], mates: Mates) -> NDArray[np.float64]:
+    """Weigh how far what is *said* of others is much, for a tool and for its server."""
+    much = max(_FOREIGN * np.log1p(len(said)), _USUAL * float(np.median(said)))
     lost = np.maximum(_FOREIGN_WEIGHT * np.log2(np.maximum(said, 1e-9) / much), 0.0)
     share = np.bincount(mates.numbers, lost > 0) / np.bincount(mates.numbers)
     meant = np.clip((share - _SOME) / (_MOST - _SOME), 0.0, 1.0)

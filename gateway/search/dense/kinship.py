@@ -2,7 +2,9 @@
 
 A catalog of one subject serves requests of that subject; one whose tools are all of another kind
 serves almost anything, however vaguely it is asked for, and should be slower to say no. So should
-a large one: of more tools one is likelier to serve.
+a large one: of more tools one is likelier to serve. What tells is how near the loneliest quarter of
+the tools is to its nearest: servers of other subjects, which make two heaps of one, leave those as
+lonely as they were.
 """
 
 from __future__ import annotations
@@ -19,16 +21,17 @@ from gateway.search.dense.scan import VectorIndex
 class _Bounds(NamedTuple):
     least: float
     """What the broadest catalog has."""
-    broad: float
-    """On the model's scale: how much nearer to its nearest than to any a tool of such a one is."""
     many: float
     """From so many tools on, twice as many are half as narrow."""
 
 
-LEARNED = _Bounds(least=0.05, broad=1.1, many=500)
-UNLEARNED = _Bounds(least=0.2, broad=1.0, many=math.inf)
-_NARROW = 1.75
-"""The same of a catalog of one subject."""
+LEARNED = _Bounds(least=0.05, many=500)
+UNLEARNED = _Bounds(least=0.2, many=math.inf)
+_LONELY = 0.25
+"""Tools that are lonelier than the rest: such a share."""
+_BROAD, _NARROW = 2.75, 3.1
+"""On the model's scale: how near the least lonely of those is to its nearest, in a catalog of tools
+that are all of another kind, and in one of a few subjects."""
 _SAMPLE = 64
 _MOST = 4000
 """Among so many tools each has its like, and more of them say nothing."""
@@ -63,7 +66,6 @@ def narrowness(
     drawn = np.linspace(0, len(known) - 1, min(_SAMPLE, len(known))).astype(np.intp)
     cosines = known[drawn] @ known.T
     cosines[np.arange(len(drawn)), drawn] = np.nan
-    ahead = float((np.nanmax(cosines, axis=1) - np.nanmean(cosines, axis=1)).mean())
-    share = ahead / (yardstick.matches - yardstick.strangers)
-    narrow = (share - bounds.broad) / (_NARROW - bounds.broad)
+    near = yardstick.nearness(float(np.quantile(np.nanmax(cosines, axis=1), _LONELY)))
+    narrow = (near - _BROAD) / (_NARROW - _BROAD)
     return min(max(narrow, bounds.least), 1.0) * min(1.0, bounds.many / len(known))

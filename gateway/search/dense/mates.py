@@ -8,7 +8,7 @@ says; where all tools are of one server it says nothing.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -85,22 +85,34 @@ class Servers:
         self._known: dict[str, int] = {}
         self._numbers: Positions = np.zeros(0, dtype=np.intp)
 
-    def change(
-        self, moves: Moves, new: Mapping[int, str], everyone: Callable[[], list[str]]
-    ) -> Mates | None:
+    def change(self, moves: Moves, new: Mapping[int, str]) -> Mates | None:
         """Give who serves with whom after a change.
 
         Args:
             moves: Of the entities.
             new: The servers of the new ones, by position.
-            everyone: Gives the server of each, where numbers do not tell any more.
         """
+        known = dict(self._known)
+        for server in new.values():
+            known.setdefault(server, len(known))
         numbers = moves.rows(self._numbers)
-        numbers[list(new)] = [self._known.get(server, -1) for server in new.values()]
-        left = np.bincount(numbers[numbers >= 0], minlength=len(self._known))
-        if not left.all() or (numbers < 0).any():
-            servers = everyone()
-            self._known = {server: at for at, server in enumerate(dict.fromkeys(servers))}
-            numbers = np.asarray([self._known[server] for server in servers], dtype=np.intp)
-        self._numbers = numbers
+        numbers[list(new)] = [known[server] for server in new.values()]
+        if len(known) > len(self._known) or not np.bincount(numbers, minlength=len(known)).all():
+            numbers, known = _anew(numbers, known)
+        self._known, self._numbers = known, numbers
         return Mates.numbered(numbers)
+
+
+def _anew(numbers: Positions, known: Mapping[str, int]) -> tuple[Positions, dict[str, int]]:
+    """Number the servers by the first of their entities, as they would be if all were new.
+
+    Args:
+        numbers: Of the entities.
+        known: The number of each server, ascending.
+    """
+    held, first, places = np.unique(numbers, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    ranks = np.empty(len(held), dtype=np.intp)
+    ranks[order] = np.arange(len(held))
+    names = list(known)
+    return ranks[places], {names[number]: rank for rank, number in enumerate(held[order].tolist())}

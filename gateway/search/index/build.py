@@ -12,7 +12,6 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 
 from gateway.cache import Clock, SingleFlight
@@ -26,9 +25,11 @@ from gateway.search.index.made import Made, Make
 from gateway.search.index.shelf import Found, Shelf, mark_of_files
 from gateway.search.index.snapshot import Snapshot
 from gateway.telemetry import Telemetry
-from gateway.types import IndexReport
+from gateway.types import Diagnostic, IndexReport
 from gateway.vectors import VectorStore
 
+_SOON = 64
+"""So many texts are embedded before anybody grows impatient."""
 Progress = Callable[[str, int, int], None]
 """Told a stage (``servers``, ``embeddings``), how much of it is done, and how much there is."""
 
@@ -43,6 +44,8 @@ class Built:
     report: IndexReport
     retry_at: float | None = None
     """When to try again what failed; None if nothing did."""
+    early: bool = False
+    """Whether it is without vectors because nobody was to wait for them."""
 
 
 def _silent(_stage: str, _done: int, _total: int) -> None:
@@ -66,6 +69,7 @@ class Indexer:
         flights: SingleFlight[object],
         clock: Clock,
         progress: Progress | None = None,
+        early: bool = False,
     ) -> None:
         self._registry = registry
         self._embedder = embedder
@@ -81,20 +85,58 @@ class Indexer:
         self._flights = flights
         self._clock = clock
         self._progress = progress or _silent
+        self._early = early
+        """Whether an index without vectors serves until a new catalog is embedded."""
+        self._embedded = 0, 0
         self._built: Built | None = None
         self._make_next: Make | None = None
         self.builds = 0
         """How many builds there were."""
 
     async def current(self) -> Built:
-        """Give the newest build; make it first if the registrations changed."""
+        """Give the newest build with all its vectors; make it first if something changed."""
         while True:
             built = self._built
-            if built is not None and built.generation == self._registry.generation:
+            if built is not None and built.early:
+                await self._flights.run("embed", self._embed)
+            elif built is not None and built.generation == self._registry.generation:
                 if built.retry_at is not None and self._clock() >= built.retry_at:
                     self._flights.start("build", self._build)
                 return built
+            else:
+                await self._flights.run("build", self._build)
+
+    async def soonest(self) -> Built:
+        """Give the newest build, also one that has no vectors yet: they are then being made."""
+        while self._early:
+            built = self._built
+            if built is not None and built.generation == self._registry.generation:
+                if built.early:
+                    self._flights.start("embed", self._embed)
+                    return built
+                break
             await self._flights.run("build", self._build)
+        return await self.current()
+
+    def notes(self, built: Built) -> tuple[Diagnostic, ...]:
+        """Say how far its vectors are, if *built* has none yet."""
+        if not built.early:
+            return ()
+        done, total = self._embedded
+        detail = f"{done} of {total} texts have a vector; to wait: await gateway.report()"
+        return (Diagnostic(stage="embed", code="index_building", detail=detail),)
+
+    async def _embed(self) -> None:
+        """Embed a new catalog, while builds without vectors go on, and build it with them."""
+        if self._make_next is not None:
+            await self._make_next.embed()
+        self._early = False
+        while self._built is None or self._built.early:
+            await self._flights.run("build", self._build)
+
+    def _told(self, done: int, total: int) -> None:
+        self._embedded = done, total
+        self._progress("embeddings", done, total)
 
     async def refresh(self) -> Built:
         """List every source again, build, and give the build."""
@@ -136,6 +178,7 @@ class Indexer:
             listed=listed,
             report=_report(generation, made),
             retry_at=self._clock() + self._options.upstream.retry_after_s if again else None,
+            early=made.early,
         )
 
     async def _made(
@@ -154,7 +197,7 @@ class Indexer:
             found = self._keeper.find(ground, version=1)
         if found.snapshot is not None:
             return Made(snapshot=found.snapshot, saved=True)
-        whole = self._make_next is None
+        whole = self._make_next is None or (self._built is not None and self._built.early)
         documents, unread = read or await load(self._graph)
         made = await self._making()(
             registrations,
@@ -162,6 +205,7 @@ class Indexer:
             documents,
             version=self.builds + 1,
             diagnostics=[*ground.notes, *found.diagnostics, *unread],
+            most=_SOON if self._early else None,
         )
         if self._keeper and made.complete:
             self._keeper.made(ground, made.snapshot)
@@ -195,7 +239,7 @@ class Indexer:
                 derive=self._options.graph,
                 reserved=self._reserved,
                 telemetry=self._telemetry,
-                progress=partial(self._progress, "embeddings"),
+                progress=self._told,
             )
         return self._make_next
 

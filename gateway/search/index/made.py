@@ -19,6 +19,8 @@ class Made:
     snapshot: Snapshot
     complete: bool = True
     """Whether every text has the vector that it should have."""
+    early: bool = False
+    """Whether it is without vectors because nobody was to wait for them."""
     embedded: int = 0
     """Texts sent to the embedder."""
     saved: bool = False
@@ -38,6 +40,7 @@ class Make(Protocol):
         *,
         version: int,
         diagnostics: Sequence[Diagnostic],
+        most: int | None = None,
     ) -> Awaitable[Made]:
         """Make the next one.
 
@@ -47,5 +50,11 @@ class Make(Protocol):
             documents: The host's own graph documents.
             version: The number of this build.
             diagnostics: What is known to be wrong so far.
+            most: Where more texts than this are to be embedded first, it is made without vectors,
+                and `Made.early`; None sets no limit.
         """
+        ...
+
+    def embed(self) -> Awaitable[object]:
+        """Embed what waits for it, so that the next one finds it in the store."""
         ...

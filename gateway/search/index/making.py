@@ -71,6 +71,7 @@ class Making:
         *,
         version: int,
         diagnostics: Sequence[Diagnostic],
+        most: int | None = None,
     ) -> Made:
         """Make the next snapshot; see `gateway.search.index.made.Make`."""
         if not self._whole:
@@ -81,8 +82,10 @@ class Making:
         turnover = self._known.change(registrations, listed)
         texts = self._snapshots.texts
         texts.change(turnover.gone, turnover.new)
-        vectors = await self._vectors(texts)
-        incomplete = _incomplete(texts) if self._embedder is not None else []
+        vectors = await self._embedded(texts, most)
+        self._take(texts, vectors)
+        judged = self._embedder is not None and not vectors.put_off
+        incomplete = _incomplete(texts) if judged else []
         self._last = self._snapshots.change(
             turnover,
             version=version,
@@ -93,7 +96,8 @@ class Making:
         self._whole = True
         return Made(
             snapshot=self._last,
-            complete=not incomplete,
+            complete=not (incomplete or vectors.put_off),
+            early=vectors.put_off,
             embedded=vectors.embedded,
             tokens=vectors.tokens,
         )
@@ -102,22 +106,29 @@ class Making:
         model = self._embedder.info.model_id if self._embedder is not None else ""
         return Snapshots(self._derive, learned=cohort(model) is not None)
 
-    async def _vectors(self, texts: Texts) -> DocumentVectors:
+    async def embed(self) -> None:
+        """Embed what waits for it, so that the next one finds it in the store."""
+        await self._embedded(self._snapshots.texts)
+
+    async def _embedded(self, texts: Texts, most: int | None = None) -> DocumentVectors:
         if self._embedder is None or not texts.wanted:
             return DocumentVectors(rows={})
         measures = self._measures(texts)
         unmeasured = (text for key, text in measures.items() if key not in self._measured)
-        vectors = await document_vectors(
+        return await document_vectors(
             sorted({*texts.wanted.values(), *unmeasured}),
             embedder=self._embedder,
             store=self._store,
             telemetry=self._telemetry,
             dimensions=self._last.dimensions if self._last else None,
             progress=self._progress,
+            most=most,
         )
+
+    def _take(self, texts: Texts, vectors: DocumentVectors) -> None:
         texts.embedded(vectors.rows)
+        measures = self._measures(texts)
         self._measured |= {key: vectors.rows[key] for key in measures if key in vectors.rows}
-        return vectors
 
     def _measures(self, texts: Texts) -> Mapping[str, str]:
         """Give the texts by which the model is measured, by key, if the catalog is worth it."""

@@ -34,9 +34,9 @@ class Names:
     def of(cls, index: Postings) -> Names:
         """Weigh the names in *index*: words whose chief field is the name."""
         number = index.fields.index(_FIELD) if _FIELD in index.fields else -1
-        inside = index.sources == number
+        inside = np.flatnonzero(index.sources == number)
         holders = index.positions[inside]
-        offsets = np.concatenate([[0], np.cumsum(inside)])[index.offsets]
+        offsets = inside.searchsorted(index.offsets)
         rarity = np.repeat(index.rarity, np.diff(offsets))
         weights = np.bincount(holders, rarity, minlength=index.size)
         return cls(

@@ -108,10 +108,11 @@ class Snapshots:
         step = self._order.change(turnover.gone, turnover.new)
         eligibility = last.eligibility.changed(step, last.by_name.places)
         lexical = _lexical(last.lexical, step)
+        names = Names.of(lexical)
         vectors, fresh = self._vectors(last.vectors, step)
         graph = self.graphs.change(step, documents)
         came = {at: _mated(entity) for at, entity in step.new.items()}
-        mates = self._servers.change(step.moves, came, lambda: list(map(_mated, step.entities)))
+        mates = self._servers.change(step.moves, came)
         boasts = self._boasts.change(vectors, step.moves, fresh, yardstick)
         self._last = Snapshot(
             version=version,
@@ -119,7 +120,7 @@ class Snapshots:
             by_name=last.by_name.changed(step),
             eligibility=eligibility,
             lexical=lexical,
-            names=Names.of(lexical),
+            names=names,
             graph=graph if step.entities else None,
             vectors=vectors,
             common=_common(vectors, eligibility),
@@ -127,7 +128,7 @@ class Snapshots:
             diagnostics=tuple(diagnostics),
             repeated=repeated(diagnostics),
             yardstick=yardstick,
-            doubts=doubts(lexical, mates, boasts, _listed(eligibility)),
+            doubts=doubts(names, mates, boasts, _listed(eligibility)),
             narrowness=narrowness(vectors, yardstick, learned=self._learned),
         )
         return self._last

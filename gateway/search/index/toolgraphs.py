@@ -29,6 +29,7 @@ from graphs.fact import Fact
 from graphs.index import GraphIndex
 from graphs.ledger import Content
 from graphs.parts import Link, Section
+from graphs.standing import Standing
 from graphs.text import fold
 
 _PREDICATES: Mapping[Relation, str] = {
@@ -61,6 +62,7 @@ class ToolGraphs:
         self.deriver = Deriver(options)
         self._names = _Names()
         self._nodes: list[str] = []
+        self._positions = Standing.of(())
         self._documents: dict[Content, None] = {}
         self._owners: NDArray[np.intp] = np.zeros(0, dtype=np.intp)
 
@@ -72,7 +74,8 @@ class ToolGraphs:
             documents: What the host declares; it wins over what is derived.
         """
         nodes = self._moved(step)
-        positions = dict(zip(nodes, range(len(nodes)), strict=True))
+        left = [node_of(entity.id) for entity in step.gone.values()]
+        positions = self._positions = self._positions.moved(nodes, left, step.moves)
         gone, new = _told(step.gone), _told(step.new)
         given = dict.fromkeys(map(content, documents))
         reread = self.deriver.change(gone, new)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import repeat
 
 import numpy as np
 
-from gateway.search.grouped import Shown, chosen, lifted
+from gateway.search.grouped import lifted
 from gateway.search.spread import words_of
 from gateway.serve.api import rows
 from gateway.serve.api.answers import (
@@ -23,7 +24,7 @@ from gateway.serve.api.answers import (
 from gateway.serve.api.asked import SemanticSearch
 from gateway.serve.api.rows import Hit
 from gateway.serve.api.views import View
-from gateway.types import Filters, RankingMode, RankingPolicy, SearchResult
+from gateway.types import Filters, RankingMode, SearchResult
 from graphs.text import tokens
 
 MODES: Mapping[RankingMode, SearchMode] = {
@@ -40,29 +41,21 @@ _TOOL = frozenset({"tool"})
 _NAMED = _SERVERS | {"agent", "skill", "tool"}
 
 
-def hits_of(view: View, result: SearchResult, limit: int, ranking: RankingPolicy) -> list[Hit]:
-    """Choose who is shown of a result.
+def hits_of(view: View, result: SearchResult, limit: int) -> list[Hit]:
+    """Give who is shown of a result, at most *limit*.
 
     Args:
         view: Where they are looked up; who is gone meanwhile is left out.
-        result: A deep one.
+        result: Of a search for so many places; who only browses sees all of them alike.
         limit: How many are wanted.
-        ranking: What weighed the evidence.
     """
-    told = ((view.entity(match.id), match) for match in result.matches)
-    found = [(entity, match) for entity, match in told if entity is not None]
-    if result.mode == "browse":
-        picked = [Shown(place=place, display=1.0) for place in range(len(found))][:limit]
-    else:
-        picked = chosen(
-            [entity.kind for entity, _ in found],
-            [match.score for _, match in found],
-            limit=limit,
-            policy=ranking,
-        )
+    displays = result.displays or repeat(1.0)
+    told = zip(result.matches[:limit], displays, strict=False)
+    found = ((view.entity(match.id), match, display) for match, display in told)
     return [
-        Hit(entity=found[each.place][0], match=found[each.place][1], display=each.display)
-        for each in picked
+        Hit(entity=entity, match=match, display=display)
+        for entity, match, display in found
+        if entity is not None
     ]
 
 

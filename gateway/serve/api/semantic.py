@@ -108,6 +108,7 @@ class Searching:
             filters=filters,
             ranking=ranking,
             spread=True,
+            places=asked.max_results,
         )
         # The catalog may have changed meanwhile: what is shown is looked up as it is now.
         view = self._views.of(await self._gateway.snapshot())
@@ -133,7 +134,7 @@ class Searching:
         result: SearchResult,
         ranking: RankingPolicy,
     ) -> _Told:
-        hits = hits_of(view, result, asked.max_results, ranking)
+        hits = hits_of(view, result, asked.max_results)
         answer = Answer(view=view, filters=filters, asked=asked, hits=hits)
         grouped = adapter(Grouped).dump_json(answer.grouped(result, ranking), by_alias=True)
         request = repr((asked, sorted(filters.scopes))).encode("utf-8", "replace")

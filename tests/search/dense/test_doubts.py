@@ -15,6 +15,7 @@ from gateway.search.dense.kinship import LEARNED, UNLEARNED, narrowness
 from gateway.search.dense.mates import Mates
 from gateway.search.dense.scan import VectorIndex
 from gateway.search.eligible import Mask
+from gateway.search.index.names import Names
 from gateway.vectors import Matrix, Vector
 from graphs import Postings
 from graphs.arrays import Moves
@@ -45,7 +46,7 @@ def lost(
     vectors = None if rows is None else VectorIndex.of(rows)
     moves = Moves(size=0, gone=(), new=range(words.size))
     near_a_boast = Boasts().change(vectors, moves, None, yardstick)
-    return doubts(words, Mates.of(servers), near_a_boast, listed)
+    return doubts(Names.of(words), Mates.of(servers), near_a_boast, listed)
 
 
 def test_who_speaks_of_what_all_others_do_is_doubted() -> None:
@@ -129,11 +130,21 @@ def test_a_catalog_of_strangers_is_broad_and_one_of_kin_narrow(*, learned: bool)
     """What has its like beside it belongs to a subject."""
     least = (LEARNED if learned else UNLEARNED).least
     broad, half, narrow = (
-        narrowness(VectorIndex.of(near(each)), BOAST, learned=learned) for each in (0.1, 0.3, 0.6)
+        narrowness(VectorIndex.of(near(each)), BOAST, learned=learned) for each in (0.5, 0.58, 0.7)
     )
 
     assert (least, 1.0) == (broad, narrow)
     assert least < half < 1
+
+
+def test_two_heaps_of_strangers_are_no_subject() -> None:
+    """What foreign kin come beside, is as lonely as it was."""
+    alone = near(0.3)
+    both = np.zeros((70, 80), np.float32)
+    both[:40, :40], both[40:, 40:] = alone, near(0.9)[:30]
+
+    assert LEARNED.least == narrowness(VectorIndex.of(both), BOAST, learned=True)
+    assert LEARNED.least == narrowness(VectorIndex.of(alone), BOAST, learned=True)
 
 
 def test_without_a_scale_nobody_says_no_early() -> None:
@@ -146,7 +157,7 @@ def test_without_a_scale_nobody_says_no_early() -> None:
 
 def test_a_large_catalog_is_slower_to_say_no() -> None:
     """Of twice as many tools one is twice as likely to serve; beyond a bound nobody counts."""
-    rows = [np.tile(near(0.6, 20), (size // 20 + 1, 1))[:size] for size in (500, 1000, 4001, 8002)]
+    rows = [np.tile(near(0.7, 20), (size // 20 + 1, 1))[:size] for size in (500, 1000, 4001, 8002)]
     learned, unlearned = (
         [narrowness(VectorIndex.of(each), BOAST, learned=by) for each in rows]
         for by in (True, False)

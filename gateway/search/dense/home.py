@@ -1,0 +1,59 @@
+"""The part of a catalog that a request is judged against. Pure.
+
+A catalog of several servers speaks of several subjects. What the tools of the others look like says
+nothing of whether the first match's own server serves a request, and foreign tools that were added
+must not turn a request away that was served without them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gateway.search.dense.mates import Mates
+from gateway.search.dense.vector import Candidates
+from gateway.search.eligible import Mask
+from gateway.vectors import moments
+
+LEAST = 25
+"""Of fewer tools mean and spread say too little: then the whole catalog is looked at."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ground:
+    """How some tools look to a query."""
+
+    eligible: int
+    """How many they are, >= 1."""
+    mean: float
+    """Mean of their cosines."""
+    spread: float
+    """Standard deviation of the same."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Homes:
+    """Which server each entity is of, and who may be found."""
+
+    mates: Mates | None = None
+    """None if all are of one server, or if nobody asked."""
+    mask: Mask | None = None
+    """None if all of them."""
+
+    def ground(self, found: Candidates, spot: int) -> Ground:
+        """Say how the server of the entity at *spot* looks to the query.
+
+        Returns:
+            The eligible catalog as a whole if that server has fewer than `LEAST` that may be
+            found, or if the catalog is too large for every cosine to be known.
+        """
+        known = found.scanned.dense
+        if self.mates is not None and known is not None:
+            numbers = self.mates.numbers
+            own = numbers == numbers[spot]
+            cosines = known[0][own if self.mask is None else own & self.mask]
+            if len(cosines) >= LEAST:
+                mean, spread = moments(cosines)
+                return Ground(eligible=len(cosines), mean=mean, spread=spread)
+        return Ground(
+            eligible=max(found.eligible, 1), mean=found.cosine_mean, spread=found.cosine_spread
+        )

@@ -1,0 +1,71 @@
+"""The values that cross module borders.
+
+* Frozen, slotted, keyword-only; collections are tuples and mappings. A change is `replace()`.
+* What differs between kinds of entities is a table in `catalog/kinds.py`, never a class.
+"""
+
+from gateway.types.answers import (
+    Content,
+    InvokeResult,
+    PromptMessage,
+    PromptResult,
+)
+from gateway.types.entities import (
+    BuiltinKind,
+    Entity,
+    Filters,
+    Hints,
+    JsonObject,
+    Kind,
+    Status,
+    ToolDefinition,
+)
+from gateway.types.found import (
+    Counts,
+    Evidence,
+    Match,
+    PathStep,
+    RankingMode,
+    RankingPolicy,
+    SearchRequest,
+    SearchResult,
+    Strategy,
+)
+from gateway.types.notes import (
+    CODES,
+    DEGRADING,
+    Diagnostic,
+    Stage,
+)
+from gateway.types.reports import (
+    IndexReport,
+)
+
+__all__ = [
+    "CODES",
+    "DEGRADING",
+    "BuiltinKind",
+    "Content",
+    "Counts",
+    "Diagnostic",
+    "Entity",
+    "Evidence",
+    "Filters",
+    "Hints",
+    "IndexReport",
+    "InvokeResult",
+    "JsonObject",
+    "Kind",
+    "Match",
+    "PathStep",
+    "PromptMessage",
+    "PromptResult",
+    "RankingMode",
+    "RankingPolicy",
+    "SearchRequest",
+    "SearchResult",
+    "Stage",
+    "Status",
+    "Strategy",
+    "ToolDefinition",
+]

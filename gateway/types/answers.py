@@ -1,0 +1,53 @@
+"""What tools and prompts answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from gateway.types.entities import JsonObject
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Content:
+    """One block of a tool's answer, whole."""
+
+    type: str
+    """``text``, ``image``, ``audio``, ``resource``, ``resource_link`` or what the upstream says."""
+    text: str = ""
+    """The text of a text block or of an embedded text resource."""
+    data: JsonObject = field(default_factory=dict)
+    """The block as JSON, nothing dropped."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InvokeResult:
+    """What a tool answered."""
+
+    tool_id: str
+    content: tuple[Content, ...] = ()
+    structured: object = None
+    """The structured content as JSON, or None."""
+    is_error: bool = False
+    """True if the tool said that it failed; the content then says why."""
+
+    @property
+    def text(self) -> str:
+        """All text blocks, one after another."""
+        return "\n".join(block.text for block in self.content if block.text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptMessage:
+    """One message of a prompt."""
+
+    role: str
+    """``user`` or ``assistant``."""
+    content: Content
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptResult:
+    """A prompt, filled in."""
+
+    description: str = ""
+    messages: tuple[PromptMessage, ...] = ()

@@ -1,0 +1,156 @@
+"""What is asked of a search, and what it gives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from gateway.types.entities import Filters
+from gateway.types.notes import DEGRADING, Diagnostic
+
+Strategy = Literal["graph", "embeddings", "auto"]
+RankingPolicy = Literal["strategy", "hybrid", "weighted", "legacy", "lexical"]
+"""How one search weighs its evidence: as the gateway's strategy says, or by one of
+`gateway.search.policies`."""
+RankingMode = Literal["browse", "empty", "graph", "vector", "hybrid", "lexical"]
+"""What really ranked: *browse* no query, *empty* no catalog, *graph* words and graph only,
+*vector* vectors alone, *hybrid* vectors with other evidence, *lexical* words alone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchRequest:
+    """One search, checked and ready for the pipeline."""
+
+    queries: tuple[str, ...]
+    """As the user said it; several means one for each step of a task. Empty means browse."""
+    context: str = ""
+    """Flattened context and its summary: read by the retrievers, never by confidence."""
+    limit: int = 5
+    filters: Filters = field(default_factory=Filters)
+    ranking: RankingPolicy = "strategy"
+    spread: bool = False
+    """Whether kinds leave places to each other; see `gateway.search.spread`."""
+    places: int = 0
+    """So many of *limit* are chosen for display, 0 is all; see `gateway.search.grouped`."""
+    tenant: str = ""
+    """For whom; whose calls count as own where use has a say."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PathStep:
+    """One edge of the graph on the way to a supplement."""
+
+    subject: str
+    """An entity's id, or a node of the graph that is none."""
+    predicate: str
+    object: str
+    """As the subject."""
+    source: str = ""
+    """File and line the edge came from, ``file:line``; empty for a derived edge."""
+    declared: bool = False
+    """True if the host wrote the edge."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """Why something was found. Every number is None where its stage did not speak."""
+
+    vector: float | None = None
+    """Best cosine over the query texts, -1 to 1."""
+    lexical: float | None = None
+    """Share of the query's words that the entity holds, weighted by rarity, 0 to 1."""
+    graph: float | None = None
+    """Share of the query's words that the entity's graph node holds, 0 to 1."""
+    words: tuple[str, ...] = ()
+    """The query words that met."""
+    path: tuple[PathStep, ...] = ()
+    """The edges from a primary match to this supplement."""
+    exact_name: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Match:
+    """One found entity."""
+
+    id: str
+    name: str
+    """The exposed name: what a model calls."""
+    server: str
+    description: str
+    required: tuple[str, ...] = ()
+    score: float
+    """The ranking's own number, best first within one list; not comparable between queries."""
+    confidence: float
+    """Calibrated, 0 to 1, comparable between queries and ranking modes."""
+    evidence: Evidence = field(default_factory=Evidence)
+    direct: bool = True
+    """Whether it may become a proxy tool: a match, or a supplement inside the semantic window."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counts:
+    """How much work one search was."""
+
+    eligible: int = 0
+    """Entities that passed the filters."""
+    candidates: int = 0
+    """Entities in the re-scoring pool."""
+    window: int = 0
+    """Entities that a supplement may come from."""
+    graph_nodes: int = 0
+    """Graph nodes visited by expansion."""
+    embedded_texts: int = 0
+    """Texts sent to the embedder by this search; 0 on a cache hit."""
+    tokens: int = 0
+    """Tokens that the embedder reported for them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchResult:
+    """What a search gives, in every case. Nothing found is not the same as could not look."""
+
+    matches: tuple[Match, ...] = ()
+    prerequisites: tuple[Match, ...] = ()
+    """What must be called before a match, by hard edges; the first match's first. One that is a
+    match itself is listed too, if a better match needs it."""
+    related: tuple[Match, ...] = ()
+    next_steps: tuple[Match, ...] = ()
+    mode: RankingMode
+    diagnostics: tuple[Diagnostic, ...] = ()
+    counts: Counts = field(default_factory=Counts)
+    normalized: tuple[str, ...] = ()
+    """The English form of each query that normalization changed, else the query itself."""
+    stages: Mapping[str, float] = field(default_factory=dict, compare=False)
+    """Seconds spent in each stage, by name."""
+    nearest: Match | None = None
+    """Where nothing serves the request: what came nearest all the same."""
+    unmatched: tuple[str, ...] = ()
+    """Where nothing serves the request: its words that no entity holds."""
+    servers: tuple[str, ...] = ()
+    """Where nothing serves the request: which servers there are, by name."""
+    displays: tuple[float, ...] = ()
+    """Of matches that were chosen for display: the score of each for people, from 0 to 1."""
+    cached: bool = field(default=False, compare=False)
+    """True if this result came from the result cache."""
+
+    @property
+    def shown(self) -> tuple[Match, ...]:
+        """All lists as one: each match with its prerequisites after it, related, next steps.
+
+        Each entity once, where it is named first: a match that a better one needs moves up.
+        """
+        after: dict[str, list[Match]] = {}
+        for each in self.prerequisites:
+            path = each.evidence.path
+            after.setdefault(path[0].subject if path else "", []).append(each)
+        ordered = [one for match in self.matches for one in (match, *after.pop(match.id, ()))]
+        left = [one for found in after.values() for one in found]
+        every = (*ordered, *left, *self.related, *self.next_steps)
+        first = {each.id: each for each in reversed(every)}
+        return tuple(first[key] for key in dict.fromkeys(each.id for each in every))
+
+    @property
+    def degraded(self) -> bool:
+        """True if a stage that should have worked did not."""
+        return any(note.code in DEGRADING for note in self.diagnostics)

@@ -1,0 +1,78 @@
+"""What was amiss, told instead of raised: every code, and what it means."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+Stage = Literal[
+    "catalog", "store", "normalize", "embed", "vector", "lexical", "graph", "confidence", "invoke"
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Diagnostic:
+    """A note that an optional stage leaves instead of raising."""
+
+    stage: Stage
+    code: str
+    """A stable code of `CODES`."""
+    detail: str = ""
+    """Which thing and why; for people, without queries, arguments or secrets."""
+
+
+CODES: Mapping[str, str] = {
+    "config_warning": "A configuration file says something that is not understood or cannot work.",
+    "source_load_failed": "A source could not be listed; its tools are missing, the others work.",
+    "source_stale": "A source could not be listed again; its tools are those of before.",
+    "catalog_unavailable": "The catalog store failed; tool lists live in memory only.",
+    "registry_unavailable": "The registry of servers could not be read.",
+    "registry_stale": "The registry's last answer was used, which is older than a day.",
+    "registry_truncated": "The registry offers more than its limits allow, or stopped under way.",
+    "registry_entry_skipped": "One entry of the registry cannot be read; the others are used.",
+    "tool_quarantined": "One tool's definition cannot be used; the rest of its source lives.",
+    "tool_changed": "A tool's definition is not the one that was approved.",
+    "tool_suspicious": "A tool's definition looks like an attack on a model.",
+    "server_changed": "A configured server's command line or address is not the approved one.",
+    "listing_truncated": "A source offered more pages or tools than its limits allow.",
+    "listing_incomplete": "A server's resources or prompts could not be listed; its tools work.",
+    "name_qualified": "Two sources offer this name; both are exposed with their server's name.",
+    "store_unavailable": "A store failed: vectors live in memory only, or an index is not saved.",
+    "store_rebuilt": "A store's file was corrupt: it was set aside, and what it held made anew.",
+    "embedder_missing": "The strategy wants vectors but no embedder was given.",
+    "embedding_failed": "The embedder raised.",
+    "index_building": "A new catalog is being embedded; until then words and the graph answer.",
+    "vectors_incomplete": "Some entities have no vector: only words and graph can find them.",
+    "query_vector_unusable": "The query's vector was zero, not finite or of the wrong length.",
+    "query_mended": "Misspelt words of the query were mended; the words as typed count too.",
+    "query_normalized": "The query was rewritten in English.",
+    "query_tagged": "Tags in the query were taken out of it and are filters.",
+    "query_normalization_failed": "The normalizer failed; the original query was used.",
+    "query_truncated": "The query was longer than the cap; its beginning was used.",
+    "context_ignored": "The context could not be read as JSON and was left out.",
+    "limit_clamped": "The limit was above the maximum and was lowered to it.",
+    "lexical_fallback": "Vectors were wanted but not usable; words alone ranked.",
+    "graph_fallback": "Vectors were wanted but not usable; the graph answered.",
+    "graph_unavailable": "No usable graph; supplements are missing.",
+    "graph_document_invalid": "A graph document of the host could not be read; the others work.",
+    "low_confidence_results": "Nothing found is likely to be what was asked for.",
+    "no_match": "Nothing in the catalog is likely to serve the request; `nearest` is closest.",
+    "unknown_tag": "No entity that may be found has this tag; near ones are named.",
+    "unknown_tool": "A tool id that was asked for is not in the catalog.",
+}
+"""Every diagnostic code and what it means."""
+DEGRADING = frozenset(
+    {
+        "embedding_failed",
+        "graph_fallback",
+        "lexical_fallback",
+        "graph_unavailable",
+        "index_building",
+        "query_normalization_failed",
+        "query_vector_unusable",
+        "source_load_failed",
+        "vectors_incomplete",
+    }
+)
+"""Codes of results that are not worth keeping: the next request tries again."""

@@ -1,0 +1,81 @@
+"""Folders that are made once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gateway.embed.converted import converted
+
+
+class Making:
+    """Fills a folder, and counts how often."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def __call__(self, folder: Path) -> None:
+        self.count += 1
+        (folder / "file").write_bytes(b"whole")
+
+
+def test_what_is_made_is_made_once(tmp_path: Path) -> None:
+    """A second process finds it."""
+    make, folder = Making(), tmp_path / "deep" / "model"
+
+    assert folder == converted(make, folder) == converted(make, folder)
+    assert 1 == make.count
+
+
+def test_what_is_damaged_is_made_again(tmp_path: Path) -> None:
+    """A torn write, or somebody's hand."""
+    make, folder = Making(), tmp_path / "model"
+    converted(make, folder)
+    (folder / "file").write_bytes(b"torn")
+
+    assert folder == converted(make, folder)
+    assert b"whole" == (folder / "file").read_bytes()
+    (folder / "file").unlink()
+    assert folder == converted(make, folder)
+    (folder / "sha256").write_text("no sums")
+    assert folder == converted(make, folder)
+    assert 4 == make.count
+    assert [folder] == list(tmp_path.iterdir())
+
+
+def test_without_a_place_to_keep_it_a_passing_one_serves(tmp_path: Path) -> None:
+    """As in a container whose disk can only be read."""
+    make = Making()
+    file = tmp_path / "file"
+    file.write_text("no folder")
+
+    for place in (file, file / "model"):
+        folder = converted(make, place)
+        assert (folder / "file").is_file()
+        assert file != folder
+        assert file not in folder.parents
+
+
+def test_whoever_comes_second_takes_what_is_there(tmp_path: Path) -> None:
+    """Two processes that start at once make the same."""
+    folder, inner = tmp_path / "model", Making()
+
+    def slow(own: Path) -> None:
+        converted(inner, folder)
+        inner(own)
+
+    assert folder == converted(slow, folder)
+    assert [folder] == list(tmp_path.iterdir())
+
+
+def test_what_fails_leaves_nothing(tmp_path: Path) -> None:
+    """Or each try would leave a hundred megabytes."""
+
+    def fail(folder: Path) -> None:
+        (folder / "half").write_bytes(b"half")
+        raise OSError("the disk is full")
+
+    with pytest.raises(OSError, match="full"):
+        converted(fail, tmp_path / "model")
+    assert not list(tmp_path.iterdir())

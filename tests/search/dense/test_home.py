@@ -1,0 +1,63 @@
+"""What a request is judged against."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gateway.config import SearchOptions
+from gateway.search.dense.home import LEAST, Ground, Homes
+from gateway.search.dense.mates import Mates
+from gateway.search.dense.scan import Question, VectorIndex
+from gateway.search.dense.vector import Candidates, candidates
+from gateway.search.eligible import Mask
+
+MANY = 2 * LEAST
+
+
+def mates(*counts: int) -> Mates | None:
+    """Servers of so many tools each."""
+    return Mates.numbered(np.repeat(np.arange(len(counts)), counts))
+
+
+def found(mask: Mask, *, dense: bool = True) -> Candidates:
+    """What a query finds whose cosine falls evenly from the first tool to the last."""
+    cosines = np.linspace(1, -1, len(mask), dtype=np.float32)
+    rows = np.column_stack([cosines, np.sqrt(1 - cosines**2)])
+    index = VectorIndex.of(rows, dense_numbers=1 << 20 if dense else 1)
+    question = Question(texts=np.array([[1, 0]], np.float32), clauses=rows[:0])
+    return candidates(index, question, mask=mask, limit=5, options=SearchOptions())
+
+
+def whole(seen: Candidates) -> Ground:
+    """The catalog."""
+    return Ground(eligible=seen.eligible, mean=seen.cosine_mean, spread=seen.cosine_spread)
+
+
+def test_a_request_is_judged_against_the_server_of_its_first_match() -> None:
+    """Whoever else is there, and only by who may be found."""
+    mask = np.ones(2 * MANY, dtype=np.bool_)
+    mask[1] = False
+    homes = Homes(mates=mates(MANY, MANY), mask=mask)
+    seen = found(mask)
+    own = np.delete(np.linspace(1, -1, 2 * MANY)[:MANY], 1)
+
+    ground = homes.ground(seen, 0)
+
+    assert MANY - 1 == ground.eligible
+    assert (ground.mean, ground.spread) == pytest.approx((own.mean(), own.std()))
+    assert homes.ground(seen, MANY).mean < 0 < ground.mean
+    assert MANY == Homes(mates=homes.mates).ground(seen, 0).eligible
+
+
+def test_a_small_server_and_a_large_catalog_are_judged_as_a_whole() -> None:
+    """Few tools say too little, and not every cosine of many is known."""
+    mask = np.ones(LEAST - 1 + MANY, dtype=np.bool_)
+    small = Homes(mates=mates(LEAST - 1, MANY), mask=mask)
+    alone = Homes(mates=None, mask=mask)
+    seen, quick = found(mask), found(mask, dense=False)
+
+    assert whole(seen) == small.ground(seen, 0) == alone.ground(seen, 0) == Homes().ground(seen, 0)
+    assert whole(seen) != small.ground(seen, LEAST)
+    assert whole(quick) == small.ground(quick, LEAST)
+    assert 1 == small.ground(found(mask & False), 0).eligible
