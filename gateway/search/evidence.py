@@ -295,7 +295,8 @@ class Ranking:
         if self.cohort is not None and yardstick is not None and spots:
             head = {spots.index(spot) for spot in self._head}
             best = max(head, key=odds.__getitem__)
-            request = self._request(found, signals[best], yardstick, self.cohort)
+            most = max(signals[place].coverage for place in head)
+            request = self._request(found, signals[best], most, yardstick, self.cohort)
             served_by = served.packaged().logit(request) - odds[best]
             if job(self.asked.parts):
                 # It looks like nothing that one tool is made for, and is served by its parts.
@@ -309,16 +310,21 @@ class Ranking:
         return [confidence.with_graph(each, met.get(spot, 0.0)) for spot, each in pairs], request
 
     def _request(
-        self, found: Candidates, best: Signals, yardstick: Yardstick, cohort: Cohort
+        self,
+        found: Candidates,
+        best: Signals,
+        most: float,
+        yardstick: Yardstick,
+        cohort: Cohort,
     ) -> Request:
         """Say what is known of the request, of whose first matches *best* is the best."""
         step = yardstick.matches - yardstick.strangers
-        strangers = cohort.cosines(found.question.texts)
+        texts = found.question.texts
+        strangers = cohort.cosines(texts)
         cosines = found.scanned.cosines
         far, near = float(_best(cosines, served.FURTHER)[0]), float(np.maximum.reduce(cosines))
         ground = self.homes.ground(found, self._head[0])
         return Request(
-            nearness=best.nearness or 0.0,
             coverage=best.coverage,
             unread=best.unread,
             strangers=yardstick.nearness(_mean(_best(strangers, served.NEAREST))),
@@ -328,6 +334,8 @@ class Ranking:
             ahead=(near - far) / step,
             mean=yardstick.nearness(ground.mean),
             spread=ground.spread / step,
+            alike=cohort.alike(texts, found.index.rows(self.order.positions[: served.FIRST])),
+            most=most,
         )
 
     @property

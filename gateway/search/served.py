@@ -1,7 +1,8 @@
 """Whether a catalog serves a request at all, judged by the best of its first matches. Pure.
 
 * A request that nothing serves has a nearest tool too. What tells is how the request looks: how
-  near it is to tools that are in no catalog, how it stands to this one, how long it is.
+  near it is to tools that are in no catalog, whether the first matches stand to these as it does,
+  how it stands to this catalog, how long it is. How near the nearest is says nothing besides.
 * The weights are a ridge logistic regression with all products of two signals, made by
   ``benchmarks.training`` out of its frozen signals; a test makes the packaged numbers again.
 * It holds for the model that it was trained with, and for others there is `confidence` alone.
@@ -34,10 +35,8 @@ _FILE = Path(__file__).with_name("served.json")
 class Request(NamedTuple):
     """What is known of one request. Nearness is on the model's scale, see `Yardstick`."""
 
-    nearness: float
-    """Of the best of the first matches."""
     coverage: float
-    """Share of the request's words that it holds, by rarity, 0 to 1."""
+    """Share of the request's words that the best of the first matches holds, by rarity, 0 to 1."""
     unread: float
     """How much of the request the model cannot read, 0 to 1."""
     strangers: float
@@ -54,6 +53,10 @@ class Request(NamedTuple):
     """Mean nearness of the catalog."""
     spread: float
     """Standard deviation of the same."""
+    alike: float
+    """How alike it and one of the first matches stand to the cohort, -1 to 1."""
+    most: float
+    """The most of its words that one of the first matches holds, by rarity, 0 to 1."""
 
 
 class Weights(NamedTuple):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from benchmarks.cohort import texts, vectors
 from gateway.embed import cohort as module
@@ -23,6 +24,21 @@ def test_along_enough_axes_cosines_are_exact() -> None:
     assert (20, 32) == found.axes.shape
     np.testing.assert_allclose(found.cosines(asked), (rows @ asked.T).max(axis=1), atol=1e-5)
     np.testing.assert_allclose(found.cosines(asked[:1]), rows @ asked[0], atol=1e-5)
+
+
+def test_texts_are_alike_as_their_cosines_with_the_cohort_are() -> None:
+    """As a correlation: how near both are to everything does not count."""
+    draw = np.random.default_rng(5)
+    rows, texts = unit_rows(draw.normal(size=(20, 12))), unit_rows(draw.normal(size=(2, 12)))
+    tools = unit_rows(draw.normal(size=(3, 12)))
+    cosines = np.concatenate([texts, tools]) @ rows.T
+    seen = np.asarray(np.corrcoef(cosines))[:2, 2:]
+
+    known = Cohort.of(rows)
+
+    assert known.alike(texts, tools) == pytest.approx(seen.max(), abs=1e-4)
+    assert known.alike(texts[:1], tools) == pytest.approx(seen[0].max(), abs=1e-4)
+    assert known.alike(texts[:1], np.zeros_like(tools)) == 0.0
 
 
 def test_the_packaged_cohort_is_that_of_the_texts() -> None:

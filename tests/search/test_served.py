@@ -49,9 +49,9 @@ def test_signals_count_alone_and_by_twos_and_not_beyond_a_bound() -> None:
     found = weights(bias=1.0, linear=2.0, product=3.0)
 
     assert 1.0 == found.logit(FEW)
-    assert 1 + 2 * 1 + 3 * 1 * 2 == found.logit(FEW._replace(nearness=2.0, coverage=4.0))
-    assert 1 + 2 * BOUND == found.logit(FEW._replace(nearness=99.0))
-    assert 1 - 2 * BOUND == found.logit(FEW._replace(nearness=-99.0))
+    assert 1 + 2 * 1 + 3 * 1 * 2 == found.logit(FEW._replace(coverage=2.0, unread=4.0))
+    assert 1 + 2 * BOUND == found.logit(FEW._replace(coverage=99.0))
+    assert 1 - 2 * BOUND == found.logit(FEW._replace(coverage=-99.0))
 
 
 def test_weights_are_written_and_read() -> None:
@@ -62,7 +62,7 @@ def test_weights_are_written_and_read() -> None:
     assert (0.1234, 2.0, 3.0) == (found.bias, found.linear[0], found.products[0, 1])
     assert text == written(found)
     with pytest.raises(ValueError, match="not of"):
-        read(text.replace("nearness", "farness"))
+        read(text.replace("coverage", "farness"))
 
 
 def test_words_beyond_a_bound_say_nothing() -> None:
@@ -71,11 +71,11 @@ def test_words_beyond_a_bound_say_nothing() -> None:
     assert served.words(200) == served.words(2000)
 
 
-def test_what_is_nearer_and_shares_more_words_is_likelier_served() -> None:
+def test_what_is_more_alike_and_shares_more_words_is_likelier_served() -> None:
     """By the packaged weights, around a usual request."""
     usual = Request(*packaged().means)
-    near = usual._replace(nearness=usual.nearness + 0.6, coverage=usual.coverage + 0.1)
-    strange = usual._replace(strangers=usual.strangers + 0.4)
+    near = usual._replace(alike=usual.alike + 0.1, coverage=usual.coverage + 0.1)
+    strange = usual._replace(strangers=usual.strangers + 0.2)
 
     assert packaged().logit(near) > packaged().logit(usual) > packaged().logit(strange)
 
@@ -131,12 +131,15 @@ def test_a_request_is_told_by_its_best_match(ranking: Ranking) -> None:
     assert request is not None
     assert found is not None
     cosines = np.sort(found.scanned.cosines)[::-1] / 0.4
-    assert request.nearness in [pytest.approx(each / 0.4) for each in told.cosines if each]
     assert request.coverage in told.held.coverage
     assert request.ahead == pytest.approx(cosines[0] - cosines[min(19, len(cosines) - 1)], abs=1e-5)
     assert request.mean == pytest.approx(cosines.mean(), abs=1e-5)
     assert request.eligible == pytest.approx(math.log(found.eligible))
     assert request.strangers >= request.cohort
+    assert request.most == max(told.held.coverage)
+    assert ranking.cohort is not None
+    rows = found.index.rows(ranking.order.positions[: served.FIRST])
+    assert request.alike == ranking.cohort.alike(found.question.texts, rows)
 
 
 def test_where_nobody_knows_the_cohort_matches_are_judged_alone(
