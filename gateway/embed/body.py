@@ -30,6 +30,8 @@ _INNER = 4 * _WIDTH
 _PRECISION = "int8"
 _MIDDLES = Path(__file__).with_name("middles.npz")
 """The mean of what goes into each part of a layer; ``benchmarks.middles`` makes it."""
+PASSES = 2
+"""So many threads may ask at once; they share the weights."""
 _FILLED = 8
 """Windows are filled up to a multiple of so many pieces."""
 _NAMES = ("<unk>", "<s>", "</s>")
@@ -37,10 +39,16 @@ _NAMES = ("<unk>", "<s>", "</s>")
 
 
 def run_body(folder: Path) -> Body:
-    """Load what `write_body` wrote, to run on one core: the thread that asks waits for it."""
+    """Load what `write_body` wrote; each pass runs on one core, and `PASSES` of them at once."""
     from ctranslate2 import Encoder, StorageView  # noqa: PLC0415  (an optional extra)
 
-    encoder = Encoder(str(folder), device="cpu", compute_type=_PRECISION, intra_threads=1)
+    encoder = Encoder(
+        str(folder),
+        device="cpu",
+        compute_type=_PRECISION,
+        inter_threads=PASSES,
+        intra_threads=1,
+    )
 
     def last_layer(windows: Sequence[Sequence[int]], length: int) -> Matrix:
         filled = np.zeros((len(windows), length), dtype=np.int32)

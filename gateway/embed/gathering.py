@@ -1,8 +1,9 @@
-"""One worker for all who ask: what waits while it is busy goes together in its next pass.
+"""Few workers for all who ask: what waits while they are busy goes together in the next pass.
 
 * Nobody waits for company: an idle worker starts at once, with what there is.
-* Queries go before documents, and documents in small slices: a query waits for one slice at most.
-  Every few passes one slice goes first, so that a busy gateway still finishes its index.
+* Queries go before documents, and documents in small slices, one at a time: a query waits for one
+  slice at most. Every few passes one slice goes first, so that a busy gateway still finishes its
+  index.
 * Whoever goes away is left out of the next pass, and the others of a pass still get theirs.
 """
 
@@ -28,6 +29,7 @@ PATIENCE = 8
 @dataclass(slots=True, kw_only=True, eq=False)
 class _Asked:
     texts: Sequence[str]
+    role: Role
     answer: Future[Matrix] = field(default_factory=Future)
     parts: list[Matrix] = field(default_factory=list)
     taken: int = 0
@@ -53,19 +55,21 @@ class _Asked:
 
 
 class Gathering:
-    """Passes texts through one worker thread, those of several who ask together.
+    """Passes texts through worker threads, those of several who ask together.
 
     Args:
-        run: Gives one row a text. Called in the worker thread, never twice at once.
+        run: Gives one row a text. Called in the workers' threads, by all of them at once.
         most: Texts in one pass of queries.
+        workers: Passes at once, >= 1.
     """
 
-    def __init__(self, run: Callable[[list[str]], Matrix], *, most: int) -> None:
+    def __init__(self, run: Callable[[list[str]], Matrix], *, most: int, workers: int = 1) -> None:
         self._run = run
         self._most = most
-        self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="gateway-embed")
+        self._workers = ThreadPoolExecutor(max_workers=workers, thread_name_prefix="gateway-embed")
+        self._idle = workers
         self._lock = threading.Lock()
-        self._busy = False
+        self._reading = False
         self._in_a_row = 0
         self._waiting: dict[Role, deque[_Asked]] = {"query": deque(), "document": deque()}
 
@@ -75,30 +79,32 @@ class Gathering:
         Cancelling it leaves the texts out of the passes that have not begun. What a pass raises,
         all of that pass get.
         """
-        asked = _Asked(texts=texts)
+        asked = _Asked(texts=texts, role=role)
         if not texts:
             asked.answer.set_result(np.empty((0, 0), dtype=np.float32))
             return asked.answer
         with self._lock:
             self._waiting[role].append(asked)
-            if self._busy:
+            if not self._idle:
                 return asked.answer
-            self._busy = True
+            self._idle -= 1
         self._go()
         return asked.answer
 
-    def _go(self) -> None:
+    def _go(self, landed: Sequence[tuple[_Asked, list[str]]] = ()) -> None:
         with self._lock:
+            if any(asked.role == "document" for asked, _ in landed):
+                self._reading = False
             taken = self._next()
-            self._busy = bool(taken)
+            self._idle += not taken
         if not taken:
             return
         try:
-            done = self._worker.submit(self._run, [text for _, part in taken for text in part])
+            done = self._workers.submit(self._run, [text for _, part in taken for text in part])
         except RuntimeError as error:  # the process is ending
             for asked, _ in taken:
                 asked.fail(error)
-            self._go()
+            self._go(taken)
             return
         done.add_done_callback(lambda landed: self._landed(taken, landed))
 
@@ -114,16 +120,20 @@ class Gathering:
                     asked.fail(error)
                 at += len(part)
         finally:
-            self._go()
+            self._go(taken)
 
     def _next(self) -> list[tuple[_Asked, list[str]]]:
         """Take the texts of the next pass."""
-        queries, documents = self._open("query"), self._open("document")
+        queries = self._open("query")
+        documents = None if self._reading else self._open("document")
         if queries and (self._in_a_row < PATIENCE or not documents):
             self._in_a_row += 1
             return self._together(queries)
         self._in_a_row = 0
-        return [(documents[0], documents[0].take(SLICE))] if documents else []
+        if not documents:
+            return []
+        self._reading = True
+        return [(documents[0], documents[0].take(SLICE))]
 
     def _open(self, role: Role) -> deque[_Asked]:
         waiting = self._waiting[role]

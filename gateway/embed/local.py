@@ -4,7 +4,8 @@
   mean over unrelated texts and scaled to equal length: what one does not know, the other may. In
   a language that the first cannot read, its half shrinks.
 * Elsewhere it is the first encoder's alone, under another model id.
-* One thread, always: with more, two cores spin and a query takes a hundred times as long.
+* A pass runs on one thread, always: with more, two cores spin and a query takes a hundred times
+  as long. Two passes may run at once, so that two cores serve many who ask.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Literal
 import numpy as np
 
 from gateway.embed.alphabets import readable
+from gateway.embed.body import PASSES
 from gateway.embed.gathering import Gathering
 from gateway.embed.models import E5, USE, Encode, Model, runs_here, verify
 from gateway.embed.protocol import Embedded, Embedder, EmbedderInfo, EmbeddingLimits, Role
@@ -32,7 +34,9 @@ SCALES: Mapping[str, tuple[float, float]] = {
 _MEANS = Path(__file__).with_name("means.npz")
 """Each encoder's mean vector over the texts of ``benchmarks/background.txt``."""
 _BATCH = 32
-"""Texts in one pass of the model: more only takes memory."""
+"""Texts of one request: more only takes memory."""
+_TOGETHER = 4
+"""Texts of several queries in one pass: more gain little, and the last ones wait longer."""
 
 
 class LocalEmbedder:
@@ -58,7 +62,7 @@ class LocalEmbedder:
         model_id = f"{'+'.join(each.id for each in self._models)}-{dimensions}{centred}"
         self._lock = threading.Lock()
         self._encode: Encode | None = None
-        self._gathering = Gathering(self._run, most=_BATCH)
+        self._gathering = Gathering(self._run, most=_TOGETHER, workers=PASSES)
         self._info = EmbedderInfo(
             model_id=model_id,
             provider="local",
@@ -74,7 +78,7 @@ class LocalEmbedder:
         return self._info
 
     async def embed(self, texts: Sequence[str], *, role: Role) -> Embedded:
-        """Embed *texts* in the one worker thread; documents and queries alike, queries sooner."""
+        """Embed *texts* in the worker threads; documents and queries alike, queries sooner."""
         asked = self._gathering.ask(list(map(_plain, texts)), role)
         return Embedded(vectors=await asyncio.wrap_future(asked))
 
@@ -128,16 +132,19 @@ def _load(models: Sequence[Model], folders: Sequence[Path]) -> Encode:
         verify(model, folder)
     encoders = [model.load(folder) for model, folder in zip(models, folders, strict=True)]
     # Made after the engines are loaded, or it would not know theirs.
-    threads = ThreadpoolController()
+    threads, turn = ThreadpoolController(), threading.Lock()
     with np.load(_MEANS, allow_pickle=False) as known:
         means = dict(known)
 
     def encode(texts: list[str]) -> Matrix:
-        with threads.limit(limits=1):
-            parts = [
-                encoder([text[: model.max_chars] for text in texts])
-                for model, encoder in zip(models, encoders, strict=True)
-            ]
+        parts = []
+        for model, encoder in zip(models, encoders, strict=True):
+            short = [text[: model.max_chars] for text in texts]
+            if model.alone:
+                with turn, threads.limit(limits=1):
+                    parts.append(encoder(short))
+            else:
+                parts.append(encoder(short))
         if len(parts) == 1:
             return parts[0]
         first, second = (part - means[model.id] for model, part in zip(models, parts, strict=True))

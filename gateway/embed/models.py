@@ -41,6 +41,8 @@ class Model:
     """Makes the encoder out of the package's folder."""
     needs: tuple[str, ...] = ()
     """What must be importable besides."""
+    alone: bool = False
+    """Whether no two threads may ask it at once."""
     folder: Path | None = None
     """Where the package is; None is where it is installed."""
 
@@ -103,6 +105,7 @@ USE = Model(
     dimensions=512,
     max_chars=4000,
     load=_load_use,
+    alone=True,
 )
 E5 = Model(
     id="e5small-int8.1",

@@ -157,7 +157,7 @@ def test_nothing_is_answered_with_nothing(held: Held) -> None:
 def test_whoever_waits_at_the_end_of_the_process_is_told(held: Held) -> None:
     """Or a thread would wait for ever, and the process with it."""
     waiting, behind = held.ask(*"abcd"), held.documents("d")
-    held.gathering._worker.shutdown(wait=False)  # noqa: SLF001  (as the interpreter does)
+    held.gathering._workers.shutdown(wait=False)  # noqa: SLF001  (as the interpreter does)
     held.free.set()
 
     for asked in (waiting, behind):
@@ -173,3 +173,48 @@ def test_what_cannot_be_joined_is_told_and_stops_nobody(held: Held) -> None:
     with pytest.raises(ValueError, match="dimensions"):
         asked.result(WAIT_S)
     assert [2] == lengths(held.ask("bb"))
+
+
+class Two(Held):
+    """Two passes at once; whose pass holds ``quick`` is not held."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gathering = Gathering(self.run, most=4, workers=2)
+
+    def run(self, texts: list[str]) -> Matrix:
+        if "quick" in texts:
+            self.passes.append(texts)
+            return np.array([[len(text)] for text in texts], dtype=np.float32)
+        return super().run(texts)
+
+
+@pytest.fixture
+def two() -> Iterator[Two]:
+    """One of the workers is busy."""
+    made = Two()
+    made.ask("first")
+    assert made.busy.wait(WAIT_S)
+    yield made
+    made.free.set()
+
+
+def test_a_second_worker_does_not_wait_for_the_first(two: Two) -> None:
+    """Two cores serve two."""
+    assert [5.0] == lengths(two.ask("quick"))
+    assert [["first"], ["quick"]] == two.passes
+
+
+def test_documents_leave_a_worker_to_queries() -> None:
+    """One slice at a time, in order: a query waits for none of them while a worker is idle."""
+    held = Two()
+    documents = held.documents(*(f"document {number}" for number in range(2 * SLICE)))
+    assert held.busy.wait(WAIT_S)
+
+    assert [5.0] == lengths(held.ask("quick"))
+    assert [SLICE, 1] == [len(each) for each in held.passes]
+
+    held.free.set()
+
+    assert 2 * SLICE == len(lengths(documents))
+    assert [SLICE, 1, SLICE] == [len(each) for each in held.passes]
