@@ -2,9 +2,10 @@
 
     python -m benchmarks.middles --out gateway/embed/middles.npz
 
-The mean of what goes into each layer's attention and into its inner layer, over the texts of
-`benchmarks.background`: what the layers make of them, computed here in full precision
-(Vaswani et al. 2017, arXiv 1706.03762; norms after each part, as in BERT).
+Over the texts of `benchmarks.background`: what the layers make of them, computed here in full
+precision (Vaswani et al. 2017, arXiv 1706.03762; norms after each part, as in BERT). Of what goes
+into a layer's attention it is the middle between the rare values on either side, of what goes into
+its inner layer the mean: of either, what leaves the least error in 8 bits.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from gateway.embed.weights import Weights, opened, widened
 from gateway.vectors import Matrix, Vector
 
 _WIDTH = 384
+_RARE = 0.05
 _erf = np.vectorize(math.erf, otypes=[np.float32])
 
 
@@ -81,7 +83,7 @@ class Layers:
 
 
 def middles(texts: Sequence[str]) -> Mapping[str, Vector]:
-    """Give the mean activation over *texts*, shape (384,), by what it goes into.
+    """Give the middle of the activations over *texts*, shape (384,), by what they go into.
 
     Raises:
         RuntimeError: If the encoder is not installed.
@@ -98,13 +100,19 @@ def middles(texts: Sequence[str]) -> Mapping[str, Vector]:
             pieces = [weights.start, *read(PREFIX + text), weights.end]
             for name, rows in layers.inputs(pieces):
                 found[name].append(rows)
-    return {name: np.concatenate(rows).mean(axis=0) for name, rows in found.items()}
+    return {name: _middle(name, np.concatenate(rows)) for name, rows in found.items()}
 
 
-def main(out: Annotated[Path, typer.Option(help="Where the means go, as .npz.")]) -> None:
-    """Compute the means and write them, in half precision."""
+def _middle(name: str, rows: Matrix) -> Vector:
+    told = np.quantile(rows, (_RARE, 1 - _RARE), axis=0) if name.endswith("qkv") else rows
+    middle: Vector = told.mean(axis=0)
+    return middle
+
+
+def main(out: Annotated[Path, typer.Option(help="Where they go, as .npz.")]) -> None:
+    """Compute them and write them, in half precision."""
     found = middles(TEXTS.read_text(encoding="utf-8").splitlines())
-    told = {name: mean.astype(np.float16) for name, mean in found.items() if name != "out"}
+    told = {name: middle.astype(np.float16) for name, middle in found.items() if name != "out"}
     np.savez_compressed(out, allow_pickle=False, **told)
 
 

@@ -29,7 +29,7 @@ _WIDTH = 384
 _INNER = 4 * _WIDTH
 _PRECISION = "int8"
 _MIDDLES = Path(__file__).with_name("middles.npz")
-"""The mean of what goes into each part of a layer; ``benchmarks.middles`` makes it."""
+"""Where what goes into each part of a layer lies; ``benchmarks.middles`` makes it."""
 PASSES = 2
 """So many threads may ask at once; they share the weights."""
 _FILLED = 8
