@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import MISSING, Field, fields
+from functools import cache
+from numbers import Integral, Real
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -21,15 +23,17 @@ _WORDS: Mapping[object, str] = {
     NoneType: "None",
     tuple: "a tuple of texts",
 }
+_hints = cache(get_type_hints)
 
 
 def check(owner: Any, *faults: str) -> None:
     """Refuse *owner* if a value is not of its type, or if one of *faults* is not empty.
 
     Raises:
-        ConfigError: All that is wrong: with types, or where they are right with the rest.
+        ConfigError: All that is wrong. The value of a field that its object's repr leaves out is
+            left out here too.
     """
-    told = _mistyped(owner) or [fault for fault in faults if fault]
+    told = [*_mistyped(owner), *(fault for fault in faults if fault)]
     if told:
         raise ConfigError(f"{type(owner).__name__}: {'; '.join(told)}")
 
@@ -42,31 +46,36 @@ def at_least(name: str, value: float, least: float) -> str:
 
 def share(name: str, value: float) -> str:
     """Say what is wrong with *value*, if it is no share of one."""
-    fits = not _number(value) or 0 <= value <= 1
-    return "" if fits else f"{name} must be between 0 and 1, got {value}"
+    return between(name, value, 0, 1)
+
+
+def between(name: str, value: float, least: float, most: float) -> str:
+    """Say what is wrong with *value*, if it is below *least* or above *most*."""
+    fits = not _number(value) or least <= value <= most
+    return "" if fits else f"{name} must be between {least} and {most}, got {value}"
 
 
 def one_of(name: str, value: str, choices: object) -> str:
     """Say what is wrong with *value*, if the literal type *choices* does not hold it."""
     *known, last = get_args(choices)
-    # Not a set: what is no text may have no hash.
-    fits = value in (*known, last)
+    # What is no text is told by its type.
+    fits = not isinstance(value, str) or value in {*known, last}
     return "" if fits else f"{name} must be {', '.join(known)} or {last}, got {value!r}"
 
 
 def _number(value: object) -> bool:
     # A number of numpy is one; what is none is told by its type.
-    return hasattr(value, "__float__")
+    return isinstance(value, Real)
 
 
 def _mistyped(owner: Any) -> list[str]:
-    values = {each: getattr(owner, each.name) for each in fields(owner)}
-    odd = {each.name: value for each, value in values.items() if not _usual(each, value)}
-    hints = get_type_hints(type(owner)) if odd else {}
+    values = ((each, getattr(owner, each.name)) for each in fields(owner))
+    odd = [(each, value) for each, value in values if not _usual(each, value)]
+    hints = _hints(type(owner)) if odd else {}  # type: ignore[arg-type]  # (a class has a hash)
     return [
-        f"{name} must be {_said(hints[name])}, got {value!r}"
-        for name, value in odd.items()
-        if not _fits(value, hints[name])
+        f"{each.name} must be {_said(hints[each.name])}" + (f", got {value!r}" if each.repr else "")
+        for each, value in odd
+        if not _fits(value, hints[each.name])
     ]
 
 
@@ -91,9 +100,9 @@ def _fits(value: object, hint: Any) -> bool:
     if origin is Mapping:
         return isinstance(value, Mapping) and all(_fits(each, inside[1]) for each in value.values())
     if hint in {int, float}:
-        # A truth value counts as a number nowhere, a number of numpy does.
-        kind = "__index__" if hint is int else "__float__"
-        return hasattr(value, kind) and not isinstance(value, bool)
+        # A number of numpy counts as one; a truth value nowhere, and one of numpy not as one.
+        kind = Integral if hint is int else Real
+        return isinstance(value, kind) and not isinstance(value, bool)
     return isinstance(value, origin or hint)
 
 
@@ -102,5 +111,7 @@ def _said(hint: Any) -> str:
         return " or ".join(map(_said, get_args(hint)))
     if get_origin(hint) is Literal:
         return "a text"
+    if get_origin(hint) is Mapping:
+        return f"a Mapping, each of its values {_said(get_args(hint)[1])}"
     kind = get_origin(hint) or hint
     return _WORDS.get(kind, f"a {kind.__name__}")

@@ -43,7 +43,11 @@ def test_no_option_takes_what_is_not_of_its_type(kind: type[Any], name: str) -> 
         (IndexOptions, {"saved": None}, "saved must be True or False, got None"),
         (UsageOptions, {"refresh_s": "1"}, "refresh_s must be a number, got '1'"),
         (ChatOptions, {"max_tokens": 1.5}, "max_tokens must be a whole number or None, got 1.5"),
-        (CatalogOptions, {"kinds": {"a": 3}}, "kinds must be a Mapping, got {'a': 3}"),
+        (
+            CatalogOptions,
+            {"kinds": {"a": 3}},
+            "kinds must be a Mapping, each of its values a CustomKind, got {'a': 3}",
+        ),
         (
             UpstreamOptions,
             {"private_hosts": "h"},
@@ -56,6 +60,18 @@ def test_no_option_takes_what_is_not_of_its_type(kind: type[Any], name: str) -> 
             {"search_name": [], "call_name": 7},
             "search_name must be a text, got []; call_name must be a text, got 7",
         ),
+        (
+            SearchOptions,
+            {"limit": "5", "max_queries": 0},
+            "limit must be a whole number, got '5'; max_queries must be at least 1, got 0",
+        ),
+        (
+            SearchOptions,
+            {"limit": np.array([1, 2]), "first_search": np.array([1])},
+            "limit must be a whole number, got array([1, 2]); first_search must be a text, got ",
+        ),
+        (UsageOptions, {"record": np.True_}, "record must be True or False, got "),
+        (UsageOptions, {"refresh_s": np.True_}, "refresh_s must be a number, got "),
     ],
 )
 def test_a_wrong_type_is_told_in_plain_words(
@@ -80,6 +96,7 @@ def test_numbers_of_any_make_are_numbers() -> None:
 
 def test_a_range_is_told_of_what_has_the_right_type() -> None:
     assert "" == checks.at_least("a", "x", 1)  # type: ignore[arg-type]  # (the point)
+    assert "" == checks.between("a", np.array([1, 2]), 0, 1)  # type: ignore[arg-type]  # (the point)
     assert "" == checks.share("a", None)  # type: ignore[arg-type]  # (the point)
 
 

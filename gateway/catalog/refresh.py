@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from gateway.catalog.given import Given, entity_of, given, merge, turned
 from gateway.catalog.identity import Naming, definition_digest
 from gateway.catalog.lasting import LastingSource
-from gateway.errors import ConfigError, Failed, UpstreamError, attempt
+from gateway.errors import ConfigError, Failed, attempt
 from gateway.telemetry import Telemetry
 from gateway.types import Diagnostic, Entity, Hints, ToolDefinition
 from gateway.upstream.source import Listing, Source
@@ -177,8 +177,10 @@ async def list_sources(
     fresh: dict[str, Listed] = {}
     for server in wanted:
         registration = registrations[server]
-        listing = _remembered(registration.source)
-        if listing is not None:
+        # Awaited at once: no task of its own.
+        listing = await attempt(_remembered(registration.source))
+        # Of what failed here, whoever asks is told.
+        if isinstance(listing, Listing):
             fresh[server] = _told(registration, listing, telemetry)
     asked = [server for server in wanted if server not in fresh]
     found = await asyncio.gather(
@@ -188,15 +190,9 @@ async def list_sources(
     return {server: fresh.get(server) or known[server] for server in registrations}
 
 
-def _remembered(source: Source) -> Listing | None:
+async def _remembered(source: Source) -> Listing | None:
     """Give what needs no waiting, and no task of its own; a start has hundreds of them."""
-    if not isinstance(source, LastingSource):
-        return None
-    try:
-        return source.at_hand()
-    except UpstreamError:
-        # Whoever asks is told.
-        return None
+    return source.at_hand() if isinstance(source, LastingSource) else None
 
 
 async def _list(registration: Registration, known: Listed | None, telemetry: Telemetry) -> Listed:

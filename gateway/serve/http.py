@@ -11,7 +11,7 @@ import ipaddress
 import secrets
 import socket
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import uvicorn
@@ -31,6 +31,7 @@ from starlette.requests import HTTPConnection
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp
 
+from gateway.checks import between, check
 from gateway.errors import ConfigError
 
 PATH = "/mcp"
@@ -49,7 +50,7 @@ class HttpOptions:
     host: str = "127.0.0.1"
     port: int = 8930
     """0 takes a free one."""
-    token: str = ""
+    token: str = field(default="", repr=False)
     """What a client must bear; empty serves anybody, which only loopback may."""
     hosts: tuple[str, ...] = ()
     """Names besides its own that a request may call it by, such as that of a reverse proxy."""
@@ -57,14 +58,16 @@ class HttpOptions:
     """Web origins whose pages may speak to it, as ``https://host[:port]``."""
 
     def __post_init__(self) -> None:
-        """Refuse to stand open."""
-        if not self.token and not loopback(self.host):
-            raise ConfigError(
-                f"{self.host} can be reached by others: give a token (--token-env NAME), "
-                "or listen on 127.0.0.1"
-            )
-        if not 0 <= self.port <= 65535:
-            raise ConfigError(f"port must be between 0 and 65535, got {self.port}")
+        """Check types and ranges, and refuse to stand open."""
+        alone = bool(self.token) or not isinstance(self.host, str) or loopback(self.host)
+        check(
+            self,
+            ""
+            if alone
+            else f"{self.host} can be reached by others: give a token (--token-env NAME), "
+            "or listen on 127.0.0.1",
+            between("port", self.port, 0, 65535),
+        )
 
 
 def loopback(host: str) -> bool:

@@ -12,7 +12,7 @@ import pytest
 
 from gateway.bridge import Bridge
 from gateway.catalog.lasting import LastingSource, Memory
-from gateway.catalog.records import LAUNCH, Records, SqliteRecords
+from gateway.catalog.records import LAUNCH, Recorded, Records, SqliteRecords
 from gateway.catalog.refresh import Registry, list_sources
 from gateway.catalog.vetting import vetted
 from gateway.errors import (
@@ -571,3 +571,28 @@ def test_a_suspicious_prompt_is_told_or_left_out(policy: Policy, kept: list[str]
     assert (["a"], kept) == (names(found), [each.name for each in found.things])
     assert [("tool_suspicious", policy == "block")] == told(found)
     assert "prompt 'a'" in found.diagnostics[0].detail
+
+
+class _BrokenRecords(SqliteRecords):
+    """A store of the host's own, which raises what no store should."""
+
+    def listing(self, fingerprint: str) -> Recorded | None:
+        raise RuntimeError(fingerprint)
+
+    def see(self, owner: str, digests: Mapping[str, str]) -> frozenset[str]:
+        raise RuntimeError(f"{owner}: {len(digests)}")
+
+
+async def test_what_a_broken_store_raises_costs_its_own_server_alone(
+    room: Room, tmp_path: Path
+) -> None:
+    """Whatever it is; the other servers of the catalog are listed."""
+    room.records = _BrokenRecords(tmp_path / "broken.sqlite3")
+    registry = Registry()
+    registry.add(room.source(LiveSource(tool("a"))), {})
+    registry.add(ListSource("other", [tool("b")]), {})
+
+    listed = await list_sources(registry.all(), {}, telemetry=Telemetry())
+
+    assert listed["srv"].failed
+    assert ["b"] == [each.name for each in listed["other"].listing.tools]

@@ -122,6 +122,25 @@ def test_a_port_out_of_range_is_refused() -> None:
         HttpOptions(port=70_000)
 
 
+def test_a_wrong_type_is_told_before_anything_listens() -> None:
+    with pytest.raises(ConfigError) as caught:
+        HttpOptions(host=3, port="80", hosts="tools.example")  # type: ignore[arg-type]  # (the point)
+
+    assert str(caught.value) == (
+        "HttpOptions: host must be a text, got 3; port must be a whole number, got '80'; "
+        "hosts must be a tuple of texts, got 'tools.example'"
+    )
+
+
+def test_a_token_stands_in_no_message() -> None:
+    """Neither where its type is wrong, nor where the options are shown."""
+    with pytest.raises(ConfigError) as caught:
+        HttpOptions(token=TOKEN.encode())  # type: ignore[arg-type]  # (the point)
+
+    assert "HttpOptions: token must be a text" == str(caught.value)
+    assert TOKEN not in repr(HttpOptions(token=TOKEN))
+
+
 def test_what_loopback_is() -> None:
     """All of 127/8, ::1 and the name; nothing that merely looks like it."""
     assert all(map(loopback, ("127.0.0.1", "127.8.9.1", "::1", "localhost")))

@@ -105,6 +105,9 @@ def _read(mapped: mmap.mmap) -> Pack:
 def _lifted(words: Any, texts: dict[str, np.ndarray]) -> Any:
     """Give *words* with the name of a part instead of each long list of texts in a mapping."""
     if isinstance(words, Mapping):
+        if words.keys() == {_TEXTS}:
+            # Not the name of a part, which is a text.
+            return {_TEXTS: [_lifted(words[_TEXTS], texts)]}
         return {name: _lifted(each, texts) for name, each in words.items()}
     long = isinstance(words, list | tuple) and len(words) >= _MANY
     if not long or not all(isinstance(each, str) and _CUT not in each for each in words):
@@ -118,7 +121,10 @@ def _lowered(words: Any, arrays: dict[str, np.ndarray]) -> Any:
     if not isinstance(words, dict):
         return words
     if words.keys() == {_TEXTS}:
-        part = arrays.pop(words[_TEXTS]).tobytes()
+        told = words[_TEXTS]
+        if isinstance(told, list):
+            return {_TEXTS: _lowered(told[0], arrays)}
+        part = arrays.pop(told).tobytes()
         return part.decode("utf-8", "surrogatepass").split(_CUT)
     return {name: _lowered(each, arrays) for name, each in words.items()}
 

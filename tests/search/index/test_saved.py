@@ -186,6 +186,21 @@ def test_texts_come_back_as_they_were(odd: str, count: int, tmp_path: Path) -> N
     assert ["texts"] == list(found.arrays)
 
 
+@pytest.mark.parametrize("held", ["words", {"cut out of": ["q"]}, ["x"] * 40, [], None])
+def test_a_mapping_that_looks_like_the_name_of_a_part_comes_back(
+    held: object, tmp_path: Path
+) -> None:
+    """Its only key is what the file itself says where a list was lifted out."""
+    words = {"cut out of": held, "deep": {"cut out of": held}}
+
+    pack.write(tmp_path / "m", Pack(words=words, arrays={}))
+    pack.write(tmp_path / "only", Pack(words=words["deep"], arrays={}))
+
+    assert (words, words["deep"]) == tuple(
+        found.words for name in ("m", "only") if (found := pack.read(tmp_path / name)) is not None
+    )
+
+
 def test_a_pack_of_another_version_is_left_aside(tmp_path: Path) -> None:
     """It is whole, and says something else."""
     shelf = Shelf(folder=tmp_path, options=IndexOptions())
