@@ -173,7 +173,8 @@ class Gateway(Registering):
             ranking: What weighs the evidence: the strategy, or one of `gateway.search.policies`.
             spread: Keep a kind from taking more than 0.6 of the places while others wait.
             places: Choose so many of *limit* for display, as `gateway.search.grouped` does, and
-                give them alone, with ``displays`` and without supplements; 0 gives all.
+                give them alone, with ``displays`` and without supplements; 0 gives all. Not
+                with several queries; without any, the first so many.
             tenant: For whom: whose calls count as own, where `UsageOptions.rerank` lets use speak.
 
         Returns:

@@ -12,9 +12,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +38,13 @@ _FILLED = 8
 """Windows are filled up to a multiple of so many pieces."""
 _NAMES = ("<unk>", "<s>", "</s>")
 """Pieces go in as numbers: the engine is told of no more than these."""
+
+
+def made_by() -> str:
+    """Name what `write_body` writes: the engine's version and the middles go into it."""
+    told = hashlib.sha256(_MIDDLES.read_bytes())
+    told.update(version("ctranslate2").encode())
+    return told.hexdigest()[:8]
 
 
 def run_body(folder: Path) -> Body:

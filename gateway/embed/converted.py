@@ -1,7 +1,9 @@
 """Folders that are made once from something slower to read, and checked when they are used.
 
-A folder is filled beside its place and moved there at once, with the checksums of its files: a
-torn write or a changed file is made again. Two processes that start at once make the same.
+* A folder is filled beside its place and moved there at once, with the checksums of its files: a
+  torn write or a changed file is made again. The sums hold against accidents, not against whoever
+  may write there.
+* Processes that start at once make the same; none takes away what another has opened.
 """
 
 from __future__ import annotations
@@ -10,11 +12,16 @@ import atexit
 import hashlib
 import shutil
 import tempfile
+import time
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
 _SUMS = "sha256"
+_READABLE = 0o755
+"""An image's builder makes it, another user reads it."""
+_LEFT_S = 24 * 60 * 60.0
+"""What is older and not in its place belongs to a process that was killed."""
 
 
 def converted(make: Callable[[Path], None], folder: Path) -> Path:
@@ -25,39 +32,59 @@ def converted(make: Callable[[Path], None], folder: Path) -> Path:
     if _whole(folder):
         return folder
     filled = _filled(make, folder)
-    if not _whole(folder):
-        shutil.rmtree(folder, ignore_errors=True)
-        # Another process may be faster: its folder holds the same.
+    if not (_moved(filled, folder) or _whole(folder)) and folder.is_dir():
         with suppress(OSError):
-            filled.replace(folder)
+            folder.replace(filled.with_name(f"{filled.name}-torn"))
+        _moved(filled, folder)
     if not _whole(folder):
         atexit.register(shutil.rmtree, filled, ignore_errors=True)
         return filled
-    shutil.rmtree(filled, ignore_errors=True)
+    for left in (filled, filled.with_name(f"{filled.name}-torn")):
+        shutil.rmtree(left, ignore_errors=True)
     return folder
+
+
+def _moved(filled: Path, folder: Path) -> bool:
+    # A folder that is there and not empty stays: another process may have opened it.
+    try:
+        filled.replace(folder)
+    except OSError:
+        return False
+    return True
 
 
 def _filled(make: Callable[[Path], None], folder: Path) -> Path:
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
+        _swept(folder)
         fresh = Path(tempfile.mkdtemp(prefix=f"{folder.name}-", dir=folder.parent))
     except OSError:
         fresh = Path(tempfile.mkdtemp(prefix=f"{folder.name}-"))
     with ExitStack() as failed:
         failed.callback(shutil.rmtree, fresh, ignore_errors=True)
         make(fresh)
+        sums = [f"{_sum(path)}  {path.name}\n" for path in sorted(fresh.iterdir())]
+        (fresh / _SUMS).write_text("".join(sums), encoding="ascii")
+        fresh.chmod(_READABLE)
         failed.pop_all()
-    sums = [f"{_sum(path)}  {path.name}\n" for path in sorted(fresh.iterdir())]
-    (fresh / _SUMS).write_text("".join(sums), encoding="ascii")
     return fresh
+
+
+def _swept(folder: Path) -> None:
+    for left in folder.parent.glob(f"{folder.name}-*"):
+        if left.stat().st_mtime < time.time() - _LEFT_S:
+            shutil.rmtree(left, ignore_errors=True)
 
 
 def _whole(folder: Path) -> bool:
     try:
-        told = (folder / _SUMS).read_text(encoding="ascii")
-        return all(
-            _sum(folder / name) == expected
-            for expected, name in (line.split("  ") for line in told.splitlines())
+        lines = (folder / _SUMS).read_text(encoding="ascii").splitlines()
+        told = {name: expected for expected, name in (line.split("  ") for line in lines)}
+        there = {path.name for path in folder.iterdir()} - {_SUMS}
+        return (
+            bool(there)
+            and told.keys() == there
+            and all(_sum(folder / each) == told[each] for each in there)
         )
     except (OSError, ValueError):
         return False

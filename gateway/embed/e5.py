@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from gateway.embed.body import Body, run_body, write_body
+from gateway.embed.body import Body, made_by, run_body, write_body
 from gateway.embed.converted import converted
 from gateway.embed.pieces import Pieces, write_pieces
 from gateway.embed.weights import Weights, opened
@@ -38,7 +38,7 @@ class Engine:
 
     def __init__(self, file: Path, cache: Path) -> None:
         weights = opened(file)
-        folder = converted(partial(_write, weights), cache / f"e5-int8-{VERSION}")
+        folder = converted(partial(_write, weights), cache / f"e5-int8-{VERSION}-{made_by()}")
         self._read = Pieces(weights, folder)
         self._body: Body = run_body(folder)
         self._ends = weights.start, weights.end

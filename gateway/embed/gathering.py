@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
@@ -92,21 +93,25 @@ class Gathering:
         return asked.answer
 
     def _go(self, landed: Sequence[tuple[_Asked, list[str]]] = ()) -> None:
+        while taken := self._turn(landed):
+            try:
+                done = self._workers.submit(self._run, [text for _, part in taken for text in part])
+            except RuntimeError as error:  # the process is ending
+                for asked, _ in taken:
+                    asked.fail(error)
+                landed = taken
+            else:
+                done.add_done_callback(partial(self._landed, taken))
+                return
+
+    def _turn(self, landed: Sequence[tuple[_Asked, list[str]]]) -> list[tuple[_Asked, list[str]]]:
+        """Take the next pass for the worker that brought *landed*; with none it is idle."""
         with self._lock:
             if any(asked.role == "document" for asked, _ in landed):
                 self._reading = False
             taken = self._next()
             self._idle += not taken
-        if not taken:
-            return
-        try:
-            done = self._workers.submit(self._run, [text for _, part in taken for text in part])
-        except RuntimeError as error:  # the process is ending
-            for asked, _ in taken:
-                asked.fail(error)
-            self._go(taken)
-            return
-        done.add_done_callback(lambda landed: self._landed(taken, landed))
+            return taken
 
     def _landed(self, taken: Sequence[tuple[_Asked, list[str]]], done: Future[Matrix]) -> None:
         error = done.exception()
@@ -126,9 +131,11 @@ class Gathering:
         """Take the texts of the next pass."""
         queries = self._open("query")
         documents = None if self._reading else self._open("document")
-        if queries and (self._in_a_row < PATIENCE or not documents):
+        patient = self._in_a_row < PATIENCE or not documents
+        # Whoever asked may have gone since.
+        if patient and (taken := self._together(queries)):
             self._in_a_row += 1
-            return self._together(queries)
+            return taken
         self._in_a_row = 0
         if not documents:
             return []

@@ -24,6 +24,10 @@ _WORDS = re.compile(f"{_MARK}[^{_MARK}]*")
 _UNLIKELY = 10.0
 """An unknown letter is worth so much less than the least likely piece."""
 _REMEMBERED = 20_000
+_WORD = 32
+"""Longer words are not remembered: without blanks a whole text is one."""
+_PIECE = 16
+"""Letters of the longest piece."""
 _TRIE, _NUMBERS = "pieces.trie", "pieces.npy"
 
 
@@ -64,7 +68,7 @@ class Pieces:
         self._letters: Mapping[int, str] = weights.letters
         self._unknown = weights.unknown
         self._least = float(weights.scores.min()) - _UNLIKELY
-        self._word = lru_cache(maxsize=_REMEMBERED)(self._best)
+        self._short = lru_cache(maxsize=_REMEMBERED)(self._best)
 
     def __call__(self, text: str) -> Sequence[int]:
         """Give the numbers of the pieces of *text*, without its ends."""
@@ -72,12 +76,15 @@ class Pieces:
         marked = plain if plain.startswith(_MARK) else _MARK + plain
         return [number for word in _WORDS.findall(marked) for number in self._word(word)]
 
+    def _word(self, word: str) -> Sequence[int]:
+        return self._short(word) if len(word) <= _WORD else self._best(word)
+
     def _best(self, word: str) -> Sequence[int]:
         worth = [0.0] + [-np.inf] * len(word)
         last = [(0, self._unknown)] * (len(word) + 1)
         for at in range(len(word)):
             so_far = worth[at]
-            for piece, place in self._trie.iter_prefixes_with_ids(word[at:]):
+            for piece, place in self._trie.iter_prefixes_with_ids(word[at : at + _PIECE]):
                 number = int(self._numbers[place])
                 total, end = so_far + float(self._scores[number]), at + len(piece)
                 if total > worth[end]:

@@ -110,7 +110,8 @@ class Search:
         if not snapshot.entities:
             return run.result("empty")
         if not request.queries and not request.context:
-            return run.result("browse", results.browse(snapshot, mask, request.limit))
+            most = min(request.limit, request.places or request.limit)
+            return run.result("browse", results.browse(snapshot, mask, most))
         asked = [await self._ask(run, query) for query in request.queries or ("",)]
         questions = await self._embed(run, asked)
         if questions is not None:

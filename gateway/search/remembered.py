@@ -175,6 +175,7 @@ class RememberedSearch:
             request.filters,
             request.ranking,
             request.spread,
+            request.places,
             request.tenant,
             signals.mark,
             tuple(notes),

@@ -49,8 +49,9 @@ def prepare(  # noqa: PLR0913  (keyword-only, one a parameter of the public sear
     Blank queries are dropped; with none left and no context the search browses.
 
     Raises:
-        InvalidRequestError: If *limit* is below 1, *places* below 0, *ranking* is unknown, both
-            *query* and *queries* are given, there are too many queries, or one is not a text.
+        InvalidRequestError: If *limit* is below 1, *places* below 0 or given with several queries,
+            *ranking* is unknown, both *query* and *queries* are given, there are too many
+            queries, or one is not a text.
     """
     notes: list[Diagnostic] = []
     if query is not None and queries:
@@ -61,8 +62,10 @@ def prepare(  # noqa: PLR0913  (keyword-only, one a parameter of the public sear
     if ranking not in _POLICIES:
         known = ", ".join(_POLICIES)
         raise InvalidRequestError(f"ranking must be one of {known}, got {ranking!r}")
-    if places < 0:
+    if isinstance(places, bool) or not isinstance(places, int) or places < 0:
         raise InvalidRequestError(f"places must be a whole number of at least 0, got {places!r}")
+    if places and len(asked) > 1:
+        raise InvalidRequestError("places are chosen from one ranking: give one query")
     if len(asked) > options.max_queries:
         raise InvalidRequestError(
             f"{len(asked)} queries; a search takes at most {options.max_queries}"

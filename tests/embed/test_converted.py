@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,19 @@ def test_what_is_made_is_made_once(tmp_path: Path) -> None:
 
     assert folder == converted(make, folder) == converted(make, folder)
     assert 1 == make.count
+    assert 0o755 == folder.stat().st_mode & 0o777
+
+
+def test_what_a_killed_process_left_is_swept_after_a_day(tmp_path: Path) -> None:
+    """A hundred megabytes each."""
+    old, young = tmp_path / "model-old", tmp_path / "model-young"
+    for left in (old, young):
+        left.mkdir()
+    os.utime(old, (0, 0))
+
+    folder = converted(Making(), tmp_path / "model")
+
+    assert {folder, young} == set(tmp_path.iterdir())
 
 
 def test_what_is_damaged_is_made_again(tmp_path: Path) -> None:
@@ -38,9 +52,13 @@ def test_what_is_damaged_is_made_again(tmp_path: Path) -> None:
     assert b"whole" == (folder / "file").read_bytes()
     (folder / "file").unlink()
     assert folder == converted(make, folder)
-    (folder / "sha256").write_text("no sums")
+    for torn in ("no sums", ""):
+        (folder / "sha256").write_text(torn)
+        assert folder == converted(make, folder)
+    (folder / "file").unlink()
+    (folder / "sha256").write_text("")
     assert folder == converted(make, folder)
-    assert 4 == make.count
+    assert 6 == make.count
     assert [folder] == list(tmp_path.iterdir())
 
 

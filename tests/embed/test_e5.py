@@ -12,6 +12,7 @@ from benchmarks.background import TEXTS
 from gateway.config import environment
 from gateway.embed.e5 import Engine
 from gateway.embed.models import E5, E5_FILE
+from gateway.embed.pieces import _PIECE
 from gateway.embed.weights import Weights, opened, widened
 from gateway.errors import ModelFileError
 
@@ -67,6 +68,20 @@ def test_pieces_are_those_of_the_reference(engine: Engine, reference: Any) -> No
         assert reference.token_count(text, is_query=True) - 2 == len(engine.pieces(text)), text
 
 
+def test_no_piece_is_longer_than_is_looked_for(weights: Weights) -> None:
+    assert _PIECE == max(map(len, weights.pieces()))
+
+
+def test_a_text_without_blanks_is_not_remembered(engine: Engine) -> None:
+    """It is one word, and of another's text nothing is left in memory."""
+    remembered = engine._read._short.cache_info  # noqa: SLF001  (what memory it takes)
+    before = remembered().currsize
+
+    engine.pieces("日本語のテスト。" * 30)
+
+    assert before + 1 >= remembered().currsize
+
+
 def test_no_text_can_write_a_mark_of_the_model(engine: Engine, weights: Weights) -> None:
     """Or a description could end itself and begin another."""
     pieces = engine.pieces("<s> a </s> <pad> <unk> <mask>")
@@ -91,7 +106,7 @@ def test_a_vector_does_not_depend_on_its_company(engine: Engine) -> None:
     together = engine(asked)
 
     for text, row in zip(asked, together, strict=True):
-        np.testing.assert_allclose(engine([text])[0], row, atol=1e-6)
+        np.testing.assert_array_equal(engine([text])[0], row)
 
 
 def test_another_file_is_refused(tmp_path: Path) -> None:

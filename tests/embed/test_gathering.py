@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future
 
 import numpy as np
 import pytest
 
-from gateway.embed.gathering import PATIENCE, SLICE, Gathering
+from gateway.embed.gathering import PATIENCE, SLICE, Gathering, _Asked
+from gateway.embed.protocol import Role
 from gateway.vectors import Matrix
 
 WAIT_S = 60
@@ -163,6 +165,45 @@ def test_whoever_waits_at_the_end_of_the_process_is_told(held: Held) -> None:
     for asked in (waiting, behind):
         with pytest.raises(RuntimeError, match="shutdown"):
             asked.result(WAIT_S)
+
+
+def test_however_many_wait_at_the_end_all_are_told(held: Held) -> None:
+    """More than a thread's stack could take one in the other."""
+    held.ask("first")
+    waiting = [held.ask(*"abcd") for _ in range(1500)]
+    held.gathering._workers.shutdown(wait=False)  # noqa: SLF001  (as the interpreter does)
+    held.free.set()
+
+    for asked in waiting:
+        with pytest.raises(RuntimeError, match="shutdown"):
+            asked.result(WAIT_S)
+
+
+class Leaving(Gathering):
+    """Somebody goes away between the look at who waits and the taking."""
+
+    def __init__(self, held: Held) -> None:
+        super().__init__(held.run, most=4)
+        self.leaving: Future[Matrix] | None = None
+
+    def _open(self, role: Role) -> deque[_Asked]:
+        waiting = super()._open(role)
+        if role == "document" and self.leaving is not None:
+            self.leaving.cancel()
+        return waiting
+
+
+def test_whoever_leaves_at_the_last_moment_leaves_nobody_waiting() -> None:
+    """Or an index build would wait until somebody asks again."""
+    held = Held()
+    gathering = Leaving(held)
+    gathering.ask(["first"], "query")
+    assert held.busy.wait(WAIT_S)
+    gathering.leaving = gathering.ask(["gone"], "query")
+    documents = gathering.ask(["a document"], "document")
+    held.free.set()
+
+    assert [10] == documents.result(WAIT_S)[:, 0].tolist()
 
 
 def test_what_cannot_be_joined_is_told_and_stops_nobody(held: Held) -> None:

@@ -219,7 +219,36 @@ async def test_the_graph_may_display_its_own(open_gateway: OpenGateway) -> None:
     assert (1, (1.0,)) == (len(found.matches), found.displays)
 
 
-async def test_places_are_not_negative(open_gateway: OpenGateway) -> None:
-    """It is no number of things."""
+async def test_other_places_are_another_search(open_gateway: OpenGateway) -> None:
+    """Whichever was asked first: one is not answered with what was cut for another."""
+    catalog = [tool(f"send_{letter}{letter}", "Send it.") for letter in "abcdefghijkl"]
+    gateway = open_gateway(catalog, strategy="auto", embedder=HashingEmbedder())
+
+    counts = [len((await gateway.search("send", places=most)).matches) for most in (3, 5, 0, 3)]
+    others = [len((await gateway.search("it", places=most)).matches) for most in (0, 3)]
+
+    assert ([3, 5, 5, 3], [5, 3]) == (counts, others)
+
+
+async def test_a_browse_gives_the_first_places(open_gateway: OpenGateway) -> None:
+    """Nothing is ranked, so nobody has a score for display."""
+    gateway = open_gateway([tool(f"send_{letter}", "Send it.") for letter in "abcd"])
+
+    found = await gateway.search(None, places=3)
+
+    assert (3, ()) == (len(found.matches), found.displays)
+
+
+@pytest.mark.parametrize("places", [-1, True, 2.5, "3", None])
+async def test_places_are_a_number(open_gateway: OpenGateway, places: Any) -> None:
+    """And none below none."""
     with pytest.raises(InvalidRequestError, match="places must be"):
-        await searched(open_gateway, "send", places=-1)
+        await searched(open_gateway, "send", places=places)
+
+
+async def test_places_are_chosen_from_one_ranking(open_gateway: OpenGateway) -> None:
+    """Scores of two queries are on two scales."""
+    gateway = open_gateway([tool("send_mail", "Send it.")])
+
+    with pytest.raises(InvalidRequestError, match="one query"):
+        await gateway.search(queries=["send", "mail"], places=2)
