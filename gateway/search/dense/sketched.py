@@ -30,6 +30,7 @@ Places = NDArray[np.int8]
 """Shape (n, AXES): where each row stands along the axes, in steps."""
 AXES = 192
 BITS = 256
+_VERY_MANY = 8 * MOST_ROWS
 _WORTH = 2
 """Rows of fewer numbers than this many times the axes gain too little."""
 _STEPS = 127
@@ -48,8 +49,11 @@ _SCORED_LEAST = 384
 
 
 def long(rows: Matrix) -> bool:
-    """Say whether *rows* are so many, and so long, that a sketch is cheaper than what else is."""
-    return len(rows) > MOST_ROWS and rows.shape[1] >= _WORTH * AXES
+    """Say whether *rows* are so many, and so long, that a sketch is cheaper than what else is.
+
+    Of very many more bits are needed than are cheap: codes of all numbers find those for less.
+    """
+    return MOST_ROWS < len(rows) <= _VERY_MANY and rows.shape[1] >= _WORTH * AXES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

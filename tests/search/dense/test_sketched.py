@@ -105,11 +105,16 @@ def test_rows_that_hardly_differ_have_sketches_too() -> None:
 
 @pytest.mark.parametrize(
     ("count", "size", "sketched"),
-    [(MOST_ROWS + 1, SIZE, True), (MOST_ROWS + 1, SIZE - 1, False), (MOST_ROWS, SIZE, False)],
+    [
+        (MOST_ROWS + 1, SIZE, True),
+        (MOST_ROWS + 1, SIZE - 1, False),
+        (MOST_ROWS, SIZE, False),
+        (8 * MOST_ROWS + 1, SIZE, False),
+    ],
 )
 def test_only_many_and_long_rows_are_sketched(count: int, size: int, sketched: bool) -> None:
-    """Fewer are told along axes, shorter ones by codes."""
-    assert sketched == long(np.zeros((count, size), dtype=np.float32))
+    """Fewer are told along axes, shorter ones and very many by codes."""
+    assert sketched == long(np.broadcast_to(np.float32(0), (count, size)))
 
 
 def test_a_long_catalog_reads_few_rows_and_says_exact_numbers() -> None:
