@@ -337,8 +337,9 @@ class Gateway(Registering):
         """The index, if nothing has to be waited for; None if `snapshot` must be awaited."""
         self._bridge.check_open()
         built = self._known
-        fresh = built is not None and built.generation == self._registry.generation
-        return built.snapshot if built is not None and fresh and built.retry_at is None else None
+        if built is None or built.early or built.retry_at is not None:
+            return None
+        return built.snapshot if built.generation == self._registry.generation else None
 
     async def export_graph(
         self, form: GraphFormat = "turtle", *, centre: str = "", hops: int = 1

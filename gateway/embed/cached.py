@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -63,6 +63,21 @@ class DocumentVectors:
     tokens: int = 0
     diagnostics: tuple[Diagnostic, ...] = ()
 
+    @property
+    def failed(self) -> bool:
+        """Whether the embedder was asked in vain."""
+        return any(each.code == "embedding_failed" for each in self.diagnostics)
+
+    def after(self, first: DocumentVectors) -> DocumentVectors:
+        """Add the vectors, the cost and the diagnostics of *first*."""
+        return replace(
+            self,
+            rows={**first.rows, **self.rows},
+            embedded=first.embedded + self.embedded,
+            tokens=first.tokens + self.tokens,
+            diagnostics=tuple(dict.fromkeys((*first.diagnostics, *self.diagnostics))),
+        )
+
 
 async def document_vectors(  # noqa: PLR0913  (keyword-only, all but the texts)
     texts: Sequence[str],
@@ -83,8 +98,8 @@ async def document_vectors(  # noqa: PLR0913  (keyword-only, all but the texts)
         telemetry: Where the requests' spans and tokens go.
         dimensions: How long the vectors are that these stand beside; None if there are none.
         progress: Told after each request.
-        most: Where more than so many are to be embedded, none is and no vector is given: that is
-            told as progress alone. None sets no limit.
+        most: Where more than so many are to be embedded, none is, and only what *store* has is
+            given: `DocumentVectors.put_off`. None sets no limit.
 
     Returns:
         In every case: what could not be embedded is absent and has a diagnostic.
@@ -98,7 +113,7 @@ async def document_vectors(  # noqa: PLR0913  (keyword-only, all but the texts)
     if most is not None and len(missing) > most:
         if progress:
             progress(len(rows), len(wanted))
-        return DocumentVectors(rows={}, put_off=True, diagnostics=tuple(notes))
+        return DocumentVectors(rows=rows, put_off=True, diagnostics=tuple(notes))
     embedded = tokens = 0
     for batch in batches([wanted[key] for key in missing], embedder.info.limits):
         keys = [missing[position] for position in batch]

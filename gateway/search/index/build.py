@@ -45,7 +45,7 @@ class Built:
     retry_at: float | None = None
     """When to try again what failed; None if nothing did."""
     early: bool = False
-    """Whether it is without vectors because nobody was to wait for them."""
+    """Whether it lacks vectors because nobody was to wait for them."""
 
 
 def _silent(_stage: str, _done: int, _total: int) -> None:
@@ -86,7 +86,7 @@ class Indexer:
         self._clock = clock
         self._progress = progress or _silent
         self._early = early
-        """Whether an index without vectors serves until a new catalog is embedded."""
+        """Whether an index that lacks vectors serves until they are made."""
         self._embedded = 0, 0
         self._built: Built | None = None
         self._make_next: Make | None = None
@@ -96,30 +96,35 @@ class Indexer:
     async def current(self) -> Built:
         """Give the newest build with all its vectors; make it first if something changed."""
         while True:
-            built = self._built
-            if built is not None and built.early:
-                await self._flights.run("embed", self._embed)
-            elif built is not None and built.generation == self._registry.generation:
-                if built.retry_at is not None and self._clock() >= built.retry_at:
-                    self._flights.start("build", self._build)
-                return built
-            else:
+            built = self._fresh()
+            if built is None:
                 await self._flights.run("build", self._build)
+            elif built.early:
+                await self._flights.run("embed", self._embed)
+            else:
+                return built
 
     async def soonest(self) -> Built:
-        """Give the newest build, also one that has no vectors yet: they are then being made."""
-        while self._early:
-            built = self._built
-            if built is not None and built.generation == self._registry.generation:
-                if built.early:
-                    self._flights.start("embed", self._embed)
-                    return built
-                break
+        """Give the newest build, also one that lacks vectors: they are then being made."""
+        if not self._early:
+            return await self.current()
+        while (built := self._fresh()) is None:
             await self._flights.run("build", self._build)
-        return await self.current()
+        if built.early:
+            self._flights.start("embed", self._embed)
+        return built
+
+    def _fresh(self) -> Built | None:
+        """Give the newest build unless something changed, and see to what is to be tried again."""
+        built = self._built
+        if built is None or built.generation != self._registry.generation:
+            return None
+        if built.retry_at is not None and self._clock() >= built.retry_at:
+            self._flights.start("build", self._build)
+        return built
 
     def notes(self, built: Built) -> tuple[Diagnostic, ...]:
-        """Say how far its vectors are, if *built* has none yet."""
+        """Say how far its vectors are, if *built* lacks some."""
         if not built.early:
             return ()
         done, total = self._embedded
@@ -127,11 +132,15 @@ class Indexer:
         return (Diagnostic(stage="embed", code="index_building", detail=detail),)
 
     async def _embed(self) -> None:
-        """Embed a new catalog, while builds without vectors go on, and build it with them."""
-        await self._making().embed()
-        self._early = False
-        while self._built is None or self._built.early:
+        """Embed what is new, while builds that lack it go on, and build with it.
+
+        What came meanwhile and is too much for that build is embedded in another round.
+        """
+        while True:
+            await self._making().embed()
             await self._flights.run("build", self._build)
+            if self._built is not None and not self._built.early:
+                return
 
     def _told(self, done: int, total: int) -> None:
         self._embedded = done, total
@@ -170,7 +179,8 @@ class Indexer:
         self._progress("servers", servers, servers)
         made = await self._made(registrations, listed)
         self.builds += 1
-        again = not made.complete or any(each.failed for each in listed.values())
+        unlisted = any(each.failed for each in listed.values())
+        again = unlisted or not (made.complete or made.early)
         return Built(
             generation=generation,
             snapshot=made.snapshot,

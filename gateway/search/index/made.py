@@ -20,7 +20,7 @@ class Made:
     complete: bool = True
     """Whether every text has the vector that it should have."""
     early: bool = False
-    """Whether it is without vectors because nobody was to wait for them."""
+    """Whether it lacks vectors because nobody was to wait for them."""
     embedded: int = 0
     """Texts sent to the embedder."""
     saved: bool = False
@@ -50,11 +50,11 @@ class Make(Protocol):
             documents: The host's own graph documents.
             version: The number of this build.
             diagnostics: What is known to be wrong so far.
-            most: Where more texts than this are to be embedded first, it is made without vectors,
-                and `Made.early`; None sets no limit.
+            most: Where more texts than this are to be embedded first, it is made with the vectors
+                that are kept, and `Made.early`; None sets no limit.
         """
         ...
 
     def embed(self) -> Awaitable[object]:
-        """Embed what waits for it, so that the next one finds it in the store."""
+        """Embed what waits for it, for the next one; what fails is not tried again for that."""
         ...

@@ -6,6 +6,7 @@ Only new or changed texts are embedded, and a change costs what changed.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 
 from gateway.catalog.refresh import KnownEntities, Listed, Registration
@@ -62,6 +63,8 @@ class Making:
         """The vectors of the texts by which the model is measured, by key."""
         self._scale: tuple[int, Yardstick | None] | None = None
         """Of how many of them the yardstick was made, and the yardstick."""
+        self._ahead = DocumentVectors(rows={})
+        """What was embedded between two builds; the next that puts nothing off takes it."""
 
     async def __call__(
         self,
@@ -84,6 +87,8 @@ class Making:
         texts.change(turnover.gone, turnover.new)
         vectors = await self._embedded(texts, most)
         self._take(texts, vectors)
+        if not vectors.put_off:
+            self._ahead = DocumentVectors(rows={})
         judged = self._embedder is not None and not vectors.put_off
         incomplete = _incomplete(texts) if judged else []
         self._last = self._snapshots.change(
@@ -107,23 +112,28 @@ class Making:
         return Snapshots(self._derive, learned=cohort(model) is not None)
 
     async def embed(self) -> None:
-        """Embed what waits for it, so that the next one finds it in the store."""
-        await self._embedded(self._snapshots.texts)
+        """Embed what waits for it; what fails is left to a build that is asked for later."""
+        if not self._ahead.failed:
+            self._ahead = await self._embedded(self._snapshots.texts)
 
     async def _embedded(self, texts: Texts, most: int | None = None) -> DocumentVectors:
+        ahead = self._ahead
         if self._embedder is None or not texts.wanted:
-            return DocumentVectors(rows={})
+            return ahead
         measures = self._measures(texts)
-        unmeasured = (text for key, text in measures.items() if key not in self._measured)
-        return await document_vectors(
-            sorted({*texts.wanted.values(), *unmeasured}),
+        unmeasured = {key: text for key, text in measures.items() if key not in self._measured}
+        wanted = {**unmeasured, **texts.wanted}
+        vectors = await document_vectors(
+            sorted(text for key, text in wanted.items() if key not in ahead.rows),
             embedder=self._embedder,
             store=self._store,
             telemetry=self._telemetry,
             dimensions=self._last.dimensions if self._last else None,
             progress=self._progress,
-            most=most,
+            most=0 if ahead.failed else most,
         )
+        # An embedder that has just failed is not asked again at once.
+        return replace(vectors.after(ahead), put_off=vectors.put_off and not ahead.failed)
 
     def _take(self, texts: Texts, vectors: DocumentVectors) -> None:
         texts.embedded(vectors.rows)

@@ -3,21 +3,35 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from gateway.config import Options, SearchOptions
 from gateway.embed.cached import MemoryVectorStore
 from gateway.embed.protocol import Embedded, Role
+from gateway.errors import StoreError
 from gateway.gateway import Gateway
 from gateway.testing import HashingEmbedder
 from gateway.types import ToolDefinition
+from gateway.vectors import Vector
 from tests.conftest import CatalogOf, OpenGateway
-from tests.fakes import codes, names, until
+from tests.fakes import ListSource, codes, names, until
 
 AT_ONCE = Options(search=SearchOptions(first_search="words"))
 QUERY = "approve one yearly invoice of the account"
+
+
+class NoStore(MemoryVectorStore):
+    """Keeps nothing."""
+
+    def get(self, model_id: str, keys: Sequence[str]) -> Mapping[str, Vector]:
+        raise StoreError("no disk")
+
+    def put(self, model_id: str, vectors: Mapping[str, Vector]) -> None:
+        raise StoreError("no disk")
 
 
 class Gated(HashingEmbedder):
@@ -27,12 +41,14 @@ class Gated(HashingEmbedder):
         super().__init__()
         self.gate = asyncio.Event()
         self.broken = False
+        self.asked = 0
         self._loop = asyncio.get_running_loop()
 
     async def embed(self, texts: Sequence[str], *, role: Role) -> Embedded:
         if role == "document":
             waiting = asyncio.run_coroutine_threadsafe(self.gate.wait(), self._loop)
             await asyncio.wrap_future(waiting)
+            self.asked += 1
             if self.broken:
                 raise TimeoutError
         return await super().embed(texts, role=role)
@@ -73,7 +89,8 @@ async def test_words_and_the_graph_answer_until_the_vectors_are_made(
     assert 80 == len(tools)
     assert known is None
     assert ("hybrid", []) == (last.mode, codes(last))
-    assert (80, ()) == (report.vectors, report.diagnostics)
+    assert (80, (), 216) == (report.vectors, report.diagnostics, report.embedded_texts)
+    assert report.tokens
     assert 216 == embedder.texts - 1
     assert gateway.known is not None
 
@@ -172,6 +189,130 @@ async def test_an_embedder_that_fails_ends_the_waiting(
     assert {"embedding_failed", "vectors_incomplete"} <= {each.code for each in report.diagnostics}
     assert "index_building" not in codes(found)
     assert "graph" == found.mode
+    assert 1 == embedder.asked
+
+
+async def test_what_failed_is_tried_again_behind_the_searches(
+    open_gateway: OpenGateway, catalog_of: CatalogOf
+) -> None:
+    """Not by them, and not before its time."""
+    now, embedder = [0.0], Gated()
+    gateway = open_gateway(
+        catalog_of(80),
+        strategy="auto",
+        embedder=embedder,
+        options=AT_ONCE,
+        clock=lambda: now[0],
+    )
+    embedder.broken = True
+    embedder.gate.set()
+    await gateway.report()
+    embedder.broken = False
+    embedder.gate.clear()
+
+    before = codes(await gateway.search(QUERY))
+    now[0] += 3600
+    await until_told(gateway, "index_building")
+    embedder.gate.set()
+    await wait_for_all(gateway)
+
+    assert "vectors_incomplete" in before
+    assert "hybrid" == (await gateway.search(QUERY)).mode
+
+
+async def until_told(gateway: Gateway, code: str) -> None:
+    async def told_it() -> bool:
+        return code in codes(await gateway.search(QUERY))
+
+    await until(told_it)
+
+
+async def test_a_store_that_fails_has_nothing_embedded_twice(
+    open_gateway: OpenGateway, catalog_of: CatalogOf
+) -> None:
+    embedder = HashingEmbedder()
+    gateway = open_gateway(
+        catalog_of(80),
+        strategy="auto",
+        embedder=embedder,
+        options=AT_ONCE,
+        vector_store=NoStore(),
+    )
+    await gateway.search(QUERY)
+
+    report = await gateway.report()
+
+    assert (80, 216) == (report.vectors, report.embedded_texts)
+    assert ["store_unavailable"] == [each.code for each in report.diagnostics]
+    assert embedder.texts in {216, 217}
+
+
+async def test_a_catalog_that_grows_keeps_its_vectors(
+    open_gateway: OpenGateway, catalog_of: CatalogOf
+) -> None:
+    """Only what is new has none; nobody waits for it, and the answer is not remembered."""
+    embedder = Gated()
+    gateway = open_gateway(catalog_of(80), strategy="auto", embedder=embedder, options=AT_ONCE)
+    embedder.gate.set()
+    await gateway.report()
+    embedder.gate.clear()
+
+    gateway.add_source(ListSource("more", catalog_of(140)[80:]))
+    found = [await gateway.search(QUERY) for _ in range(2)]
+    embedder.gate.set()
+    report = await gateway.report()
+
+    assert ["hybrid"] * 2 == [each.mode for each in found]
+    assert [["index_building"]] * 2 == [told(codes(each)) for each in found]
+    assert not found[1].cached
+    assert 140 == report.vectors
+    assert ("hybrid", []) == ((last := await gateway.search(QUERY)).mode, codes(last))
+
+
+@pytest.mark.parametrize("read", [True, False])
+async def test_what_an_earlier_process_kept_stands_beside_what_is_new(
+    open_gateway: OpenGateway, catalog_of: CatalogOf, tmp_path: Path, *, read: bool
+) -> None:
+    """Whether the index was read as it was saved and grew, or was made of the kept vectors."""
+    options = replace(AT_ONCE, index=replace(AT_ONCE.index, min_tools=1), index_path=tmp_path)
+    store = MemoryVectorStore()
+    whole = {"strategy": "auto", "options": options, "vector_store": store}
+    first = open_gateway(catalog_of(80), embedder=HashingEmbedder(), **whole)
+    await first.report()
+    await first.aclose()
+
+    second = open_gateway(catalog_of(80), embedder=Gated(), **whole)
+    if read:
+        assert (await second.report()).saved
+    second.add_source(ListSource("more", catalog_of(140)[80:]))
+    found = await second.search(QUERY)
+
+    assert ("hybrid", ["index_building"]) == (found.mode, told(codes(found)))
+
+
+async def test_a_server_that_is_down_is_tried_again_meanwhile(
+    open_gateway: OpenGateway, catalog_of: CatalogOf
+) -> None:
+    """After its time, as ever; what only waits for vectors is not built again for that."""
+    now, down = [0.0], ListSource("down")
+    down.fail_with = OSError()
+    embedder = Gated()
+    gateway = open_gateway(
+        catalog_of(80), strategy="auto", embedder=embedder, options=AT_ONCE, clock=lambda: now[0]
+    )
+    gateway.add_source(down)
+    before = codes(await gateway.search(QUERY))
+    down.fail_with = None
+
+    now[0] += 3600
+
+    async def up() -> bool:
+        return "source_load_failed" not in codes(await gateway.search(QUERY))
+
+    await until(up)
+
+    assert "source_load_failed" in before
+    assert "index_building" in codes(await gateway.search(QUERY))
 
 
 async def test_a_gateway_that_is_closed_meanwhile_ends(
