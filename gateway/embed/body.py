@@ -16,7 +16,6 @@ import hashlib
 import json
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -42,8 +41,10 @@ _NAMES = ("<unk>", "<s>", "</s>")
 
 def made_by() -> str:
     """Name what `write_body` writes: the engine's version and the middles go into it."""
+    from ctranslate2 import __version__  # noqa: PLC0415  (an optional extra)
+
     told = hashlib.sha256(_MIDDLES.read_bytes())
-    told.update(version("ctranslate2").encode())
+    told.update(__version__.encode())
     return told.hexdigest()[:8]
 
 
