@@ -46,7 +46,7 @@ class SearchOptions:
     """The most queries that one search takes."""
     first_search: First = "wait"
     """Whether searches in `auto` wait until what is new is embedded, or are answered by ``words``
-    and what there is, with ``index_building``. `Gateway.report` waits in any case."""
+    and what there is, with ``index_building``. `Gateway.report()` waits in any case."""
     pool_factor: int = 20
     pool_min: int = 200
     """The re-scoring pool holds max(pool_min, pool_factor x limit) entities by cosine."""

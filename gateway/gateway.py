@@ -314,10 +314,13 @@ class Gateway(Registering):
         self._sources.expire()
         return (await self._index.refresh()).report
 
-    async def report(self) -> IndexReport:
-        """Say what the newest index build was, with all changes in it and all vectors made."""
+    async def report(self, *, wait: bool = True) -> IndexReport:
+        """Say what the newest index build was, with all changes in it and all vectors made.
+
+        Without *wait* at once: what there is, and by `index_building` what is still being made.
+        """
         self._bridge.check_open()
-        return (await self._index.current()).report
+        return (await self._index.current()).report if wait else self._index.reported()
 
     def _held(self, filters: Filters | None) -> Filters:
         return _ANYBODY if filters is None else self._sources.health.held(filters)
@@ -336,10 +339,7 @@ class Gateway(Registering):
     def known(self) -> Snapshot | None:
         """The index, if nothing has to be waited for; None if `snapshot` must be awaited."""
         self._bridge.check_open()
-        built = self._known
-        if built is None or built.early or built.retry_at is not None:
-            return None
-        return built.snapshot if built.generation == self._registry.generation else None
+        return self._known.settled(self._registry.generation) if self._known else None
 
     async def export_graph(
         self, form: GraphFormat = "turtle", *, centre: str = "", hops: int = 1

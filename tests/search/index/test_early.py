@@ -11,14 +11,14 @@ import pytest
 
 from gateway.config import Options, SearchOptions
 from gateway.embed.cached import MemoryVectorStore
-from gateway.embed.protocol import Embedded, Role
 from gateway.errors import StoreError
 from gateway.gateway import Gateway
 from gateway.testing import HashingEmbedder
 from gateway.types import ToolDefinition
+from gateway.upstream.source import Listing
 from gateway.vectors import Vector
 from tests.conftest import CatalogOf, OpenGateway
-from tests.fakes import ListSource, codes, names, until
+from tests.fakes import Gate, Gated, ListSource, codes, names, tool, until
 
 AT_ONCE = Options(search=SearchOptions(first_search="words"))
 QUERY = "approve one yearly invoice of the account"
@@ -34,24 +34,19 @@ class NoStore(MemoryVectorStore):
         raise StoreError("no disk")
 
 
-class Gated(HashingEmbedder):
-    """Embeds as many documents as it is let to, and queries at any time."""
+class Late(ListSource):
+    """Fails at first, then waits for its gate."""
 
     def __init__(self) -> None:
-        super().__init__()
-        self.gate = asyncio.Event()
-        self.broken = False
-        self.asked = 0
-        self._loop = asyncio.get_running_loop()
+        super().__init__("late", [tool("water_plants", "Water the plants.")])
+        self.gate = Gate()
 
-    async def embed(self, texts: Sequence[str], *, role: Role) -> Embedded:
-        if role == "document":
-            waiting = asyncio.run_coroutine_threadsafe(self.gate.wait(), self._loop)
-            await asyncio.wrap_future(waiting)
-            self.asked += 1
-            if self.broken:
-                raise TimeoutError
-        return await super().embed(texts, role=role)
+    async def list_tools(self) -> Listing:
+        if not self.listings:
+            self.listings += 1
+            raise OSError
+        await self.gate.wait()
+        return await super().list_tools()
 
 
 def told(gateway_codes: list[str]) -> list[str]:
@@ -313,6 +308,71 @@ async def test_a_server_that_is_down_is_tried_again_meanwhile(
 
     assert "source_load_failed" in before
     assert "index_building" in codes(await gateway.search(QUERY))
+
+
+async def test_what_there_is_is_told_at_once(
+    open_gateway: OpenGateway, catalog_of: CatalogOf
+) -> None:
+    """And what is still being made: whoever asks has it begun, and waits for nothing."""
+    embedder = Gated()
+    gateway = open_gateway(catalog_of(80), strategy="auto", embedder=embedder, options=AT_ONCE)
+
+    nothing = await gateway.report(wait=False)
+    await gateway.list_tools()
+    listed = await gateway.report(wait=False)
+    await embedder.gate.reached.wait()
+    gateway.add_source(ListSource("more", [tool("water_plants", "Water the plants.")]))
+    changed = await gateway.report(wait=False)
+    embedder.gate.set()
+    whole = await gateway.report()
+
+    details = [each.diagnostics[0].detail for each in (nothing, listed, changed)]
+    assert {"index_building"} == {each.diagnostics[0].code for each in (nothing, listed, changed)}
+    assert (0, 80, 80) == (nothing.entities, listed.entities, changed.entities)
+    assert (0, 0) == (listed.vectors, changed.vectors)
+    assert "nothing is listed yet" in details[0]
+    assert "of 216 texts have a vector" in details[1]
+    assert "the catalog changed" in details[2]
+    assert (81, 81, ()) == (whole.entities, whole.vectors, whole.diagnostics)
+    assert whole == await gateway.report(wait=False)
+
+
+async def test_whoever_asks_what_there_is_has_the_rest_made(
+    open_gateway: OpenGateway, catalog_of: CatalogOf
+) -> None:
+    """So that asking again and again comes to an end, without a search."""
+    gateway = open_gateway(
+        catalog_of(80), strategy="auto", embedder=HashingEmbedder(), options=AT_ONCE
+    )
+
+    async def made() -> bool:
+        return (await gateway.report(wait=False)).vectors == 80
+
+    await until(made)
+
+
+async def test_the_last_build_makes_nobody_wait(
+    open_gateway: OpenGateway, catalog_of: CatalogOf
+) -> None:
+    """The vectors are made, a server is long in being listed again: what there was answers."""
+    embedder, late = Gated(), Late()
+    gateway = open_gateway(
+        catalog_of(80), strategy="auto", embedder=embedder, options=AT_ONCE, clock=lambda: 0.0
+    )
+    gateway.add_source(late)
+    await gateway.search(QUERY)
+
+    embedder.gate.set()
+    await late.gate.reached.wait()
+    found = await gateway.search(QUERY)
+    told = await gateway.report(wait=False)
+    late.gate.set()
+    report = await gateway.report()
+
+    assert ("graph", "index_building") == (found.mode, told.diagnostics[0].code)
+    assert "index_building" in codes(found)
+    assert "216 of 216 texts have a vector" in told.diagnostics[0].detail
+    assert 81 == report.vectors
 
 
 async def test_a_gateway_that_is_closed_meanwhile_ends(
