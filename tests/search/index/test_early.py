@@ -14,7 +14,7 @@ from gateway.embed.cached import MemoryVectorStore
 from gateway.errors import StoreError
 from gateway.gateway import Gateway
 from gateway.testing import HashingEmbedder
-from gateway.types import ToolDefinition
+from gateway.types import IndexReport, ToolDefinition
 from gateway.upstream.source import Listing
 from gateway.vectors import Vector
 from tests.conftest import CatalogOf, OpenGateway
@@ -373,6 +373,92 @@ async def test_the_last_build_makes_nobody_wait(
     assert "index_building" in codes(found)
     assert "216 of 216 texts have a vector" in told.diagnostics[0].detail
     assert 81 == report.vectors
+
+
+async def test_another_build_may_end_while_a_round_is_embedded(
+    open_gateway: OpenGateway, catalog_of: CatalogOf
+) -> None:
+    """It takes the rounds before; what they cost is told once."""
+    embedder, second = Gated(), Gate()
+    gateway = open_gateway(catalog_of(80), strategy="auto", embedder=embedder, options=AT_ONCE)
+    await gateway.list_tools()
+    gateway.add_source(ListSource("more", catalog_of(140)[80:]))
+    await embedder.gate.reached.wait()
+    first, embedder.gate = embedder.gate, second
+    first.set()
+    await second.reached.wait()
+
+    await gateway.remove_server("more")
+    between = await gateway.report()
+    second.set()
+    last = await next_report(gateway, between)
+
+    assert (80, 216) == (between.vectors, between.embedded_texts)
+    assert (80, embedder.texts) == (last.vectors, 216 + last.embedded_texts)
+
+
+async def test_a_round_may_end_while_another_build_embeds(
+    open_gateway: OpenGateway, catalog_of: CatalogOf
+) -> None:
+    """Then what it made, and what that cost, is the next build's."""
+    embedder, second = Gated(), Gate()
+    done: set[int] = set()
+    gateway = open_gateway(
+        catalog_of(80),
+        strategy="auto",
+        embedder=embedder,
+        options=AT_ONCE,
+        progress=lambda _stage, so_far, _total: done.add(so_far),
+    )
+    await gateway.list_tools()
+    await embedder.gate.reached.wait()
+    first, embedder.gate = embedder.gate, second
+    await gateway.remove_server("shelf")
+    gateway.add_source(ListSource("few", catalog_of(90)[85:]))
+    few = asyncio.ensure_future(gateway.report())
+    await second.reached.wait()
+
+    async def embedded() -> bool:
+        return 216 in done
+
+    first.set()
+    await until(embedded)
+    second.set()
+    built = await few
+    gateway.add_source(ListSource("more", catalog_of(95)[90:]))
+    last = await gateway.report()
+
+    assert (5, 10) == (built.vectors, last.vectors)
+    assert embedder.texts == built.embedded_texts + last.embedded_texts
+
+
+async def test_what_fails_after_another_build_had_it_is_no_news(
+    open_gateway: OpenGateway, catalog_of: CatalogOf
+) -> None:
+    """Every text has its vector: an answer need not be looked for again."""
+    embedder = Gated()
+    gateway = open_gateway(catalog_of(80), strategy="auto", embedder=embedder, options=AT_ONCE)
+    await gateway.list_tools()
+    await embedder.gate.reached.wait()
+    first, embedder.gate = embedder.gate, Gate()
+    embedder.gate.set()
+    await gateway.remove_server("shelf")
+    gateway.add_source(ListSource("few", catalog_of(5)))
+    before = await gateway.report()
+
+    embedder.broken = True
+    first.set()
+    last = await next_report(gateway, before)
+
+    assert (5, ()) == (last.vectors, last.diagnostics)
+
+
+async def next_report(gateway: Gateway, before: IndexReport) -> IndexReport:
+    async def another() -> bool:
+        return await gateway.report() is not before
+
+    await until(another)
+    return await gateway.report()
 
 
 async def test_a_gateway_that_is_closed_meanwhile_ends(
