@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Literal
@@ -23,6 +23,7 @@ import numpy as np
 from gateway.cache import Clock
 from gateway.embed.alphabets import readable
 from gateway.embed.body import PASSES
+from gateway.embed.forked import begin_anew_in_children
 from gateway.embed.gathering import Gathering
 from gateway.embed.loading import Loading
 from gateway.embed.models import E5, USE, Encode, Model, runs_here, verify
@@ -47,7 +48,7 @@ class LocalEmbedder:
     """Embeds on this machine, without a key or a network.
 
     The encoders load at the first use, once, whichever thread asks. If they cannot, each use
-    raises the same until it is tried again, half a minute later.
+    raises the same until it is tried again, half a minute later. A forked child loads its own.
 
     Args:
         models: Which encoders; None takes both of `gateway.embed.models` where both run.
@@ -69,8 +70,9 @@ class LocalEmbedder:
         dimensions = sum(each.dimensions for each in self._models)
         centred = "c" if len(self._models) > 1 else ""
         model_id = f"{'+'.join(each.id for each in self._models)}-{dimensions}{centred}"
-        self._encode = Loading(partial(_load, self._models, folders), clock=clock)
-        self._gathering = Gathering(self._run, most=_TOGETHER, workers=PASSES)
+        self._begun = partial(_begun, partial(_load, self._models, folders), clock)
+        self._gathering = self._begun()
+        begin_anew_in_children(self)
         self._info = EmbedderInfo(
             model_id=model_id,
             provider="local",
@@ -79,6 +81,11 @@ class LocalEmbedder:
             reads=readable,
             limits=EmbeddingLimits(max_texts=_BATCH, max_chars=4000, max_request_chars=64_000),
         )
+
+    def begin(self) -> Gathering:
+        """Be as if nothing had been asked yet, and give what ran: a forked child needs it."""
+        before, self._gathering = self._gathering, self._begun()
+        return before
 
     @property
     def info(self) -> EmbedderInfo:
@@ -89,9 +96,6 @@ class LocalEmbedder:
         """Embed *texts* in the worker threads; documents and queries alike, queries sooner."""
         asked = self._gathering.ask(list(map(_plain, texts)), role)
         return Embedded(vectors=await asyncio.wrap_future(asked))
-
-    def _run(self, texts: list[str]) -> Matrix:
-        return self._encode()(texts)
 
 
 def embedder_of(given: Embedder | Literal["local"] | None) -> Embedder | None:
@@ -120,6 +124,15 @@ def side_by_side(first: Matrix, second: Matrix, trust: Vector) -> Matrix:
     share = (trust / 2)[:, None]
     halves = (np.sqrt(share) * unit_rows(first), np.sqrt(1 - share) * unit_rows(second))
     return np.asarray(np.concatenate(halves, axis=1), dtype=np.float32)
+
+
+def _begun(load: Callable[[], Encode], clock: Clock) -> Gathering:
+    encode = Loading(load, clock=clock)
+
+    def run(texts: list[str]) -> Matrix:
+        return encode()(texts)
+
+    return Gathering(run, most=_TOGETHER, workers=PASSES)
 
 
 def _plain(text: str) -> str:
