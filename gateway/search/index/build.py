@@ -18,8 +18,9 @@ from typing import Literal
 from gateway.cache import Clock, SingleFlight
 from gateway.catalog.entrystore import ENTRIES
 from gateway.catalog.refresh import Listed, Registration, Registry, list_sources
-from gateway.config import Options, index_path
+from gateway.config import Options
 from gateway.embed.protocol import Embedder
+from gateway.environment import index_path
 from gateway.search.index.documents import GraphSource, load
 from gateway.search.index.keeping import Ground, Keeper
 from gateway.search.index.made import Made, Make
