@@ -340,7 +340,7 @@ class Gateway(Registering):
     async def export_graph(
         self, form: GraphFormat = "turtle", *, centre: str = "", hops: int = 1
     ) -> str:
-        """Write the graph as RDF, or draw it; see `gateway.search.documents.export`."""
+        """Write the graph as RDF, or draw it; see `gateway.search.index.documents.export`."""
         return export(await self.snapshot(), form, centre=centre, hops=hops)
 
     async def propose_edges(self, proposer: Proposer, *, servers: Sequence[str] = ()) -> Proposed:
