@@ -9,7 +9,7 @@ from openai import AsyncOpenAI, OpenAI
 
 from gateway import Gateway, SyncGateway
 from gateway.errors import ConfigError, InvalidRequestError
-from gateway.search.normalize import PROPOSALS, OpenAIProposer, connected
+from gateway.search.openai import PROPOSALS, OpenAIProposer, connected
 from gateway.search.propose import BATCH, MAX_EDGES, Proposer, Told, batches, propose
 from gateway.testing import ModelRequest, ScriptedModel, Turn
 from gateway.types import ToolDefinition
