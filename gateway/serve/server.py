@@ -23,7 +23,7 @@ from mcp.server import InitializationOptions, NotificationOptions, Server
 from mcp.server.caching import CacheableMethod, CacheHint
 
 from gateway.config import VERSION
-from gateway.discovery.answers import Answer, Manner, ToolCall, answer, searched, tell
+from gateway.discovery.answers import Answer, AnswerOptions, ToolCall, answer, searched, tell
 from gateway.discovery.metatools import MetaNames, digest, meta_names, meta_tools
 from gateway.discovery.written import Written
 from gateway.errors import InvalidRequestError
@@ -41,7 +41,7 @@ from gateway.types import Filters, JsonObject
 Expose = Literal["meta", "all"]
 """What a client is shown: the two meta-tools, or the whole catalog."""
 
-_MANNER = Manner(schemas=True)
+_ANSWERING = AnswerOptions(schemas=True)
 _NO_NAMES = MetaNames(search="", call="")
 LIST_TTL_MS = 300_000
 """How long a client may keep a list without asking again."""
@@ -202,7 +202,7 @@ class _Served:
         wire = self._written.get(found)
         if wire is not None:
             return wire
-        told = await tell(self._gateway, call, queries, found, manner=_MANNER)
+        told = await tell(self._gateway, call, queries, found, answering=_ANSWERING)
         return self._written.put(found, answered(told, dict))
 
     async def _call(
@@ -218,7 +218,9 @@ class _Served:
 
     async def _answer(self, names: MetaNames, call: ToolCall) -> Answer:
         limit = self._gateway.options.chat.max_result_chars
-        return await answer(self._gateway, names, call, max_result_chars=limit, manner=_MANNER)
+        return await answer(
+            self._gateway, names, call, max_result_chars=limit, answering=_ANSWERING
+        )
 
     def _moved(self, told: Answer) -> Block:
         home = self._gateway.library.home(told.result.tool_id) if told.result is not None else ""
