@@ -32,7 +32,7 @@ class Function:
     """Whether the model is held to the schema."""
 
 
-class Clerk:
+class ToolBroker:
     """Stands between one gateway and one framework. Any thread may use it.
 
     Args:
