@@ -16,7 +16,7 @@ from gateway.catalog.entrystore import EntrySource
 from gateway.catalog.health import Health
 from gateway.catalog.manifests import Manifest, read_manifest
 from gateway.catalog.refresh import Registry
-from gateway.catalog.standing import Servers
+from gateway.catalog.servers import Servers
 from gateway.catalog.store import Store
 from gateway.catalog.virtual import Alias, VirtualServer, aliases
 from gateway.config import Options
