@@ -32,10 +32,10 @@ from gateway.serve.answered import Block, Wire, answered
 from gateway.serve.client import Context, stateless
 from gateway.serve.exchange import Exchanges
 from gateway.serve.faulty import incapable
+from gateway.serve.notifications import Notifications
 from gateway.serve.placed import block
 from gateway.serve.reading import Reading
 from gateway.serve.shown import meta, page, tool
-from gateway.serve.told import Told
 from gateway.types import Filters, JsonObject
 
 Expose = Literal["meta", "all"]
@@ -83,18 +83,18 @@ def mcp_server(
     """
     library = gateway.library
     library.audience.askable = True
-    told = Told(library, tools=expose == "all")
+    notifications = Notifications(library, tools=expose == "all")
     exchanges = Exchanges()
-    served = _Served(gateway, expose, exchanges, told)
+    served = _Served(gateway, expose, exchanges, notifications)
     served.extras = {each.tool.name: each for each in extras} if expose == "meta" else {}
-    reading = Reading(library, exchanges, told)
+    reading = Reading(library, exchanges, notifications)
     hint = CacheHint(ttl_ms=LIST_TTL_MS, scope="private")
     server = _Server(
         name,
         version=VERSION,
         instructions=served.instructions,
         cache_hints=dict.fromkeys(_LISTS, hint),
-        lifespan=told.watching,
+        lifespan=notifications.watching,
         get_tool_input_schema=served.schema,
         on_list_tools=served.list_tools,
         on_list_resources=reading.resources,
@@ -103,14 +103,14 @@ def mcp_server(
         on_list_prompts=reading.prompts,
         on_get_prompt=reading.get_prompt,
         on_completion=reading.complete,
-        on_subscribe_resource=told.resources.subscribe,
-        on_unsubscribe_resource=told.resources.unsubscribe,
-        on_subscriptions_listen=told.resources.listen,
+        on_subscribe_resource=notifications.resources.subscribe,
+        on_unsubscribe_resource=notifications.resources.unsubscribe,
+        on_subscriptions_listen=notifications.resources.listen,
     )
     # Its own argument takes models alone.
     server.add_request_handler("tools/call", types.CallToolRequestParams, served.call_tool)
     # Before the SDK's own, which would draw a span as long as the session.
-    server.middleware.insert(0, told.follow)
+    server.middleware.insert(0, notifications.follow)
     return server
 
 
@@ -129,11 +129,13 @@ class _Server(Server[object]):
 
 
 class _Served:
-    def __init__(self, gateway: Gateway, expose: Expose, exchanges: Exchanges, told: Told) -> None:
+    def __init__(
+        self, gateway: Gateway, expose: Expose, exchanges: Exchanges, notifications: Notifications
+    ) -> None:
         self._gateway = gateway
         self._expose = expose
         self._exchanges = exchanges
-        self._told = told
+        self._notifications = notifications
         self._names: MetaNames | None = None
         self._tools: tuple[types.Tool, ...] = ()
         self._first = asyncio.Lock()
@@ -167,7 +169,7 @@ class _Served:
             more = (each.tool for name, each in self.extras.items() if name not in own)
             return types.ListToolsResult(tools=[*self._tools, *more])
         listed = await self._gateway.list_tools()
-        self._told.seen("tool", listed)
+        self._notifications.seen("tool", listed)
         shown = page(listed, params.cursor if params is not None else None)
         return types.ListToolsResult(
             tools=[tool(entity) for entity in shown.entities], next_cursor=shown.next_cursor
