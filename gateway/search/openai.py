@@ -12,7 +12,7 @@ from openai.types.chat import ChatCompletionMessageParam
 
 from gateway.errors import ConfigError
 from gateway.search.normalize import Rewrite
-from gateway.search.propose import MAX_EDGES, Told
+from gateway.search.propose import MAX_EDGES, ProposerReply
 
 MAX_OUTPUT_TOKENS = 96
 INSTRUCTIONS = (
@@ -115,13 +115,13 @@ class OpenAIProposer(_ChatModel):
         model: The chat model's name.
     """
 
-    async def propose(self, tools: str) -> Told:
+    async def propose(self, tools: str) -> ProposerReply:
         """Ask the model once, at temperature 0.
 
         Raises:
             openai.OpenAIError: As the client raises it, after its own retries.
         """
-        return Told(**await self._ask(PROPOSALS, tools, max_tokens=MAX_PROPOSED_TOKENS))
+        return ProposerReply(**await self._ask(PROPOSALS, tools, max_tokens=MAX_PROPOSED_TOKENS))
 
 
 @contextmanager
