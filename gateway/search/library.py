@@ -145,7 +145,7 @@ class Library:
         own = exact or [each for each in known if each.name == name]
         like = own or [each for each in known if kind == "resource" and fits(each.name, name)]
         if not like:
-            raise InvalidRequestError(f"no server has the {kind} {name!r}: list them")
+            raise _missing(kind, name)
         # An alias and what it stands for are one.
         owners = set()
         for each in like:
@@ -168,7 +168,7 @@ class Library:
         ]
         exact = [seen for name, seen in known if name == uri]
         if not any(exact or [seen for name, seen in known if fits(name, uri)] or [True]):
-            raise InvalidRequestError(f"no server has the resource {uri!r}: list them")
+            raise _missing("resource", uri)
         return server, uri
 
     async def _real(self, kind: Kind, server: str, name: str) -> tuple[str, str]:
@@ -206,6 +206,11 @@ class Library:
 def _configured(source: Source | None) -> TypeGuard[Shaped]:
     """Whether the shapes are those of a server; to the host's own source they belong."""
     return isinstance(source, Shaped) and isinstance(source.below, LastingSource)
+
+
+def _missing(kind: Kind, name: str) -> InvalidRequestError:
+    listing = f'gateway.library.entities("{kind}")'
+    return InvalidRequestError(f"no server has the {kind} {name!r}: list them ({listing})")
 
 
 def _message(raw: JsonObject) -> PromptMessage:
