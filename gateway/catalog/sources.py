@@ -91,15 +91,16 @@ class Sources:
                 taken.
         """
         registration = self._registry.all().get(LOCAL)
+        hints = Hints() if hints is None else hints
         if registration is not None and registration.source is not self._local:
             raise ConfigError(f"a server is called {LOCAL!r}, the name of functions: rename it")
         if replace:
             # Read it first: one that cannot be offered must not cost the one that is.
             from gateway.upstream.schema import callee  # noqa: PLC0415  (pydantic is heavy: only who offers a function pays for it)
 
-            told = callee(function, name=name, description=description, hints=hints or Hints())
+            told = callee(function, name=name, description=description, hints=hints)
             self._local.remove(told.definition.name)
-        made = self._local.add(function, name=name, description=description, hints=hints or Hints())
+        made = self._local.add(function, name=name, description=description, hints=hints)
         if registration is not None:
             self._registry.touch(LOCAL)
         else:
@@ -164,7 +165,9 @@ class Sources:
             headers=headers,
             server=server,
         )
-        self._servers.add(name, target, hints or {}, trusted=trusted, shapes=shapes)
+        self._servers.add(
+            name, target, {} if hints is None else hints, trusted=trusted, shapes=shapes
+        )
 
     def add_virtual_server(
         self,
@@ -238,7 +241,7 @@ class Sources:
         """
         if itself is not None and (itself.kind, itself.name) != ("server", source.server):
             raise ConfigError(f"what describes {source.server!r} must be a server of that name")
-        self._registry.add(source, hints or {}, itself=itself)
+        self._registry.add(source, {} if hints is None else hints, itself=itself)
 
     def entries_changed(self) -> None:
         """Have the next build read the entries anew."""
