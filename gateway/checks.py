@@ -57,6 +57,17 @@ def hints_fault(name: str, hints: object) -> str:
     return f"{name}: {'; '.join(told)}" if told else ""
 
 
+def check_shape(name: str, given: object, wanted: str, *parts: str) -> None:
+    """Refuse what a host brings as *name*, if it is a class, or lacks one of *parts*.
+
+    Raises:
+        ConfigError: It is not *wanted*.
+    """
+    if isinstance(given, type) or not all(hasattr(given, part) for part in parts):
+        told = f"the class {given.__name__}" if isinstance(given, type) else type(given).__name__
+        raise ConfigError(f"{name} must be {wanted}, got {told}")
+
+
 def at_least(name: str, value: float, least: float) -> str:
     """Say what is wrong with *value*, if it is below *least*."""
     fits = not (_number(value) and _number(least)) or value >= least

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from gateway.errors import ConfigError
+from gateway.catalog.manifests import Manifest, read_manifest
+from gateway.errors import ClosedError, ConfigError
 from gateway.gateway import Gateway
+from gateway.testing import HashingEmbedder
 from gateway.types import Hints
 from tests.conftest import OpenGateway
 from tests.fakes import ListSource, tool
@@ -89,3 +92,108 @@ async def test_hints_may_be_lists(open_gateway: OpenGateway) -> None:
     gateway.add_tool(find, hints=Hints(tags=["Travel"], aliases=["seek"]))  # type: ignore[arg-type]  # (the point)
 
     assert {"travel": 1} == await gateway.catalog.tags()
+
+
+HIDDEN = "hush"
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        (
+            {"command": ["uvx", "x"]},
+            "command must be one text, with what follows it in args, got l",
+        ),
+        ({"command": "x", "args": HIDDEN}, "args must be a list of texts, got str"),
+        ({"command": "x", "args": [80]}, "args must be a list of texts, got list"),
+        ({"command": "x", "args": 80}, "args must be a list of texts, got int"),
+        ({"command": "x", "env": [HIDDEN]}, "env must be a mapping of texts, got list"),
+        ({"command": "x", "env": {"A": 3}}, "env must be a mapping of texts, got dict"),
+        ({"command": "x", "cwd": 3}, "cwd must be a path, got int"),
+        ({"url": 3}, "url must be a text, got int"),
+        ({"url": "http://h", "headers": HIDDEN}, "headers must be a mapping of texts, got str"),
+    ],
+)
+def test_how_a_server_is_reached_is_checked_at_once(
+    open_gateway: OpenGateway, said: dict[str, Any], told: str
+) -> None:
+    """A value is never told: it may be a secret."""
+    gateway = open_gateway()
+
+    with pytest.raises(ConfigError) as caught:
+        gateway.add_server("s", **said)
+
+    assert str(caught.value).startswith(f"server 's': {told}")
+    assert HIDDEN not in str(caught.value)
+    assert {} == gateway.server_states()
+
+
+def test_a_configuration_is_a_path_or_a_manifest(open_gateway: OpenGateway) -> None:
+    """What was read already goes through the reader of manifests."""
+    given: Any = {"mcpServers": {}}
+
+    with pytest.raises(
+        ConfigError, match=r"^config must be a path or a Manifest, got dict: .*parse"
+    ):
+        open_gateway().add_config(given)
+
+
+def test_a_missing_configuration_names_no_flag(tmp_path: Path) -> None:
+    """A program has none."""
+    with pytest.raises(ConfigError, match=r"or name another file$"):
+        read_manifest(tmp_path / "mcp.json")
+
+
+def test_a_taken_name_tells_how_to_replace_it(open_gateway: OpenGateway) -> None:
+    """And what it tells works."""
+    gateway = open_gateway()
+    gateway.add_tool(find)
+
+    with pytest.raises(
+        ConfigError, match=r"remove it first, or pass replace=True or another name=…"
+    ):
+        gateway.add_tool(find)
+
+    assert "local/find" == gateway.add_tool(find, replace=True)
+
+
+@pytest.mark.parametrize(
+    "register",
+    [
+        lambda gateway: gateway.add_tool(find),
+        lambda gateway: gateway.add_server("s", command="never"),
+        lambda gateway: gateway.add_virtual_server("v", {"a": "s/a"}),
+        lambda gateway: gateway.add_config(Manifest(servers={})),
+        lambda gateway: gateway.add_source(ListSource("shop")),
+    ],
+    ids=["tool", "server", "virtual server", "config", "source"],
+)
+def test_a_closed_gateway_registers_nothing(
+    open_gateway: OpenGateway, register: Callable[[Gateway], object]
+) -> None:
+    """Nobody could find it."""
+    gateway = open_gateway()
+    gateway.close()
+
+    with pytest.raises(ClosedError, match="make a new one"):
+        register(gateway)
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ({"store": "x"}, "store must be a Store, got str"),
+        ({"vector_store": object()}, "vector_store must be a VectorStore, got object"),
+        ({"embedder": object()}, "embedder must be 'local' or an Embedder, got object"),
+        (
+            {"embedder": HashingEmbedder},
+            "embedder must be 'local' or an Embedder, got the class Ha",
+        ),
+    ],
+)
+def test_what_a_host_brings_is_of_its_kind(said: dict[str, Any], told: str) -> None:
+    """Else the first search would fail, far from where it was given."""
+    with pytest.raises(ConfigError) as caught:
+        Gateway(**said)
+
+    assert str(caught.value).startswith(told)

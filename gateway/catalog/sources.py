@@ -89,7 +89,9 @@ class Sources:
         Raises:
             ConfigError: If the signature cannot be called with a JSON object, or the name is
                 taken.
+            ClosedError: After `close`.
         """
+        self._bridge.check_open()
         registration = self._registry.all().get(LOCAL)
         hints = Hints() if hints is None else hints
         if registration is not None and registration.source is not self._local:
@@ -154,7 +156,9 @@ class Sources:
         Raises:
             ConfigError: If not exactly one of the three is given, or the name is taken or
                 illegal.
+            ClosedError: After `close`.
         """
+        self._bridge.check_open()
         target = target_of(
             name,
             command=command,
@@ -189,7 +193,9 @@ class Sources:
 
         Raises:
             ConfigError: If a name is taken or illegal.
+            ClosedError: After `close`.
         """
+        self._bridge.check_open()
         table = VirtualServer(
             name=name,
             tools=aliases(tools),
@@ -204,7 +210,12 @@ class Sources:
 
         Raises:
             ConfigError: If the file cannot be read as one, or a server's name is taken.
+            ClosedError: After `close`.
         """
+        self._bridge.check_open()
+        if not isinstance(config, str | Path | Manifest):
+            told = f"got {type(config).__name__}: for what is read already, parse_manifest(…)"
+            raise ConfigError(f"config must be a path or a Manifest, {told}")
         manifest = config if isinstance(config, Manifest) else read_manifest(Path(config))
         for name, entry in self._configuration.take(manifest, self._registry).items():
             self._servers.place(name, entry)
@@ -238,7 +249,9 @@ class Sources:
 
         Raises:
             ConfigError: If the name is taken, or *itself* is something else.
+            ClosedError: After `close`.
         """
+        self._bridge.check_open()
         if itself is not None and (itself.kind, itself.name) != ("server", source.server):
             raise ConfigError(f"what describes {source.server!r} must be a server of that name")
         self._registry.add(source, {} if hints is None else hints, itself=itself)
