@@ -22,6 +22,7 @@ from typing import Literal
 import numpy as np
 
 from gateway.cache import Clock
+from gateway.checks import check_shape
 from gateway.embed.alphabets import readable
 from gateway.embed.body import PASSES
 from gateway.embed.forked import begin_anew_in_children
@@ -103,13 +104,15 @@ def embedder_of(given: Embedder | Literal["local"] | None) -> Embedder | None:
     """Give the embedder that a host names or brings.
 
     Raises:
-        ConfigError: If it names another than ``local``.
+        ConfigError: If it names another than ``local``, or is none.
         MissingExtraError: If the local one is not installed.
     """
     if isinstance(given, str):
         if given != "local":
             raise ConfigError(f"unknown embedder {given!r}; give 'local' or an Embedder")
         return LocalEmbedder()
+    if given is not None:
+        check_shape("embedder", given, "'local' or an Embedder", "embed")
     return given
 
 
