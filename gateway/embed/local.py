@@ -6,13 +6,15 @@
 * Elsewhere it is the first encoder's alone, under another model id.
 * A pass runs on one thread, always: with more, two cores spin and a query takes a hundred times
   as long. Two passes may run at once, so that two cores serve many who ask.
+* The first encoder spends most of a pass on itself, so it reads all that wait; the second one
+  reads queries of one length together.
 """
 
 from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -21,7 +23,7 @@ import numpy as np
 from gateway.embed.alphabets import readable
 from gateway.embed.body import PASSES
 from gateway.embed.gathering import Gathering
-from gateway.embed.models import E5, USE, Encode, Model, runs_here, verify
+from gateway.embed.models import E5, USE, Model, Sorting, runs_here, verify
 from gateway.embed.protocol import Embedded, Embedder, EmbedderInfo, EmbeddingLimits, Role
 from gateway.errors import ConfigError, MissingExtraError
 from gateway.vectors import Matrix, Vector, unit_rows
@@ -61,8 +63,14 @@ class LocalEmbedder:
         centred = "c" if len(self._models) > 1 else ""
         model_id = f"{'+'.join(each.id for each in self._models)}-{dimensions}{centred}"
         self._lock = threading.Lock()
-        self._encode: Encode | None = None
-        self._gathering = Gathering(self._run, most=_TOGETHER, workers=PASSES)
+        self._encoders: _Encoders | None = None
+        self._gathering = Gathering(
+            self._run,
+            most=_TOGETHER,
+            workers=PASSES,
+            like=self._like,
+            first=self._first if self._models[0].alone else None,
+        )
         self._info = EmbedderInfo(
             model_id=model_id,
             provider="local",
@@ -82,14 +90,21 @@ class LocalEmbedder:
         asked = self._gathering.ask(list(map(_plain, texts)), role)
         return Embedded(vectors=await asyncio.wrap_future(asked))
 
-    def _run(self, texts: list[str]) -> Matrix:
-        return self._loaded()(texts)
+    def _like(self, text: str) -> Hashable:
+        # Whoever asks must not load them.
+        return self._encoders.like(text) if self._encoders else None
 
-    def _loaded(self) -> Encode:
+    def _first(self, texts: list[str]) -> Matrix:
+        return self._loaded().encode(0, texts)
+
+    def _run(self, texts: list[str], begun: Sequence[Vector]) -> Matrix:
+        return self._loaded()(texts, begun)
+
+    def _loaded(self) -> _Encoders:
         with self._lock:
-            if self._encode is None:
-                self._encode = _load(self._models, [each for each in self._folders if each])
-            return self._encode
+            if self._encoders is None:
+                self._encoders = _Encoders(self._models, [each for each in self._folders if each])
+            return self._encoders
 
 
 def embedder_of(given: Embedder | Literal["local"] | None) -> Embedder | None:
@@ -125,29 +140,44 @@ def _plain(text: str) -> str:
     return text.replace("\0", " ").encode("utf-8", "replace").decode()
 
 
-def _load(models: Sequence[Model], folders: Sequence[Path]) -> Encode:
-    from threadpoolctl import ThreadpoolController  # noqa: PLC0415  (an optional extra)
+class _Encoders:
+    """The encoders, loaded."""
 
-    for model, folder in zip(models, folders, strict=True):
-        verify(model, folder)
-    encoders = [model.load(folder) for model, folder in zip(models, folders, strict=True)]
-    # Made after the engines are loaded, or it would not know theirs.
-    threads, turn = ThreadpoolController(), threading.Lock()
-    with np.load(_MEANS, allow_pickle=False) as known:
-        means = dict(known)
+    def __init__(self, models: Sequence[Model], folders: Sequence[Path]) -> None:
+        from threadpoolctl import ThreadpoolController  # noqa: PLC0415  (an optional extra)
 
-    def encode(texts: list[str]) -> Matrix:
-        parts = []
-        for model, encoder in zip(models, encoders, strict=True):
-            short = [text[: model.max_chars] for text in texts]
-            if model.alone:
-                with turn, threads.limit(limits=1):
-                    parts.append(encoder(short))
-            else:
-                parts.append(encoder(short))
+        for model, folder in zip(models, folders, strict=True):
+            verify(model, folder)
+        self._models = models
+        self._loaded = [model.load(folder) for model, folder in zip(models, folders, strict=True)]
+        # Made after the engines are loaded, or it would not know theirs.
+        self._threads, self._turn = ThreadpoolController(), threading.Lock()
+        with np.load(_MEANS, allow_pickle=False) as known:
+            self._means = dict(known)
+
+    def __call__(self, texts: list[str], begun: Sequence[Vector]) -> Matrix:
+        """Give one row a text; *begun* are the first encoder's rows, unless it is to make them."""
+        part = np.array(begun) if begun else self.encode(0, texts)
+        parts = [part, *(self.encode(each, texts) for each in range(1, len(self._models)))]
         if len(parts) == 1:
-            return parts[0]
-        first, second = (part - means[model.id] for model, part in zip(models, parts, strict=True))
+            return part
+        first, second = (
+            part - self._means[model.id] for model, part in zip(self._models, parts, strict=True)
+        )
         return side_by_side(first, second, np.array([readable(text) for text in texts]))
 
-    return encode
+    def encode(self, number: int, texts: list[str]) -> Matrix:
+        """Give what one of them makes of *texts*."""
+        model, encoder = self._models[number], self._loaded[number]
+        short = [text[: model.max_chars] for text in texts]
+        if not model.alone:
+            return encoder(short)
+        with self._turn, self._threads.limit(limits=1):
+            return encoder(short)
+
+    def like(self, text: str) -> Hashable:
+        """Give what texts have in common that cost less together, if any encoder says so."""
+        for model, encoder in zip(self._models, self._loaded, strict=True):
+            if isinstance(encoder, Sorting):
+                return encoder.like(text[: model.max_chars])
+        return None
