@@ -17,7 +17,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from gateway.config import environment
+from gateway.environment import environment
 from gateway.errors import ModelFileError
 from gateway.vectors import Matrix
 
