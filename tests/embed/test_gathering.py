@@ -102,6 +102,17 @@ def test_going_away_in_a_pass_hurts_nobody() -> None:
     assert [2] == lengths(second)
 
 
+def test_a_fault_is_not_told_to_who_went_away_in_its_pass() -> None:
+    """And the worker goes on."""
+    held = Held()
+    bad = held.ask("bad")
+    assert held.busy.wait(WAIT_S)
+    assert bad.cancel()
+    held.free.set()
+
+    assert [2] == lengths(held.ask("aa"))
+
+
 def test_a_fault_is_told_to_all_of_its_pass(held: Held) -> None:
     """And to nobody else."""
     bad, beside = held.ask("bad"), held.ask("beside")
