@@ -208,6 +208,26 @@ async def test_another_loop_has_flights_of_its_own() -> None:
     assert other.is_closed()
 
 
+def test_a_loop_that_ends_takes_its_own_flights_along() -> None:
+    """Who asks for the same on the next one waits for nothing that is gone."""
+    flights = LoopFlight[int]()
+
+    async def never() -> int:
+        await asyncio.Event().wait()
+        return 0
+
+    async def ask() -> asyncio.Future[int]:
+        asking = asyncio.ensure_future(flights.run("key", never))
+        await asyncio.sleep(0)
+        return asking
+
+    async def work() -> int:
+        return 7
+
+    assert asyncio.run(ask()).cancelled()
+    assert 7 == asyncio.run(flights.run("key", work))
+
+
 async def test_a_failed_flight_of_a_loop_is_forgotten_and_no_news() -> None:
     """The next asker flies anew; whoever went away is told nothing, in no log either."""
     told: list[dict[str, Any]] = []
