@@ -24,7 +24,7 @@ from gateway.types import (
     PromptResult,
 )
 from gateway.upstream.audience import Audience
-from gateway.upstream.source import Heard, Shelves, Source, Watchable
+from gateway.upstream.source import ResourceSource, Source, Watchable, WatchCallbacks
 from gateway.upstream.things import fits
 from gateway.upstream.wrappers import Shaped
 
@@ -52,7 +52,7 @@ class Library:
     def holds(self, server: str) -> bool:
         """Whether *server* may have more than tools."""
         registration = self._registry.all().get(server)
-        return registration is not None and isinstance(registration.source, Shelves)
+        return registration is not None and isinstance(registration.source, ResourceSource)
 
     def home(self, tool_id: str) -> str:
         """Give the server whose names the answers of a tool hold; empty if it has only tools."""
@@ -111,7 +111,7 @@ class Library:
     ) -> JsonObject:
         """Send *method* to the server of a thing, whose own name goes under *key*."""
         server, name = owner
-        return await self._shelves(server).ask(method, {key: name, **(more or {})})
+        return await self._resources_of(server).ask(method, {key: name, **(more or {})})
 
     async def complete(self, kind: Kind, name: str, params: JsonObject) -> JsonObject:
         """Ask what an argument of a prompt or of a template may be.
@@ -124,9 +124,9 @@ class Library:
         server, own = await self.owner(kind, name)
         prompt = {"type": "ref/prompt", "name": own}
         ref = prompt if kind == "prompt" else {"type": "ref/resource", "uri": own}
-        return await self._shelves(server).ask("completion/complete", {**params, "ref": ref})
+        return await self._resources_of(server).ask("completion/complete", {**params, "ref": ref})
 
-    async def follow(self, owner: tuple[str, str], heard: Heard) -> None:
+    async def follow(self, owner: tuple[str, str], heard: WatchCallbacks) -> None:
         """Tell *heard* of changes of a resource until cancelled; see `Watchable.watch`."""
         server, uri = owner
         source = self._below(server)
@@ -145,7 +145,7 @@ class Library:
         own = exact or [each for each in known if each.name == name]
         like = own or [each for each in known if kind == "resource" and fits(each.name, name)]
         if not like:
-            raise InvalidRequestError(f"no server has the {kind} {name!r}: list them")
+            raise _missing(kind, name)
         # An alias and what it stands for are one.
         owners = set()
         for each in like:
@@ -168,7 +168,7 @@ class Library:
         ]
         exact = [seen for name, seen in known if name == uri]
         if not any(exact or [seen for name, seen in known if fits(name, uri)] or [True]):
-            raise InvalidRequestError(f"no server has the resource {uri!r}: list them")
+            raise _missing("resource", uri)
         return server, uri
 
     async def _real(self, kind: Kind, server: str, name: str) -> tuple[str, str]:
@@ -187,9 +187,9 @@ class Library:
             raise InvalidRequestError(f"virtual server {server!r} has no {kind} {name!r}")
         return found
 
-    def _shelves(self, server: str) -> Shelves:
+    def _resources_of(self, server: str) -> ResourceSource:
         source = self._below(server)
-        if not isinstance(source, Shelves):
+        if not isinstance(source, ResourceSource):
             raise InvalidRequestError(f"server {server!r} has no resources and no prompts")
         return source
 
@@ -206,6 +206,11 @@ class Library:
 def _configured(source: Source | None) -> TypeGuard[Shaped]:
     """Whether the shapes are those of a server; to the host's own source they belong."""
     return isinstance(source, Shaped) and isinstance(source.below, LastingSource)
+
+
+def _missing(kind: Kind, name: str) -> InvalidRequestError:
+    listing = f'gateway.library.entities("{kind}")'
+    return InvalidRequestError(f"no server has the {kind} {name!r}: list them ({listing})")
 
 
 def _message(raw: JsonObject) -> PromptMessage:
