@@ -6,6 +6,7 @@ scores 0.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
@@ -99,7 +100,7 @@ def moments(values: Vector) -> tuple[float, float]:
     mean = np.add.reduce(values) / np.float32(values.size)
     away = values - mean
     away *= away
-    return float(mean), float(np.sqrt(np.add.reduce(away) / np.float32(values.size)))
+    return float(mean), math.sqrt(float(np.add.reduce(away)) / values.size)
 
 
 def deviations(values: Vector) -> Vector:
@@ -125,8 +126,9 @@ def top(scores: Vector, limit: int) -> NDArray[np.intp]:
         return np.argsort(-scores, kind="stable")[:count]
     if count < scores.shape[0]:
         # Every score equal to the last admitted one competes, so that ties fall by position.
-        floor = np.partition(scores, -count)[-count]
-        (pool,) = (scores >= floor).nonzero()
+        parted = scores.copy()
+        parted.partition(-count)
+        (pool,) = (scores >= parted[-count]).nonzero()
     else:
         pool = np.arange(scores.shape[0])
     best: NDArray[np.intp] = pool[(-scores[pool]).argsort(kind="stable")[:count]]
