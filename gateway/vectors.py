@@ -126,9 +126,8 @@ def top(scores: Vector, limit: int) -> NDArray[np.intp]:
         return np.argsort(-scores, kind="stable")[:count]
     if count < scores.shape[0]:
         # Every score equal to the last admitted one competes, so that ties fall by position.
-        parted = scores.copy()
-        parted.partition(-count)
-        (pool,) = (scores >= parted[-count]).nonzero()
+        floor = np.partition(scores, -count)[-count]
+        (pool,) = (scores >= floor).nonzero()
     else:
         pool = np.arange(scores.shape[0])
     best: NDArray[np.intp] = pool[(-scores[pool]).argsort(kind="stable")[:count]]

@@ -83,9 +83,7 @@ class Projected:
         Returns:
             Where they stand, ascending.
         """
-        # What the mean adds to one query's cosines moves nobody.
-        near = self._near(queries[0]) if len(queries) == 1 else self.likeness(queries)
-        return chosen(near, allowed, count)
+        return chosen(self.likeness(queries), allowed, count)
 
     def likeness(self, queries: Matrix) -> Vector:
         """Estimate the best cosine of each row over *queries*, shape (n,)."""
@@ -124,6 +122,4 @@ def chosen(near: Vector, allowed: Mask, count: int) -> Positions:
     """Give where the *count* largest of *near* stand, of those allowed, ascending; ties too."""
     if not allowed.all():
         near = np.where(allowed, near, np.float32(-np.inf))
-    parted = near.copy()
-    parted.partition(-count)
-    return np.flatnonzero(near >= parted[-count])
+    return np.flatnonzero(near >= np.partition(near, -count)[-count])
