@@ -175,6 +175,7 @@ def test_what_is_wrapped_is_a_client_and_a_gateway(
     for each in (plain, twin):
         with pytest.raises(ConfigError, match=client + r".* client, got Gateway$"):
             each(functions, openai)
+    given: Any
     for given, told in ((blocking, "SyncGateway: pass its .gateway"), (openai, "OpenAI")):
         with pytest.raises(ConfigError, match=f"^gateway must be a Gateway, got {told}$"):
             plain(openai, given)
