@@ -3,6 +3,8 @@
 * The loop starts with the first piece of work and ends with `close`.
 * What is submitted runs to its end even if the caller who asked first goes away, unless that
   caller's own future is cancelled: shared work is shielded by its owner, not here.
+* All that is submitted ends: what `close` cuts short ends as `ClosedError`, since nobody who waits
+  for it has cancelled it. Work that would end the process ends alone, and the loop goes on.
 * A thread does not come along when its process is forked: in the child the bridge is closed.
 * Context variables (and so trace context) of the submitting thread travel with the work.
 """
@@ -13,14 +15,18 @@ import asyncio
 import concurrent.futures
 import os
 import threading
-from collections.abc import Callable, Coroutine
-from typing import Any, TypeVar
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
+from typing import Any, ParamSpec, TypeVar
 
 from gateway.errors import ClosedError
 
+P = ParamSpec("P")
 T = TypeVar("T")
 Work = Callable[[], Coroutine[Any, Any, T]]
 """Makes the coroutine; called only when it is certain that somebody will await it."""
+_EXITS = (SystemExit, KeyboardInterrupt)
+"""What a loop gives on to its thread, beside keeping it for whoever awaits the task."""
 
 
 class Bridge:
@@ -31,6 +37,7 @@ class Bridge:
         self._lock = threading.Lock()
         self._finishing = threading.Lock()
         self._finished = False
+        self._ended = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._closed = False
@@ -58,11 +65,16 @@ class Bridge:
     def submit(self, work: Work[T]) -> concurrent.futures.Future[T]:
         """Start *work* on the background loop and return at once.
 
+        Returns:
+            What holds its answer, or what it raised; `ClosedError` if `close` came before.
+
         Raises:
             ClosedError: After `close`.
         """
-        loop = self._ensure_loop()
-        return asyncio.run_coroutine_threadsafe(work(), loop)
+        # Under the lock: what is let in stands before the loop's end.
+        with self._lock:
+            loop = self._ensure_loop()
+            return asyncio.run_coroutine_threadsafe(self._until_closed(work), loop)
 
     async def run(self, work: Work[T]) -> T:
         """Await *work*, which runs on the background loop; from there, await it directly."""
@@ -111,7 +123,8 @@ class Bridge:
             loop, thread, self._loop = self._loop, self._thread, None
         if loop is None or thread is None:
             return
-        loop.call_soon_threadsafe(loop.stop)
+        # A round later, so that what came before has begun and can say how it ended.
+        loop.call_soon_threadsafe(loop.call_soon, self._end, loop)
         if thread is not threading.current_thread():
             thread.join()
 
@@ -123,32 +136,71 @@ class Bridge:
         if self.here:
             raise RuntimeError("blocking call on the gateway's own loop: await the async form")
 
+    async def _until_closed(self, work: Work[T]) -> T:
+        try:
+            return await work()
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            # Whoever cancelled it before waits for nothing any more.
+            if self._ended and task is not None and task.cancelling() == 1:
+                raise ClosedError(
+                    "this gateway was closed before the work was done; make a new one"
+                ) from None
+            raise
+
     def _ensure_loop(self) -> asyncio.AbstractEventLoop:
-        with self._lock:
-            self.check_open()
-            if self._loop is None:
-                self._loop, self._pid = asyncio.new_event_loop(), os.getpid()
-                self._thread = threading.Thread(
-                    target=_serve, args=(self._loop,), name=self._name, daemon=True
-                )
-                self._thread.start()
-            return self._loop
+        self.check_open()
+        if self._loop is None:
+            self._loop, self._pid = asyncio.new_event_loop(), os.getpid()
+            self._thread = threading.Thread(
+                target=self._serve, args=(self._loop,), name=self._name, daemon=True
+            )
+            self._thread.start()
+        return self._loop
+
+    def _end(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._ended = True
+        loop.stop()
+
+    def _serve(self, loop: asyncio.AbstractEventLoop) -> None:
+        asyncio.set_event_loop(loop)
+        try:
+            while not self._ended:
+                with suppress(*_EXITS):
+                    loop.run_forever()
+            _drain(loop)
+        finally:
+            asyncio.set_event_loop(None)
+            loop.close()
 
 
-def _serve(loop: asyncio.AbstractEventLoop) -> None:
-    asyncio.set_event_loop(loop)
-    try:
-        loop.run_forever()
-        _drain(loop)
-    finally:
-        asyncio.set_event_loop(None)
-        loop.close()
+async def in_thread(function: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
+    """Run blocking code of the host's in a worker thread.
+
+    It is `asyncio.to_thread`, but for ``StopIteration``: no future holds one, and who waits would
+    wait for ever. It comes as ``RuntimeError``, which is what a coroutine makes of it (PEP 479).
+    """
+
+    def held() -> T:
+        try:
+            return function(*arguments, **named)
+        except StopIteration as error:
+            raise RuntimeError("the function raised StopIteration") from error
+
+    return await asyncio.to_thread(held)
 
 
 def _drain(loop: asyncio.AbstractEventLoop) -> None:
     tasks = asyncio.all_tasks(loop)
     for task in tasks:
         task.cancel()
-    loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
-    loop.run_until_complete(loop.shutdown_asyncgens())
-    loop.run_until_complete(loop.shutdown_default_executor())
+    _complete(loop, asyncio.gather(*tasks, return_exceptions=True))
+    _complete(loop, loop.shutdown_asyncgens())
+    _complete(loop, loop.shutdown_default_executor())
+
+
+def _complete(loop: asyncio.AbstractEventLoop, work: Awaitable[object]) -> None:
+    ending = asyncio.ensure_future(work, loop=loop)
+    while not ending.done():
+        with suppress(*_EXITS):
+            loop.run_until_complete(ending)

@@ -22,6 +22,7 @@ they never hold a secret, a query or an argument value.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeVar
@@ -159,7 +160,7 @@ class ClosedError(GatewayError):
 class Failed:
     """What foreign code raised, as a value."""
 
-    error: Exception
+    error: BaseException
 
     @property
     def reason(self) -> str:
@@ -171,12 +172,22 @@ class Failed:
 
 
 async def attempt(work: Awaitable[T]) -> T | Failed:
-    """Await code that is not ours, and give what it raised as a value. Cancellation passes.
+    """Await code that is not ours, and give what it raised as a value.
 
     The only broad ``except`` of the package: embedders, normalizers and tools are the host's code
-    and may raise anything, while a search or a conversation must go on.
+    and may raise anything, while a search or a conversation must go on. ``SystemExit`` is a failure
+    as any other (an ``argparse`` that refuses), and so is a ``CancelledError`` that nobody asked
+    for: a job of the host's own was cancelled. Cancellation of the caller passes, and so does
+    ``KeyboardInterrupt``.
     """
     try:
         return await work
+    except asyncio.CancelledError as error:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        return Failed(error)
+    except SystemExit as error:
+        return Failed(error)
     except Exception as error:  # noqa: BLE001  (see above)
         return Failed(error)

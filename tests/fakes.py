@@ -223,7 +223,7 @@ class TableNormalizer:
 
     def __init__(self, rewrites: Mapping[str, str] | None = None) -> None:
         self.rewrites = dict(rewrites or {})
-        self.fail_with: Exception | None = None
+        self.fail_with: BaseException | None = None
         self.asked: list[str] = []
 
     async def rewrite(self, query: str) -> Rewrite:

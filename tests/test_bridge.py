@@ -102,8 +102,113 @@ def test_closing_cancels_what_runs_and_joins_the_thread() -> None:
     bridge.close()
     bridge.close()
 
-    assert running.cancelled()
+    assert isinstance(running.exception(10), ClosedError)
     assert "to be closed" not in [thread.name for thread in threading.enumerate()]
+
+
+async def test_whoever_waits_while_it_closes_is_told_so() -> None:
+    """Nobody cancelled them: what follows an `except ClosedError` must run."""
+    bridge = Bridge()
+    started = threading.Barrier(3)
+
+    async def work() -> None:
+        await asyncio.to_thread(started.wait, 30)
+        await asyncio.Event().wait()
+
+    waiting = asyncio.ensure_future(bridge.run(work))
+    blocking = asyncio.ensure_future(asyncio.to_thread(bridge.call, work))
+    await asyncio.to_thread(started.wait, 30)
+    await asyncio.to_thread(bridge.close)
+
+    for each in (waiting, blocking):
+        with pytest.raises(ClosedError):
+            await each
+
+
+def test_what_is_let_in_just_before_the_end_ends_too() -> None:
+    """However busy the loop is, nobody waits for what will never run."""
+    bridge = Bridge()
+    busy, free = threading.Event(), threading.Event()
+
+    async def block() -> None:
+        busy.set()
+        free.wait(30)
+
+    async def work() -> None:
+        await asyncio.Event().wait()
+
+    bridge.submit(block)
+    busy.wait(30)
+    late = bridge.submit(work)
+    closing = threading.Thread(target=bridge.close)
+    closing.start()
+    free.set()
+    closing.join(30)
+
+    assert isinstance(late.exception(30), ClosedError)
+
+
+def test_what_its_caller_cancelled_stays_cancelled_when_the_bridge_closes() -> None:
+    """Whoever went away is told of nothing, in no log either."""
+    bridge = Bridge()
+    started, told = threading.Event(), threading.Event()
+
+    async def work() -> None:
+        started.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            told.set()
+            await asyncio.Event().wait()
+
+    running = bridge.submit(work)
+    started.wait(30)
+    running.cancel()
+    told.wait(30)
+    bridge.close()
+
+    assert running.cancelled()
+
+
+@pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt()])
+def test_work_that_would_end_the_program_ends_alone(error: BaseException, bridge: Bridge) -> None:
+    """Its caller hears of it; the loop goes on for the others."""
+    door = asyncio.Event()
+
+    async def leave() -> None:
+        raise error
+
+    async def opened() -> None:
+        door.set()
+
+    other = bridge.submit(door.wait)
+    with pytest.raises(type(error)):
+        bridge.call(leave)
+    bridge.call(opened)
+
+    assert other.result(30)
+
+
+def test_what_exits_while_the_bridge_closes_keeps_nobody_waiting() -> None:
+    """All others still end, and the thread too."""
+    bridge = Bridge("exits at the end")
+
+    async def leave() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            sys.exit(3)
+
+    async def work() -> None:
+        await asyncio.Event().wait()
+
+    leaving, waiting = bridge.submit(leave), bridge.submit(work)
+    bridge.call(_thread)
+    bridge.close()
+
+    assert isinstance(leaving.exception(30), SystemExit)
+    assert isinstance(waiting.exception(30), ClosedError)
+    assert "exits at the end" not in [thread.name for thread in threading.enumerate()]
 
 
 def test_a_closed_bridge_refuses_work() -> None:

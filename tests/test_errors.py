@@ -102,3 +102,28 @@ async def test_an_attempt_lets_cancellation_through() -> None:
 
     with pytest.raises(asyncio.CancelledError):
         await trying
+
+
+@pytest.mark.parametrize("error", [SystemExit(2), asyncio.CancelledError()])
+async def test_an_exit_and_a_cancellation_that_nobody_asked_for_are_failures(
+    error: BaseException,
+) -> None:
+    """A command line that does not fit, or a cancelled job, of the host's own ends no program."""
+
+    async def bad() -> None:
+        raise error
+
+    failed = await attempt(bad())
+
+    assert Failed(error) == failed
+    assert type(error).__name__ == Failed(error).reason
+
+
+def test_an_attempt_lets_an_interruption_through() -> None:
+    """A person at the keyboard wants the program to end."""
+
+    async def bad() -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        attempt(bad()).send(None)

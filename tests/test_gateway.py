@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -14,6 +16,7 @@ from rdflib import Graph
 from gateway.catalog.manifests import parse_manifest
 from gateway.config import Options, SearchOptions
 from gateway.embed.local import LocalEmbedder
+from gateway.embed.protocol import Embedded, Role
 from gateway.errors import ClosedError, ConfigError, InvalidRequestError, UnknownToolError
 from gateway.gateway import Gateway
 from gateway.search.index.documents import GraphFormat
@@ -366,6 +369,56 @@ async def test_a_closed_gateway_refuses_everything(
     ):
         with pytest.raises(ClosedError):
             await work()
+
+
+class Stuck(HashingEmbedder):
+    """Never embeds what has this role."""
+
+    def __init__(self, role: Role) -> None:
+        super().__init__()
+        self.role = role
+        self.asked = threading.Event()
+
+    async def embed(self, texts: Sequence[str], *, role: Role) -> Embedded:
+        if role == self.role:
+            self.asked.set()
+            await asyncio.Event().wait()
+        return await super().embed(texts, role=role)
+
+
+@pytest.mark.parametrize("role", ["document", "query"])
+async def test_a_search_that_the_end_comes_before_says_that_the_gateway_is_closed(
+    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...], role: Role
+) -> None:
+    """Nobody cancelled it: a server that shuts down still answers whoever waits."""
+    embedder = Stuck(role)
+    gateway = open_gateway(catalog, strategy="auto", embedder=embedder)
+    searching = asyncio.ensure_future(gateway.search("send an e-mail"))
+    await asyncio.to_thread(embedder.asked.wait, 30)
+
+    await gateway.aclose()
+
+    with pytest.raises(ClosedError):
+        await searching
+
+
+async def test_a_blocking_call_that_the_end_comes_before_says_so_too(
+    open_gateway: OpenGateway,
+) -> None:
+    """In whatever thread it waits."""
+    gateway, began = open_gateway(), threading.Event()
+
+    async def brood() -> None:
+        began.set()
+        await asyncio.Event().wait()
+
+    gateway.add_tool(brood)
+    calling = asyncio.ensure_future(asyncio.to_thread(SyncGateway(gateway).invoke, "brood"))
+    await asyncio.to_thread(began.wait, 30)
+    await gateway.aclose()
+
+    with pytest.raises(ClosedError):
+        await calling
 
 
 class Lingering(ListSource):

@@ -56,7 +56,8 @@ class AutoDiscoveryClient(OpenAI):
             subclass: it is asked, not copied.
         gateway: The catalog; it may be shared.
         observer: Told what happens in each conversation.
-        approve: Asked before a tool runs that may destroy something (`ChatOptions.confirm`).
+        approve: Asked before a tool runs that may destroy something (`ChatOptions.confirm`);
+            ``True`` alone is a yes.
 
     Raises:
         ConfigError: If one of the two is something else.
@@ -144,7 +145,8 @@ class AsyncAutoDiscoveryClient(AsyncOpenAI):
         openai: The client that asks the model, on the loop that the caller runs.
         gateway: The catalog; it may be shared, also with blocking callers.
         observer: Told what happens in each conversation.
-        approve: Asked before a tool runs that may destroy something (`ChatOptions.confirm`).
+        approve: Asked before a tool runs that may destroy something (`ChatOptions.confirm`);
+            ``True`` alone is a yes.
 
     Raises:
         ConfigError: If one of the two is something else.

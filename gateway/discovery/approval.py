@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from gateway.bridge import in_thread
 from gateway.catalog.arguments import check_arguments
-from gateway.errors import InvalidRequestError
+from gateway.errors import Failed, InvalidRequestError, attempt
 from gateway.gateway import Gateway
 from gateway.limits import Confirm
 from gateway.search.invoke import resolve
@@ -26,7 +26,8 @@ class Approval:
 
 
 Approve: TypeAlias = Callable[[Approval], bool | Awaitable[bool]]
-"""Says whether a call may go out. A plain function runs on a thread of its own and may block."""
+"""Says whether a call may go out: ``True`` is a yes, whatever else it gives or raises is a no. A
+plain function runs on a thread of its own and may block."""
 
 
 def needs_approval(entity: Entity, confirm: Confirm) -> bool:
@@ -49,7 +50,7 @@ async def ask(
     """Ask the host about a call, if it wants to be asked about this tool.
 
     Raises:
-        InvalidRequestError: If it says no, or *tool* could be any of several.
+        InvalidRequestError: If it says anything but ``True``, or *tool* could be any of several.
         UnknownToolError: If there is no such tool.
         InvalidArgumentsError: If the arguments do not fit: nobody is asked for nothing.
     """
@@ -58,10 +59,23 @@ async def ask(
         return
     check_arguments(entity, arguments)
     asked = Approval(entity=entity, arguments=arguments, call_id=call_id)
+    said = await attempt(_said(approve, asked))
+    if said is not True:
+        raise InvalidRequestError(
+            f"{tool!r} was not approved{_why(said)}: do not repeat the call, "
+            "say what you wanted to do"
+        )
+
+
+async def _said(approve: Approve, asked: Approval) -> object:
     # A plain function may block, on a person too: it gets a thread.
     here = inspect.iscoroutinefunction(approve)
-    said = approve(asked) if here else await asyncio.to_thread(lambda: approve(asked))
-    if not (said if isinstance(said, bool) else await said):
-        raise InvalidRequestError(
-            f"{tool!r} was not approved: do not repeat the call, say what you wanted to do"
-        )
+    said = approve(asked) if here else await in_thread(approve, asked)
+    return await said if inspect.isawaitable(said) else said
+
+
+def _why(said: object) -> str:
+    """Tell an answer that is no answer: whoever wrote the host looks for it here."""
+    if isinstance(said, Failed):
+        return f" (asking failed: {said.reason})"
+    return "" if said is False else f" (the answer was of type {type(said).__name__}, not True)"

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from gateway.errors import EmbeddingError, Failed, attempt
+from gateway.errors import ClosedError, EmbeddingError, Failed, attempt
 from gateway.search.eligible import Mask
 from gateway.search.index.snapshot import Snapshot
 from gateway.search.usage.signals import NOTHING, Signals
@@ -74,10 +74,16 @@ class Run:
         self.notes.append(Diagnostic(stage=stage, code=code, detail=detail))
 
     async def optional(self, stage: Stage, code: Code, work: Awaitable[T]) -> T | None:
-        """Await a stage that the search can do without."""
+        """Await a stage that the search can do without.
+
+        Raises:
+            ClosedError: The gateway was closed meanwhile: no stage will come back.
+        """
         answer = await attempt(work)
         self.spent(stage)
         if isinstance(answer, Failed):
+            if isinstance(answer.error, ClosedError):
+                raise answer.error
             unusable = isinstance(answer.error, EmbeddingError)
             self.note(stage, "query_vector_unusable" if unusable else code, answer.reason)
             return None

@@ -39,7 +39,7 @@ class HashingEmbedder:
         *,
         model_id: str = "",
         meanings: Mapping[str, str] | None = None,
-        fail_with: Exception | None = None,
+        fail_with: BaseException | None = None,
         transform: Callable[[Matrix], Matrix] | None = None,
     ) -> None:
         """Make an embedder.

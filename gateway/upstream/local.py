@@ -2,7 +2,8 @@
 
 * A plain function runs in a worker thread, an async one in the caller's own task.
 * The time limit ends the waiting; a plain function that is already running cannot be stopped.
-* What a function raises is its answer: a result that says so, without a traceback.
+* What a function raises is its answer: a result that says so, without a traceback. So are
+  ``SystemExit`` (an ``argparse`` that refuses) and the cancellation of a job that it awaited.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import json
 import threading
 from typing import Protocol
 
+from gateway.bridge import in_thread
 from gateway.errors import ClosedError, ConfigError, Failed, UpstreamTimeoutError, attempt
 from gateway.limits import UpstreamOptions
 from gateway.types import Content, Hints, InvokeResult, JsonObject, ToolDefinition
@@ -147,7 +149,7 @@ async def _run(function: Function, arguments: dict[str, object]) -> object:
     if _is_async(function):
         answer = function(**arguments)
     else:
-        answer = await asyncio.to_thread(function, **arguments)
+        answer = await in_thread(function, **arguments)
     return await answer if inspect.isawaitable(answer) else answer
 
 

@@ -151,6 +151,68 @@ async def test_the_host_is_asked_before_what_may_destroy(
     assert len(refused) == sum("was not approved" in each for each in role.results())
 
 
+def says_nothing(_approval: Approval) -> Any:
+    return None
+
+
+def says_no_in_words(_approval: Approval) -> Any:
+    return "no"
+
+
+async def says_no_in_words_later(_approval: Approval) -> Any:
+    return "no"
+
+
+def says_later_from_a_thread(approval: Approval) -> Any:
+    return says_no_in_words_later(approval)
+
+
+def fails(_approval: Approval) -> Any:
+    raise RuntimeError("s3cret")
+
+
+async def fails_later(_approval: Approval) -> Any:
+    raise RuntimeError("s3cret")
+
+
+def finds_nobody(_approval: Approval) -> Any:
+    return next(iter(()))
+
+
+async def is_cancelled(_approval: Approval) -> Any:
+    raise asyncio.CancelledError
+
+
+@pytest.mark.parametrize(
+    ("approve", "why"),
+    [
+        (says_nothing, "the answer was of type NoneType, not True"),
+        (says_no_in_words, "the answer was of type str, not True"),
+        (says_no_in_words_later, "the answer was of type str, not True"),
+        (says_later_from_a_thread, "the answer was of type str, not True"),
+        (fails, "asking failed: RuntimeError"),
+        (fails_later, "asking failed: RuntimeError"),
+        (finds_nobody, "asking failed: RuntimeError"),
+        (is_cancelled, "asking failed: CancelledError"),
+    ],
+)
+async def test_whatever_is_not_a_plain_yes_is_a_no(
+    stage: Stage, speaker: Speaker, open_gateway: OpenGateway, approve: Any, why: str
+) -> None:
+    """Nothing is destroyed by a mistake in the host; what was called beside it still runs."""
+    ran: list[str] = []
+    gateway = dangerous(open_gateway, ran, "destructive")
+    client = AsyncAutoDiscoveryClient(speaker.asynchronous, gateway, approve=approve)
+    role = stage.cast(Turn(calls=(Call("wipe"), Call("look_up"))), Turn("Done."))
+
+    await client.chat.completions.create(model=role.model, messages=ASK)
+
+    wiped, seen = role.results()
+    assert (["look_up"], "seen") == (ran, seen)
+    assert f"'wipe' was not approved ({why}): do not repeat the call" in wiped
+    assert "s3cret" not in wiped
+
+
 def test_nobody_is_asked_about_a_call_that_cannot_go_out(
     stage: Stage, openai: OpenAI, open_gateway: OpenGateway
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -28,6 +29,14 @@ def _times_out(embedder: HashingEmbedder) -> None:
     embedder.fail_with = TimeoutError()
 
 
+def _is_cancelled(embedder: HashingEmbedder) -> None:
+    embedder.fail_with = asyncio.CancelledError()
+
+
+def _exits(embedder: HashingEmbedder) -> None:
+    embedder.fail_with = SystemExit(1)
+
+
 def _nan(embedder: HashingEmbedder) -> None:
     embedder.transform = lambda rows: rows * float("nan")
 
@@ -51,6 +60,8 @@ def _short_batch(embedder: HashingEmbedder) -> None:
     [
         (_raises, "embedding_failed"),
         (_times_out, "embedding_failed"),
+        (_is_cancelled, "embedding_failed"),
+        (_exits, "embedding_failed"),
         (_nan, "query_vector_unusable"),
         (_zero, "query_vector_unusable"),
         (_wrong_dimension, "query_vector_unusable"),

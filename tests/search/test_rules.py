@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import numpy as np
 import pytest
 
@@ -224,9 +226,11 @@ async def test_without_a_normalizer_the_query_serves_as_it_is(
 
 
 @pytest.mark.requirement("edge:failed-normalizer-keeps-the-query")
-@pytest.mark.parametrize("fault", [RuntimeError("secret"), TimeoutError()])
+@pytest.mark.parametrize(
+    "fault", [RuntimeError("secret"), TimeoutError(), asyncio.CancelledError(), SystemExit(1)]
+)
 async def test_a_normalizer_that_fails_costs_the_rewrite_alone(
-    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...], fault: Exception
+    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...], fault: BaseException
 ) -> None:
     """And the next request asks it again."""
     normalizer = TableNormalizer({"Wetter": "weather"})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import functools
+import sys
 import threading
 from dataclasses import dataclass
 from datetime import date
@@ -355,6 +356,44 @@ async def test_a_timeout_of_the_functions_own_is_its_answer(source: LocalSource)
     source.add(late)
 
     assert "TimeoutError: the printer" == (await source.call("late", {}, tool_id="t")).text
+
+
+def exits() -> None:
+    sys.exit(3)
+
+
+async def exits_later() -> None:
+    sys.exit(3)
+
+
+async def waits_for_a_cancelled_job() -> None:
+    job = asyncio.ensure_future(asyncio.Event().wait())
+    job.cancel()
+    await job
+
+
+def takes_the_first_of_nothing() -> object:
+    return next(iter(()))
+
+
+@pytest.mark.parametrize(
+    ("function", "text"),
+    [
+        (exits, "SystemExit: 3"),
+        (exits_later, "SystemExit: 3"),
+        (waits_for_a_cancelled_job, "CancelledError: "),
+        (takes_the_first_of_nothing, "RuntimeError: the function raised StopIteration"),
+    ],
+)
+async def test_what_would_end_a_program_or_a_wait_is_an_answer_too(
+    source: LocalSource, function: Any, text: str
+) -> None:
+    """One tool never takes the conversation with it, and nobody waits for it in vain."""
+    source.add(function)
+
+    answer = await source.call(function.__name__, {}, tool_id="t")
+
+    assert (text, True) == (answer.text, answer.is_error)
 
 
 async def test_a_tool_can_be_removed_and_its_name_taken_again(source: LocalSource) -> None:
