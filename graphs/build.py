@@ -45,7 +45,7 @@ class Builder:
         Returns:
             Gives it, in an order that does not tell how it came to be.
         """
-        kept, derived = self._ledger.kept.copy(), self._ledger.derived.copy()
+        kept, derived = self._ledger.kept, self._ledger.derived
 
         def ordered() -> tuple[list[Kept], list[Fact]]:
             held = sorted(kept.items(), key=lambda pair: _order(pair[0][0]))
