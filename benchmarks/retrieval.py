@@ -24,8 +24,8 @@ from benchmarks.data import read, rows
 from benchmarks.metrics import COLUMNS, Figures, Summary, summary, to_json
 from benchmarks.ranking import STRATEGIES, Edges, View, Way, asked, rank
 from benchmarks.report import Plan, feasible, read_given, write_report
-from gateway.config import environment
 from gateway.embed.local import embedder_of
+from gateway.environment import environment
 
 _Word = TypeVar("_Word", bound=str)
 EVERY = "auto,graph,embeddings,hybrid"

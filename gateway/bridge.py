@@ -3,6 +3,7 @@
 * The loop starts with the first piece of work and ends with `close`.
 * What is submitted runs to its end even if the caller who asked first goes away, unless that
   caller's own future is cancelled: shared work is shielded by its owner, not here.
+* A thread does not come along when its process is forked: in the child the bridge is closed.
 * Context variables (and so trace context) of the submitting thread travel with the work.
 """
 
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import os
 import threading
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
@@ -32,6 +34,7 @@ class Bridge:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._closed = False
+        self._pid = os.getpid()
 
     @property
     def here(self) -> bool:
@@ -39,11 +42,16 @@ class Bridge:
         return self._thread is threading.current_thread()
 
     def check_open(self) -> None:
-        """Refuse what comes after `close`.
+        """Refuse what comes after `close`, or in a process forked after the loop has started.
 
         Raises:
-            ClosedError: After `close`.
+            ClosedError: After `close`, and in such a child.
         """
+        if self._left_behind:
+            raise ClosedError(
+                "this gateway was in use before this process was forked: make a new one here, "
+                "or let the first use come after the fork (gunicorn: no --preload, or post_fork)"
+            )
         if self._closed:
             raise ClosedError("this gateway is closed; make a new one")
 
@@ -85,6 +93,8 @@ class Bridge:
             RuntimeError: On the background loop's own thread, as for `call`.
         """
         self._check_elsewhere()
+        if self._left_behind:
+            return
         with self._finishing:
             if self._loop is not None and not self._finished:
                 self.call(work)
@@ -94,6 +104,8 @@ class Bridge:
 
     def close(self) -> None:
         """Cancel what still runs, stop the loop and join its thread. Twice is harmless."""
+        if self._left_behind:
+            return
         with self._lock:
             self._closed = True
             loop, thread, self._loop = self._loop, self._thread, None
@@ -103,6 +115,10 @@ class Bridge:
         if thread is not threading.current_thread():
             thread.join()
 
+    @property
+    def _left_behind(self) -> bool:
+        return self._loop is not None and self._pid != os.getpid()
+
     def _check_elsewhere(self) -> None:
         if self.here:
             raise RuntimeError("blocking call on the gateway's own loop: await the async form")
@@ -111,7 +127,7 @@ class Bridge:
         with self._lock:
             self.check_open()
             if self._loop is None:
-                self._loop = asyncio.new_event_loop()
+                self._loop, self._pid = asyncio.new_event_loop(), os.getpid()
                 self._thread = threading.Thread(
                     target=_serve, args=(self._loop,), name=self._name, daemon=True
                 )

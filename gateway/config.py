@@ -1,4 +1,4 @@
-"""Option objects, and the one function that reads the environment.
+"""Option objects.
 
 * Frozen, keyword-only, one a subsystem, every default visible here and listed in docs/options.md.
 * All faults of an object are told at once.
@@ -7,9 +7,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -46,7 +44,7 @@ class SearchOptions:
     """The most queries that one search takes."""
     first_search: First = "wait"
     """Whether searches in `auto` wait until what is new is embedded, or are answered by ``words``
-    and what there is, with ``index_building``. `Gateway.report` waits in any case."""
+    and what there is, with ``index_building``. `Gateway.report()` waits in any case."""
     pool_factor: int = 20
     pool_min: int = 200
     """The re-scoring pool holds max(pool_min, pool_factor x limit) entities by cosine."""
@@ -265,101 +263,6 @@ class Options:
         check(self)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Environment:
-    """What the process environment says."""
-
-    cache_dir: Path
-    """``GATEWAY_CACHE_DIR``, else the user's cache folder."""
-    encoder_dir: Path
-    """``GATEWAY_ENCODER_DIR``, else ``encoders`` in the cache folder."""
-    capture_content: bool
-    """``OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT`` asks for content on spans."""
-    openai_configured: bool
-    """``OPENAI_API_KEY`` or ``OPENAI_BASE_URL`` is set."""
-    openai_model: str
-    """``GATEWAY_MODEL``: the chat model of the demo."""
-    fusion: str
-    """``SEARCH_FUSION_METHOD``: what ranks searches over HTTP, ``rrf`` or ``legacy``."""
-
-
-def environment(variables: Mapping[str, str] | None = None) -> Environment:
-    """Read the environment. Nothing else in the package does.
-
-    Args:
-        variables: The variables to read; None is the process's own.
-    """
-    values = os.environ if variables is None else variables
-    folder = Path(values.get("GATEWAY_CACHE_DIR", "").strip() or _cache_folder())
-    encoders = values.get("GATEWAY_ENCODER_DIR", "").strip() or folder / "encoders"
-    capture = values.get("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "").strip().upper()
-    return Environment(
-        cache_dir=folder,
-        encoder_dir=Path(encoders),
-        capture_content=capture in {"TRUE", "SPAN_ONLY", "SPAN_AND_EVENT"},
-        openai_configured=bool(values.get("OPENAI_API_KEY") or values.get("OPENAI_BASE_URL")),
-        openai_model=values.get("GATEWAY_MODEL", "gpt-5.4-mini"),
-        fusion=values.get("SEARCH_FUSION_METHOD", "").strip().casefold() or "rrf",
-    )
-
-
-def _cache_folder() -> str:
-    import platformdirs  # noqa: PLC0415  (only where nobody names a folder)
-
-    return platformdirs.user_cache_dir("tool-gateway")
-
-
-def resolved(options: Options) -> Options:
-    """Fill in what *options* leave to the environment.
-
-    Raises:
-        ConfigError: They are none.
-    """
-    if not isinstance(options, Options):
-        raise ConfigError(f"options must be an Options(…), got {options!r}")
-    capture = options.capture_content or environment().capture_content
-    return replace(options, capture_content=capture)
-
-
-def vector_store_path(options: Options) -> Path:
-    """Say where vectors persist."""
-    return options.vector_store_path or environment().cache_dir / "vectors.sqlite3"
-
-
-def catalog_store_path(options: Options) -> Path:
-    """Say where tool lists and approvals persist."""
-    return options.catalog_store_path or environment().cache_dir / "catalog.sqlite3"
-
-
-def settings_dir(application: str) -> Path:
-    """Say where *application* keeps this user's settings."""
-    import platformdirs  # noqa: PLC0415  (as for the cache folder)
-
-    return platformdirs.user_config_path(application, appauthor=False, roaming=True)
-
-
-def ledger_path(options: Options) -> Path:
-    """Say where calls are noted: beside the catalog."""
-    return catalog_store_path(options).with_name("usage.sqlite3")
-
-
-def tokens_path(options: Options) -> Path:
-    """Say in which folder the tokens of sign-ins persist: beside the catalog."""
-    return catalog_store_path(options).parent / "tokens"
-
-
-def index_path(options: Options, *, own_store: bool) -> Path | None:
-    """Say where indexes are saved; None if they are not.
-
-    Args:
-        options: What the host wants.
-        own_store: Whether the host keeps vectors in a store of its own.
-    """
-    if not options.index.saved or (own_store and options.index_path is None):
-        return None
-    return options.index_path or environment().cache_dir / "index"
-
-
 def check_strategy(strategy: Strategy) -> Strategy:
     """Give *strategy* back.
 
@@ -370,30 +273,3 @@ def check_strategy(strategy: Strategy) -> Strategy:
         known = ", ".join(get_args(Strategy))
         raise ConfigError(f"unknown strategy {strategy!r}; it is one of {known}")
     return strategy
-
-
-def vocabulary_dir(variables: Mapping[str, str] | None = None) -> Path:
-    """Say where tiktoken keeps the vocabularies that it has fetched.
-
-    Args:
-        variables: The variables to read; None is the process's own environment.
-    """
-    values = os.environ if variables is None else variables
-    named = values.get("TIKTOKEN_CACHE_DIR") or values.get("DATA_GYM_CACHE_DIR")
-    if named:
-        return Path(named)
-    import tempfile  # noqa: PLC0415  (slow to load)
-
-    return Path(tempfile.gettempdir()) / "data-gym-cache"
-
-
-def variables(needed: frozenset[str]) -> dict[str, str]:
-    """Give those of the *needed* environment variables that are set."""
-    return {name: os.environ[name] for name in needed if name in os.environ}
-
-
-def proxied(scheme: str, host: str) -> bool:
-    """Say whether the environment (or the system) puts a proxy before *host*."""
-    from urllib.request import getproxies, proxy_bypass  # noqa: PLC0415  (slow to load)
-
-    return scheme in getproxies() and not proxy_bypass(host)

@@ -21,9 +21,10 @@ from gateway.catalog.entrystore import ENTRIES
 from gateway.catalog.refresh import Registry
 from gateway.catalog.sources import Sources
 from gateway.catalog.store import Store, store_of
-from gateway.config import Options, check_strategy, resolved
+from gateway.config import Options, check_strategy
 from gateway.embed.local import embedder_of
 from gateway.embed.protocol import Embedder
+from gateway.environment import resolved
 from gateway.registering import Registering
 from gateway.search.index.build import Built, Indexer, Progress
 from gateway.search.index.documents import GraphFormat, GraphSource, export
@@ -50,8 +51,6 @@ from gateway.types import (
     Strategy,
 )
 from gateway.vectors import VectorStore
-
-_ANYBODY = Filters()
 
 
 class Gateway(Registering):
@@ -190,7 +189,7 @@ class Gateway(Registering):
             context=context,
             context_summary=context_summary,
             limit=limit,
-            filters=self._held(filters),
+            filters=self._sources.health.held(filters),
             options=self.options.search,
             ranking=ranking,
             spread=spread,
@@ -245,7 +244,7 @@ class Gateway(Registering):
             tools,
             query=query,
             embed=self._search.search.embed,
-            filters=self._held(filters),
+            filters=self._sources.health.held(filters),
             limit=limit,
             options=self.options.search,
             use=await self.usage.signals(snapshot, tenant),
@@ -254,7 +253,7 @@ class Gateway(Registering):
     async def list_tools(self, filters: Filters | None = None) -> tuple[Entity, ...]:
         """Give every tool that may be found, by exposed name."""
         snapshot = await self.snapshot()
-        mask = snapshot.mask(self._held(filters))
+        mask = snapshot.mask(self._sources.health.held(filters))
         return tuple(entity for position, entity in enumerate(snapshot.entities) if mask[position])
 
     async def invoke(
@@ -314,13 +313,13 @@ class Gateway(Registering):
         self._sources.expire()
         return (await self._index.refresh()).report
 
-    async def report(self) -> IndexReport:
-        """Say what the newest index build was, with all changes in it and all vectors made."""
-        self._bridge.check_open()
-        return (await self._index.current()).report
+    async def report(self, *, wait: bool = True) -> IndexReport:
+        """Say what the newest index build was, with all changes in it and all vectors made.
 
-    def _held(self, filters: Filters | None) -> Filters:
-        return _ANYBODY if filters is None else self._sources.health.held(filters)
+        Without *wait* at once: what there is, and by `index_building` what is still being made.
+        """
+        self._bridge.check_open()
+        return (await self._index.current()).report if wait else self._index.reported()
 
     async def snapshot(self) -> Snapshot:
         """Give the index as it is now: what searches and calls read."""
@@ -336,10 +335,7 @@ class Gateway(Registering):
     def known(self) -> Snapshot | None:
         """The index, if nothing has to be waited for; None if `snapshot` must be awaited."""
         self._bridge.check_open()
-        built = self._known
-        if built is None or built.early or built.retry_at is not None:
-            return None
-        return built.snapshot if built.generation == self._registry.generation else None
+        return self._known.settled(self._registry.generation) if self._known else None
 
     async def export_graph(
         self, form: GraphFormat = "turtle", *, centre: str = "", hops: int = 1

@@ -170,9 +170,9 @@ class SyncGateway:
         """See `Gateway.refresh`."""
         return self.gateway.bridge.call(self.gateway.refresh)
 
-    def report(self) -> IndexReport:
+    def report(self, *, wait: bool = True) -> IndexReport:
         """See `Gateway.report`."""
-        return self.gateway.bridge.call(self.gateway.report)
+        return self.gateway.bridge.call(lambda: self.gateway.report(wait=wait))
 
     def export_graph(self, form: GraphFormat = "turtle", *, centre: str = "", hops: int = 1) -> str:
         """See `Gateway.export_graph`."""

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import settings
 
 from gateway.catalog.entrystore import SqliteEntries
-from gateway.config import Options, catalog_store_path
+from gateway.config import Options
 from gateway.embed.cached import MemoryVectorStore
+from gateway.environment import catalog_store_path
 from gateway.gateway import Gateway
 from gateway.limits import UpstreamOptions
 from gateway.testing import HashingEmbedder

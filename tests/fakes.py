@@ -10,6 +10,7 @@ from mcp import MCPError, types
 from mcp.server import Server
 
 from gateway.embed.cached import MemoryVectorStore, QueryRows
+from gateway.embed.protocol import Embedded, Role
 from gateway.errors import ClosedError, StoreError
 from gateway.search.keyed import Rewrite
 from gateway.search.pipeline import Embed
@@ -175,6 +176,43 @@ class ListSource:
     def _check_open(self) -> None:
         if self._closed:
             raise ClosedError(f"source {self._server!r} is closed")
+
+
+class Gate:
+    """Holds whoever comes, on whatever loop, until it is opened."""
+
+    def __init__(self) -> None:
+        self.reached = asyncio.Event()
+        self._open = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+        self.set, self.clear = self._open.set, self._open.clear
+
+    async def wait(self) -> None:
+        """Wait until it is open."""
+        waiting = asyncio.run_coroutine_threadsafe(self._passed(), self._loop)
+        await asyncio.wrap_future(waiting)
+
+    async def _passed(self) -> None:
+        self.reached.set()
+        await self._open.wait()
+
+
+class Gated(HashingEmbedder):
+    """Embeds as many documents as it is let to, and queries at any time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate = Gate()
+        self.broken = False
+        self.asked = 0
+
+    async def embed(self, texts: Sequence[str], *, role: Role) -> Embedded:
+        if role == "document":
+            await self.gate.wait()
+            self.asked += 1
+            if self.broken:
+                raise TimeoutError
+        return await super().embed(texts, role=role)
 
 
 class TableNormalizer:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 
@@ -144,3 +146,44 @@ def test_a_bridge_may_be_closed_from_its_own_loop() -> None:
     threads[0].join(10)
 
     assert not threads[0].is_alive()
+
+
+# A child that hangs ends by its own alarm.
+FORK = """
+import os, signal, sys
+from gateway.errors import ClosedError
+from gateway.gateway import Gateway
+from gateway.sync import SyncGateway
+
+used, unused = SyncGateway(Gateway()), SyncGateway(Gateway())
+used.list_tools()
+child = os.fork()
+if not child:
+    signal.alarm(300)
+    unused.list_tools()
+    unused.close()
+    try:
+        used.list_tools()
+    except ClosedError as error:
+        print(error)
+    used.close()
+    sys.exit(7)
+code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+print(code, used.list_tools())
+used.close()
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="it forks")
+def test_a_forked_child_is_told_instead_of_waiting_for_ever() -> None:
+    """Its parent's loop has no thread there; what was not used before the fork works in both."""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", FORK],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    told = done.stdout.splitlines()
+    assert ("", "7 ()") == (done.stderr, told[-1])
+    assert "make a new one here" in told[0]

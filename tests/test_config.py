@@ -1,24 +1,14 @@
-"""Options and the environment."""
+"""Options."""
 
 from __future__ import annotations
 
 from dataclasses import fields
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
-import platformdirs
 import pytest
 
-from gateway.config import (
-    VERSION,
-    CacheOptions,
-    DiscoveryOptions,
-    Options,
-    SearchOptions,
-    environment,
-    variables,
-)
+from gateway.config import VERSION, CacheOptions, DiscoveryOptions, Options, SearchOptions
 from gateway.errors import ConfigError
 from gateway.limits import ChatOptions, UpstreamOptions
 from gateway.provision.options import ProvisionOptions
@@ -94,41 +84,3 @@ def test_pool_and_window_grow_with_the_limit_from_a_floor(
     options = SearchOptions()
 
     assert (pool, window) == (options.pool(limit), options.window(limit))
-
-
-def test_an_empty_environment_gives_the_users_cache_folder_and_no_content() -> None:
-    """The defaults are private."""
-    told = environment({})
-
-    assert Path(platformdirs.user_cache_dir("tool-gateway")) == told.cache_dir
-    assert (False, False, "gpt-5.4-mini") == (
-        told.capture_content,
-        told.openai_configured,
-        told.openai_model,
-    )
-
-
-def test_the_environment_is_read_by_documented_names() -> None:
-    """The one place that reads it."""
-    told = environment(
-        {
-            "GATEWAY_CACHE_DIR": " /somewhere ",
-            "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT": "span_only",
-            "OPENAI_BASE_URL": "http://127.0.0.1:1/v1",
-            "GATEWAY_ENCODER_DIR": "/encoders ",
-            "GATEWAY_MODEL": "m",
-            "SEARCH_FUSION_METHOD": " Legacy",
-        }
-    )
-
-    assert (Path("/somewhere"), Path("/encoders")) == (told.cache_dir, told.encoder_dir)
-    assert Path("/c/encoders") == environment({"GATEWAY_CACHE_DIR": "/c"}).encoder_dir
-    assert (True, True, "m") == (told.capture_content, told.openai_configured, told.openai_model)
-    assert ("legacy", "rrf") == (told.fusion, environment({}).fusion)
-
-
-def test_only_variables_that_are_asked_for_and_set_are_given() -> None:
-    """A configuration file reads no more than it names."""
-    found = variables(frozenset({"GATEWAY_CACHE_DIR", "GATEWAY_SURELY_NOT_SET"}))
-
-    assert ["GATEWAY_CACHE_DIR"] == list(found)

@@ -130,7 +130,7 @@ def test_only_the_edge_reads_the_environment() -> None:
         if "os.environ" in text or "getenv(" in text
     ]
 
-    assert ["gateway/config.py"] == readers
+    assert ["gateway/environment.py"] == readers
 
 
 def test_no_shell_is_ever_started() -> None:

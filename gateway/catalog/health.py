@@ -16,6 +16,8 @@ from gateway.catalog.refresh import Registration
 from gateway.catalog.virtual import VirtualSource
 from gateway.types import Filters
 
+_ANYBODY = Filters()
+
 
 class Health:
     """The health of the servers of one gateway.
@@ -41,8 +43,13 @@ class Health:
         self._clock = clock
         self._due: dict[str, float] = {}
 
-    def held(self, filters: Filters) -> Filters:
-        """Give *filters* with all that is to be left out named, if only the healthy are wanted."""
+    def held(self, filters: Filters | None) -> Filters:
+        """Give *filters* with all that is to be left out named, if only the healthy are wanted.
+
+        None is no filters: what anybody may find.
+        """
+        if filters is None:
+            return _ANYBODY
         if not filters.healthy_only:
             return filters
         return replace(filters, without=filters.without | self.ailing())

@@ -24,7 +24,7 @@ from gateway.catalog.jsonc import parse
 from gateway.catalog.secrets import as_variable, from_keyring, is_keyring, literal_secrets
 from gateway.catalog.shaping import SHAPED, read_shapes, read_virtual
 from gateway.catalog.virtual import VirtualServer
-from gateway.config import variables
+from gateway.environment import variables
 from gateway.errors import ConfigError
 from gateway.limits import CustomKind
 from gateway.types import Diagnostic

@@ -21,7 +21,8 @@ from gateway.catalog.lasting import LastingSource, Memory
 from gateway.catalog.refresh import Registry
 from gateway.catalog.tokens import signed
 from gateway.catalog.virtual import VirtualServer, VirtualSource
-from gateway.config import Options, tokens_path
+from gateway.config import Options
+from gateway.environment import tokens_path
 from gateway.errors import StoreError
 from gateway.types import Hints
 from gateway.upstream.audience import Audience

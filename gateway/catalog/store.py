@@ -14,7 +14,8 @@ from gateway.catalog.ledger import Ledger, SqliteLedger
 from gateway.catalog.records import SqliteRecords
 from gateway.catalog.schemas import CATALOG
 from gateway.catalog.sqlite import Database, SqliteVectorStore
-from gateway.config import Options, catalog_store_path, ledger_path, vector_store_path
+from gateway.config import Options
+from gateway.environment import catalog_store_path, ledger_path, vector_store_path
 from gateway.errors import ConfigError
 from gateway.vectors import VectorStore
 

@@ -18,8 +18,9 @@ from gateway.catalog.records import SqliteRecords
 from gateway.cli.servers import Known, known_servers
 from gateway.cli.settings import DEFAULT_CONFIG, manifest_at
 from gateway.cli.stored import store
-from gateway.config import VERSION, Options, catalog_store_path, environment
+from gateway.config import VERSION, Options
 from gateway.embed.models import E5, USE, Model, runs_here, verify
+from gateway.environment import catalog_store_path, environment
 from gateway.errors import GatewayError
 from gateway.limits import UpstreamOptions
 from gateway.upstream.guard import guarded

@@ -12,7 +12,8 @@ from gateway.catalog.tokens import signed
 from gateway.cli.exits import OK
 from gateway.cli.screen import emit, note, out, printable
 from gateway.cli.settings import manifest_at
-from gateway.config import Options, tokens_path
+from gateway.config import Options
+from gateway.environment import tokens_path
 from gateway.errors import ConfigError, InvalidRequestError
 from gateway.limits import UpstreamOptions
 from gateway.upstream.callback import sign_in

@@ -15,7 +15,8 @@ from gateway.cli.exits import OK
 from gateway.cli.screen import note, warn
 from gateway.cli.settings import QUIET, chosen, made
 from gateway.cli.watching import followed
-from gateway.config import DiscoveryOptions, Options, SearchOptions, variables
+from gateway.config import DiscoveryOptions, Options, SearchOptions
+from gateway.environment import variables
 from gateway.errors import ConfigError, Failed, attempt
 from gateway.gateway import Gateway
 from gateway.provision.consent import by_policy

@@ -20,8 +20,9 @@ from gateway.cli.jsonable import jsonable
 from gateway.cli.screen import emit, out, printable
 from gateway.cli.settings import DEFAULT_CONFIG, OPTIONS, manifest_at, narrowed
 from gateway.cli.show import plain_table
-from gateway.config import Options, catalog_store_path
+from gateway.config import Options
 from gateway.embed.cached import MemoryVectorStore
+from gateway.environment import catalog_store_path
 from gateway.errors import InvalidRequestError
 from gateway.gateway import Gateway
 from gateway.sync import SyncGateway

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gateway.catalog.sqlite import SqliteVectorStore
 from gateway.cli.screen import warn
-from gateway.config import environment
+from gateway.environment import environment
 from gateway.errors import StoreError
 from gateway.types import Diagnostic
 

@@ -14,13 +14,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from gateway.config import vocabulary_dir
 from gateway.discovery.definitions import Definition, Definitions, Findable, Own, Shown, tokens_of
 from gateway.discovery.forms import NATIVE_SEARCH, Form, names_of_tool
 from gateway.discovery.metatools import MetaNames
 from gateway.discovery.results import Count, Parameters
 from gateway.discovery.tokens import counter
 from gateway.discovery.window import Message, preselections, visible
+from gateway.environment import vocabulary_dir
 from gateway.errors import InvalidRequestError
 from gateway.gateway import Gateway
 from gateway.search.index.snapshot import Snapshot

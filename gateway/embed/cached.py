@@ -25,6 +25,7 @@ from gateway.vectors import Matrix, Vector, VectorStore, usable
 
 Progress = Callable[[int, int], None]
 """Told how many of how many texts are done."""
+_FAILED = "embedding_failed"
 
 
 class MemoryVectorStore:
@@ -66,7 +67,13 @@ class DocumentVectors:
     @property
     def failed(self) -> bool:
         """Whether the embedder was asked in vain."""
-        return any(each.code == "embedding_failed" for each in self.diagnostics)
+        return any(each.code == _FAILED for each in self.diagnostics)
+
+    @property
+    def mended(self) -> DocumentVectors:
+        """The same without a word of failure: others made up for it."""
+        kept = tuple(each for each in self.diagnostics if each.code != _FAILED)
+        return replace(self, diagnostics=kept)
 
     def after(self, first: DocumentVectors) -> DocumentVectors:
         """Add the vectors, the cost and the diagnostics of *first*."""
@@ -148,7 +155,7 @@ def _common_length(rows: Mapping[str, Vector], stated: int | None) -> int | None
 async def _ask(work: Awaitable[Embedded], notes: list[Diagnostic]) -> Embedded | None:
     answer = await attempt(work)
     if isinstance(answer, Failed):
-        notes.append(Diagnostic(stage="embed", code="embedding_failed", detail=answer.reason))
+        notes.append(Diagnostic(stage="embed", code=_FAILED, detail=answer.reason))
         return None
     return answer
 

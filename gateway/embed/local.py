@@ -12,15 +12,20 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
+from gateway.cache import Clock
 from gateway.embed.alphabets import readable
 from gateway.embed.body import PASSES
+from gateway.embed.forked import begin_anew_in_children
 from gateway.embed.gathering import Gathering
+from gateway.embed.loading import Loading
 from gateway.embed.models import E5, USE, Encode, Model, runs_here, verify
 from gateway.embed.protocol import Embedded, Embedder, EmbedderInfo, EmbeddingLimits, Role
 from gateway.errors import ConfigError, MissingExtraError
@@ -42,27 +47,32 @@ _TOGETHER = 4
 class LocalEmbedder:
     """Embeds on this machine, without a key or a network.
 
-    The encoders load at the first use, once, whichever thread asks.
+    The encoders load at the first use, once, whichever thread asks. If they cannot, each use
+    raises the same until it is tried again, half a minute later. A forked child loads its own.
 
     Args:
         models: Which encoders; None takes both of `gateway.embed.models` where both run.
+        clock: Seconds that only grow; what could not be loaded is tried again by it.
 
     Raises:
         MissingExtraError: At construction, if an encoder is not installed.
         ModelFileError: At the first use, if a file is not a reviewed one.
+        EmbeddingError: At the first use, if an encoder cannot be loaded, as on a full disk.
     """
 
-    def __init__(self, models: Sequence[Model] | None = None) -> None:
+    def __init__(
+        self, models: Sequence[Model] | None = None, *, clock: Clock = time.monotonic
+    ) -> None:
         self._models = tuple(models or ((USE, E5) if runs_here(E5) else (USE,)))
-        self._folders = [each.found() for each in self._models]
-        if None in self._folders:
+        folders = [found for each in self._models if (found := each.found())]
+        if len(folders) < len(self._models):
             raise MissingExtraError("the embedded model", "local")
         dimensions = sum(each.dimensions for each in self._models)
         centred = "c" if len(self._models) > 1 else ""
         model_id = f"{'+'.join(each.id for each in self._models)}-{dimensions}{centred}"
-        self._lock = threading.Lock()
-        self._encode: Encode | None = None
-        self._gathering = Gathering(self._run, most=_TOGETHER, workers=PASSES)
+        self._begun = partial(_begun, partial(_load, self._models, folders), clock)
+        self._gathering = self._begun()
+        begin_anew_in_children(self)
         self._info = EmbedderInfo(
             model_id=model_id,
             provider="local",
@@ -71,6 +81,11 @@ class LocalEmbedder:
             reads=readable,
             limits=EmbeddingLimits(max_texts=_BATCH, max_chars=4000, max_request_chars=64_000),
         )
+
+    def begin(self) -> Gathering:
+        """Be as if nothing had been asked yet, and give what ran: a forked child needs it."""
+        before, self._gathering = self._gathering, self._begun()
+        return before
 
     @property
     def info(self) -> EmbedderInfo:
@@ -81,15 +96,6 @@ class LocalEmbedder:
         """Embed *texts* in the worker threads; documents and queries alike, queries sooner."""
         asked = self._gathering.ask(list(map(_plain, texts)), role)
         return Embedded(vectors=await asyncio.wrap_future(asked))
-
-    def _run(self, texts: list[str]) -> Matrix:
-        return self._loaded()(texts)
-
-    def _loaded(self) -> Encode:
-        with self._lock:
-            if self._encode is None:
-                self._encode = _load(self._models, [each for each in self._folders if each])
-            return self._encode
 
 
 def embedder_of(given: Embedder | Literal["local"] | None) -> Embedder | None:
@@ -118,6 +124,15 @@ def side_by_side(first: Matrix, second: Matrix, trust: Vector) -> Matrix:
     share = (trust / 2)[:, None]
     halves = (np.sqrt(share) * unit_rows(first), np.sqrt(1 - share) * unit_rows(second))
     return np.asarray(np.concatenate(halves, axis=1), dtype=np.float32)
+
+
+def _begun(load: Callable[[], Encode], clock: Clock) -> Gathering:
+    encode = Loading(load, clock=clock)
+
+    def run(texts: list[str]) -> Matrix:
+        return encode()(texts)
+
+    return Gathering(run, most=_TOGETHER, workers=PASSES)
 
 
 def _plain(text: str) -> str:

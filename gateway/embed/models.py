@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from gateway.config import environment
+from gateway.environment import environment
 from gateway.errors import ModelFileError
 from gateway.vectors import Matrix
 

@@ -16,7 +16,7 @@ from types import TracebackType
 
 from gateway.catalog.manifests import Manifest, parse_manifest
 from gateway.catalog.records import LAUNCH, SqliteRecords
-from gateway.config import catalog_store_path
+from gateway.environment import catalog_store_path
 from gateway.errors import ConfigError, GatewayError, StoreError, UpstreamError
 from gateway.gateway import Gateway
 from gateway.provision.audit import Audit

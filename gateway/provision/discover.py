@@ -92,12 +92,14 @@ async def discover(
         for match in result.matches
         if match.id in entities
     )
-    report = await gateway.report()
+    report = await gateway.report(wait=False)
+    # The search has told how far the index is.
+    listed = (each for each in report.diagnostics if each.code != "index_building")
     return Discovered(
         servers=_servers(tools if asked else (), tuple(entities.values()), states, asked=asked),
         tools=tools,
         mode=result.mode,
-        diagnostics=tuple(dict.fromkeys((*report.diagnostics, *result.diagnostics))),
+        diagnostics=tuple(dict.fromkeys((*listed, *result.diagnostics))),
     )
 
 

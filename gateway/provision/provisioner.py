@@ -19,7 +19,7 @@ import platformdirs
 
 from gateway.cache import Clock
 from gateway.catalog.sources import LOCAL
-from gateway.config import environment
+from gateway.environment import environment
 from gateway.errors import ConfigError, InvalidRequestError, UpstreamError
 from gateway.gateway import Gateway
 from gateway.provision.audit import Audit, Told, hashed, silent

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from gateway.config import variables
+from gateway.environment import variables
 from gateway.errors import InvalidRequestError
 from gateway.gateway import Gateway
 from gateway.provision.entries import Entry, Package, Remote

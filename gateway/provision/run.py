@@ -14,7 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import TextIO
 
-from gateway.config import variables
+from gateway.environment import variables
 from gateway.errors import UpstreamError, UpstreamTimeoutError
 from gateway.text import clean
 from gateway.upstream.servers import StdioServer

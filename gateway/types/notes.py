@@ -42,7 +42,7 @@ CODES: Mapping[str, str] = {
     "store_rebuilt": "A store's file was corrupt: it was set aside, and what it held made anew.",
     "embedder_missing": "The strategy wants vectors but no embedder was given.",
     "embedding_failed": "The embedder raised.",
-    "index_building": "What is new is being embedded; until then what there is answers.",
+    "index_building": "What is new is being listed or embedded; until then what there is answers.",
     "vectors_incomplete": "Some entities have no vector: only words and graph can find them.",
     "query_vector_unusable": "The query's vector was zero, not finite or of the wrong length.",
     "query_mended": "Misspelt words of the query were mended; the words as typed count too.",

@@ -16,7 +16,7 @@ from contextlib import suppress
 
 import httpx2
 
-from gateway.config import proxied
+from gateway.environment import proxied
 from gateway.errors import ConfigError
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address

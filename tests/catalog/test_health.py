@@ -67,7 +67,7 @@ async def test_only_who_wants_the_healthy_is_told_of_the_others(ward: Ward) -> N
     ward.live["ill"].healthy = False
     wanted = Filters(healthy_only=True, without=frozenset({"x"}))
 
-    assert Filters() == ward.health.held(Filters())
+    assert Filters() == ward.health.held(Filters()) == ward.health.held(None)
     assert frozenset({"x", "ill"}) == ward.health.held(wanted).without
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from gateway.config import vocabulary_dir
 from gateway.discovery.tokens import cached, counter
+from gateway.environment import vocabulary_dir
 from gateway.text import estimate_tokens
 
 

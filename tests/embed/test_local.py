@@ -13,10 +13,13 @@ import pytest
 from benchmarks.background import means
 from gateway.embed import local
 from gateway.embed.alphabets import readable
+from gateway.embed.loading import AGAIN_S
 from gateway.embed.local import LocalEmbedder, embedder_of, side_by_side
 from gateway.embed.models import E5, USE, Encode, Model, runs_here, verify
 from gateway.errors import ConfigError, MissingExtraError, ModelFileError
 from gateway.vectors import Matrix
+from tests.conftest import OpenGateway
+from tests.fakes import names, tool, until
 
 BOTH = pytest.param((USE, E5), id="both")
 FIRST = pytest.param((USE,), id="first")
@@ -124,6 +127,42 @@ async def test_the_model_loads_once_whoever_asks() -> None:
     await asyncio.gather(*(embedder.embed([text], role="query") for text in "abc"))
 
     assert len(loads) == 1
+
+
+async def test_a_full_disk_is_told_by_searches_and_costs_the_first_alone(
+    open_gateway: OpenGateway, tmp_path: Path
+) -> None:
+    """It is tried again after a while, and then all is well without anybody's doing."""
+    now, loads, full = [0.0], [0], [True]
+
+    def load(_folder: Path) -> Encode:
+        loads[0] += 1
+        if full[0]:
+            raise OSError(28, "No space left on device")
+        return lambda texts: np.eye(10, dtype=np.float32)[: len(texts)]
+
+    model = Model(
+        id="one-hot", package="", files={}, dimensions=10, max_chars=9, load=load, folder=tmp_path
+    )
+    gateway = open_gateway(
+        [tool("send_email", "Send an e-mail.")],
+        strategy="auto",
+        embedder=LocalEmbedder((model,), clock=lambda: now[0]),
+        clock=lambda: now[0],
+    )
+    found = [await gateway.search("send an e-mail", limit=limit) for limit in (1, 2, 3)]
+    tried, full[0] = loads[0], False
+    now[0] = AGAIN_S
+
+    async def mended() -> bool:
+        return (await gateway.search("send an e-mail")).mode == "hybrid"
+
+    await until(mended)
+    assert [["send_email"]] * 3 == [names(each) for each in found]
+    told = [each.detail for each in found[2].diagnostics if each.code == "embedding_failed"]
+    assert "No space left on device" in told[0]
+    assert "GATEWAY_ENCODER_DIR" in told[0]
+    assert (1, 2) == (tried, loads[0])
 
 
 async def test_ten_requests_at_once_cost_four_passes(tmp_path: Path) -> None:

@@ -8,11 +8,11 @@ import numpy as np
 
 from benchmarks.background import TEXTS
 from benchmarks.middles import Layers, middles
-from gateway.config import environment
 from gateway.embed import body
 from gateway.embed.e5 import Engine
 from gateway.embed.models import E5, E5_FILE
 from gateway.embed.weights import opened
+from gateway.environment import environment
 from gateway.vectors import unit_rows
 
 _FILE = Path(body.__file__).with_name("middles.npz")

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from gateway.config import Options, SearchOptions
 from gateway.embed.cached import MemoryVectorStore
 from gateway.embed.protocol import Embedded, Role
 from gateway.errors import InvalidRequestError
@@ -17,8 +18,8 @@ from gateway.provision.known import known_servers
 from gateway.provision.rank import rank
 from gateway.testing import HashingEmbedder
 from gateway.types import Filters
-from tests.conftest import OpenGateway
-from tests.fakes import ListSource, Shelf, tool
+from tests.conftest import CatalogOf, OpenGateway
+from tests.fakes import Gated, ListSource, Shelf, tool
 
 
 def weigh(parcel: str) -> str:
@@ -89,6 +90,29 @@ async def test_filters_hold(gateway: Gateway) -> None:
     found = await discover(gateway, filters=Filters(servers=frozenset({"music"})))
 
     assert {"music"} == {each.server for each in found.tools}
+
+
+async def test_nobody_waits_for_vectors_that_are_being_made(
+    open_gateway: OpenGateway, catalog_of: CatalogOf
+) -> None:
+    """Where searches do not, and it is told once."""
+    embedder = Gated()
+    made = open_gateway(
+        catalog_of(80),
+        strategy="auto",
+        embedder=embedder,
+        options=Options(search=SearchOptions(first_search="words")),
+    )
+    broken = ListSource("broken")
+    broken.fail_with = OSError()
+    made.add_source(broken)
+
+    found = await discover(made, "approve one yearly invoice")
+
+    told = [each.code for each in found.diagnostics]
+    assert not embedder.asked
+    assert (LIMIT, "graph") == (len(found.tools), found.mode)
+    assert (1, 1) == (told.count("index_building"), told.count("source_load_failed"))
 
 
 CASES = (

@@ -16,7 +16,8 @@ from gateway.cli.demo.servers import servers
 from gateway.cli.demo.tools import FUNCTIONS
 from gateway.cli.demo.trace import Spans
 from gateway.cli.progress import bars
-from gateway.config import Options, environment, variables
+from gateway.config import Options
+from gateway.environment import environment, variables
 from gateway.gateway import Gateway
 from gateway.limits import UpstreamOptions
 from gateway.sync import SyncGateway

@@ -13,12 +13,14 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 from gateway.cache import Clock, SingleFlight
 from gateway.catalog.entrystore import ENTRIES
 from gateway.catalog.refresh import Listed, Registration, Registry, list_sources
-from gateway.config import Options, index_path
+from gateway.config import Options
 from gateway.embed.protocol import Embedder
+from gateway.environment import index_path
 from gateway.search.index.documents import GraphSource, load
 from gateway.search.index.keeping import Ground, Keeper
 from gateway.search.index.made import Made, Make
@@ -46,6 +48,11 @@ class Built:
     """When to try again what failed; None if nothing did."""
     early: bool = False
     """Whether it lacks vectors because nobody was to wait for them."""
+
+    def settled(self, generation: int) -> Snapshot | None:
+        """Give the snapshot, if it is that of *generation* and nothing in it is still to come."""
+        whole = not self.early and self.retry_at is None
+        return self.snapshot if whole and self.generation == generation else None
 
 
 def _silent(_stage: str, _done: int, _total: int) -> None:
@@ -128,8 +135,21 @@ class Indexer:
         if not built.early:
             return ()
         done, total = self._embedded
-        detail = f"{done} of {total} texts have a vector; to wait: await gateway.report()"
-        return (Diagnostic(stage="embed", code="index_building", detail=detail),)
+        return (_building("embed", f"{done} of {total} texts have a vector"),)
+
+    def reported(self) -> IndexReport:
+        """Say what is known now; have made what is not there, and say that it is being made."""
+        built = self._fresh()
+        if built is None:
+            self._flights.start("build", self._build)
+            report = self._built.report if self._built else IndexReport(generation=0)
+            told = "the catalog changed" if self._built else "nothing is listed yet"
+            notes: tuple[Diagnostic, ...] = (_building("catalog", told),)
+        else:
+            if built.early:
+                self._flights.start("embed", self._embed)
+            report, notes = built.report, self.notes(built)
+        return replace(report, diagnostics=(*notes, *report.diagnostics))
 
     async def _embed(self) -> None:
         """Embed what is new, while builds that lack it go on, and build with it.
@@ -251,6 +271,11 @@ class Indexer:
                 progress=self._told,
             )
         return self._make_next
+
+
+def _building(stage: Literal["catalog", "embed"], told: str) -> Diagnostic:
+    detail = f"{told}; to wait: await gateway.report()"
+    return Diagnostic(stage=stage, code="index_building", detail=detail)
 
 
 def _report(generation: int, made: Made) -> IndexReport:

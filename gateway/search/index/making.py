@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, reduce
 
 from gateway.catalog.refresh import KnownEntities, Listed, Registration
 from gateway.config import GraphOptions
@@ -24,6 +24,8 @@ from gateway.telemetry import Telemetry
 from gateway.types import Diagnostic
 from gateway.vectors import Vector, VectorStore
 from graphs.document import Document
+
+_NONE = DocumentVectors(rows={})
 
 
 class Making:
@@ -63,7 +65,7 @@ class Making:
         """The vectors of the texts by which the model is measured, by key."""
         self._scale: tuple[int, Yardstick | None] | None = None
         """Of how many of them the yardstick was made, and the yardstick."""
-        self._ahead = DocumentVectors(rows={})
+        self._rounds: list[DocumentVectors] = []
         """What was embedded between two builds; the next that puts nothing off takes it."""
 
     async def __call__(
@@ -85,10 +87,13 @@ class Making:
         turnover = self._known.change(registrations, listed)
         texts = self._snapshots.texts
         texts.change(turnover.gone, turnover.new)
-        vectors = await self._embedded(texts, most)
+        rounds = len(self._rounds)
+        ahead = self._ahead(texts)
+        vectors = (await self._embedded(texts, ahead, most)).after(ahead)
         self._take(texts, vectors)
         if not vectors.put_off:
-            self._ahead = DocumentVectors(rows={})
+            # Another round may have come to its end meanwhile.
+            del self._rounds[:rounds]
         judged = self._embedder is not None and not vectors.put_off
         incomplete = _incomplete(texts) if judged else []
         self._last = self._snapshots.change(
@@ -113,13 +118,22 @@ class Making:
 
     async def embed(self) -> None:
         """Embed what waits for it; what fails is left to a build that is asked for later."""
-        if not self._ahead.failed:
-            self._ahead = await self._embedded(self._snapshots.texts)
+        texts = self._snapshots.texts
+        ahead = self._ahead(texts)
+        if not ahead.failed:
+            self._rounds.append(await self._embedded(texts, ahead))
 
-    async def _embedded(self, texts: Texts, most: int | None = None) -> DocumentVectors:
-        ahead = self._ahead
+    def _ahead(self, texts: Texts) -> DocumentVectors:
+        """Give what was embedded between two builds; where none is wanted, no failure is news."""
+        ahead = reduce(lambda so_far, each: each.after(so_far), self._rounds, _NONE)
+        return ahead if texts.wanted else ahead.mended
+
+    async def _embedded(
+        self, texts: Texts, ahead: DocumentVectors, most: int | None = None
+    ) -> DocumentVectors:
+        """Embed what is wanted and not in *ahead*."""
         if self._embedder is None or not texts.wanted:
-            return ahead
+            return _NONE
         measures = self._measures(texts)
         unmeasured = {key: text for key, text in measures.items() if key not in self._measured}
         wanted = {**unmeasured, **texts.wanted}
@@ -133,7 +147,7 @@ class Making:
             most=0 if ahead.failed else most,
         )
         # An embedder that has just failed is not asked again at once.
-        return replace(vectors.after(ahead), put_off=vectors.put_off and not ahead.failed)
+        return replace(vectors, put_off=vectors.put_off and not ahead.failed)
 
     def _take(self, texts: Texts, vectors: DocumentVectors) -> None:
         texts.embedded(vectors.rows)

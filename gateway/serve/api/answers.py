@@ -327,6 +327,7 @@ class Index:
     duration_s: float
     """How long the last build took."""
     rebuilding: bool
+    """Something of it is being made, such as vectors; the numbers are those of now."""
     diagnostics: Sequence[Note]
     details: Sequence[str] = ()
     """What the diagnostics are about: with the scope `catalog:admin`."""

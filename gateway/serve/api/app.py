@@ -19,7 +19,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from gateway.config import environment
+from gateway.environment import environment
 from gateway.errors import Failed, attempt
 from gateway.gateway import Gateway
 from gateway.serve.api import openapi

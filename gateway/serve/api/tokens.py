@@ -12,7 +12,7 @@ import tomllib
 from pathlib import Path
 
 from gateway.catalog.secrets import as_variable, from_keyring, is_keyring
-from gateway.config import variables
+from gateway.environment import variables
 from gateway.errors import ConfigError
 from gateway.serve.api.callers import Token
 

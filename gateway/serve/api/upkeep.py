@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import suppress
 
 from gateway.config import VERSION
 from gateway.errors import Failed, attempt
@@ -11,7 +12,6 @@ from gateway.gateway import Gateway
 from gateway.serve.api.answers import Health, Index, Note, Rebuilding
 from gateway.serve.api.callers import ADMIN, Caller
 from gateway.serve.api.views import Views
-from gateway.types import IndexReport
 
 PATIENCE_S = 1.0
 
@@ -29,7 +29,6 @@ class Upkeep:
         self._gateway = gateway
         self._views = views
         self._patience_s = patience_s
-        self._report = IndexReport(generation=0)
         self._counts: Mapping[str, int] = {}
         self._rebuild: asyncio.Task[None] | None = None
         self.failure = ""
@@ -37,15 +36,12 @@ class Upkeep:
         self._first: asyncio.Task[object] | None = None
 
     async def index(self, caller: Caller) -> Index:
-        """Say what the index is made of; while it is built, what it was before."""
-        building = self.rebuilding
-        try:
+        """Say what the index is made of; while it is built, what it was before or is so far."""
+        with suppress(TimeoutError):
             async with asyncio.timeout(self._patience_s):
                 self._counts = self._views.of(await self._gateway.snapshot()).counts
-                self._report = await self._gateway.report()
-        except TimeoutError:
-            building = True
-        report, info = self._report, self._gateway.embedder
+        report, info = await self._gateway.report(wait=False), self._gateway.embedder
+        building = any(each.code == "index_building" for each in report.diagnostics)
         told = [f"{each.code}: {each.detail}" for each in report.diagnostics]
         if self.failure:
             told.append(f"the last rebuild failed: {self.failure}")
@@ -59,7 +55,7 @@ class Upkeep:
             strategy=self._gateway.strategy,
             model=info.info.model_id if info is not None and report.vectors else "",
             duration_s=report.duration_s,
-            rebuilding=building,
+            rebuilding=self.rebuilding or building,
             diagnostics=[Note(stage=each.stage, code=each.code) for each in report.diagnostics],
             details=told if caller.may(ADMIN) else (),
         )

@@ -11,14 +11,14 @@ import pytest
 
 from gateway.config import Options, SearchOptions
 from gateway.embed.cached import MemoryVectorStore
-from gateway.embed.protocol import Embedded, Role
 from gateway.errors import StoreError
 from gateway.gateway import Gateway
 from gateway.testing import HashingEmbedder
-from gateway.types import ToolDefinition
+from gateway.types import IndexReport, ToolDefinition
+from gateway.upstream.source import Listing
 from gateway.vectors import Vector
 from tests.conftest import CatalogOf, OpenGateway
-from tests.fakes import ListSource, codes, names, until
+from tests.fakes import Gate, Gated, ListSource, codes, names, tool, until
 
 AT_ONCE = Options(search=SearchOptions(first_search="words"))
 QUERY = "approve one yearly invoice of the account"
@@ -34,24 +34,19 @@ class NoStore(MemoryVectorStore):
         raise StoreError("no disk")
 
 
-class Gated(HashingEmbedder):
-    """Embeds as many documents as it is let to, and queries at any time."""
+class Late(ListSource):
+    """Fails at first, then waits for its gate."""
 
     def __init__(self) -> None:
-        super().__init__()
-        self.gate = asyncio.Event()
-        self.broken = False
-        self.asked = 0
-        self._loop = asyncio.get_running_loop()
+        super().__init__("late", [tool("water_plants", "Water the plants.")])
+        self.gate = Gate()
 
-    async def embed(self, texts: Sequence[str], *, role: Role) -> Embedded:
-        if role == "document":
-            waiting = asyncio.run_coroutine_threadsafe(self.gate.wait(), self._loop)
-            await asyncio.wrap_future(waiting)
-            self.asked += 1
-            if self.broken:
-                raise TimeoutError
-        return await super().embed(texts, role=role)
+    async def list_tools(self) -> Listing:
+        if not self.listings:
+            self.listings += 1
+            raise OSError
+        await self.gate.wait()
+        return await super().list_tools()
 
 
 def told(gateway_codes: list[str]) -> list[str]:
@@ -313,6 +308,157 @@ async def test_a_server_that_is_down_is_tried_again_meanwhile(
 
     assert "source_load_failed" in before
     assert "index_building" in codes(await gateway.search(QUERY))
+
+
+async def test_what_there_is_is_told_at_once(
+    open_gateway: OpenGateway, catalog_of: CatalogOf
+) -> None:
+    """And what is still being made: whoever asks has it begun, and waits for nothing."""
+    embedder = Gated()
+    gateway = open_gateway(catalog_of(80), strategy="auto", embedder=embedder, options=AT_ONCE)
+
+    nothing = await gateway.report(wait=False)
+    await gateway.list_tools()
+    listed = await gateway.report(wait=False)
+    await embedder.gate.reached.wait()
+    gateway.add_source(ListSource("more", [tool("water_plants", "Water the plants.")]))
+    changed = await gateway.report(wait=False)
+    embedder.gate.set()
+    whole = await gateway.report()
+
+    details = [each.diagnostics[0].detail for each in (nothing, listed, changed)]
+    assert {"index_building"} == {each.diagnostics[0].code for each in (nothing, listed, changed)}
+    assert (0, 80, 80) == (nothing.entities, listed.entities, changed.entities)
+    assert (0, 0) == (listed.vectors, changed.vectors)
+    assert "nothing is listed yet" in details[0]
+    assert "of 216 texts have a vector" in details[1]
+    assert "the catalog changed" in details[2]
+    assert (81, 81, ()) == (whole.entities, whole.vectors, whole.diagnostics)
+    assert whole == await gateway.report(wait=False)
+
+
+async def test_whoever_asks_what_there_is_has_the_rest_made(
+    open_gateway: OpenGateway, catalog_of: CatalogOf
+) -> None:
+    """So that asking again and again comes to an end, without a search."""
+    gateway = open_gateway(
+        catalog_of(80), strategy="auto", embedder=HashingEmbedder(), options=AT_ONCE
+    )
+
+    async def made() -> bool:
+        return (await gateway.report(wait=False)).vectors == 80
+
+    await until(made)
+
+
+async def test_the_last_build_makes_nobody_wait(
+    open_gateway: OpenGateway, catalog_of: CatalogOf
+) -> None:
+    """The vectors are made, a server is long in being listed again: what there was answers."""
+    embedder, late = Gated(), Late()
+    gateway = open_gateway(
+        catalog_of(80), strategy="auto", embedder=embedder, options=AT_ONCE, clock=lambda: 0.0
+    )
+    gateway.add_source(late)
+    await gateway.search(QUERY)
+
+    embedder.gate.set()
+    await late.gate.reached.wait()
+    found = await gateway.search(QUERY)
+    told = await gateway.report(wait=False)
+    late.gate.set()
+    report = await gateway.report()
+
+    assert ("graph", "index_building") == (found.mode, told.diagnostics[0].code)
+    assert "index_building" in codes(found)
+    assert "216 of 216 texts have a vector" in told.diagnostics[0].detail
+    assert 81 == report.vectors
+
+
+async def test_another_build_may_end_while_a_round_is_embedded(
+    open_gateway: OpenGateway, catalog_of: CatalogOf
+) -> None:
+    """It takes the rounds before; what they cost is told once."""
+    embedder, second = Gated(), Gate()
+    gateway = open_gateway(catalog_of(80), strategy="auto", embedder=embedder, options=AT_ONCE)
+    await gateway.list_tools()
+    gateway.add_source(ListSource("more", catalog_of(140)[80:]))
+    await embedder.gate.reached.wait()
+    first, embedder.gate = embedder.gate, second
+    first.set()
+    await second.reached.wait()
+
+    await gateway.remove_server("more")
+    between = await gateway.report()
+    second.set()
+    last = await next_report(gateway, between)
+
+    assert (80, 216) == (between.vectors, between.embedded_texts)
+    assert (80, embedder.texts) == (last.vectors, 216 + last.embedded_texts)
+
+
+async def test_a_round_may_end_while_another_build_embeds(
+    open_gateway: OpenGateway, catalog_of: CatalogOf
+) -> None:
+    """Then what it made, and what that cost, is the next build's."""
+    embedder, second = Gated(), Gate()
+    done: set[int] = set()
+    gateway = open_gateway(
+        catalog_of(80),
+        strategy="auto",
+        embedder=embedder,
+        options=AT_ONCE,
+        progress=lambda _stage, so_far, _total: done.add(so_far),
+    )
+    await gateway.list_tools()
+    await embedder.gate.reached.wait()
+    first, embedder.gate = embedder.gate, second
+    await gateway.remove_server("shelf")
+    gateway.add_source(ListSource("few", catalog_of(90)[85:]))
+    few = asyncio.ensure_future(gateway.report())
+    await second.reached.wait()
+
+    async def embedded() -> bool:
+        return 216 in done
+
+    first.set()
+    await until(embedded)
+    second.set()
+    built = await few
+    gateway.add_source(ListSource("more", catalog_of(95)[90:]))
+    last = await gateway.report()
+
+    assert (5, 10) == (built.vectors, last.vectors)
+    assert embedder.texts == built.embedded_texts + last.embedded_texts
+
+
+async def test_what_fails_after_another_build_had_it_is_no_news(
+    open_gateway: OpenGateway, catalog_of: CatalogOf
+) -> None:
+    """Every text has its vector: an answer need not be looked for again."""
+    embedder = Gated()
+    gateway = open_gateway(catalog_of(80), strategy="auto", embedder=embedder, options=AT_ONCE)
+    await gateway.list_tools()
+    await embedder.gate.reached.wait()
+    first, embedder.gate = embedder.gate, Gate()
+    embedder.gate.set()
+    await gateway.remove_server("shelf")
+    gateway.add_source(ListSource("few", catalog_of(5)))
+    before = await gateway.report()
+
+    embedder.broken = True
+    first.set()
+    last = await next_report(gateway, before)
+
+    assert (5, ()) == (last.vectors, last.diagnostics)
+
+
+async def next_report(gateway: Gateway, before: IndexReport) -> IndexReport:
+    async def another() -> bool:
+        return await gateway.report() is not before
+
+    await until(another)
+    return await gateway.report()
 
 
 async def test_a_gateway_that_is_closed_meanwhile_ends(

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 
+from gateway.config import Options, SearchOptions
 from gateway.gateway import Gateway
 from gateway.serve.api.callers import ADMIN, Caller, Token
 from gateway.serve.api.upkeep import Upkeep
 from gateway.serve.api.views import Views
 from gateway.testing import HashingEmbedder
-from tests.conftest import OpenGateway
-from tests.fakes import ListSource
+from tests.conftest import CatalogOf, OpenGateway
+from tests.fakes import Gated, ListSource
 from tests.serve.api.conftest import ENTRIES, Mixed
 from tests.serve.api.talking import SECRET, talking, until
 from tests.serve.api.test_app import Endless
@@ -49,6 +50,28 @@ async def test_the_index_says_what_it_is_made_of(mixed: Mixed) -> None:
     assert {"agent": 6, "skill": 1, "recipe": 1, "server": 1, "tool": 3} == told["by_kind"]
     assert (12, 12, False) == (told["entities"], told["vectors"], told["rebuilding"])
     assert ("auto", HashingEmbedder().info.model_id) == (told["strategy"], told["model"])
+
+
+async def test_the_index_says_how_far_it_is(
+    open_gateway: OpenGateway, catalog_of: CatalogOf
+) -> None:
+    """What answers searches is counted while the rest is made."""
+    embedder = Gated()
+    options = Options(search=SearchOptions(first_search="words"))
+    gateway = open_gateway(catalog_of(80), strategy="auto", embedder=embedder, options=options)
+    async with talking(gateway) as client:
+        await gateway.snapshot()
+        told = (await client.get("/api/index")).json()
+        embedder.gate.set()
+        await until(client, "/api/index", "rebuilding", value=False)
+        whole = (await client.get("/api/index")).json()
+
+    assert (80, {"tool": 80}, 0, "") == tuple(
+        told[each] for each in ("entities", "by_kind", "vectors", "model")
+    )
+    assert [{"stage": "embed", "code": "index_building"}] == told["diagnostics"]
+    assert told["rebuilding"]
+    assert (80, 80, []) == (whole["entities"], whole["vectors"], whole["diagnostics"])
 
 
 async def test_what_went_wrong_is_told_to_admins(mixed: Mixed) -> None:

@@ -1,0 +1,102 @@
+"""What is loaded at the first use, and what cannot be."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from gateway.embed.loading import AGAIN_S, Loading
+from gateway.errors import EmbeddingError, ModelFileError
+
+
+class Load:
+    """Fails as it is told, and counts how often it was tried."""
+
+    def __init__(self, *fails: Exception | None) -> None:
+        self.fails = list(fails)
+        self.tried = 0
+        self.now = 0.0
+
+    def __call__(self) -> str:
+        self.tried += 1
+        if self.fails and (fail := self.fails.pop(0)):
+            raise fail
+        return "loaded"
+
+    def loading(self) -> Loading[str]:
+        return Loading(self, clock=lambda: self.now)
+
+
+def test_it_loads_at_the_first_use_and_never_again() -> None:
+    load = Load()
+    loading = load.loading()
+    before = load.tried
+
+    assert ("loaded", "loaded", 0, 1) == (loading(), loading(), before, load.tried)
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (OSError(28, "No space left on device"), r"OSError: \[Errno 28\] No space left"),
+        (RuntimeError("File model.bin is incomplete"), "RuntimeError: File model.bin is"),
+        (MemoryError(), r"\(MemoryError\)"),
+    ],
+    ids=lambda each: type(each).__name__,
+)
+def test_what_cannot_be_loaded_says_what_to_do(error: Exception, told: str) -> None:
+    with pytest.raises(EmbeddingError, match=f"{told}.*GATEWAY_ENCODER_DIR.*after 30 s"):
+        Load(error).loading()()
+
+
+def test_a_use_that_follows_pays_nothing() -> None:
+    """Until it is time; then it may be mended, or fail anew."""
+    load = Load(OSError("full"), OSError("still full"))
+    loading = load.loading()
+
+    def failed() -> str:
+        with pytest.raises(EmbeddingError) as caught:
+            loading()
+        return str(caught.value)
+
+    first, again = failed(), failed()
+    load.now = AGAIN_S - 1
+    soon, tried_soon = failed(), load.tried
+    load.now = AGAIN_S
+    later, tried_later = failed(), load.tried
+    load.now *= 2
+
+    assert {first} == {first, again, soon}
+    assert "still full" in later
+    assert (1, 2) == (tried_soon, tried_later)
+    assert "loaded" == loading()
+
+
+def test_our_own_error_stays_what_it_is() -> None:
+    """It says already what to do."""
+    load = Load(ModelFileError("reinstall it"))
+    loading = load.loading()
+
+    for _ in range(2):
+        with pytest.raises(ModelFileError, match="reinstall it"):
+            loading()
+    assert 1 == load.tried
+
+
+def test_whoever_waits_for_a_load_that_fails_does_not_try_it_too() -> None:
+    """A hundred requests at once are one try."""
+    asked = threading.Barrier(4)
+    load = Load(OSError("full"))
+    loading = load.loading()
+
+    def ask(_number: int) -> str:
+        asked.wait(60)
+        with pytest.raises(EmbeddingError):
+            loading()
+        return "failed"
+
+    with ThreadPoolExecutor(4) as threads:
+        assert ["failed"] * 4 == list(threads.map(ask, range(4)))
+    assert 1 == load.tried
