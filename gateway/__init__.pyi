@@ -49,13 +49,13 @@ from gateway.provision.discover import discover as discover
 from gateway.provision.options import ProvisionOptions as ProvisionOptions
 from gateway.provision.provisioner import Provisioned as Provisioned
 from gateway.provision.provisioner import Provisioner as Provisioner
-from gateway.search.keyed import Normalizer as Normalizer
-from gateway.search.keyed import Rewrite as Rewrite
-from gateway.search.normalize import OpenAINormalizer as OpenAINormalizer
-from gateway.search.normalize import OpenAIProposer as OpenAIProposer
+from gateway.search.normalize import Normalizer as Normalizer
+from gateway.search.normalize import Rewrite as Rewrite
+from gateway.search.openai import OpenAINormalizer as OpenAINormalizer
+from gateway.search.openai import OpenAIProposer as OpenAIProposer
 from gateway.search.propose import Proposed as Proposed
 from gateway.search.propose import Proposer as Proposer
-from gateway.search.propose import Told as Told
+from gateway.search.propose import ProposerReply as ProposerReply
 from gateway.search.remembered import Caches as Caches
 from gateway.sync import SyncGateway as SyncGateway
 from gateway.types import Content as Content
@@ -131,6 +131,7 @@ __all__ = [
     "PromptResult",
     "Proposed",
     "Proposer",
+    "ProposerReply",
     "ProvisionOptions",
     "Provisioned",
     "Provisioner",
@@ -143,7 +144,6 @@ __all__ = [
     "Store",
     "StoreError",
     "SyncGateway",
-    "Told",
     "ToolDefinition",
     "UnknownToolError",
     "UpstreamError",

@@ -74,7 +74,7 @@ def imported(text: str) -> set[str]:
 
 
 HOMES = {
-    "openai": ("gateway/embed/openai.py", "gateway/search/normalize.py", "gateway/chat/"),
+    "openai": ("gateway/embed/openai.py", "gateway/search/openai.py", "gateway/chat/"),
     "mcp": ("gateway/upstream/", "gateway/serve/", "gateway/adapters/openai_agents.py"),
     "mcp_types": ("gateway/upstream/",),
     "anyio": ("gateway/upstream/",),

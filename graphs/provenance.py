@@ -82,8 +82,8 @@ class Turned:
     new: tuple[Fact, ...]
 
 
-class Ledger:
-    """All statements. Not for two threads at once."""
+class Provenance:
+    """All statements, with everybody who makes them. Not for two threads at once."""
 
     def __init__(self) -> None:
         self.kept: Mapping[Content, Kept] = {}
