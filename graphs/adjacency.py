@@ -41,6 +41,7 @@ _PREDICATE_NUMBERS: Mapping[str, int] = {
 _FEW = 1024
 _NODE_BITS = 26
 _PREDICATE_BITS = 7
+_KIND_BITS = 2 * _NODE_BITS + _PREDICATE_BITS
 _BACK: Mapping[str, str] = {"member": "member", "consumes": "produces", "produces": "consumes"}
 """The role by which one comes back from a concept that one went to by another."""
 _RARITY = tuple(1 / (1 + log2(max(count, 1)) / 2) for count in range(CROWD + 1))
@@ -170,11 +171,16 @@ class Adjacency:
             roles: Which edges.
             declared: Those that the host states, or those that it does not.
         """
-        told = self.edges["declared"] if declared else ~self.edges["declared"]
-        keys = self.keys[told] >> (_NODE_BITS + _PREDICATE_BITS)
-        wanted = np.isin(keys >> _NODE_BITS, [NUMBERS[role, "out"] for role in roles])
-        found: list[int] = np.unique(keys[wanted] & ((1 << _NODE_BITS) - 1)).tolist()
-        return found
+        held: set[int] = set()
+        for role in roles:
+            # Edges of one kind stand together.
+            number = NUMBERS[role, "out"]
+            bounds = (number << _KIND_BITS, number + 1 << _KIND_BITS)
+            start, end = self.keys.searchsorted(bounds).tolist()
+            told = self.edges["declared"][start:end] == declared
+            keys = self.keys[start:end][told] >> (_NODE_BITS + _PREDICATE_BITS)
+            held.update((keys & ((1 << _NODE_BITS) - 1)).tolist())
+        return sorted(held)
 
     def count(self, node: int, role: str, way: str = "out") -> int:
         """Say how many edges of *role* start at *node*, or end there."""

@@ -76,12 +76,21 @@ class Moves:
         if len(self.gone) + len(self.new) > _FEW_PASSES:
             picked: np.ndarray = self.table().astype(numbers.dtype)[numbers]
             return picked
-        found = numbers.copy()
+        found = numbers
         for gone in reversed(self.gone):
-            found -= numbers > gone
+            found = found - (numbers > gone)
         for new in self.new:
-            found += found >= new
+            found = found + (found >= new)
         return found
+
+    def placed(self, numbers: np.ndarray) -> np.ndarray:
+        """Give the numbers that *numbers* have then, -1 for those that are gone; -1 stays -1."""
+        if len(self.gone) + len(self.new) > _FEW_PASSES:
+            # The last place of the table is for those that were gone before.
+            picked: np.ndarray = np.append(self.table(), -1)[numbers]
+            return picked
+        stays = np.where(np.isin(numbers, self.gone), -1, numbers) if self.gone else numbers
+        return self.of(stays)
 
     def table(self) -> np.ndarray:
         """Give the number that each has then, -1 for those that are gone, int64."""

@@ -55,7 +55,7 @@ class Builder:
         Returns:
             Gives it, in an order that does not tell how it came to be.
         """
-        kept, derived = self._provenance.kept.copy(), self._provenance.derived.copy()
+        kept, derived = self._provenance.kept, self._provenance.derived
 
         def ordered() -> tuple[list[Kept], list[Fact]]:
             held = sorted(kept.items(), key=lambda pair: _order(pair[0][0]))

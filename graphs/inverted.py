@@ -17,6 +17,7 @@ import numpy as np
 from graphs.arrays import Moves, inserted, without
 from graphs.bm25 import Scale, summed
 from graphs.lexicon import Fields, Lexicon, Read, phrases
+from graphs.patched import patched
 from graphs.spelling import Spelling
 from graphs.text import tokens
 
@@ -304,8 +305,7 @@ class _Change:
         dead = {pair for pair, at in known.items() if not uses[at]}
         if new or dead:
             size = len(found.uses)
-            spelt = {pair: at for pair, at in spelt.items() if pair not in dead} if dead else spelt
-            spelt = dict(spelt) | {pair: size + at for at, pair in enumerate(new)}
+            spelt = patched(spelt, dead, {pair: size + at for at, pair in enumerate(new)})
         meanings = np.asarray([row for _, row in new], dtype=np.int32)
         return replace(
             found,

@@ -17,6 +17,7 @@ from typing import TypeAlias
 from graphs.document import Document
 from graphs.fact import Fact
 from graphs.names import Names, folded, own
+from graphs.patched import patched
 from graphs.said import Said
 from graphs.vocabulary import PREDICATES
 
@@ -85,9 +86,10 @@ class Provenance:
     """All statements, with everybody who makes them. Not for two threads at once."""
 
     def __init__(self) -> None:
-        self.kept: dict[Content, Kept] = {}
-        self.derived: dict[Fact, int] = {}
-        """What rules say, and how often."""
+        self.kept: Mapping[Content, Kept] = {}
+        """What each document says. A change makes another table of it."""
+        self.derived: Mapping[Fact, int] = {}
+        """What rules say, and how often. A change makes another table of it."""
         self.read = 0
         """How many documents the last change worked out, the others being as they were."""
         self._names = Names()
@@ -133,23 +135,28 @@ class Provenance:
         before: dict[Key, Fact | None] = {}
         bans = self._bans.copy() if self._bans else Counter()
         for content in gone:
-            kept = self.kept.pop(content)
+            kept = self.kept[content]
             self._watch(content, kept, watch=False)
             bans.subtract(kept.bans)
             for key, fact in kept.facts.items():
                 self._count(before, key, fact, -1)
+        fresh: dict[Content, Kept] = {}
         for content in new:
-            kept = self.kept[content] = Kept.of(content[0], self._names)
+            kept = fresh[content] = Kept.of(content[0], self._names)
             self._watch(content, kept, watch=True)
             bans.update(kept.bans)
             for key, fact in kept.facts.items():
                 self._count(before, key, fact, 1)
+        self.kept = patched(self.kept, gone, fresh)
+        told: dict[Fact, int] = {}
         for facts, count in ((change.unsaid, -1), (change.said, 1)):
             for fact in facts:
                 self._count(before, key_of(fact), fact, count)
-                left = self.derived[fact] = self.derived.get(fact, 0) + count
-                if not left:
-                    del self.derived[fact]
+                known = told[fact] if fact in told else self.derived.get(fact, 0)
+                told[fact] = known + count
+        unsaid = [fact for fact, left in told.items() if not left and fact in self.derived]
+        said = {fact: left for fact, left in told.items() if left}
+        self.derived = patched(self.derived, unsaid, said)
         self._forbid(before, +bans)
         return self._turned(before)
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from graphs.arrays import inserted, without
+from graphs.patched import patched
 
 _CANDIDATES = 64
 _LONGEST = 32
@@ -57,19 +58,16 @@ class Spelling:
         if not gone and not new:
             return self
         words = [*self.words, *new]
-        ids = dict(self.ids)
         for at in gone:
             words[at] = ""
-        for word in (self.words[at] for at in gone):
-            # A word may stand there twice, with two meanings.
-            if word in words:
-                ids[word] = words.index(word)
-            else:
-                ids.pop(word, None)
+        left = {self.words[at] for at in gone} & self.ids.keys()
+        # A word may stand there twice, with two meanings.
+        turned = {word: words.index(word) for word in left if word in words}
         first = len(self.words)
-        ids |= {word: first + at for at, word in enumerate(new)}
-        left = self._without(gone) if gone else self
-        return left.with_words(new, tuple(words), ids)
+        came = {word: first + at for at, word in enumerate(new)}
+        ids = patched(self.ids, left - turned.keys(), {**turned, **came})
+        kept = self._without(gone) if gone else self
+        return kept.with_words(new, tuple(words), ids)
 
     def _without(self, gone: Sequence[int]) -> Spelling:
         """Take the trigrams of some words out; their rows stay, empty."""

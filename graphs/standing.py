@@ -8,6 +8,7 @@ from typing import Self, TypeVar, overload
 import numpy as np
 
 from graphs.arrays import Moves
+from graphs.patched import patched
 
 _SLACK = 1024
 """So many numbers may be of nobody, and as many as there are things."""
@@ -47,14 +48,10 @@ class Standing(Mapping[str, int]):
         first = self.room
         if first + len(moves.new) > 2 * len(names) + _SLACK:
             return self.of(names)
-        numbers = dict(self._numbers)
-        for name in gone:
-            del numbers[name]
-        numbers |= {names[at]: first + number for number, at in enumerate(moves.new)}
-        # The last place of the table is for those that are gone: -1 stays -1.
-        table = np.append(moves.table(), -1)
+        came = {names[at]: first + number for number, at in enumerate(moves.new)}
+        numbers = patched(self._numbers, gone, came)
         new = np.asarray(moves.new, dtype=np.int64)
-        return type(self)(numbers, np.concatenate([table[self._places], new]))
+        return type(self)(numbers, np.concatenate([moves.placed(self._places), new]))
 
     @property
     def room(self) -> int:

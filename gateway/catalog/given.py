@@ -133,10 +133,8 @@ def turned(
     gone: dict[str, None] = {}
     new: dict[str, Entity] = {}
     for server in dict.fromkeys((*before, *now)):
-        was, is_ = before.get(server), now.get(server)
-        if was is is_:
-            continue
-        old, come = (each.entities if each else {} for each in (was, is_))
+        both = before.get(server), now.get(server)
+        old, come = (each.entities if each else {} for each in both)
         gone |= dict.fromkeys(key for key, entity in old.items() if come.get(key) != entity)
         new |= {key: entity for key, entity in come.items() if old.get(key) != entity}
     return gone, new

@@ -288,8 +288,12 @@ class KnownEntities:
             server: self._seen(registrations[server], each.listing)
             for server, each in listed.items()
         }
-        old, new = self._tools(seen)
-        left, made = turned(self._servers, seen)
+        names = dict.fromkeys((*self._servers, *seen))
+        other = [name for name in names if self._servers.get(name) is not seen.get(name)]
+        before = {name: self._servers[name] for name in other if name in self._servers}
+        now = {name: seen[name] for name in other if name in seen}
+        old, new = _tools_turned(before, now)
+        left, made = turned(before, now)
         self._servers = seen
         moved = self._naming.change(
             [key for key in old if key not in new and key in self._naming.names],
@@ -321,24 +325,6 @@ class KnownEntities:
         ):
             return known
         return given(source, listing, hints=registration.hints, itself=registration.itself)
-
-    def _tools(
-        self, seen: dict[str, Given]
-    ) -> tuple[dict[str, None], dict[str, tuple[str, ToolDefinition]]]:
-        """Give the ids that are gone or changed, and the new and changed tools by id."""
-        old: dict[str, None] = {}
-        new: dict[str, tuple[str, ToolDefinition]] = {}
-        for server in self._servers.keys() - seen.keys():
-            old.update(dict.fromkeys(self._servers[server].tools))
-        for server, now in seen.items():
-            before = self._servers.get(server)
-            if before is now:
-                continue
-            known = before.tools if before else {}
-            stay = now.as_before(before) if before else set()
-            old.update((key, None) for key in known if key not in stay)
-            new.update((key, (server, tool)) for key, tool in now.tools.items() if key not in stay)
-        return old, new
 
     def _entity(self, key: str, server: str, definition: ToolDefinition) -> Entity:
         told = self._servers[server]
@@ -376,6 +362,23 @@ class KnownEntities:
                 self._notes[name] = Diagnostic(
                     stage="catalog", code="name_qualified", detail=f"{name!r} became {exposed}"
                 )
+
+
+def _tools_turned(
+    before: Mapping[str, Given], now: Mapping[str, Given]
+) -> tuple[dict[str, None], dict[str, tuple[str, ToolDefinition]]]:
+    """Give the ids that are gone or changed, and the new and changed tools by id."""
+    old: dict[str, None] = {}
+    new: dict[str, tuple[str, ToolDefinition]] = {}
+    for server in before.keys() - now.keys():
+        old.update(dict.fromkeys(before[server].tools))
+    for server, each in now.items():
+        was = before.get(server)
+        known = was.tools if was else {}
+        stay = each.as_before(was) if was else set()
+        old.update((key, None) for key in known if key not in stay)
+        new.update((key, (server, tool)) for key, tool in each.tools.items() if key not in stay)
+    return old, new
 
 
 def _tools(entities: Iterable[Entity]) -> Iterable[Entity]:

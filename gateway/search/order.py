@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from gateway.types import Entity
 from graphs.arrays import Moves
+from graphs.patched import patched
 
 Key = tuple[str, str]
 _FEW = 256
@@ -108,16 +109,14 @@ class Order:
         if not moves.size or size > 2 * moves.after + _SLACK:
             numbers = {entity.id: at for at, entity in enumerate(self.entities)}
             return Places(positions=np.arange(moves.after, dtype=np.intp), numbers=numbers)
-        numbers = dict(self._places.numbers)
-        for entity in gone:
-            del numbers[entity.id]
         known = len(self._places.positions)
-        numbers |= {entity.id: known + at for at, entity in enumerate(new.values())}
-        old = self._places.positions
-        # The last place of the table is for those that are gone: -1 stays -1.
-        table = np.append(moves.table(), -1)
-        positions = np.concatenate([table[old], np.fromiter(new, dtype=np.intp, count=len(new))])
-        return Places(positions=positions, numbers=numbers, fresh=False)
+        came = {entity.id: known + at for at, entity in enumerate(new.values())}
+        old = moves.placed(self._places.positions)
+        return Places(
+            positions=np.concatenate([old, np.fromiter(new, dtype=np.intp, count=len(new))]),
+            numbers=patched(self._places.numbers, [entity.id for entity in gone], came),
+            fresh=False,
+        )
 
 
 def key_of(entity: Entity) -> Key:

@@ -15,6 +15,7 @@ from gateway.search.index.toolgraph import ToolGraph
 from gateway.search.order import Places, Step
 from gateway.types import DEGRADING, Diagnostic, Entity, Filters
 from gateway.vectors import Vector
+from graphs.patched import patched
 from graphs.postings import Postings
 from graphs.text import fold
 
@@ -115,18 +116,20 @@ class Named(Mapping[str, tuple[int, ...]]):
         """Give the same after *step*."""
         if step.places.fresh:
             return self.of(step)
-        numbers = dict(self._numbers)
+        turned: dict[str, tuple[int, ...]] = {}
         for entity in step.gone.values():
             gone = self.places.numbers[entity.id]
             for name in _names(entity):
-                if left := tuple(number for number in numbers[name] if number != gone):
-                    numbers[name] = left
-                else:
-                    del numbers[name]
+                known = turned[name] if name in turned else self._numbers[name]
+                turned[name] = tuple(number for number in known if number != gone)
         for entity in step.new.values():
+            number = step.places.numbers[entity.id]
             for name in _names(entity):
-                numbers[name] = (*numbers.get(name, ()), step.places.numbers[entity.id])
-        return Named(numbers, step.places)
+                known = turned[name] if name in turned else self._numbers.get(name, ())
+                turned[name] = (*known, number)
+        lost = [name for name, held in turned.items() if not held]
+        held = {name: held for name, held in turned.items() if held}
+        return Named(patched(self._numbers, lost, held), step.places)
 
     def __getitem__(self, name: str) -> tuple[int, ...]:
         """Give who has a folded name, in the order of the catalog."""

@@ -114,6 +114,7 @@ class Snapshots:
         came = {at: _mated(entity) for at, entity in step.new.items()}
         mates = self._servers.change(step.moves, came)
         boasts = self._boasts.change(vectors, step.moves, fresh, yardstick)
+        beside = eligibility.beside(LISTED)
         self._last = Snapshot(
             version=version,
             entities=step.entities,
@@ -123,12 +124,12 @@ class Snapshots:
             names=names,
             graph=graph if step.entities else None,
             vectors=vectors,
-            common=_common(vectors, eligibility),
+            common=_common(vectors, beside),
             mates=mates,
             diagnostics=tuple(diagnostics),
             repeated=repeated(diagnostics),
             yardstick=yardstick,
-            doubts=doubts(names, mates, boasts, _listed(eligibility)),
+            doubts=doubts(names, mates, boasts, _listed(eligibility.size, beside)),
             narrowness=narrowness(vectors, yardstick, learned=self._learned),
         )
         return self._last
@@ -147,7 +148,9 @@ class Snapshots:
         numbers |= dict.fromkeys(map(step.places.position, late))
         spots = np.asarray(sorted(numbers), dtype=np.intp)
         stays = places >= 0
-        stays[stays] = ~np.isin(places[stays], spots)
+        fresh = np.zeros(len(entities), dtype=np.bool_)
+        fresh[spots] = True
+        stays[stays] = ~fresh[places[stays]]
         kept = np.flatnonzero(stays)
         order = np.empty(len(entities), dtype=np.intp)
         order[places[kept]] = np.arange(len(kept))
@@ -159,24 +162,22 @@ class Snapshots:
         return found if found.mean.count else None, spots
 
 
-def _common(vectors: VectorIndex | None, eligibility: Eligibility) -> Vector | None:
+def _common(vectors: VectorIndex | None, beside: Positions) -> Vector | None:
     """Give the mean of what servers list, where anything has a vector.
 
-    What stands beside it must not move what the tools have in common.
+    What stands *beside* it must not move what the tools have in common.
     """
     if vectors is None:
         return None
-    beside = eligibility.beside(LISTED)
     listed = vectors.mean.changed(vectors.rows(beside), vectors.rows(beside[:0]))
     return (listed if listed.count else vectors.mean).row
 
 
-def _listed(eligibility: Eligibility) -> Mask | None:
-    """Say whom a server lists; None if all are."""
-    beside = eligibility.beside(LISTED)
+def _listed(size: int, beside: Positions) -> Mask | None:
+    """Say whom a server lists of *size* entities, but for those *beside*; None if all are."""
     if not beside.size:
         return None
-    listed = np.ones(eligibility.size, dtype=np.bool_)
+    listed = np.ones(size, dtype=np.bool_)
     listed[beside] = False
     return listed
 

@@ -130,7 +130,7 @@ class ToolGraphs:
     ) -> NDArray[np.intp]:
         """Give the entity of each node; -1 for a node that is none."""
         moves = index.moves or Moves(size=0, gone=(), new=range(len(index.nodes)))
-        owners = np.append(step.moves.table(), -1)[moves.rows(self._owners)]
+        owners = step.moves.placed(moves.rows(self._owners))
         for at in moves.new:
             owners[at] = positions.get(index.nodes[at], -1)
         for position in step.new:
