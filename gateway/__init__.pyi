@@ -76,14 +76,14 @@ from gateway.search.index.build import Progress as Progress
 from gateway.search.index.documents import GraphFormat as GraphFormat
 from gateway.search.index.documents import GraphSource as GraphSource
 from gateway.search.index.snapshot import Snapshot as Snapshot
-from gateway.search.keyed import Normalizer as Normalizer
-from gateway.search.keyed import Rewrite as Rewrite
 from gateway.search.library import Library as Library
-from gateway.search.normalize import OpenAINormalizer as OpenAINormalizer
-from gateway.search.normalize import OpenAIProposer as OpenAIProposer
+from gateway.search.normalize import Normalizer as Normalizer
+from gateway.search.normalize import Rewrite as Rewrite
+from gateway.search.openai import OpenAINormalizer as OpenAINormalizer
+from gateway.search.openai import OpenAIProposer as OpenAIProposer
 from gateway.search.propose import Proposed as Proposed
 from gateway.search.propose import Proposer as Proposer
-from gateway.search.propose import Told as Told
+from gateway.search.propose import ProposerReply as ProposerReply
 from gateway.search.remembered import Caches as Caches
 from gateway.sync import SyncCatalog as SyncCatalog
 from gateway.sync import SyncGateway as SyncGateway
@@ -206,6 +206,7 @@ __all__ = [
     "PromptResult",
     "Proposed",
     "Proposer",
+    "ProposerReply",
     "ProvisionOptions",
     "Provisioned",
     "Provisioner",
@@ -233,7 +234,6 @@ __all__ = [
     "SyncGateway",
     "SyncLibrary",
     "Tokens",
-    "Told",
     "ToolDefinition",
     "UnknownToolError",
     "UpstreamError",

@@ -1,6 +1,9 @@
-"""What the environment says, and the places that follow from it. Nothing else reads it.
+"""What the environment says, and the places that follow from it.
 
-A place that the host names in its options is where it says; else it lies in the cache folder.
+No other module of the package reads it. It is read each time that somebody asks: a place when it
+is needed, a variable of a configuration when that is read. A place that the host names in its
+options is where it says; else it lies in the cache folder. What the libraries below read for
+themselves (OpenAI's client, an HTTP client before its proxy) is theirs.
 """
 
 from __future__ import annotations
@@ -33,7 +36,7 @@ class Environment:
 
 
 def environment(variables: Mapping[str, str] | None = None) -> Environment:
-    """Read the environment. Nothing else in the package does.
+    """Read what has a name of ours, as it is now.
 
     Args:
         variables: The variables to read; None is the process's own.

@@ -30,8 +30,8 @@ from gateway.search.index.build import Built, Indexer, Progress
 from gateway.search.index.documents import GraphFormat, GraphSource, export
 from gateway.search.index.snapshot import Snapshot
 from gateway.search.invoke import invoke
-from gateway.search.keyed import Normalizer
 from gateway.search.library import Library
+from gateway.search.normalize import Normalizer
 from gateway.search.propose import Proposed, Proposer, propose
 from gateway.search.remembered import Caches, remembered
 from gateway.search.request import prepare
@@ -63,7 +63,7 @@ class Gateway(Registering):
         strategy: ``graph`` needs no model; ``embeddings`` ranks by vectors alone; ``auto`` ranks
             by vectors first, with words and graph beside them.
         embedder: ``"local"`` for the embedded multilingual model, or any `Embedder`.
-        normalizer: The keyed chat client that rewrites queries in English; without one the
+        normalizer: A chat client of its own that rewrites queries in English; without one the
             original query is used.
         graph: The host's own Markdown-LD documents: a folder, a file, documents or a function.
         options: Everything that has a number.
@@ -340,7 +340,7 @@ class Gateway(Registering):
     async def export_graph(
         self, form: GraphFormat = "turtle", *, centre: str = "", hops: int = 1
     ) -> str:
-        """Write the graph as RDF, or draw it; see `gateway.search.documents.export`."""
+        """Write the graph as RDF, or draw it; see `gateway.search.index.documents.export`."""
         return export(await self.snapshot(), form, centre=centre, hops=hops)
 
     async def propose_edges(self, proposer: Proposer, *, servers: Sequence[str] = ()) -> Proposed:

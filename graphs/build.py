@@ -7,7 +7,17 @@ from types import MappingProxyType
 
 from graphs.document import Document
 from graphs.fact import Fact
-from graphs.ledger import Change, Content, Kept, Ledger, Triple, Turned, key_of, lines, merged
+from graphs.provenance import (
+    Change,
+    Content,
+    Kept,
+    Provenance,
+    Triple,
+    Turned,
+    key_of,
+    lines,
+    merged,
+)
 
 NO_NAMES: Mapping[str, str] = MappingProxyType({})
 
@@ -26,18 +36,18 @@ class Builder:
     """Documents -> facts, again and again. Not for two threads at once."""
 
     def __init__(self) -> None:
-        self._ledger = Ledger()
+        self._provenance = Provenance()
         self._names: dict[str, str] = {}
 
     @property
     def read(self) -> int:
         """How many documents the last build worked out, the others being as they were."""
-        return self._ledger.read
+        return self._provenance.read
 
     @property
     def forbidden(self) -> frozenset[Triple]:
-        """What the host forbids; see `Ledger.forbidden`."""
-        return self._ledger.forbidden
+        """What the host forbids; see `Provenance.forbidden`."""
+        return self._provenance.forbidden
 
     def snapshot(self) -> Callable[[], tuple[list[Kept], list[Fact]]]:
         """Hold on to what documents and rules say now.
@@ -45,7 +55,7 @@ class Builder:
         Returns:
             Gives it, in an order that does not tell how it came to be.
         """
-        kept, derived = self._ledger.kept.copy(), self._ledger.derived.copy()
+        kept, derived = self._provenance.kept.copy(), self._provenance.derived.copy()
 
         def ordered() -> tuple[list[Kept], list[Fact]]:
             held = sorted(kept.items(), key=lambda pair: _order(pair[0][0]))
@@ -77,17 +87,17 @@ class Builder:
         given = dict.fromkeys(map(content, documents))
         rules = tuple(derived)
         self.replace(given, names, rules)
-        return merged((self._ledger.kept[each] for each in given), rules)
+        return merged((self._provenance.kept[each] for each in given), rules)
 
     def replace(
         self, given: Iterable[Content], names: Mapping[str, str], derived: Iterable[Fact]
     ) -> Turned:
         """Take these documents, names and rules instead of those until now."""
         wanted = dict.fromkeys(given)
-        known = self._ledger.kept.keys()
+        known = self._provenance.kept.keys()
         gone = dict.fromkeys(self._names.keys() - names.keys(), "")
         new = {name: node for name, node in names.items() if self._names.get(name) != node}
-        rules, held = list(dict.fromkeys(derived)), self._ledger.derived
+        rules, held = list(dict.fromkeys(derived)), self._provenance.derived
         return self.change(
             Change(
                 gone=[each for each in known if each not in wanted],
@@ -99,12 +109,12 @@ class Builder:
         )
 
     def change(self, change: Change) -> Turned:
-        """Make *change*; see `Ledger.change`."""
+        """Make *change*; see `Provenance.change`."""
         for name, node in change.names.items():
             self._names.pop(name, None)
             if node:
                 self._names[name] = node
-        return self._ledger.change(change)
+        return self._provenance.change(change)
 
 
 def content(document: Document) -> Content:

@@ -14,7 +14,7 @@ from graphs.document import Document
 from graphs.fact import Fact
 from graphs.growing import Growing
 from graphs.index import WEIGHTS, GraphIndex, Stated
-from graphs.ledger import Change, Triple, Turned, merged
+from graphs.provenance import Change, Triple, Turned, merged
 
 
 class Compiler:
@@ -31,7 +31,7 @@ class Compiler:
 
     @property
     def forbidden(self) -> frozenset[Triple]:
-        """What the host forbids; see `graphs.ledger.Ledger.forbidden`."""
+        """What the host forbids; see `graphs.provenance.Provenance.forbidden`."""
         return self._builder.forbidden
 
     def compile(

@@ -74,7 +74,7 @@ INTERNAL = {
         "VectorIndex",
         "Yardstick",
     },
-    "gateway.search.library": {"Audience", "Heard", "Registry"},
+    "gateway.search.library": {"Audience", "WatchCallbacks", "Registry"},
     "gateway.search.remembered": {"Cache", "Told"},
     "gateway.upstream.oauth": {"Consent", "Where"},
 }

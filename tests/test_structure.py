@@ -133,7 +133,7 @@ HOMES = {
     "msgpack": ("gateway/search/spelling/wordlists.py",),
     "openai": (
         "gateway/embed/openai.py",
-        "gateway/search/normalize.py",
+        "gateway/search/openai.py",
         "gateway/chat/",
         "gateway/cli/demo/",
     ),

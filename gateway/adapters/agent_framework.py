@@ -15,7 +15,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from gateway.adapters.clerk import Clerk, Function, answered, called, functions
+from gateway.adapters.broker import Function, ToolBroker, answered, called, functions
 from gateway.discovery.approval import Approve
 from gateway.discovery.forms import names_of_tool
 from gateway.discovery.offer import Offer
@@ -45,19 +45,19 @@ class GatewayMiddleware(ChatMiddleware):
     """
 
     def __init__(self, gateway: Gateway, *, approve: Approve | None = None) -> None:
-        self._clerk = Clerk(gateway, approve=approve)
+        self._broker = ToolBroker(gateway, approve=approve)
 
     async def process(self, context: ChatContext, call_next: Callable[[], Awaitable[None]]) -> None:
         """Add our tools to a request."""
         listed = list(context.options.get("tools") or ())
         host = [tool for tool in listed if not isinstance(tool, GatewayTool)]
         found = _remembered(context, listed)
-        offer = await self._clerk.offer(
+        offer = await self._broker.offer(
             list(_messages(context.messages)), map(_name, host), recalled=found
         )
         # The same list from now on: the search adds what it finds.
         found[:] = [name for name in found if name not in offer.proxies] + list(offer.proxies)
-        ours = [GatewayTool(function, self._clerk, offer, found) for function in functions(offer)]
+        ours = [GatewayTool(function, self._broker, offer, found) for function in functions(offer)]
         if ours:
             context.options["tools"] = [*host, *ours]
         await call_next()
@@ -73,9 +73,11 @@ class GatewayTool(FunctionTool):
     Arguments are checked by the gateway, whose answers show the schema.
     """
 
-    def __init__(self, function: Function, clerk: Clerk, offer: Offer, found: list[str]) -> None:
+    def __init__(
+        self, function: Function, broker: ToolBroker, offer: Offer, found: list[str]
+    ) -> None:
         async def call(**arguments: Any) -> str:
-            answer = await clerk.answer(offer, function.name, arguments)
+            answer = await broker.answer(offer, function.name, arguments)
             if answer.search is not None:
                 found.extend(name for name in names_of(answer.text) if name not in found)
             return answer.text

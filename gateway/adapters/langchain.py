@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from functools import partial
 from typing import Any
 
-from gateway.adapters.clerk import Clerk, Function, functions
+from gateway.adapters.broker import Function, ToolBroker, functions
 from gateway.discovery.answers import Answer
 from gateway.discovery.approval import Approve
 from gateway.discovery.forms import names_of_tool
@@ -42,11 +42,11 @@ class GatewayMiddleware(AgentMiddleware):
 
     def __init__(self, gateway: Gateway, *, approve: Approve | None = None) -> None:
         super().__init__()
-        self._clerk = Clerk(gateway, approve=approve)
+        self._broker = ToolBroker(gateway, approve=approve)
 
     def wrap_model_call(self, request: ModelRequest, handler: Callable[[ModelRequest], Any]) -> Any:
         """Add our tools to a request."""
-        return handler(self._clerk.gateway.bridge.call(lambda: self._shown(request)))
+        return handler(self._broker.gateway.bridge.call(lambda: self._shown(request)))
 
     async def awrap_model_call(
         self, request: ModelRequest, handler: Callable[[ModelRequest], Awaitable[Any]]
@@ -58,7 +58,7 @@ class GatewayMiddleware(AgentMiddleware):
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Any]
     ) -> Any:
         """Let a call run that no tool of the host answers."""
-        bridge = self._clerk.gateway.bridge
+        bridge = self._broker.gateway.bridge
         return handler(bridge.call(lambda: self._called(request)))
 
     async def awrap_tool_call(
@@ -69,7 +69,7 @@ class GatewayMiddleware(AgentMiddleware):
 
     async def _shown(self, request: ModelRequest) -> ModelRequest:
         messages = convert_to_openai_messages(request.messages)
-        offer = await self._clerk.offer(messages, [_name(tool) for tool in request.tools])
+        offer = await self._broker.offer(messages, [_name(tool) for tool in request.tools])
         ours = [self._tool(function, offer) for function in functions(offer)]
         return request.override(tools=[*request.tools, *ours])
 
@@ -79,7 +79,7 @@ class GatewayMiddleware(AgentMiddleware):
         call = request.tool_call
         told = request.state.get("messages", ()) if isinstance(request.state, Mapping) else ()
         messages = convert_to_openai_messages(list(told))
-        offer = await self._clerk.offer(messages, [tool.name for tool in request.runtime.tools])
+        offer = await self._broker.offer(messages, [tool.name for tool in request.runtime.tools])
         if not offer.is_ours(call["name"]):
             return request
         function = Function(name=call["name"], description="", parameters={})
@@ -90,8 +90,8 @@ class GatewayMiddleware(AgentMiddleware):
             name=function.name,
             description=function.description,
             args_schema=function.parameters,
-            ask=partial(self._clerk.answer, offer, function.name, call_id=call_id),
-            bridge=self._clerk.gateway.bridge,
+            ask=partial(self._broker.answer, offer, function.name, call_id=call_id),
+            bridge=self._broker.gateway.bridge,
         )
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from gateway.adapters.clerk import Clerk, Function, functions
+from gateway.adapters.broker import Function, ToolBroker, functions
 from gateway.discovery.approval import Approve
 from gateway.discovery.offer import Offer
 from gateway.errors import MissingExtraError
@@ -42,27 +42,27 @@ class GatewayRetriever(ObjectRetriever):
         self, gateway: Gateway, tools: Sequence[Any] = (), *, approve: Approve | None = None
     ) -> None:
         super().__init__(None, None)
-        self._clerk = Clerk(gateway, approve=approve)
+        self._broker = ToolBroker(gateway, approve=approve)
         self._host = [_name(tool) for tool in tools]
 
     def retrieve(self, str_or_query_bundle: str | QueryBundle) -> list[AsyncBaseTool]:
         """Do what `aretrieve` does, for blocking callers."""
-        return self._clerk.gateway.bridge.call(lambda: self.aretrieve(str_or_query_bundle))
+        return self._broker.gateway.bridge.call(lambda: self.aretrieve(str_or_query_bundle))
 
     async def aretrieve(self, str_or_query_bundle: str | QueryBundle) -> list[AsyncBaseTool]:
         """Find tools for a text, or the one that it names."""
         asked = str_or_query_bundle
         query = asked if isinstance(asked, str) else asked.query_str
-        offer = await self._clerk.retrieved(query, self._host)
-        return [GatewayTool(function, self._clerk, offer) for function in functions(offer)]
+        offer = await self._broker.retrieved(query, self._host)
+        return [GatewayTool(function, self._broker, offer) for function in functions(offer)]
 
 
 class GatewayTool(AsyncBaseTool):
     """A tool of ours as LlamaIndex has them."""
 
-    def __init__(self, function: Function, clerk: Clerk, offer: Offer) -> None:
+    def __init__(self, function: Function, broker: ToolBroker, offer: Offer) -> None:
         self._function = function
-        self._clerk = clerk
+        self._broker = broker
         self._offer = offer
         self._metadata = _Metadata(
             name=function.name,
@@ -78,11 +78,11 @@ class GatewayTool(AsyncBaseTool):
 
     def call(self, /, **arguments: Any) -> ToolOutput:
         """Answer a call, for blocking callers."""
-        return self._clerk.gateway.bridge.call(lambda: self.acall(**arguments))
+        return self._broker.gateway.bridge.call(lambda: self.acall(**arguments))
 
     async def acall(self, /, **arguments: Any) -> ToolOutput:
         """Answer a call."""
-        answer = await self._clerk.answer(self._offer, self._function.name, arguments)
+        answer = await self._broker.answer(self._offer, self._function.name, arguments)
         return ToolOutput(
             content=answer.text,
             tool_name=self._function.name,

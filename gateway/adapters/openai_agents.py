@@ -15,7 +15,7 @@ from typing import Any
 from uuid import uuid4
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
-from gateway.adapters.clerk import Clerk, answered, called, functions
+from gateway.adapters.broker import ToolBroker, answered, called, functions
 from gateway.discovery.approval import Approve
 from gateway.discovery.forms import messages_of
 from gateway.discovery.offer import Offer
@@ -64,7 +64,7 @@ class GatewayServer(MCPServer):
     ) -> None:
         super().__init__(**more)
         self._name = name
-        self._clerk = Clerk(gateway, approve=approve)
+        self._broker = ToolBroker(gateway, approve=approve)
         self._runs: WeakKeyDictionary[RunContextWrapper[Any], _Run] = WeakKeyDictionary()
         self._known: WeakValueDictionary[str, _Run] = WeakValueDictionary()
 
@@ -88,7 +88,7 @@ class GatewayServer(MCPServer):
         run = self._run(run_context)
         before = run_context.turn_input if run_context is not None else []
         host = [str(getattr(tool, "name", "")) for tool in (agent.tools if agent else [])]
-        offer = await self._clerk.offer([*messages_of(before), *run.messages], host)
+        offer = await self._broker.offer([*messages_of(before), *run.messages], host)
         run.offer = offer
         return [
             types.Tool(
@@ -108,10 +108,10 @@ class GatewayServer(MCPServer):
     ) -> types.CallToolResult:
         """Answer a call."""
         run = self._known.get(str((meta or {}).get(_RUN, ""))) or _Run()
-        offer = run.offer or await self._clerk.offer((), ())
+        offer = run.offer or await self._broker.offer((), ())
         call_id = f"{run.id}-{len(run.messages)}"
         given = arguments or {}
-        answer = await self._clerk.answer(offer, tool_name, given, call_id=call_id)
+        answer = await self._broker.answer(offer, tool_name, given, call_id=call_id)
         run.messages.append(called([(call_id, tool_name, json.dumps(given))]))
         run.messages.append(answered(call_id, answer.text))
         content = types.TextContent(type="text", text=answer.text)

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gateway.adapters.clerk import Clerk, Function, answered, called, functions
+from gateway.adapters.broker import Function, ToolBroker, answered, called, functions
 from gateway.discovery.approval import Approve
 from gateway.discovery.offer import Offer
 from gateway.discovery.window import Message
@@ -41,7 +41,7 @@ class GatewayCapability(AbstractCapability[Any]):
     """
 
     def __init__(self, gateway: Gateway, *, approve: Approve | None = None) -> None:
-        self._clerk = Clerk(gateway, approve=approve)
+        self._broker = ToolBroker(gateway, approve=approve)
 
     def get_ordering(self) -> CapabilityOrdering:
         """Stand outside the framework's own tool search, whose tool is then the host's."""
@@ -49,19 +49,19 @@ class GatewayCapability(AbstractCapability[Any]):
 
     def get_wrapper_toolset(self, toolset: AbstractToolset[Any]) -> AbstractToolset[Any]:
         """Put our tools behind those of the agent."""
-        return GatewayToolset(toolset, self._clerk)
+        return GatewayToolset(toolset, self._broker)
 
 
 @dataclass
 class GatewayToolset(WrapperToolset[Any]):
     """The tools of *wrapped*, and ours behind them."""
 
-    clerk: Clerk
+    broker: ToolBroker
 
     async def get_tools(self, ctx: RunContext[Any]) -> dict[str, ToolsetTool[Any]]:
         """Give the tools of one step."""
         theirs = await self.wrapped.get_tools(ctx)
-        offer = await self.clerk.offer(list(_messages(ctx.messages)), theirs)
+        offer = await self.broker.offer(list(_messages(ctx.messages)), theirs)
         ours = {each.name: self._tool(each, offer, ctx) for each in functions(offer)}
         return {**theirs, **ours}
 
@@ -76,7 +76,7 @@ class GatewayToolset(WrapperToolset[Any]):
         if not isinstance(tool, _Tool):
             return await self.wrapped.call_tool(name, tool_args, ctx, tool)
         call_id = ctx.tool_call_id or ""
-        answer = await self.clerk.answer(tool.offer, name, tool_args, call_id=call_id)
+        answer = await self.broker.answer(tool.offer, name, tool_args, call_id=call_id)
         if answer.failed:
             raise ToolFailed(answer.text)
         return answer.text

@@ -23,12 +23,12 @@ from gateway.catalog.vetting import NOTHING, Withheld, vetted
 from gateway.errors import InvalidRequestError, StoreError, UpstreamError, UpstreamTimeoutError
 from gateway.limits import UpstreamOptions
 from gateway.types import Diagnostic, InvokeResult, JsonObject, Kind, ToolDefinition
-from gateway.upstream.source import Heard, Listing, Shelves, Source, Watchable
+from gateway.upstream.source import Listing, ResourceSource, Source, Watchable, WatchCallbacks
 from gateway.upstream.supervisor import State
 from gateway.upstream.things import asked_of
 
 
-class Live(Source, Shelves, Watchable, Protocol):
+class Live(Source, ResourceSource, Watchable, Protocol):
     """A source with a connection, which can be told what its last listing said."""
 
     @property
@@ -173,12 +173,12 @@ class LastingSource:
         return await self._live.call(tool, arguments, tool_id=tool_id)
 
     async def ask(self, method: str, params: JsonObject) -> JsonObject:
-        """Send a request that changes nothing; see `Shelves.ask`."""
+        """Send a request that changes nothing; see `ResourceSource.ask`."""
         self._check_launch()
         self._check_shown(*asked_of(params))
         return await self._live.ask(method, params)
 
-    async def watch(self, uri: str, heard: Heard) -> None:
+    async def watch(self, uri: str, heard: WatchCallbacks) -> None:
         """Tell *heard* of changes of a resource; see `Watchable.watch`."""
         self._check_launch()
         self._check_shown("resource", uri)

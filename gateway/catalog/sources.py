@@ -16,7 +16,7 @@ from gateway.catalog.entrystore import EntrySource
 from gateway.catalog.health import Health
 from gateway.catalog.manifests import Manifest, read_manifest
 from gateway.catalog.refresh import Registry
-from gateway.catalog.standing import Servers
+from gateway.catalog.servers import Servers
 from gateway.catalog.store import Store
 from gateway.catalog.virtual import Alias, VirtualServer, aliases
 from gateway.config import Options
@@ -75,21 +75,7 @@ class Sources:
         hints: Hints | None = None,
         replace: bool = False,
     ) -> str:
-        """Offer a Python function, sync or async, and give its canonical id.
-
-        Its signature, annotations and docstring become the tool's schema and description.
-
-        Args:
-            function: Every parameter must be one that a JSON object can carry.
-            name: The tool's name; None is the function's own.
-            description: None is the docstring's text.
-            hints: What else it should be found by, and how it behaves.
-            replace: Take the place of a tool of the same name.
-
-        Raises:
-            ConfigError: If the signature cannot be called with a JSON object, or the name is
-                taken.
-        """
+        """See `Gateway.add_tool`."""
         registration = self._registry.all().get(LOCAL)
         if registration is not None and registration.source is not self._local:
             raise ConfigError(f"a server is called {LOCAL!r}, the name of functions: rename it")
@@ -107,11 +93,7 @@ class Sources:
         return f"{LOCAL}/{made.name}"
 
     def remove_tool(self, name: str) -> bool:
-        """Take a Python function away again; say whether it was there.
-
-        Args:
-            name: Its own name or its canonical id.
-        """
+        """See `Gateway.remove_tool`."""
         removed = self._local.remove(name.removeprefix(f"{LOCAL}/"))
         if removed:
             self._registry.touch(LOCAL)
@@ -132,28 +114,7 @@ class Sources:
         trusted: bool = False,
         shapes: Sequence[Shape] = (),
     ) -> None:
-        """Register an MCP server; it is started or called when something needs its tools.
-
-        Give one of *command* (a child process over stdio), *url* (streamable HTTP) or *server*
-        (a server object of the mcp package in this process).
-
-        Args:
-            name: How it is called here: at most 64 characters of ``[A-Za-z0-9_.-]``.
-            command: The program, run without a shell.
-            args: Its arguments.
-            env: Added to a safe base environment.
-            cwd: Its working folder.
-            url: Where it listens.
-            headers: Sent with every request; keep secrets in the environment.
-            server: The object itself, or a `HttpServer` that signs in.
-            hints: More to find its tools by, by the names that are shown.
-            trusted: Whether the host stands in for what it says of its tools.
-            shapes: What is shown of its tools, such as ``Filter(deny=("delete_*",))``.
-
-        Raises:
-            ConfigError: If not exactly one of the three is given, or the name is taken or
-                illegal.
-        """
+        """See `Gateway.add_server`."""
         target = target_of(
             name,
             command=command,
@@ -175,18 +136,7 @@ class Sources:
         resources: Mapping[str, str | Alias] | None = None,
         prompts: Mapping[str, str | Alias] | None = None,
     ) -> None:
-        """Register names of your own for things of other servers, which may come later.
-
-        Args:
-            name: How it is called here.
-            tools: By the name that is shown: ``server/tool``, or an `Alias` with a description.
-            description: What it is for.
-            resources: By the URI that is shown: ``server/URI``, or an `Alias`.
-            prompts: By the name that is shown: ``server/prompt``, or an `Alias`.
-
-        Raises:
-            ConfigError: If a name is taken or illegal.
-        """
+        """See `Gateway.add_virtual_server`."""
         table = VirtualServer(
             name=name,
             tools=aliases(tools),
@@ -197,11 +147,7 @@ class Sources:
         self._servers.place(name, Configured(target=table))
 
     def add_config(self, config: str | Path | Manifest) -> tuple[Diagnostic, ...]:
-        """Register the servers of an ``mcp.json``, and give what was odd about it.
-
-        Raises:
-            ConfigError: If the file cannot be read as one, or a server's name is taken.
-        """
+        """See `Gateway.add_config`."""
         manifest = config if isinstance(config, Manifest) else read_manifest(Path(config))
         for name, entry in self._configuration.take(manifest, self._registry).items():
             self._servers.place(name, entry)
@@ -209,14 +155,7 @@ class Sources:
         return manifest.warnings
 
     async def reload(self) -> Reloaded:
-        """Read the configuration files again, and become what they say.
-
-        What did not change keeps its session, and what was approved meanwhile is let in again.
-
-        Raises:
-            ConfigError: A file cannot be used; everything is as it was.
-            ClosedError: After `close`.
-        """
+        """See `Gateway.reload`."""
         return await self._bridge.run(self._reload)
 
     def add_source(
@@ -226,16 +165,7 @@ class Sources:
         hints: Mapping[str, Hints] | None = None,
         itself: ToolDefinition | None = None,
     ) -> None:
-        """Register any source of tools: whatever lists and calls like one is one.
-
-        Args:
-            source: Its ``server`` is its name here.
-            hints: More to find its tools by, by the source's own tool name.
-            itself: The source as something to be found itself: of kind ``server`` and of its name.
-
-        Raises:
-            ConfigError: If the name is taken, or *itself* is something else.
-        """
+        """See `Gateway.add_source`."""
         if itself is not None and (itself.kind, itself.name) != ("server", source.server):
             raise ConfigError(f"what describes {source.server!r} must be a server of that name")
         self._registry.add(source, hints or {}, itself=itself)

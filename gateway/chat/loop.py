@@ -22,7 +22,7 @@ from gateway.chat.accounting import Accounting, attach
 from gateway.chat.events import Called, Event, Observer, Replied, Requested, Searched
 from gateway.chat.meter import Meter
 from gateway.chat.wire import Plain, R, Talk
-from gateway.discovery.answers import Answer, Manner, ToolCall, answer
+from gateway.discovery.answers import Answer, AnswerOptions, ToolCall, answer
 from gateway.discovery.approval import Approve
 from gateway.discovery.definitions import tokens_of
 from gateway.discovery.forms import NATIVE_SEARCH
@@ -260,7 +260,7 @@ class Loop(Generic[R]):
     async def _answers(self, calls: Sequence[ToolCall]) -> list[Answer]:
         options = self._gateway.options.chat
         gate = asyncio.Semaphore(options.max_parallel_calls)
-        manner = Manner(
+        answering = AnswerOptions(
             schemas=self._offer.mode == "stable",
             shown=self._shown(),
             count=self.discovery.counter(self.talk.model),
@@ -278,7 +278,7 @@ class Loop(Generic[R]):
                     call,
                     hidden=self._offer.host,
                     max_result_chars=options.max_result_chars,
-                    manner=manner,
+                    answering=answering,
                 )
 
         with self._gateway.telemetry.within(self._span):

@@ -1,11 +1,4 @@
-"""The exit codes, in one table.
-
-0    done
-1    nothing was found or agreed to, the tool said that it failed, or a demo conversation failed
-2    bad usage, configuration, tool name, arguments, graph document or query
-3    a server or the vector store could not be used; what the others gave is printed
-130  interrupted from the keyboard
-"""
+"""The exit codes, in one table: `EXITS`, which ``--help`` prints."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def propose(
         if asking.dry_run:
             _dry(batches(snapshot_of(session), asking.servers), as_json=as_json)
             return session.code
-        from gateway.search.normalize import connected  # noqa: PLC0415  (openai is heavy)
+        from gateway.search.openai import connected  # noqa: PLC0415  (openai is heavy)
 
         with connected(model=asking.model, base_url=asking.base_url) as proposer:
             found = session.gateway.propose_edges(proposer, servers=asking.servers)

@@ -90,7 +90,7 @@ def parameters_of(snapshot: Snapshot, name: str) -> Parameters | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Manner:
+class AnswerOptions:
     """How calls are answered in one conversation."""
 
     schemas: bool = False
@@ -107,7 +107,7 @@ class Manner:
     """What the calls belong to, for the ledger of calls."""
 
 
-_PLAIN = Manner()
+_PLAIN = AnswerOptions()
 
 
 async def answer(
@@ -117,7 +117,7 @@ async def answer(
     *,
     hidden: Collection[str] = (),
     max_result_chars: int,
-    manner: Manner = _PLAIN,
+    answering: AnswerOptions = _PLAIN,
 ) -> Answer:
     """Do what *call* asks and say what came of it.
 
@@ -128,13 +128,13 @@ async def answer(
         hidden: The names of the host's own tools: a found tool of such a name is called by
             `call_tool` alone.
         max_result_chars: A longer answer of a tool is cut.
-        manner: How searches are told, and who is asked before a tool runs.
+        answering: How searches are told, and who is asked before a tool runs.
     """
     try:
         given = dict(call.given) if call.given is not None else _arguments(call.arguments)
         if call.native or (call.name and call.name == names.search):
             queries, found = await searched(gateway, given)
-            return await tell(gateway, call, queries, found, hidden=hidden, manner=manner)
+            return await tell(gateway, call, queries, found, hidden=hidden, answering=answering)
         if call.name in names and call.name != names.call:
             return await _advice(gateway, names, call, given)
         tool, arguments = _target(names, call, given)
@@ -142,9 +142,9 @@ async def answer(
         schema = await _schema(gateway, call.name)
         return _failed(call, str(error), schema=schema)
     try:
-        if manner.approve is not None:
-            await ask(gateway, manner.approve, tool, arguments, call.id)
-        result = await gateway.invoke(tool, arguments, call_id=call.id, task=manner.task)
+        if answering.approve is not None:
+            await ask(gateway, answering.approve, tool, arguments, call.id)
+        result = await gateway.invoke(tool, arguments, call_id=call.id, task=answering.task)
     except GatewayError as error:
         schema = error.schema if isinstance(error, InvalidArgumentsError) else None
         near = error.near if isinstance(error, UnknownToolError) else ()
@@ -152,7 +152,7 @@ async def answer(
         return replace(told, needed=error.needed) if isinstance(error, CallerError) else told
     text = clipped(result_text(result), max_result_chars)
     if not result.is_error:
-        text += await hint(gateway, names.call if manner.by_name else "", tool)
+        text += await hint(gateway, names.call if answering.by_name else "", tool)
     return Answer(call=call, text=text, tool=tool, arguments=arguments, result=result)
 
 
@@ -220,7 +220,7 @@ async def tell(
     found: SearchResult,
     *,
     hidden: Collection[str] = (),
-    manner: Manner = _PLAIN,
+    answering: AnswerOptions = _PLAIN,
 ) -> Answer:
     """Answer a search *call* with what was found.
 
@@ -230,18 +230,18 @@ async def tell(
         queries: What was asked.
         found: What came of it.
         hidden: See `answer`.
-        manner: How searches are told.
+        answering: How searches are told.
     """
     options = gateway.options.discovery
     loaded = direct_names(found, options, hidden=hidden) if call.native else ()
     snapshot = await gateway.snapshot()
-    schemas = partial(manner.told, snapshot) if manner.schemas else None
+    schemas = partial(answering.told, snapshot) if answering.schemas else None
     text = compact(
         found,
         options,
         hidden=hidden,
-        shown=manner.shown,
-        count=manner.count,
+        shown=answering.shown,
+        count=answering.count,
         schemas=schemas,
     )
     return Answer(call=call, text=text, queries=queries, search=found, loaded=loaded)

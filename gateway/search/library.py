@@ -24,7 +24,7 @@ from gateway.types import (
     PromptResult,
 )
 from gateway.upstream.audience import Audience
-from gateway.upstream.source import Heard, Shelves, Source, Watchable
+from gateway.upstream.source import ResourceSource, Source, Watchable, WatchCallbacks
 from gateway.upstream.things import fits
 from gateway.upstream.wrappers import Shaped
 
@@ -52,7 +52,7 @@ class Library:
     def holds(self, server: str) -> bool:
         """Whether *server* may have more than tools."""
         registration = self._registry.all().get(server)
-        return registration is not None and isinstance(registration.source, Shelves)
+        return registration is not None and isinstance(registration.source, ResourceSource)
 
     def home(self, tool_id: str) -> str:
         """Give the server whose names the answers of a tool hold; empty if it has only tools."""
@@ -111,7 +111,7 @@ class Library:
     ) -> JsonObject:
         """Send *method* to the server of a thing, whose own name goes under *key*."""
         server, name = owner
-        return await self._shelves(server).ask(method, {key: name, **(more or {})})
+        return await self._resources_of(server).ask(method, {key: name, **(more or {})})
 
     async def complete(self, kind: Kind, name: str, params: JsonObject) -> JsonObject:
         """Ask what an argument of a prompt or of a template may be.
@@ -124,9 +124,9 @@ class Library:
         server, own = await self.owner(kind, name)
         prompt = {"type": "ref/prompt", "name": own}
         ref = prompt if kind == "prompt" else {"type": "ref/resource", "uri": own}
-        return await self._shelves(server).ask("completion/complete", {**params, "ref": ref})
+        return await self._resources_of(server).ask("completion/complete", {**params, "ref": ref})
 
-    async def follow(self, owner: tuple[str, str], heard: Heard) -> None:
+    async def follow(self, owner: tuple[str, str], heard: WatchCallbacks) -> None:
         """Tell *heard* of changes of a resource until cancelled; see `Watchable.watch`."""
         server, uri = owner
         source = self._below(server)
@@ -187,9 +187,9 @@ class Library:
             raise InvalidRequestError(f"virtual server {server!r} has no {kind} {name!r}")
         return found
 
-    def _shelves(self, server: str) -> Shelves:
+    def _resources_of(self, server: str) -> ResourceSource:
         source = self._below(server)
-        if not isinstance(source, Shelves):
+        if not isinstance(source, ResourceSource):
             raise InvalidRequestError(f"server {server!r} has no resources and no prompts")
         return source
 

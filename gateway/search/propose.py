@@ -38,8 +38,8 @@ _HEADINGS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
-    """One answer of a model."""
+class ProposerReply:
+    """What a model answered, asked once for edges."""
 
     text: str
     input_tokens: int | None = None
@@ -55,7 +55,7 @@ class Proposer(Protocol):
         """Names model and endpoint."""
         ...
 
-    async def propose(self, tools: str) -> Told:
+    async def propose(self, tools: str) -> ProposerReply:
         """Answer a list of tools with lines ``A --requires--> B``.
 
         Raises:

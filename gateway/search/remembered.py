@@ -15,7 +15,7 @@ from gateway.config import CacheOptions, SearchOptions
 from gateway.embed.cached import QueryRows, QueryVectors
 from gateway.embed.protocol import Embedder
 from gateway.search.index.snapshot import Snapshot
-from gateway.search.keyed import CachedNormalizer, Normalizer
+from gateway.search.normalize import CachedNormalizer, Normalizer
 from gateway.search.pipeline import Search
 from gateway.search.spelling.mending import Mending
 from gateway.search.spelling.wordlists import installed

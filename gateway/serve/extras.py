@@ -18,7 +18,7 @@ from mcp.server.context import ServerRequestContext
 
 from gateway.errors import ConfigError, GatewayError, InvalidRequestError
 from gateway.gateway import Gateway
-from gateway.provision import told
+from gateway.provision import rendering
 from gateway.provision.discover import LIMIT, discover
 from gateway.provision.provisioner import Provisioner
 
@@ -121,7 +121,7 @@ class Extras:
             intent if isinstance(intent, str) else None,
             limit=limit if isinstance(limit, int) else LIMIT,
         )
-        return told.discovered(found, max_chars=self._gateway.options.chat.max_result_chars)
+        return rendering.discovered(found, max_chars=self._gateway.options.chat.max_result_chars)
 
     async def _provision(self, arguments: Mapping[str, object]) -> dict[str, object]:
         if self._provisioner is None:
@@ -131,7 +131,7 @@ class Extras:
             apply=self._installs and arguments.get("apply") is True,
             pick=str(arguments.get("pick", "")),
         )
-        return told.provisioned(result)
+        return rendering.provisioned(result)
 
 
 def _provision(*, applies: bool) -> types.Tool:

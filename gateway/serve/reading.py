@@ -13,9 +13,9 @@ from gateway.search.library import Library
 from gateway.serve.client import Context
 from gateway.serve.exchange import Exchanges, Params
 from gateway.serve.faulty import faulty
+from gateway.serve.notifications import Notifications
 from gateway.serve.placed import block, contents, is_template, prompt, resource, template
 from gateway.serve.shown import Page, page
-from gateway.serve.told import Told
 from gateway.types import Entity, JsonObject, Kind
 
 T = TypeVar("T")
@@ -31,13 +31,15 @@ class Reading:
     Args:
         library: What there is.
         exchanges: Requests that wait for their clients.
-        told: Hears what clients were shown.
+        notifications: Hears what clients were shown.
     """
 
-    def __init__(self, library: Library, exchanges: Exchanges, told: Told) -> None:
+    def __init__(
+        self, library: Library, exchanges: Exchanges, notifications: Notifications
+    ) -> None:
         self._library = library
         self._exchanges = exchanges
-        self._told = told
+        self._notifications = notifications
 
     async def resources(self, _context: Context, params: _Paging) -> types.ListResourcesResult:
         """Answer ``resources/list``."""
@@ -104,7 +106,7 @@ class Reading:
 
     async def _page(self, kind: Kind, params: _Paging, *, templates: bool | None = None) -> Page:
         every = await self._library.entities(kind)
-        self._told.seen(kind, every)
+        self._notifications.seen(kind, every)
         chosen: Sequence[Entity] = [
             each for each in every if templates is None or is_template(each) is templates
         ]

@@ -23,7 +23,7 @@ from mcp.server import InitializationOptions, NotificationOptions, Server
 from mcp.server.caching import CacheableMethod, CacheHint
 
 from gateway.config import VERSION
-from gateway.discovery.answers import Answer, Manner, ToolCall, answer, searched, tell
+from gateway.discovery.answers import Answer, AnswerOptions, ToolCall, answer, searched, tell
 from gateway.discovery.metatools import MetaNames, digest, meta_names, meta_tools
 from gateway.discovery.written import Written
 from gateway.errors import InvalidRequestError
@@ -32,16 +32,16 @@ from gateway.serve.answered import Block, Wire, answered
 from gateway.serve.client import Context, stateless
 from gateway.serve.exchange import Exchanges
 from gateway.serve.faulty import incapable
+from gateway.serve.notifications import Notifications
 from gateway.serve.placed import block
 from gateway.serve.reading import Reading
 from gateway.serve.shown import meta, page, tool
-from gateway.serve.told import Told
 from gateway.types import Filters, JsonObject
 
 Expose = Literal["meta", "all"]
 """What a client is shown: the two meta-tools, or the whole catalog."""
 
-_MANNER = Manner(schemas=True)
+_ANSWERING = AnswerOptions(schemas=True)
 _NO_NAMES = MetaNames(search="", call="")
 LIST_TTL_MS = 300_000
 """How long a client may keep a list without asking again."""
@@ -83,18 +83,18 @@ def mcp_server(
     """
     library = gateway.library
     library.audience.askable = True
-    told = Told(library, tools=expose == "all")
+    notifications = Notifications(library, tools=expose == "all")
     exchanges = Exchanges()
-    served = _Served(gateway, expose, exchanges, told)
+    served = _Served(gateway, expose, exchanges, notifications)
     served.extras = {each.tool.name: each for each in extras} if expose == "meta" else {}
-    reading = Reading(library, exchanges, told)
+    reading = Reading(library, exchanges, notifications)
     hint = CacheHint(ttl_ms=LIST_TTL_MS, scope="private")
     server = _Server(
         name,
         version=VERSION,
         instructions=served.instructions,
         cache_hints=dict.fromkeys(_LISTS, hint),
-        lifespan=told.watching,
+        lifespan=notifications.watching,
         get_tool_input_schema=served.schema,
         on_list_tools=served.list_tools,
         on_list_resources=reading.resources,
@@ -103,14 +103,14 @@ def mcp_server(
         on_list_prompts=reading.prompts,
         on_get_prompt=reading.get_prompt,
         on_completion=reading.complete,
-        on_subscribe_resource=told.resources.subscribe,
-        on_unsubscribe_resource=told.resources.unsubscribe,
-        on_subscriptions_listen=told.resources.listen,
+        on_subscribe_resource=notifications.resources.subscribe,
+        on_unsubscribe_resource=notifications.resources.unsubscribe,
+        on_subscriptions_listen=notifications.resources.listen,
     )
     # Its own argument takes models alone.
     server.add_request_handler("tools/call", types.CallToolRequestParams, served.call_tool)
     # Before the SDK's own, which would draw a span as long as the session.
-    server.middleware.insert(0, told.follow)
+    server.middleware.insert(0, notifications.follow)
     return server
 
 
@@ -129,11 +129,13 @@ class _Server(Server[object]):
 
 
 class _Served:
-    def __init__(self, gateway: Gateway, expose: Expose, exchanges: Exchanges, told: Told) -> None:
+    def __init__(
+        self, gateway: Gateway, expose: Expose, exchanges: Exchanges, notifications: Notifications
+    ) -> None:
         self._gateway = gateway
         self._expose = expose
         self._exchanges = exchanges
-        self._told = told
+        self._notifications = notifications
         self._names: MetaNames | None = None
         self._tools: tuple[types.Tool, ...] = ()
         self._first = asyncio.Lock()
@@ -167,7 +169,7 @@ class _Served:
             more = (each.tool for name, each in self.extras.items() if name not in own)
             return types.ListToolsResult(tools=[*self._tools, *more])
         listed = await self._gateway.list_tools()
-        self._told.seen("tool", listed)
+        self._notifications.seen("tool", listed)
         shown = page(listed, params.cursor if params is not None else None)
         return types.ListToolsResult(
             tools=[tool(entity) for entity in shown.entities], next_cursor=shown.next_cursor
@@ -202,7 +204,7 @@ class _Served:
         wire = self._written.get(found)
         if wire is not None:
             return wire
-        told = await tell(self._gateway, call, queries, found, manner=_MANNER)
+        told = await tell(self._gateway, call, queries, found, answering=_ANSWERING)
         return self._written.put(found, answered(told, dict))
 
     async def _call(
@@ -218,7 +220,9 @@ class _Served:
 
     async def _answer(self, names: MetaNames, call: ToolCall) -> Answer:
         limit = self._gateway.options.chat.max_result_chars
-        return await answer(self._gateway, names, call, max_result_chars=limit, manner=_MANNER)
+        return await answer(
+            self._gateway, names, call, max_result_chars=limit, answering=_ANSWERING
+        )
 
     def _moved(self, told: Answer) -> Block:
         home = self._gateway.library.home(told.result.tool_id) if told.result is not None else ""

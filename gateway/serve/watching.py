@@ -20,7 +20,7 @@ from gateway.errors import InvalidRequestError, attempt
 from gateway.search.library import Library
 from gateway.serve.client import Context, who
 from gateway.serve.faulty import faulty
-from gateway.upstream.source import Heard
+from gateway.upstream.source import WatchCallbacks
 
 MOST = 1000
 """Resources that are watched at the same time."""
@@ -36,7 +36,7 @@ class _Watch:
         self._tell = tell
         self._loop = asyncio.get_running_loop()
         self._began: asyncio.Future[None] = self._loop.create_future()
-        heard = Heard(began=self._here(self._begin), changed=self._here(self._change))
+        heard = WatchCallbacks(began=self._here(self._begin), changed=self._here(self._change))
         self.task = asyncio.create_task(library.follow(owner, heard), name=f"watch {owner[0]}")
         self.task.add_done_callback(self._over)
 

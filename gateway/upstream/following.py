@@ -16,7 +16,7 @@ from mcp.client.subscriptions import SubscriptionLost
 
 from gateway.errors import InvalidRequestError
 from gateway.upstream.faults import FAULTS
-from gateway.upstream.source import Heard
+from gateway.upstream.source import WatchCallbacks
 
 STREAMED_SINCE = "2026-07-28"
 _LAST_WORD_S = 2.0
@@ -26,7 +26,7 @@ _LAST_WORD_S = 2.0
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Ear:
     uri: str
-    heard: Heard
+    heard: WatchCallbacks
 
 
 class Updates:
@@ -46,7 +46,7 @@ class Updates:
         return any(ear.uri == uri for ear in self._ears)
 
     @asynccontextmanager
-    async def heard(self, uri: str, heard: Heard) -> AsyncIterator[None]:
+    async def heard(self, uri: str, heard: WatchCallbacks) -> AsyncIterator[None]:
         """Tell *heard* of changes of *uri* for as long as the block runs."""
         ear = _Ear(uri=uri, heard=heard)
         self._ears.append(ear)
@@ -59,7 +59,7 @@ class Updates:
 async def follow(
     client: Client,
     uri: str,
-    heard: Heard,
+    heard: WatchCallbacks,
     *,
     updates: Updates,
     ended: Callable[[], Awaitable[object]],
@@ -100,7 +100,7 @@ async def follow(
         raise
 
 
-async def _streamed(client: Client, uri: str, heard: Heard, limit_s: float) -> None:
+async def _streamed(client: Client, uri: str, heard: WatchCallbacks, limit_s: float) -> None:
     async with (
         asyncio.timeout(limit_s) as limit,
         client.listen(resource_subscriptions=[uri]) as events,

@@ -21,7 +21,7 @@ from gateway.types import InvokeResult, JsonObject
 from gateway.upstream.audience import Audience
 from gateway.upstream.backoff import at_most_once, for_ever
 from gateway.upstream.breaker import BreakerState
-from gateway.upstream.source import Heard, Listing, check_server_name
+from gateway.upstream.source import Listing, WatchCallbacks, check_server_name
 from gateway.upstream.supervisor import Connection, State, Supervisor
 
 
@@ -114,10 +114,10 @@ class McpSource:
         return await self._bridge.run(lambda: self._call(tool, arguments, tool_id))
 
     async def ask(self, method: str, params: JsonObject) -> JsonObject:
-        """Send a request that changes nothing; see `Shelves.ask`."""
+        """Send a request that changes nothing; see `ResourceSource.ask`."""
         return await self._bridge.run(lambda: self._ask(method, params))
 
-    async def watch(self, uri: str, heard: Heard) -> None:
+    async def watch(self, uri: str, heard: WatchCallbacks) -> None:
         """Tell *heard* of changes of a resource; see `Watchable.watch`."""
         await self._bridge.run(lambda: self._watch(uri, heard))
 
@@ -147,7 +147,7 @@ class McpSource:
             repeatable=True,
         )
 
-    async def _watch(self, uri: str, heard: Heard) -> None:
+    async def _watch(self, uri: str, heard: WatchCallbacks) -> None:
         began = False
 
         def begin() -> None:

@@ -28,7 +28,7 @@ from gateway.upstream.faults import FAULTS, failed, late, not_opened
 from gateway.upstream.following import Updates, follow
 from gateway.upstream.listing import things_of, tools_of
 from gateway.upstream.quiet import quietly
-from gateway.upstream.source import Heard, Listing
+from gateway.upstream.source import Listing, WatchCallbacks
 from gateway.upstream.transport import SENDING, Sending
 
 _Answer: TypeAlias = types.CallToolResult | types.InputRequiredResult
@@ -145,7 +145,7 @@ class Session:
         return result_of(tool_id, answer, max_bytes=self._options.max_result_bytes)
 
     async def ask(self, method: str, params: JsonObject) -> JsonObject:
-        """Send a request that changes nothing; see `Shelves.ask`."""
+        """Send a request that changes nothing; see `ResourceSource.ask`."""
         client = await self._ready()
         limit_s = self._options.call_timeout_s
         sending = Sending()
@@ -163,7 +163,7 @@ class Session:
         except FAULTS as error:
             raise self._broken(method, error, sending) from error
 
-    async def watch(self, uri: str, heard: Heard) -> None:
+    async def watch(self, uri: str, heard: WatchCallbacks) -> None:
         """Tell *heard* of changes of *uri* until that is over; see `Watchable.watch`."""
         client = await self._ready()
         limit_s = self._options.call_timeout_s

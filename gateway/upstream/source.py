@@ -88,7 +88,7 @@ class Listing:
 
 
 @runtime_checkable
-class Shelves(Protocol):
+class ResourceSource(Protocol):
     """A source that has more than tools: resources, prompts, completions."""
 
     async def ask(self, method: str, params: JsonObject) -> JsonObject:
@@ -106,7 +106,7 @@ class Shelves(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Heard:
+class WatchCallbacks:
     """Who is told of a resource that is watched. Called on any thread."""
 
     began: Callable[[], None]
@@ -119,7 +119,7 @@ class Heard:
 class Watchable(Protocol):
     """A source that may say when a resource is another one."""
 
-    async def watch(self, uri: str, heard: Heard) -> None:
+    async def watch(self, uri: str, heard: WatchCallbacks) -> None:
         """Tell *heard* of changes of *uri* until cancelled, over as many connections as it takes.
 
         Raises:

@@ -22,7 +22,7 @@ from gateway.limits import UpstreamOptions
 from gateway.types import InvokeResult, JsonObject
 from gateway.upstream.backoff import until_connected
 from gateway.upstream.breaker import Breaker, BreakerState
-from gateway.upstream.source import Heard, Listing
+from gateway.upstream.source import Listing, WatchCallbacks
 
 T = TypeVar("T")
 State = Literal["idle", "connecting", "active", "failed", "closed"]
@@ -52,7 +52,7 @@ class Connection(Protocol):
     async def ask(self, method: str, params: JsonObject) -> JsonObject:
         """Send a request that changes nothing."""
 
-    async def watch(self, uri: str, heard: Heard) -> None:
+    async def watch(self, uri: str, heard: WatchCallbacks) -> None:
         """Tell of changes of a resource until that is over."""
 
     async def close(self) -> None:

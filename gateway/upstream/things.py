@@ -103,7 +103,7 @@ def fits(template: str, uri: str) -> bool:
 
 
 def asked_of(params: JsonObject) -> tuple[Kind, str]:
-    """Give what a request is of, by the name that it goes by there; see `Shelves.ask`."""
+    """Give what a request is of, by the name that it goes by there; see `ResourceSource.ask`."""
     ref = params.get("ref")
     told = ref if isinstance(ref, Mapping) else params
     kind: Kind = "resource" if "uri" in told else "prompt"

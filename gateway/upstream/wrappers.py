@@ -18,11 +18,11 @@ from gateway.types import Diagnostic, InvokeResult, JsonObject, Kind
 from gateway.upstream.several import Names, Owner, joined, named
 from gateway.upstream.shapes import Shape, own_name, shown
 from gateway.upstream.source import (
-    Heard,
     Listing,
-    Shelves,
+    ResourceSource,
     Source,
     Watchable,
+    WatchCallbacks,
     check_server_name,
     unknown_tool,
 )
@@ -58,13 +58,13 @@ class Shaped:
         return await self._source.call(own, arguments, tool_id=tool_id)
 
     async def ask(self, method: str, params: JsonObject) -> JsonObject:
-        """Ask the source for a resource or prompt that is shown; see `Shelves.ask`."""
-        if not isinstance(self._source, Shelves):
+        """Ask the source for a resource or prompt that is shown; see `ResourceSource.ask`."""
+        if not isinstance(self._source, ResourceSource):
             raise InvalidRequestError(f"server {self.server!r} has no resources and no prompts")
         own = self.own(*asked_of(params))
         return await self._source.ask(method, asked_as(params, own))
 
-    async def watch(self, uri: str, heard: Heard) -> None:
+    async def watch(self, uri: str, heard: WatchCallbacks) -> None:
         """Tell *heard* of changes of a resource that is shown; see `Watchable.watch`."""
         if not isinstance(self._source, Watchable):
             raise InvalidRequestError(f"server {self.server!r} tells of no changes of {uri!r}")
@@ -145,22 +145,22 @@ class Combined:
         server, own = owner
         source = self._sources[server]
         result = await source.call(own, arguments, tool_id=tool_id)
-        if not isinstance(source, Shelves):
+        if not isinstance(source, ResourceSource):
             return result
         new = partial(self._names.uri, server)
         content = tuple(replace(each, data=addressed(each.data, new)) for each in result.content)
         return replace(result, content=content)
 
     async def ask(self, method: str, params: JsonObject) -> JsonObject:
-        """Ask whoever has the resource or prompt; see `Shelves.ask`."""
+        """Ask whoever has the resource or prompt; see `ResourceSource.ask`."""
         kind, name = asked_of(params)
         owner, source = await self._holder(kind, name)
         server, own = owner
-        if not isinstance(source, Shelves):
+        if not isinstance(source, ResourceSource):
             raise InvalidRequestError(f"server {server!r} has no resources and no prompts")
         return self._names.told(owner, name, await source.ask(method, asked_as(params, own)))
 
-    async def watch(self, uri: str, heard: Heard) -> None:
+    async def watch(self, uri: str, heard: WatchCallbacks) -> None:
         """Tell *heard* of changes of a resource of whoever has it; see `Watchable.watch`."""
         (server, own), source = await self._holder("resource", uri)
         if not isinstance(source, Watchable):

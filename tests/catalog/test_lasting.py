@@ -25,14 +25,14 @@ from gateway.limits import Policy, UpstreamOptions
 from gateway.telemetry import Telemetry
 from gateway.testing import ManualClock
 from gateway.types import JsonObject, ToolDefinition
-from gateway.upstream.source import Heard, Listing
+from gateway.upstream.source import Listing, WatchCallbacks
 from gateway.upstream.supervisor import State
 from gateway.upstream.things import thing_key
 from tests.fakes import ListSource, tool
 from tests.upstream.conftest import until
 
 OPTIONS = UpstreamOptions(listing_ttl_s=100, retry_after_s=10)
-SILENT = Heard(began=lambda: None, changed=lambda: None)
+SILENT = WatchCallbacks(began=lambda: None, changed=lambda: None)
 
 
 class LiveSource(ListSource):
@@ -68,7 +68,7 @@ class LiveSource(ListSource):
     async def ask(self, method: str, params: JsonObject) -> JsonObject:
         return {"asked": method, **params}
 
-    async def watch(self, uri: str, heard: Heard) -> None:
+    async def watch(self, uri: str, heard: WatchCallbacks) -> None:
         heard.began()
         self.watched = uri
 

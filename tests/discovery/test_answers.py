@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gateway import Content, DiscoveryOptions, Gateway, InvokeResult, Options, UpstreamOptions
-from gateway.discovery.answers import Answer, Manner, ToolCall, answer, clipped, result_text
+from gateway.discovery.answers import Answer, AnswerOptions, ToolCall, answer, clipped, result_text
 from gateway.discovery.metatools import MetaNames
 from gateway.discovery.results import names_of
 from gateway.types import ToolDefinition
@@ -312,7 +312,7 @@ async def test_where_no_call_tool_is_offered_no_advice_speaks_of_one(
     """The model searches for the step then, by its name."""
     gateway = ready(open_gateway, catalog, 1)
 
-    made = await told(gateway, "list_invoices", {}, manner=Manner(by_name=False))
+    made = await told(gateway, "list_invoices", {}, answering=AnswerOptions(by_name=False))
 
     assert made.text.endswith("\n[next steps: get_invoice]")
 

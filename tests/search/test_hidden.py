@@ -9,7 +9,7 @@ from typing import get_args
 
 import pytest
 
-from gateway.adapters.clerk import Clerk
+from gateway.adapters.broker import ToolBroker
 from gateway.catalog.entries import Entry
 from gateway.discovery.answers import ToolCall, answer
 from gateway.discovery.metatools import MetaNames
@@ -129,8 +129,8 @@ async def test_a_call_learns_nothing_of_a_hidden_tool(gateway: Gateway) -> None:
 
 async def test_its_name_finds_what_is_near(gateway: Gateway) -> None:
     """Frameworks that ask for a tool by name are not given one that cannot be called."""
-    hidden = await Clerk(gateway).retrieved("open_vault", ())
-    shown = await Clerk(gateway).retrieved("pay_bill", ())
+    hidden = await ToolBroker(gateway).retrieved("open_vault", ())
+    shown = await ToolBroker(gateway).retrieved("pay_bill", ())
 
     assert "open_vault" not in hidden.proxies
     assert hidden.proxies

@@ -9,8 +9,8 @@ from openai import AsyncOpenAI, OpenAI
 
 from gateway import Gateway, SyncGateway
 from gateway.errors import ConfigError, InvalidRequestError
-from gateway.search.normalize import PROPOSALS, OpenAIProposer, connected
-from gateway.search.propose import BATCH, MAX_EDGES, Proposer, Told, batches, propose
+from gateway.search.openai import PROPOSALS, OpenAIProposer, connected
+from gateway.search.propose import BATCH, MAX_EDGES, Proposer, ProposerReply, batches, propose
 from gateway.testing import ModelRequest, ScriptedModel, Turn
 from gateway.types import ToolDefinition
 from graphs import parse, render
@@ -39,12 +39,12 @@ class Parrot:
         self.answers = answers
         self.asked: list[str] = []
 
-    async def propose(self, tools: str) -> Told:
+    async def propose(self, tools: str) -> ProposerReply:
         self.asked.append(tools)
         answer = self.answers[(len(self.asked) - 1) % len(self.answers)]
         if answer == "fail":
             raise OSError("secret")
-        return Told(text=answer, input_tokens=10, output_tokens=2)
+        return ProposerReply(text=answer, input_tokens=10, output_tokens=2)
 
 
 @pytest.fixture

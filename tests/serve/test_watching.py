@@ -18,7 +18,7 @@ from gateway.gateway import Gateway
 from gateway.serve.http import HttpOptions
 from gateway.serve.server import mcp_server
 from gateway.serve.watching import Watching
-from gateway.upstream.source import Heard
+from gateway.upstream.source import WatchCallbacks
 from tests.conftest import OpenGateway
 from tests.fakes import ListSource, tool
 from tests.serve.test_exchange import target
@@ -180,10 +180,10 @@ class Telling(ListSource):
 
     def __init__(self) -> None:
         super().__init__("telling", [tool("one")])
-        self.heard: asyncio.Queue[Heard] = asyncio.Queue()
+        self.heard: asyncio.Queue[WatchCallbacks] = asyncio.Queue()
         self.ended = asyncio.Event()
 
-    async def watch(self, uri: str, heard: Heard) -> None:
+    async def watch(self, uri: str, heard: WatchCallbacks) -> None:
         """Note who wants to know, and wait."""
         self.heard.put_nowait(heard)
         if uri == "a:never":

@@ -18,7 +18,7 @@ from gateway.errors import ClosedError, InvalidRequestError, UpstreamError
 from gateway.limits import UpstreamOptions
 from gateway.upstream.following import Updates
 from gateway.upstream.mcp import McpSource
-from gateway.upstream.source import Heard
+from gateway.upstream.source import WatchCallbacks
 from gateway.upstream.wrappers import Shaped
 from tests.fakes import ListSource
 from tests.upstream.conftest import Hostile, lines, noted, until
@@ -30,7 +30,7 @@ class Ear:
     def __init__(self) -> None:
         self.begun = 0
         self.changes = 0
-        self.heard = Heard(began=self._began, changed=self._changed)
+        self.heard = WatchCallbacks(began=self._began, changed=self._changed)
 
     def _began(self) -> None:
         self.begun += 1

@@ -18,7 +18,7 @@ from gateway.bridge import Bridge
 from gateway.errors import InvalidRequestError, UpstreamError, UpstreamTimeoutError
 from gateway.limits import UpstreamOptions
 from gateway.upstream.mcp import McpSource
-from gateway.upstream.source import Shelves
+from gateway.upstream.source import ResourceSource
 from gateway.upstream.transport import RAW, SetAside
 from tests.serve.upstream import piped
 
@@ -169,7 +169,7 @@ async def test_what_cannot_be_had_is_an_error_that_says_why(
 ) -> None:
     """Within the limits, and without the server's own words where nobody asked wrongly."""
     source = prompting(bridge)
-    assert isinstance(source, Shelves)
+    assert isinstance(source, ResourceSource)
 
     with pytest.raises(error, match=said) as raised:
         await source.ask("prompts/get", {"name": name})

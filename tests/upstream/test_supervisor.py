@@ -17,7 +17,7 @@ from gateway.errors import (
 from gateway.limits import UpstreamOptions
 from gateway.testing import ManualClock
 from gateway.types import InvokeResult, JsonObject
-from gateway.upstream.source import Heard, Listing
+from gateway.upstream.source import Listing, WatchCallbacks
 from gateway.upstream.supervisor import Connection, Supervisor
 from tests.upstream.conftest import until
 
@@ -49,7 +49,7 @@ class Line:
     async def ask(self, method: str, params: JsonObject) -> JsonObject:
         return {"asked": method, **params}
 
-    async def watch(self, uri: str, heard: Heard) -> None:
+    async def watch(self, uri: str, heard: WatchCallbacks) -> None:
         del uri
         heard.began()
 

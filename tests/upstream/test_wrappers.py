@@ -10,7 +10,7 @@ from gateway.errors import ConfigError, InvalidRequestError, UpstreamError
 from gateway.gateway import Gateway
 from gateway.types import Content, InvokeResult, JsonObject, ToolDefinition
 from gateway.upstream.shapes import Filter, Prefix, Rename
-from gateway.upstream.source import Heard, Listing
+from gateway.upstream.source import Listing, WatchCallbacks
 from gateway.upstream.wrappers import Combined, Shaped
 from tests.conftest import OpenGateway
 from tests.fakes import ListSource, names, tool, until
@@ -171,12 +171,12 @@ class Shop(ListSource):
             return {**told, "messages": [{"role": "user", "content": block}, {"content": "odd"}]}
         return told
 
-    async def watch(self, uri: str, heard: Heard) -> None:
+    async def watch(self, uri: str, heard: WatchCallbacks) -> None:
         heard.began()
         self.watched.append(uri)
 
 
-SILENT = Heard(began=lambda: None, changed=lambda: None)
+SILENT = WatchCallbacks(began=lambda: None, changed=lambda: None)
 
 
 async def test_shapes_are_for_one_kind() -> None:

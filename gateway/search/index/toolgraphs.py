@@ -27,8 +27,8 @@ from graphs.compiler import Compiler
 from graphs.document import Document
 from graphs.fact import Fact
 from graphs.index import GraphIndex
-from graphs.ledger import Content
 from graphs.parts import Link, Section
+from graphs.provenance import Content
 from graphs.standing import Standing
 from graphs.text import fold
 

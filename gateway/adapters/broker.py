@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from gateway.discovery.answers import Answer, Manner, ToolCall, answer
+from gateway.discovery.answers import Answer, AnswerOptions, ToolCall, answer
 from gateway.discovery.approval import Approve
 from gateway.discovery.offer import Asked, Discovery, Offer
 from gateway.discovery.results import direct_names
@@ -32,7 +32,7 @@ class Function:
     """Whether the model is held to the schema."""
 
 
-class Clerk:
+class ToolBroker:
     """Stands between one gateway and one framework. Any thread may use it.
 
     Args:
@@ -104,7 +104,7 @@ class Clerk:
             ToolCall(id=call_id, name=name, arguments=text),
             hidden=offer.host,
             max_result_chars=self.gateway.options.chat.max_result_chars,
-            manner=Manner(
+            answering=AnswerOptions(
                 schemas=offer.mode == "stable",
                 shown=frozenset(offer.proxies),
                 told=self._discovery.told,

@@ -100,7 +100,7 @@ class Servers:
         owner: str = "",
         shapes: Sequence[Shape] = (),
     ) -> None:
-        """Register a server, of a file if it has an *owner*; see `Sources.add_server`."""
+        """Register a server, of a file if it has an *owner*; see `Gateway.add_server`."""
         if isinstance(target, HttpServer):
             target = signed(name, target, self._tokens)
         memory = self._memory(target, owner)

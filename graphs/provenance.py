@@ -81,8 +81,8 @@ class Turned:
     new: tuple[Fact, ...]
 
 
-class Ledger:
-    """All statements. Not for two threads at once."""
+class Provenance:
+    """All statements, with everybody who makes them. Not for two threads at once."""
 
     def __init__(self) -> None:
         self.kept: dict[Content, Kept] = {}

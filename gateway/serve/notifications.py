@@ -35,7 +35,7 @@ _EVENTS: Mapping[Kind, ServerEvent] = {
 _OPENED = "notifications/initialized"
 
 
-class Told:
+class Notifications:
     """What the clients of one server were shown last, and who hears of changes.
 
     Args:

@@ -1,4 +1,4 @@
-"""The keyed chat client: conformance of normalizers, and what survives a rewrite."""
+"""The normalizer: conformance of normalizers, and what survives a rewrite."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from openai import APIStatusError, AsyncOpenAI, OpenAI
 
 from gateway.bridge import Bridge
 from gateway.cache import Cache, Event, SingleFlight
-from gateway.search.keyed import MAX_CHARS, CachedNormalizer, Normalizer, settle
-from gateway.search.normalize import OpenAINormalizer
+from gateway.search.normalize import MAX_CHARS, CachedNormalizer, Normalizer, settle
+from gateway.search.openai import OpenAINormalizer
 from gateway.telemetry import Telemetry
 from gateway.testing import Faults, ModelRequest, ScriptedModel, Turn
 from gateway.text import literals
