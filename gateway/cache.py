@@ -141,6 +141,34 @@ class SingleFlight(Generic[V]):
                 del self._flights[key]
 
 
+class LoopFlight(Generic[V]):
+    """A `SingleFlight` for work that any event loop can do: it runs where it is asked for.
+
+    That saves the way to the gateway's own loop and back, two wake-ups of a thread. It belongs
+    to no caller either. Each loop has its own flights: one that ends takes no other's work along.
+    """
+
+    def __init__(self, *, name: str = "", told: Told | None = None) -> None:
+        self.name = name
+        self._told = told or _nobody
+        self._flights: dict[Hashable, asyncio.Task[V]] = {}
+
+    async def run(self, key: Hashable, work: Callable[[], Coroutine[Any, Any, V]]) -> V:
+        """Await the flight of *key*; start it with *work* if none is under way on this loop."""
+        loop = asyncio.get_running_loop()
+        flight = self._flights.get((loop, key))
+        if flight is None:
+            flight = self._flights[loop, key] = loop.create_task(work())
+            flight.add_done_callback(lambda done: self._landed((loop, key), done))
+        else:
+            self._told(self.name, "coalesced")
+        return await asyncio.shield(flight)
+
+    def _landed(self, key: Hashable, flight: asyncio.Task[V]) -> None:
+        del self._flights[key]
+        _looked_at(flight)
+
+
 def _looked_at(done: asyncio.Future[Any]) -> None:
     if not done.cancelled():
         done.exception()

@@ -1,5 +1,5 @@
 """What is checked of every object of options: first that each value is of its type, then what its
-owner says besides. All faults are told at once.
+owner says besides. All faults are told at once. And what is checked of all else that a host gives.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from gateway.errors import ConfigError
+from gateway.types import Hints
 
 _WORDS: Mapping[object, str] = {
     bool: "True or False",
@@ -36,6 +37,35 @@ def check(owner: Any, *faults: str) -> None:
     told = [*_mistyped(owner), *(fault for fault in faults if fault)]
     if told:
         raise ConfigError(f"{type(owner).__name__}: {'; '.join(told)}")
+
+
+def check_hints(whose: str, hints: object) -> None:
+    """Refuse *hints* that are none, or that hold a value of another type.
+
+    Raises:
+        ConfigError: They would break every search from now on, whoever asks.
+    """
+    if told := hints_fault(f"hints of {whose!r}", hints):
+        raise ConfigError(told)
+
+
+def hints_fault(name: str, hints: object) -> str:
+    """Say what is wrong with *hints*, which are called *name*."""
+    if not isinstance(hints, Hints):
+        return f"{name} must be a Hints(…), got {type(hints).__name__}"
+    told = _mistyped(hints)
+    return f"{name}: {'; '.join(told)}" if told else ""
+
+
+def check_shape(name: str, given: object, wanted: str, *parts: str) -> None:
+    """Refuse what a host brings as *name*, if it is a class, or lacks one of *parts*.
+
+    Raises:
+        ConfigError: It is not *wanted*.
+    """
+    if isinstance(given, type) or not all(hasattr(given, part) for part in parts):
+        told = f"the class {given.__name__}" if isinstance(given, type) else type(given).__name__
+        raise ConfigError(f"{name} must be {wanted}, got {told}")
 
 
 def at_least(name: str, value: float, least: float) -> str:

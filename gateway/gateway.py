@@ -29,7 +29,7 @@ from gateway.registering import Registering
 from gateway.search.index.build import Built, Indexer, Progress
 from gateway.search.index.documents import GraphFormat, GraphSource, export
 from gateway.search.index.snapshot import Snapshot
-from gateway.search.invoke import invoke
+from gateway.search.invoke import holding, invoke
 from gateway.search.library import Library
 from gateway.search.normalize import Normalizer
 from gateway.search.propose import Proposed, Proposer, propose
@@ -291,7 +291,7 @@ class Gateway(Registering):
             self._registry.all(),
             tool,
             arguments or {},
-            filters=Filters(scopes=scopes),
+            filters=holding(scopes),
             call_id=call_id,
             telemetry=self.telemetry,
             usage=self.usage,

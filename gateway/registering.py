@@ -48,6 +48,7 @@ class Registering:
         Raises:
             ConfigError: If the signature cannot be called with a JSON object, or the name is
                 taken.
+            ClosedError: After `close`.
         """
         return self._sources.add_tool(
             function, name=name, description=description, hints=hints, replace=replace
@@ -97,6 +98,7 @@ class Registering:
         Raises:
             ConfigError: If not exactly one of the three is given, or the name is taken or
                 illegal.
+            ClosedError: After `close`.
         """
         self._sources.add_server(
             name,
@@ -132,6 +134,7 @@ class Registering:
 
         Raises:
             ConfigError: If a name is taken or illegal.
+            ClosedError: After `close`.
         """
         self._sources.add_virtual_server(
             name, tools, description=description, resources=resources, prompts=prompts
@@ -142,6 +145,7 @@ class Registering:
 
         Raises:
             ConfigError: If the file cannot be read as one, or a server's name is taken.
+            ClosedError: After `close`.
         """
         return self._sources.add_config(config)
 
@@ -172,6 +176,7 @@ class Registering:
 
         Raises:
             ConfigError: If the name is taken, or *itself* is something else.
+            ClosedError: After `close`.
         """
         self._sources.add_source(source, hints=hints, itself=itself)
 

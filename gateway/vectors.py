@@ -6,6 +6,7 @@ scores 0.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
@@ -99,7 +100,7 @@ def moments(values: Vector) -> tuple[float, float]:
     mean = np.add.reduce(values) / np.float32(values.size)
     away = values - mean
     away *= away
-    return float(mean), float(np.sqrt(np.add.reduce(away) / np.float32(values.size)))
+    return float(mean), math.sqrt(float(np.add.reduce(away)) / values.size)
 
 
 def deviations(values: Vector) -> Vector:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
 from graphs.hits import Held, Reading
+
+_Met: TypeAlias = Mapping[int, tuple[float, float]]
+"""What a word adds to the score and to the coverage, by the place of the document."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -31,71 +35,68 @@ class Rows:
         return cls(keys=keys, impacts=impacts, size=size)
 
     def held(self, read: Reading, wanted: Sequence[int]) -> Held:
-        """Tell what each of the documents at *wanted* holds of a question."""
-        words = [word for word in read.asked if word.ways]
-        scores, shares = self.weighed(read, wanted)
-        met: list[list[str]] = [[] for _ in wanted]
-        for place, at in zip(*(each.tolist() for each in shares.T.nonzero()), strict=True):
-            met[place].append(words[at].word)
+        """Tell what each of the documents at *wanted* holds of a question.
+
+        Costs a look-up a term, and a step for each word that a document holds. Rounds as a pass
+        over all documents does.
+        """
+        terms = [term for word in read.asked for ids, _ in word.ways for term in ids]
+        found = iter(self._found(terms, wanted))
+        scores, shares = [0.0] * len(wanted), [0.0] * len(wanted)
+        met: list[dict[str, None]] = [{} for _ in wanted]
+        total = read.weight
+        for word in read.asked:
+            part = word.weight / total
+            ways = [_met([next(found) for _ in ids], like, like * part) for ids, like in word.ways]
+            for at, (score, share) in (ways[0] if len(ways) == 1 else _best(ways)).items():
+                scores[at] += score
+                shares[at] += share
+                met[at][word.word] = None
         return Held(
-            scores=_summed(scores).tolist(),
-            coverage=np.minimum(_summed(shares), 1.0).tolist(),
-            words=[tuple(dict.fromkeys(each)) for each in met],
+            scores=_rounded(scores),
+            coverage=[min(share, 1.0) for share in _rounded(shares)],
+            words=[tuple(each) for each in met],
         )
 
-    def told(self, read: Reading, wanted: Sequence[int]) -> tuple[list[float], list[float]]:
-        """Tell the scores and the coverage alone."""
-        scores, shares = self.weighed(read, wanted)
-        return _summed(scores).tolist(), np.minimum(_summed(shares), 1.0).tolist()
-
-    def weighed(self, read: Reading, wanted: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
-        """Give what each word that is known adds to the score and to the coverage of each document.
-
-        Costs a look-up a term, and rounds as a pass over all documents does; (words, documents).
-        """
-        words = [word for word in read.asked if word.ways]
-        scores, shares = np.zeros((2, len(words), len(wanted)))
-        if not words or not wanted:
-            return scores, shares
-        total = read.weight
-        ways = [
-            (at, ids, like, word.weight / total)
-            for at, word in enumerate(words)
-            for ids, like in word.ways
-        ]
-        lone = [(at, like, part * like) for at, ids, like, part in ways if len(ids) == 1]
-        joined = [way for way in ways if len(way[1]) > 1]
-        terms = [ids[0] for _, ids, _, _ in ways if len(ids) == 1]
-        terms += [term for _, ids, _, _ in joined for term in ids]
-        holds, worth = self._found(terms, wanted)
-        # Ways of one term each, all words' at once; of several ways to a word the best counts.
-        if lone:
-            owners, likes, earned = zip(*lone, strict=True)
-            score = worth[: len(lone)] * np.array(likes, dtype=np.float32)[:, None]
-            share = holds[: len(lone)] * np.array(earned)[:, None]
-            if len(lone) == len(words) == len(ways):
-                return score, share
-            met = list(dict.fromkeys(owners))
-            starts = [owners.index(at) for at in met]
-            scores[met] = np.maximum.reduceat(score, starts)
-            shares[met] = np.maximum.reduceat(share, starts)
-        first = len(lone)
-        for at, ids, like, part in joined:
-            rows = slice(first, first := first + len(ids))
-            score = np.add.reduce(worth[rows], dtype=np.float64) * like
-            share = np.add.reduce(holds[rows], dtype=np.intp) * (like * part / len(ids))
-            np.maximum(scores[at], score, out=scores[at])
-            np.maximum(shares[at], share, out=shares[at])
-        return scores, shares
-
-    def _found(self, terms: Sequence[int], wanted: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
-        """Give which of *terms* each document holds, and what it adds; (terms, documents)."""
-        asked = np.array(terms, dtype=np.int64)[:, None] * self.size + np.array(wanted)
+    def _found(self, terms: Sequence[int], wanted: Sequence[int]) -> Sequence[Mapping[int, float]]:
+        """Give what each of *terms* adds where it stands, by the place in *wanted*."""
+        found: list[dict[int, float]] = [{} for _ in terms]
+        firsts = np.array([term * self.size for term in terms], dtype=np.int64)
+        asked = firsts[:, None] + np.array(wanted, dtype=np.int64)
         places = self.keys.searchsorted(asked)
-        holds = self.keys.take(places, mode="clip") == asked
-        return holds, self.impacts.take(places, mode="clip") * holds
+        rows, columns = (self.keys.take(places, mode="clip") == asked).nonzero()
+        worth = self.impacts[places[rows, columns]]
+        for row, column, each in zip(rows.tolist(), columns.tolist(), worth.tolist(), strict=True):
+            found[row][column] = each
+        return found
 
 
-def _summed(rows: np.ndarray) -> np.ndarray:
-    summed: np.ndarray = np.add.reduce(rows, dtype=np.float64).astype(np.float32)
-    return summed
+def _met(parts: Sequence[Mapping[int, float]], like: float, earned: float) -> _Met:
+    """Weigh one way to meet a word: each of several terms earns a part."""
+    if len(parts) == 1:
+        if like == 1.0:
+            return {at: (worth, earned) for at, worth in parts[0].items()}
+        share = np.float32(like)
+        return {at: (float(np.float32(worth) * share), earned) for at, worth in parts[0].items()}
+    held: dict[int, tuple[float, int]] = {}
+    for part in parts:
+        for at, worth in part.items():
+            score, count = held.get(at, (0.0, 0))
+            held[at] = score + worth, count + 1
+    each = earned / len(parts)
+    return {at: (score * like, count * each) for at, (score, count) in held.items()}
+
+
+def _best(ways: Sequence[_Met]) -> _Met:
+    """Give the best of several ways to meet a word, by the document."""
+    best: dict[int, tuple[float, float]] = {}
+    for way in ways:
+        for at, (score, share) in way.items():
+            most = best.get(at, (0.0, 0.0))
+            best[at] = max(score, most[0]), max(share, most[1])
+    return best
+
+
+def _rounded(values: Sequence[float]) -> list[float]:
+    rounded: list[float] = np.array(values, dtype=np.float32).tolist()
+    return rounded

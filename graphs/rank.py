@@ -112,7 +112,8 @@ def among(
     """
     read = index.postings.read(query)
     if index.postings.size == index.document_count:
-        return index.postings.few.told(read, places)
+        held = index.postings.held(read, places)
+        return held.scores, held.coverage
     scores, coverage = _with_groups(index, index.postings.match(read))
     spots = list(places)
     return scores[spots].tolist(), coverage[spots].tolist()

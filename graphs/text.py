@@ -10,10 +10,10 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import pairwise
 from types import MappingProxyType
+from typing import NamedTuple
 from unicodedata import category, normalize
 from urllib.parse import quote
 
@@ -73,9 +73,8 @@ _KIN = MappingProxyType(
 """Which script's default a stemmer shares its script with; the others write Latin."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Token:
-    """One word of a text and the terms it is known by."""
+class Token(NamedTuple):
+    """One word of a text and the terms it is known by. A tuple: words are looked up by it."""
 
     surface: str
     """The word as it was written."""

@@ -104,3 +104,20 @@ def test_options_of_a_part_are_not_taken_for_all() -> None:
     """Where they are given, not at the first search."""
     with pytest.raises(ConfigError, match=r"options must be an Options\(…\), got SearchOptions"):
         Gateway(options=SearchOptions())  # type: ignore[arg-type]  # (the point)
+
+
+NUMBERS = [
+    (kind, each.name)
+    for kind in OPTION_CLASSES
+    for each in fields(kind)
+    if each.type in {"int", "float", "int | None", "float | None"}
+]
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), NUMBERS, ids=[f"{kind.__name__}.{name}" for kind, name in NUMBERS]
+)
+def test_no_option_takes_a_number_below_nothing(kind: type[Any], name: str) -> None:
+    """There is none for which it would mean anything; whoever adds an option finds it here."""
+    with pytest.raises(ConfigError, match=f"{kind.__name__}: .*{name} must be .*, got -1"):
+        kind(**{name: -1})

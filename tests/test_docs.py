@@ -29,6 +29,7 @@ OPTION_CLASSES = (
     config.IndexOptions,
     config.DiscoveryOptions,
     limits.CatalogOptions,
+    limits.CustomKind,
     limits.ChatOptions,
     limits.UsageOptions,
     config.Options,
@@ -60,7 +61,7 @@ def test_every_option_and_its_default_are_documented() -> None:
     documented = {
         name: rest.split("|")[0].strip().strip("`").strip("'\"")
         for name, rest in rows("options.md").items()
-        if "Options." in name
+        if "Options." in name or name.startswith("CustomKind.")
     }
     assert expected == documented
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import FrozenInstanceError, fields, is_dataclass
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 
@@ -14,6 +14,8 @@ from gateway.types import (
     Content,
     Diagnostic,
     Evidence,
+    Filters,
+    Hints,
     InvokeResult,
     Match,
     PathStep,
@@ -122,3 +124,48 @@ def test_an_answers_text_is_all_its_text_blocks() -> None:
 def test_diagnostics_name_stages_of_the_search() -> None:
     """A dashboard groups by them."""
     assert {"normalize", "embed", "vector", "lexical", "graph"} <= set(get_args(Stage))
+
+
+def test_any_collection_of_texts_will_do() -> None:
+    """A set of whoever made the value cannot change it afterwards."""
+    kinds = {"agent"}
+    made = Filters(kinds=kinds, tags=["x", "x"], servers=("a",), scopes=iter("bc"))  # type: ignore[arg-type]  # (the point)
+    kinds.add("tool")
+
+    assert made == Filters(
+        kinds=frozenset({"agent"}),
+        tags=frozenset({"x"}),
+        servers=frozenset({"a"}),
+        scopes=frozenset({"b", "c"}),
+    )
+    assert isinstance(hash(made), int)
+    assert ("a", "b") == Hints(tags=["a", "b"], keywords=("c",)).tags  # type: ignore[arg-type]  # (the point)
+
+
+TEXTS = [
+    (kind, each.name) for kind in (Filters, Hints) for each in fields(kind) if each.default == ()
+]
+TEXTS += [(Filters, each.name) for each in fields(Filters) if isinstance(each.default, frozenset)]
+
+
+@pytest.mark.parametrize(("kind", "name"), TEXTS)
+@pytest.mark.parametrize("given", ["local", None, [3], 3])
+def test_a_bare_text_is_no_collection(kind: type[Any], name: str, given: object) -> None:
+    """Read letter by letter it would find nothing, or the wrong ones."""
+    with pytest.raises(TypeError) as caught:
+        kind(**{name: given})
+
+    told = f"{kind.__name__}: {name} must be a collection of texts, got {given!r}"
+    assert told == str(caught.value)
+
+
+def test_what_filters_hold_is_of_its_type() -> None:
+    """A word for no would be a yes."""
+    with pytest.raises(
+        TypeError, match=r"^Filters: include_disabled must be True or False, got 'no"
+    ):
+        Filters(include_disabled="no")  # type: ignore[arg-type]  # (the point)
+    with pytest.raises(
+        TypeError, match=r"^Filters: tags must be a collection of texts, got frozen"
+    ):
+        Filters(tags=frozenset({3}))  # type: ignore[arg-type]  # (the point)

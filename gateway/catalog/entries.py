@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from gateway.catalog.identity import definition_digest
 from gateway.catalog.metadata import flattened
+from gateway.checks import hints_fault
 from gateway.errors import ConfigError, InvalidRequestError
 from gateway.limits import CatalogOptions
 from gateway.text import clean, visible
@@ -68,7 +69,9 @@ class Entry:
     """The id of what it belongs to."""
 
     def __post_init__(self) -> None:
-        """Check every field."""
+        """Check every field; scopes may be any set, or a list as JSON has it."""
+        if isinstance(self.scopes, set | list | tuple) and all(map(_writable, self.scopes)):
+            object.__setattr__(self, "scopes", frozenset(self.scopes))
         faults = [fault for fault in _faults(self) if fault]
         if faults:
             raise ConfigError(f"entry {self.name!r}: {'; '.join(faults)}")
@@ -87,23 +90,34 @@ def entry_id(kind: str, namespace: str, name: str) -> str:
 
 def _faults(entry: Entry) -> list[str]:
     named = isinstance(entry.name, str) and entry.name.strip() and entry.name.isprintable()
-    strings = (entry.title, entry.description, entry.parent, *entry.scopes)
+    strings = (entry.title, entry.description)
     return [
         ""
         if isinstance(entry.kind, str) and KIND.fullmatch(entry.kind)
         else f"kind {entry.kind!r}: take small letters, digits, '_' or '-', at most 64",
-        f"kind {entry.kind!r}: servers list these, add the server" if entry.kind in LISTED else "",
+        f"kind {entry.kind!r}: servers list these, add the server"
+        if isinstance(entry.kind, str) and entry.kind in LISTED
+        else "",
         ""
         if named and len(entry.name) <= MAX_NAME_CHARS
         else f"its name must be a text of 1 to {MAX_NAME_CHARS} characters that can be seen",
         ""
         if all(isinstance(each, str) for each in strings)
-        else "title, description, parent and scopes must be texts",
+        else "title and description must be texts",
+        "" if _writable(entry.parent) else "its parent must be a text that UTF-8 can write",
+        ""
+        if isinstance(entry.scopes, frozenset) and all(map(_writable, entry.scopes))
+        else "scopes must be a set of texts that UTF-8 can write",
+        hints_fault("hints", entry.hints),
         ""
         if entry.status in get_args(Status)
         else f"status {entry.status!r} is none of {', '.join(get_args(Status))}",
         _unfit(entry.metadata),
     ]
+
+
+def _writable(text: object) -> bool:
+    return isinstance(text, str) and text == text.encode("utf-8", "replace").decode()
 
 
 def _unfit(metadata: object) -> str:
@@ -113,6 +127,9 @@ def _unfit(metadata: object) -> str:
     try:
         text = json.dumps(metadata, allow_nan=False)
         same = json.loads(text) == metadata
+        if "\\ud" in text:
+            # A surrogate that stands alone in a key; in a value it is left out.
+            json.dumps(_seen(metadata), ensure_ascii=False).encode()
     except (TypeError, ValueError, RecursionError):
         return told
     if not same:
@@ -258,9 +275,13 @@ class Catalog:
         All or none. The next search finds them.
 
         Raises:
-            InvalidRequestError: There would be too many of them.
+            InvalidRequestError: There would be too many of them, or one is no `Entry`.
             StoreError: They could not be kept.
         """
+        for each in entries:
+            if not isinstance(each, Entry):
+                told = type(each).__name__
+                raise InvalidRequestError(f"put takes entries one by one, as put(*entries): {told}")
         kept = tuple(map(cleaned, entries))
         await asyncio.to_thread(self._put, kept)
         self._changed()

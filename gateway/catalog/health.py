@@ -14,6 +14,7 @@ from gateway.cache import Clock
 from gateway.catalog.lasting import LastingSource
 from gateway.catalog.refresh import Registration
 from gateway.catalog.virtual import VirtualSource
+from gateway.errors import InvalidRequestError
 from gateway.types import Filters
 
 _ANYBODY = Filters()
@@ -47,9 +48,14 @@ class Health:
         """Give *filters* with all that is to be left out named, if only the healthy are wanted.
 
         None is no filters: what anybody may find.
+
+        Raises:
+            InvalidRequestError: If they are something else.
         """
         if filters is None:
             return _ANYBODY
+        if not isinstance(filters, Filters):
+            raise InvalidRequestError(f"filters must be a Filters(…), got {type(filters).__name__}")
         if not filters.healthy_only:
             return filters
         return replace(filters, without=filters.without | self.ailing())

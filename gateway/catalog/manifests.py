@@ -75,7 +75,7 @@ def read_manifest(path: Path) -> Manifest:
     except FileNotFoundError:
         raise ConfigError(
             f"no configuration at {str(path)!r}: write one with a table 'mcpServers', "
-            "or name another file with --config"
+            "or name another file"
         ) from None
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{str(path)!r} cannot be read: {error}") from error

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from gateway.catalog.given import Given, entity_of, given, merge, turned
 from gateway.catalog.identity import Naming, definition_digest
 from gateway.catalog.lasting import LastingSource
+from gateway.checks import check_hints
 from gateway.errors import ConfigError, Failed, attempt
 from gateway.telemetry import Telemetry
 from gateway.types import Diagnostic, Entity, Hints, ToolDefinition
@@ -80,8 +81,13 @@ class Registry:
             itself: The source as an entity, if it is a server.
 
         Raises:
-            ConfigError: If its name is taken.
+            ConfigError: If its name is taken, or *hints* are none.
         """
+        if not isinstance(hints, Mapping):
+            told = f"by the names of its tools, got {type(hints).__name__}"
+            raise ConfigError(f"hints of server {source.server!r} must be a Mapping {told}")
+        for tool, each in hints.items():
+            check_hints(f"{source.server}/{tool}", each)
         with self._lock:
             if source.server in self._registrations:
                 raise ConfigError(

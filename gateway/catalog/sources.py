@@ -76,16 +76,18 @@ class Sources:
         replace: bool = False,
     ) -> str:
         """See `Gateway.add_tool`."""
+        self._bridge.check_open()
         registration = self._registry.all().get(LOCAL)
+        hints = Hints() if hints is None else hints
         if registration is not None and registration.source is not self._local:
             raise ConfigError(f"a server is called {LOCAL!r}, the name of functions: rename it")
         if replace:
             # Read it first: one that cannot be offered must not cost the one that is.
             from gateway.upstream.schema import callee  # noqa: PLC0415  (pydantic is heavy: only who offers a function pays for it)
 
-            told = callee(function, name=name, description=description, hints=hints or Hints())
+            told = callee(function, name=name, description=description, hints=hints)
             self._local.remove(told.definition.name)
-        made = self._local.add(function, name=name, description=description, hints=hints or Hints())
+        made = self._local.add(function, name=name, description=description, hints=hints)
         if registration is not None:
             self._registry.touch(LOCAL)
         else:
@@ -115,6 +117,7 @@ class Sources:
         shapes: Sequence[Shape] = (),
     ) -> None:
         """See `Gateway.add_server`."""
+        self._bridge.check_open()
         target = target_of(
             name,
             command=command,
@@ -125,7 +128,9 @@ class Sources:
             headers=headers,
             server=server,
         )
-        self._servers.add(name, target, hints or {}, trusted=trusted, shapes=shapes)
+        self._servers.add(
+            name, target, {} if hints is None else hints, trusted=trusted, shapes=shapes
+        )
 
     def add_virtual_server(
         self,
@@ -137,6 +142,7 @@ class Sources:
         prompts: Mapping[str, str | Alias] | None = None,
     ) -> None:
         """See `Gateway.add_virtual_server`."""
+        self._bridge.check_open()
         table = VirtualServer(
             name=name,
             tools=aliases(tools),
@@ -148,6 +154,10 @@ class Sources:
 
     def add_config(self, config: str | Path | Manifest) -> tuple[Diagnostic, ...]:
         """See `Gateway.add_config`."""
+        self._bridge.check_open()
+        if not isinstance(config, str | Path | Manifest):
+            told = f"got {type(config).__name__}: for what is read already, parse_manifest(…)"
+            raise ConfigError(f"config must be a path or a Manifest, {told}")
         manifest = config if isinstance(config, Manifest) else read_manifest(Path(config))
         for name, entry in self._configuration.take(manifest, self._registry).items():
             self._servers.place(name, entry)
@@ -166,9 +176,10 @@ class Sources:
         itself: ToolDefinition | None = None,
     ) -> None:
         """See `Gateway.add_source`."""
+        self._bridge.check_open()
         if itself is not None and (itself.kind, itself.name) != ("server", source.server):
             raise ConfigError(f"what describes {source.server!r} must be a server of that name")
-        self._registry.add(source, hints or {}, itself=itself)
+        self._registry.add(source, {} if hints is None else hints, itself=itself)
 
     def entries_changed(self) -> None:
         """Have the next build read the entries anew."""

@@ -14,6 +14,7 @@ from gateway.catalog.ledger import Ledger, SqliteLedger
 from gateway.catalog.records import SqliteRecords
 from gateway.catalog.schemas import CATALOG
 from gateway.catalog.sqlite import Database, SqliteVectorStore
+from gateway.checks import check_shape
 from gateway.config import Options
 from gateway.environment import catalog_store_path, ledger_path, vector_store_path
 from gateway.errors import ConfigError
@@ -90,12 +91,15 @@ def store_of(
         vectors: Where the host keeps vectors, and only them.
 
     Raises:
-        ConfigError: Both are given.
+        ConfigError: Both are given, or one is no store.
     """
+    if vectors is not None:
+        check_shape("vector_store", vectors, "a VectorStore", "get", "put", "close")
     # Not `or`: an empty store of the host may be falsy.
     if given is not None:
         if vectors is not None:
             raise ConfigError("store and vector_store say both where vectors persist: give one")
+        check_shape("store", given, "a Store", "vectors", "entries", "records", "ledger", "close")
         return given
     return SqliteStore(
         vectors=vector_store_path(options) if vectors is None else vectors,

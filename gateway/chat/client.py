@@ -21,7 +21,7 @@ from gateway.chat.drive import AsyncDriver, Driver
 from gateway.chat.events import Observer
 from gateway.chat.prepared import AsyncPrepared, Prepared, body_of, prepared
 from gateway.discovery.approval import Approve
-from gateway.errors import InvalidRequestError
+from gateway.errors import ConfigError, InvalidRequestError
 from gateway.gateway import Gateway
 
 T = TypeVar("T")
@@ -57,6 +57,9 @@ class AutoDiscoveryClient(OpenAI):
         gateway: The catalog; it may be shared.
         observer: Told what happens in each conversation.
         approve: Asked before a tool runs that may destroy something (`ChatOptions.confirm`).
+
+    Raises:
+        ConfigError: If one of the two is something else.
     """
 
     openai: OpenAI
@@ -72,6 +75,7 @@ class AutoDiscoveryClient(OpenAI):
         observer: Observer | None = None,
         approve: Approve | None = None,
     ) -> None:
+        _check(openai, OpenAI, "AsyncAutoDiscoveryClient")
         _wrap(self, openai, Desk.of(gateway, observer=observer, approve=approve))
 
     def __getattribute__(self, name: str) -> Any:
@@ -141,6 +145,9 @@ class AsyncAutoDiscoveryClient(AsyncOpenAI):
         gateway: The catalog; it may be shared, also with blocking callers.
         observer: Told what happens in each conversation.
         approve: Asked before a tool runs that may destroy something (`ChatOptions.confirm`).
+
+    Raises:
+        ConfigError: If one of the two is something else.
     """
 
     openai: AsyncOpenAI
@@ -156,6 +163,7 @@ class AsyncAutoDiscoveryClient(AsyncOpenAI):
         observer: Observer | None = None,
         approve: Approve | None = None,
     ) -> None:
+        _check(openai, AsyncOpenAI, "AutoDiscoveryClient")
         _wrap(self, openai, Desk.of(gateway, observer=observer, approve=approve))
 
     def __getattribute__(self, name: str) -> Any:
@@ -229,6 +237,13 @@ def _unpicklable(wrapper: OpenAI | AsyncOpenAI) -> TypeError:
         f"{type(wrapper).__name__} holds connections and a catalog, and can be neither pickled nor "
         "copied in depth: make one where it is needed, or use with_options()"
     )
+
+
+def _check(openai: object, wanted: type, twin: str) -> None:
+    if not isinstance(openai, wanted):
+        mend = f": wrap it by {twin}" if isinstance(openai, OpenAI | AsyncOpenAI) else ""
+        told = f"{type(openai).__name__}{mend}"
+        raise ConfigError(f"openai must be an openai.{wanted.__name__} client, got {told}")
 
 
 def _wrap(wrapper: OpenAI | AsyncOpenAI, openai: OpenAI | AsyncOpenAI, desk: Desk) -> None:

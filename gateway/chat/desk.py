@@ -11,7 +11,9 @@ from gateway.chat.loop import Loop
 from gateway.chat.wire import Talk
 from gateway.discovery.approval import Approve
 from gateway.discovery.offer import Discovery
+from gateway.errors import ConfigError
 from gateway.gateway import Gateway
+from gateway.sync import SyncGateway
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +34,14 @@ class Desk:
         observer: Observer | None = None,
         approve: Approve | None = None,
     ) -> Desk:
-        """Open a desk of its own for one client."""
+        """Open a desk of its own for one client.
+
+        Raises:
+            ConfigError: If *gateway* is none.
+        """
+        if not isinstance(gateway, Gateway):
+            mend = ": pass its .gateway" if isinstance(gateway, SyncGateway) else ""
+            raise ConfigError(f"gateway must be a Gateway, got {type(gateway).__name__}{mend}")
         return cls(
             gateway=gateway,
             discovery=Discovery(gateway),

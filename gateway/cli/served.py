@@ -195,6 +195,9 @@ async def _serve(
     try:
         async with followed(files, lambda: _reloaded(gateway)):
             await way(server)
+    except ConfigError as error:
+        # What listens knows no flags.
+        raise ConfigError(f"{error} (--host, --port)") from error
     finally:
         listing.cancel()
 

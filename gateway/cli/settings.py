@@ -79,7 +79,13 @@ def manifest_at(config: Path | None) -> Manifest:
             "'gateway import claude', name another file with --config, or see the gateway at "
             "work without any: gateway demo"
         )
-    return read_manifest(config or DEFAULT_CONFIG)
+    path = config or DEFAULT_CONFIG
+    try:
+        return read_manifest(path)
+    except ConfigError as error:
+        if path.exists():
+            raise
+        raise ConfigError(f"{error} with --config") from error
 
 
 @contextmanager

@@ -81,11 +81,16 @@ def run_body(folder: Path) -> Body:
     return run
 
 
+def filled(pieces: int) -> int:
+    """Give the length that a window of so many *pieces* is filled up to."""
+    return -(-pieces // _FILLED) * _FILLED
+
+
 def _alike(windows: Sequence[Sequence[int]]) -> Mapping[int, Sequence[int]]:
     """Give the places of windows that are filled up to one length, by that length."""
     found: defaultdict[int, list[int]] = defaultdict(list)
     for place, window in enumerate(windows):
-        found[-(-len(window) // _FILLED) * _FILLED].append(place)
+        found[filled(len(window))].append(place)
     return found
 
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 import numpy as np
 
-from gateway.cache import Cache, SingleFlight
+from gateway.cache import Cache
 from gateway.embed.batches import batches
 from gateway.embed.protocol import Embedded, Embedder
 from gateway.embed.requests import request
@@ -199,6 +200,16 @@ class QueryRows:
     tokens: int = 0
 
 
+class Flights(Protocol):
+    """Runs equal work once: `gateway.cache.SingleFlight`, or `LoopFlight`."""
+
+    async def run(
+        self, key: Hashable, work: Callable[[], Coroutine[Any, Any, QueryRows]]
+    ) -> QueryRows:
+        """Await the flight of *key*; start it with *work* if none is under way."""
+        ...
+
+
 class QueryVectors:
     """Embeds queries, each text once while the cache remembers it."""
 
@@ -207,7 +218,7 @@ class QueryVectors:
         embedder: Embedder,
         *,
         cache: Cache[Vector],
-        flights: SingleFlight[QueryRows],
+        flights: Flights,
         telemetry: Telemetry,
     ) -> None:
         self._embedder = embedder

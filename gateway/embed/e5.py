@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from gateway.embed.body import Body, made_by, run_body, write_body
+from gateway.embed.body import Body, filled, made_by, run_body, write_body
 from gateway.embed.converted import converted
 from gateway.embed.pieces import Pieces, write_pieces
 from gateway.embed.weights import Weights, opened
@@ -52,6 +52,10 @@ class Engine:
         means = iter(self._body([window for each in windows for window in each]))
         sums = [sum(next(means) * len(window) for window in each) for each in windows]
         return unit_rows(np.asarray(sums, dtype=np.float32))
+
+    def like(self, text: str) -> tuple[int, ...]:
+        """Give what texts have in common that cost less together: how long their windows are."""
+        return tuple(filled(len(window)) for window in self._windows(self.pieces(text)))
 
     def pieces(self, text: str) -> Sequence[int]:
         """Give the numbers of the pieces that are read for *text*, without the ends."""

@@ -4,6 +4,8 @@
 * Queries go before documents, and documents in small slices, one at a time: a query waits for one
   slice at most. Every few passes one slice goes first, so that a busy gateway still finishes its
   index.
+* The query that waits longest is in the next pass, and with it those that are like it.
+* A first part of the work that is cheap for many at once is done for all who wait.
 * Whoever goes away is left out of the next pass, and the others of a pass still get theirs.
 """
 
@@ -11,7 +13,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -19,60 +21,87 @@ from functools import partial
 import numpy as np
 
 from gateway.embed.protocol import Role
-from gateway.vectors import Matrix
+from gateway.vectors import Matrix, Vector
 
 SLICE = 8
 """Documents in one pass: twice as many gain little, and a query may be waiting."""
 PATIENCE = 8
 """So many passes of queries in a row, and waiting documents have one."""
+AHEAD = 1000
+"""Letters of waiting queries for which the first part is done beside a pass: a score of
+requests, and no long text that a short one would wait for."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class _Asked:
-    texts: Sequence[str]
     role: Role
+    rows: list[Vector | None]
+    left: int
+    """Texts that have no row yet."""
     answer: Future[Matrix] = field(default_factory=Future)
-    parts: list[Matrix] = field(default_factory=list)
-    taken: int = 0
+    failed: bool = False
 
-    def take(self, most: int) -> list[str]:
-        part = list(self.texts[self.taken : self.taken + most])
-        self.taken += len(part)
-        return part
+    @property
+    def gone(self) -> bool:
+        """Whether nobody waits for it any more."""
+        return self.failed or self.answer.cancelled()
 
-    def give(self, rows: Matrix) -> None:
-        self.parts.append(rows)
-        if self.taken < len(self.texts):
-            return
-        whole = rows if len(self.parts) == 1 else np.concatenate(self.parts)
+    def give(self) -> None:
+        whole = np.array(self.rows, dtype=np.float32)
         # Until here it could still be cancelled; from here on nobody can.
         if self.answer.set_running_or_notify_cancel():
             self.answer.set_result(whole)
 
     def fail(self, error: BaseException) -> None:
-        self.taken = len(self.texts)
         if self.answer.set_running_or_notify_cancel():
             self.answer.set_exception(error)
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class _Text:
+    asked: _Asked
+    place: int
+    text: str
+    like: Hashable
+    begun: Vector | None = None
+    """What the first part of the work made of it."""
+    beside: bool = False
+    """Whether that was tried beside another pass."""
 
 
 class Gathering:
     """Passes texts through worker threads, those of several who ask together.
 
     Args:
-        run: Gives one row a text. Called in the workers' threads, by all of them at once.
+        run: Gives one row a text, out of what *first* gave of each; of nothing without it.
+            Called in the workers' threads, by all of them at once.
         most: Texts in one pass of queries.
         workers: Passes at once, >= 1.
+        like: Queries of which it gives the same go together. Called by whoever asks.
+        first: The first part of the work, cheap for many at once: gives one row a text. Called in
+            the workers' threads, by one at a time.
     """
 
-    def __init__(self, run: Callable[[list[str]], Matrix], *, most: int, workers: int = 1) -> None:
+    def __init__(
+        self,
+        run: Callable[[list[str], Sequence[Vector]], Matrix],
+        *,
+        most: int,
+        workers: int = 1,
+        like: Callable[[str], Hashable] = lambda _text: None,
+        first: Callable[[list[str]], Matrix] | None = None,
+    ) -> None:
         self._run = run
         self._most = most
+        self._like = like
+        self._first = first
         self._workers = ThreadPoolExecutor(max_workers=workers, thread_name_prefix="gateway-embed")
         self._idle = workers
         self._lock = threading.Lock()
+        self._beginning = threading.Lock()
         self._reading = False
         self._in_a_row = 0
-        self._waiting: dict[Role, deque[_Asked]] = {"query": deque(), "document": deque()}
+        self._waiting: dict[Role, deque[_Text]] = {"query": deque(), "document": deque()}
 
     def ask(self, texts: Sequence[str], role: Role) -> Future[Matrix]:
         """Give what will hold one row a text, in the order of *texts*.
@@ -80,91 +109,145 @@ class Gathering:
         Cancelling it leaves the texts out of the passes that have not begun. What a pass raises,
         all of that pass get.
         """
-        asked = _Asked(texts=texts, role=role)
+        asked = _Asked(role=role, rows=[None] * len(texts), left=len(texts))
         if not texts:
             asked.answer.set_result(np.empty((0, 0), dtype=np.float32))
             return asked.answer
+        like = self._like if role == "query" else _all_alike
+        every = [
+            _Text(asked=asked, place=place, text=text, like=like(text))
+            for place, text in enumerate(texts)
+        ]
         with self._lock:
-            self._waiting[role].append(asked)
-            if not self._idle:
-                return asked.answer
-            self._idle -= 1
-        self._go()
+            self._waiting[role].extend(every)
+            begun = min(self._idle, len(every))
+            self._idle -= begun
+        for _ in range(begun):
+            self._go()
         return asked.answer
 
-    def _go(self, landed: Sequence[tuple[_Asked, list[str]]] = ()) -> None:
+    def _go(self, landed: Sequence[_Text] = ()) -> None:
         while taken := self._turn(landed):
             try:
-                done = self._workers.submit(self._run, [text for _, part in taken for text in part])
+                done = self._workers.submit(self._through, taken)
             except RuntimeError as error:  # the process is ending
-                for asked, _ in taken:
-                    asked.fail(error)
+                self._failed(taken, error)
                 landed = taken
             else:
                 done.add_done_callback(partial(self._landed, taken))
                 return
 
-    def _turn(self, landed: Sequence[tuple[_Asked, list[str]]]) -> list[tuple[_Asked, list[str]]]:
+    def _through(self, taken: Sequence[_Text]) -> Matrix:
+        if self._first is not None:
+            with self._beginning:
+                self._begin(taken, self._first)
+        begun = [each.begun for each in taken if each.begun is not None]
+        return self._run([each.text for each in taken], begun)
+
+    def _begin(self, taken: Sequence[_Text], first: Callable[[list[str]], Matrix]) -> None:
+        """Do the first part for *taken* and for who waits, unless another pass did."""
+        new = [each for each in taken if each.begun is None]
+        if not new:
+            return
+        with self._lock:
+            new += (beside := _ahead(self._waiting["query"]))
+            for each in beside:
+                each.beside = True
+        for each, row in zip(new, first([each.text for each in new]), strict=True):
+            each.begun = row
+
+    def _turn(self, landed: Sequence[_Text]) -> list[_Text]:
         """Take the next pass for the worker that brought *landed*; with none it is idle."""
         with self._lock:
-            if any(asked.role == "document" for asked, _ in landed):
+            if any(each.asked.role == "document" for each in landed):
                 self._reading = False
             taken = self._next()
             self._idle += not taken
             return taken
 
-    def _landed(self, taken: Sequence[tuple[_Asked, list[str]]], done: Future[Matrix]) -> None:
+    def _landed(self, taken: Sequence[_Text], done: Future[Matrix]) -> None:
         error = done.exception()
-        at = 0
         # Whatever becomes of this pass, those behind it must have theirs.
         try:
-            for asked, part in taken:
-                if error is None:
-                    _delivered(asked, done.result()[at : at + len(part)])
-                else:
-                    asked.fail(error)
-                at += len(part)
+            if error is None:
+                self._delivered(taken, done.result())
+            else:
+                self._failed(taken, error)
         finally:
             self._go(taken)
 
-    def _next(self) -> list[tuple[_Asked, list[str]]]:
+    def _delivered(self, taken: Sequence[_Text], rows: Matrix) -> None:
+        with self._lock:
+            for each, row in zip(taken, rows, strict=True):
+                each.asked.rows[each.place] = row
+                each.asked.left -= 1
+            whole = [asked for asked in _askers(taken) if not asked.left]
+        for asked in whole:
+            try:
+                asked.give()
+            except (ValueError, MemoryError) as error:  # rows of unlike length, or too many
+                asked.fail(error)
+
+    def _failed(self, taken: Sequence[_Text], error: BaseException) -> None:
+        with self._lock:
+            met = _askers(taken)
+            for asked in met:
+                asked.failed = True
+        for asked in met:
+            asked.fail(error)
+
+    def _next(self) -> list[_Text]:
         """Take the texts of the next pass."""
         queries = self._open("query")
         documents = None if self._reading else self._open("document")
         patient = self._in_a_row < PATIENCE or not documents
         # Whoever asked may have gone since.
-        if patient and (taken := self._together(queries)):
+        if patient and (taken := _taken(queries, self._most)):
             self._in_a_row += 1
             return taken
         self._in_a_row = 0
         if not documents:
             return []
-        self._reading = True
-        return [(documents[0], documents[0].take(SLICE))]
+        taken = _taken(documents, SLICE)
+        self._reading = bool(taken)
+        return taken
 
-    def _open(self, role: Role) -> deque[_Asked]:
+    def _open(self, role: Role) -> deque[_Text]:
         waiting = self._waiting[role]
-        while waiting and (waiting[0].taken == len(waiting[0].texts) or _gone(waiting[0])):
+        while waiting and waiting[0].asked.gone:
             waiting.popleft()
         return waiting
 
-    def _together(self, waiting: deque[_Asked]) -> list[tuple[_Asked, list[str]]]:
-        taken: list[tuple[_Asked, list[str]]] = []
-        room = self._most
-        while waiting and (not taken or len(waiting[0].texts) <= room):
-            asked = waiting.popleft()
-            if not _gone(asked):
-                taken.append((asked, asked.take(len(asked.texts))))
-                room -= len(asked.texts)
-        return taken
+
+def _all_alike(_text: str) -> Hashable:
+    return None
 
 
-def _delivered(asked: _Asked, rows: Matrix) -> None:
-    try:
-        asked.give(rows)
-    except (ValueError, MemoryError) as error:  # slices of unlike length, or too many
-        asked.fail(error)
+def _taken(waiting: deque[_Text], most: int) -> list[_Text]:
+    """Take the text that waits longest, and those that are like it."""
+    taken: list[_Text] = []
+    for each in waiting:
+        if len(taken) == most:
+            break
+        if not each.asked.gone and (not taken or each.like == taken[0].like):
+            taken.append(each)
+    for each in taken:
+        waiting.remove(each)
+    return taken
 
 
-def _gone(asked: _Asked) -> bool:
-    return asked.answer.cancelled()
+def _ahead(waiting: Iterable[_Text]) -> list[_Text]:
+    found: list[_Text] = []
+    room = AHEAD
+    for each in waiting:
+        room -= len(each.text)
+        if room < 0:
+            break
+        if not (each.beside or each.asked.gone):
+            found.append(each)
+    return found
+
+
+def _askers(taken: Iterable[_Text]) -> list[_Asked]:
+    """Give who asked for *taken* and was not told of a fault yet."""
+    return [asked for asked in {each.asked: None for each in taken} if not asked.failed]

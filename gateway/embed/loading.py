@@ -51,6 +51,11 @@ class Loading(Generic[T]):
                 self._loaded = self._tried()
             return self._loaded
 
+    @property
+    def loaded(self) -> T | None:
+        """What is loaded already; None if nothing is."""
+        return self._loaded
+
     def _tried(self) -> T:
         try:
             return self._load()

@@ -6,6 +6,8 @@
 * Elsewhere it is the first encoder's alone, under another model id.
 * A pass runs on one thread, always: with more, two cores spin and a query takes a hundred times
   as long. Two passes may run at once, so that two cores serve many who ask.
+* The first encoder spends most of a pass on itself, so it reads all that wait; the second one
+  reads queries of one length together.
 """
 
 from __future__ import annotations
@@ -13,8 +15,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Literal
@@ -22,12 +23,13 @@ from typing import Literal
 import numpy as np
 
 from gateway.cache import Clock
+from gateway.checks import check_shape
 from gateway.embed.alphabets import readable
 from gateway.embed.body import PASSES
 from gateway.embed.forked import begin_anew_in_children
 from gateway.embed.gathering import Gathering
 from gateway.embed.loading import Loading
-from gateway.embed.models import E5, USE, Encode, Model, runs_here, verify
+from gateway.embed.models import E5, USE, Model, Sorting, runs_here, verify
 from gateway.embed.protocol import Embedded, Embedder, EmbedderInfo, EmbeddingLimits, Role
 from gateway.errors import ConfigError, MissingExtraError
 from gateway.vectors import Matrix, Vector, unit_rows
@@ -71,7 +73,8 @@ class LocalEmbedder:
         dimensions = sum(each.dimensions for each in self._models)
         centred = "c" if len(self._models) > 1 else ""
         model_id = f"{'+'.join(each.id for each in self._models)}-{dimensions}{centred}"
-        self._begun = partial(_begun, partial(_load, self._models, folders), clock)
+        load = partial(_Encoders, self._models, folders)
+        self._begun = partial(_begun, load, clock, parted=self._models[0].alone)
         self._gathering = self._begun()
         begin_anew_in_children(self)
         self._info = EmbedderInfo(
@@ -103,13 +106,15 @@ def embedder_of(given: Embedder | Literal["local"] | None) -> Embedder | None:
     """Give the embedder that a host names or brings.
 
     Raises:
-        ConfigError: If it names another than ``local``.
+        ConfigError: If it names another than ``local``, or is none.
         MissingExtraError: If the local one is not installed.
     """
     if isinstance(given, str):
         if given != "local":
             raise ConfigError(f"unknown embedder {given!r}; give 'local' or an Embedder")
         return LocalEmbedder()
+    if given is not None:
+        check_shape("embedder", given, "'local' or an Embedder", "embed")
     return given
 
 
@@ -127,13 +132,23 @@ def side_by_side(first: Matrix, second: Matrix, trust: Vector) -> Matrix:
     return np.asarray(np.concatenate(halves, axis=1), dtype=np.float32)
 
 
-def _begun(load: Callable[[], Encode], clock: Clock) -> Gathering:
-    encode = Loading(load, clock=clock)
+def _begun(load: Callable[[], _Encoders], clock: Clock, *, parted: bool) -> Gathering:
+    encoders = Loading(load, clock=clock)
 
-    def run(texts: list[str]) -> Matrix:
-        return encode()(texts)
+    def first(texts: list[str]) -> Matrix:
+        return encoders().encode(0, texts)
 
-    return Gathering(run, most=_TOGETHER, workers=PASSES)
+    def run(texts: list[str], begun: Sequence[Vector]) -> Matrix:
+        return encoders()(texts, begun)
+
+    def like(text: str) -> Hashable:
+        # Whoever asks must not load them.
+        there = encoders.loaded
+        return None if there is None else there.like(text)
+
+    return Gathering(
+        run, most=_TOGETHER, workers=PASSES, like=like, first=first if parted else None
+    )
 
 
 def _plain(text: str) -> str:
@@ -141,29 +156,44 @@ def _plain(text: str) -> str:
     return text.replace("\0", " ").encode("utf-8", "replace").decode()
 
 
-def _load(models: Sequence[Model], folders: Sequence[Path]) -> Encode:
-    from threadpoolctl import ThreadpoolController  # noqa: PLC0415  (an optional extra)
+class _Encoders:
+    """The encoders, loaded."""
 
-    for model, folder in zip(models, folders, strict=True):
-        verify(model, folder)
-    encoders = [model.load(folder) for model, folder in zip(models, folders, strict=True)]
-    # Made after the engines are loaded, or it would not know theirs.
-    threads, turn = ThreadpoolController(), threading.Lock()
-    with np.load(_MEANS, allow_pickle=False) as known:
-        means = dict(known)
+    def __init__(self, models: Sequence[Model], folders: Sequence[Path]) -> None:
+        from threadpoolctl import ThreadpoolController  # noqa: PLC0415  (an optional extra)
 
-    def encode(texts: list[str]) -> Matrix:
-        parts = []
-        for model, encoder in zip(models, encoders, strict=True):
-            short = [text[: model.max_chars] for text in texts]
-            with ExitStack() as held:
-                if model.alone:
-                    held.enter_context(turn)
-                    held.enter_context(threads.limit(limits=1))
-                parts.append(encoder(short))
+        for model, folder in zip(models, folders, strict=True):
+            verify(model, folder)
+        self._models = models
+        self._loaded = [model.load(folder) for model, folder in zip(models, folders, strict=True)]
+        # Made after the engines are loaded, or it would not know theirs.
+        self._threads, self._turn = ThreadpoolController(), threading.Lock()
+        with np.load(_MEANS, allow_pickle=False) as known:
+            self._means = dict(known)
+
+    def __call__(self, texts: list[str], begun: Sequence[Vector]) -> Matrix:
+        """Give one row a text; *begun* are the first encoder's rows, unless it is to make them."""
+        part = np.array(begun) if begun else self.encode(0, texts)
+        parts = [part, *(self.encode(each, texts) for each in range(1, len(self._models)))]
         if len(parts) == 1:
-            return parts[0]
-        first, second = (part - means[model.id] for model, part in zip(models, parts, strict=True))
+            return part
+        first, second = (
+            part - self._means[model.id] for model, part in zip(self._models, parts, strict=True)
+        )
         return side_by_side(first, second, np.array([readable(text) for text in texts]))
 
-    return encode
+    def encode(self, number: int, texts: list[str]) -> Matrix:
+        """Give what one of them makes of *texts*."""
+        model, encoder = self._models[number], self._loaded[number]
+        short = [text[: model.max_chars] for text in texts]
+        if not model.alone:
+            return encoder(short)
+        with self._turn, self._threads.limit(limits=1):
+            return encoder(short)
+
+    def like(self, text: str) -> Hashable:
+        """Give what texts have in common that cost less together, if any encoder says so."""
+        for model, encoder in zip(self._models, self._loaded, strict=True):
+            if isinstance(encoder, Sorting):
+                return encoder.like(text[: model.max_chars])
+        return None

@@ -9,10 +9,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -21,6 +22,17 @@ from gateway.errors import ModelFileError
 from gateway.vectors import Matrix
 
 Encode = Callable[[list[str]], Matrix]
+
+
+@runtime_checkable
+class Sorting(Protocol):
+    """An encoder that reads some texts for less together than others."""
+
+    def like(self, text: str) -> Hashable:
+        """Give what such texts have in common."""
+        ...
+
+
 E5_FILE = "e5-small-q4.bin"
 """The weights, in 4 bits."""
 

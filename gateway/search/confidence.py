@@ -15,6 +15,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -25,7 +26,7 @@ _FEW = 8
 
 
 class Signals(NamedTuple):
-    """What is known of one match and its query. A tuple: one is made of every match."""
+    """What is known of one match and its query."""
 
     coverage: float
     """Share of the query's words that it holds, by rarity, 0 to 1."""
@@ -68,19 +69,33 @@ def judge(signals: Signals) -> float:
 
 def weigh(signals: Signals) -> float:
     """Give the logarithm of the odds that a match is what was asked for."""
-    if signals.standing is None:
-        weights = _BY_WORDS
+    near = signals.standing if signals.nearness is None else signals.nearness
+    return weigh_each(signals, [signals.coverage], [near or 0.0])[0]
+
+
+def weigh_each(query: Signals, coverages: Sequence[float], near: Sequence[float]) -> list[float]:
+    """Give what `weigh` gives of several matches of one query.
+
+    Args:
+        query: What they have in common, with the kind of what is known: its own coverage,
+            standing and nearness are not read.
+        coverages: The coverage of each.
+        near: The nearness of each; where there is none, the standing; without vectors anything.
+    """
+    if query.standing is None:
+        weights, weight = _BY_WORDS, 0.0
+    elif query.nearness is None:
+        weights, weight = _BY_CATALOG, _BY_CATALOG.standing
     else:
-        weights = _BY_CATALOG if signals.nearness is None else _BY_MODEL
-    return (
-        weights.bias
-        + weights.coverage * signals.coverage
-        + weights.unmatched * signals.unmatched
-        + weights.eligible * math.log(signals.eligible)
-        + weights.standing * (signals.standing or 0.0)
-        + weights.nearness * (signals.nearness or 0.0)
-        + weights.unread * signals.unread
-    )
+        weights, weight = _BY_MODEL, _BY_MODEL.nearness
+    bias, share = weights.bias, weights.coverage
+    unmatched = weights.unmatched * query.unmatched
+    eligible = weights.eligible * math.log(query.eligible)
+    unread = weights.unread * query.unread
+    return [
+        bias + share * coverage + unmatched + eligible + weight * each + unread
+        for coverage, each in zip(coverages, near, strict=True)
+    ]
 
 
 def standing(cosine: float, *, mean: float, spread: float, count: int) -> float:

@@ -162,15 +162,16 @@ def read_graph(graph: ToolGraph, asked: Asked, mask: Mask, *, limit: int) -> Gra
 
 def ask_graph(graph: ToolGraph, asked: Asked, spots: Sequence[int]) -> GraphHits:
     """Ask the graph about the entities at *spots* alone: what its text search says of them."""
-    index = graph.index
-    places = {index.position(graph.nodes[spot]): spot for spot in spots}
-    known = [place for place in places if place is not None and place < index.document_count]
-    scores, coverage = among(index, asked.tokens(asked.graph_text), known)
-    rows = zip(scores, index.ranks[known].tolist(), known, coverage, strict=True)
-    found = sorted((-score, rank, place, share) for score, rank, place, share in rows if score > 0)
+    index, nodes = graph.index, graph.nodes
+    seen = [(index.positions.get(nodes[spot]), spot) for spot in spots]
+    known = {at: spot for at, spot in seen if at is not None and at < index.document_count}
+    places = list(known)
+    scores, coverage = among(index, asked.tokens(asked.graph_text), places)
+    rows = zip(scores, index.ranks[places].tolist(), known.values(), coverage, strict=True)
+    found = sorted((-score, rank, spot, share) for score, rank, spot, share in rows if score > 0)
     return GraphHits(
-        scores={places[place]: -score for score, _, place, _ in found},
-        coverage={places[place]: share for _, _, place, share in found},
+        scores={spot: -score for score, _, spot, _ in found},
+        coverage={spot: share for _, _, spot, share in found},
     )
 
 
@@ -260,64 +261,63 @@ class Ranking:
         return len(read.unmatched) / max(len(read.words), 1)
 
     def _by_words(self, spots: Sequence[int], held: Held) -> list[float]:
-        met, unmatched = self.graph.coverage, self._unmatched
-        return [
-            confidence.judge(
-                Signals(
-                    coverage=max(coverage, met.get(spot, 0.0)),
-                    unmatched=unmatched,
-                    eligible=self.eligible,
-                )
-            )
-            for spot, coverage in zip(spots, held.coverage, strict=True)
-        ]
+        met = self.graph.coverage
+        pairs = zip(spots, held.coverage, strict=True)
+        coverages = [max(coverage, met.get(spot, 0.0)) for spot, coverage in pairs]
+        query = Signals(coverage=0.0, unmatched=self._unmatched, eligible=self.eligible)
+        odds = confidence.weigh_each(query, coverages, [0.0] * len(coverages))
+        return [confidence.share(each) for each in odds]
 
     def _by_vectors(
         self, found: Candidates, spots: Sequence[int], held: Held, cosines: Sequence[float]
     ) -> tuple[list[float], Request | None]:
         # Read once what all of them have in common: this is asked of every match.
-        unmatched, count, yardstick = self._unmatched, found.eligible, self.yardstick
-        mean, spread = found.cosine_mean, found.cosine_spread
-        unread = yardstick.unread(self.asked.judged[0]) if yardstick else 0.0
-        signals = [
-            Signals(
-                coverage=coverage,
-                unmatched=unmatched,
-                eligible=self.eligible,
-                standing=confidence.standing(cosine, mean=mean, spread=spread, count=count),
-                nearness=yardstick.nearness(cosine) if yardstick else None,
-                unread=unread,
-            )
-            for coverage, cosine in zip(held.coverage, cosines, strict=True)
-        ]
-        odds = [confidence.weigh(each) for each in signals]
+        yardstick = self.yardstick
+        query = Signals(
+            coverage=0.0,
+            unmatched=self._unmatched,
+            eligible=self.eligible,
+            standing=0.0,
+            nearness=None if yardstick is None else 0.0,
+            unread=0.0 if yardstick is None else yardstick.unread(self.asked.judged[0]),
+        )
+        if yardstick is None:
+            mean, spread, count = found.cosine_mean, found.cosine_spread, found.eligible
+            near = [
+                confidence.standing(cosine, mean=mean, spread=spread, count=count)
+                for cosine in cosines
+            ]
+        else:
+            near = [yardstick.nearness(cosine) for cosine in cosines]
+        odds = confidence.weigh_each(query, held.coverage, near)
         request = None
         if self.cohort is not None and yardstick is not None and spots:
             head = {spots.index(spot) for spot in self._head}
             best = max(head, key=odds.__getitem__)
-            most = max(signals[place].coverage for place in head)
-            request = self._request(found, signals[best], most, yardstick, self.cohort)
+            most = max(held.coverage[place] for place in head)
+            coverages = held.coverage[best], most
+            request = self._request(found, coverages, query.unread, yardstick, self.cohort)
             served_by = served.packaged().logit(request) - odds[best]
             if job(self.asked.parts):
                 # It looks like nothing that one tool is made for, and is served by its parts.
                 served_by = max(served_by, 0.0)
             odds = [served_by + each for each in odds]
         judged = [confidence.share(each) for each in odds]
-        if not self.agree:
-            return judged, request
         met = self.graph.coverage
-        pairs = zip(spots, judged, strict=True)
-        return [confidence.with_graph(each, met.get(spot, 0.0)) for spot, each in pairs], request
+        if self.agree and met:
+            pairs = zip(spots, judged, strict=True)
+            judged = [confidence.with_graph(each, met.get(spot)) for spot, each in pairs]
+        return judged, request
 
     def _request(
         self,
         found: Candidates,
-        best: Signals,
-        most: float,
+        coverages: tuple[float, float],
+        unread: float,
         yardstick: Yardstick,
         cohort: Cohort,
     ) -> Request:
-        """Say what is known of the request, of whose first matches *best* is the best."""
+        """Say what is known of the request, by the coverage of its best match and the most."""
         step = yardstick.matches - yardstick.strangers
         texts = found.question.texts
         strangers = cohort.cosines(texts)
@@ -325,8 +325,8 @@ class Ranking:
         far, near = float(_best(cosines, served.FURTHER)[0]), float(np.maximum.reduce(cosines))
         ground = self.homes.ground(found, self._head[0])
         return Request(
-            coverage=best.coverage,
-            unread=best.unread,
+            coverage=coverages[0],
+            unread=unread,
             strangers=yardstick.nearness(_mean(_best(strangers, served.NEAREST))),
             cohort=yardstick.nearness(_mean(strangers)),
             words=served.words(len(self.words.best.words)),
@@ -335,7 +335,7 @@ class Ranking:
             mean=yardstick.nearness(ground.mean),
             spread=ground.spread / step,
             alike=cohort.alike(texts, found.index.rows(self.order.positions[: served.FIRST])),
-            most=most,
+            most=coverages[1],
         )
 
     @property

@@ -132,11 +132,12 @@ def together(
     """
     strengths = found.strengths if spots is found.pool else found.strengths_at(spots)
     vector = (strengths - found.mean) / found.spread if found.spread > 0 else strengths
-    trust = min(1.0, float(lexical.coverage[spots].max(initial=0.0)) / FULL_TRUST)
+    coverage = lexical.coverage[spots]
+    trust = min(1.0, float(coverage.max(initial=0.0)) / FULL_TRUST)
     words = weight * _deviations(lexical.scores, spots, mask)
     if lexical.clauses is not None:
         words += CLAUSE_WORDS * _deviations(lexical.clauses, spots, mask)
-    shares = COVERAGE * lexical.coverage[spots] + NAMES * lexical.names[spots]
+    shares = COVERAGE * coverage + NAMES * lexical.names[spots]
     return np.asarray(vector + trust * words + shares, dtype=np.float32)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import partial
 
 from gateway.catalog.kinds import row_of
@@ -15,17 +15,36 @@ from gateway.search.index.snapshot import Snapshot
 from gateway.search.usage.memory import Usage
 from gateway.telemetry import CONTENT_ATTRIBUTES, Telemetry, fail
 from gateway.text import near
-from gateway.types import Entity, Filters, InvokeResult, JsonObject
+from gateway.types import Entity, Filters, InvokeResult, JsonObject, Match
 from graphs.text import fold
+
+_ANYBODY = Filters()
+
+
+def holding(scopes: Collection[str]) -> Filters:
+    """Give the filters of a caller who holds *scopes*.
+
+    Raises:
+        InvalidRequestError: If they are no collection of texts.
+    """
+    try:
+        return _ANYBODY if scopes == frozenset() else Filters(scopes=scopes)  # type: ignore[arg-type]  # (any collection will do)
+    except TypeError:
+        told = type(scopes).__name__
+        raise InvalidRequestError(f"scopes must be a set of texts, got {told}") from None
 
 
 def resolve(snapshot: Snapshot, tool: str, filters: Filters) -> Entity:
     """Find the one callable entity that *tool* names: by id, exposed name, or unique own name.
 
     Raises:
-        InvalidRequestError: If *tool* is blank, or an own name that several have.
+        InvalidRequestError: If *tool* is no text, blank, or an own name that several have.
         UnknownToolError: If nothing that may be called has this name.
     """
+    if not isinstance(tool, str):
+        kind = type(tool).__name__
+        mend = f": pass {kind.lower()}.id" if isinstance(tool, Match | Entity) else ""
+        raise InvalidRequestError(f"the tool must be a text, got {kind}{mend}")
     if not tool.strip():
         raise InvalidRequestError("the tool's name is empty: give an id or a name")
     mask = snapshot.mask(filters)

@@ -10,9 +10,10 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
 
-from gateway.cache import Cache, Clock, SingleFlight, Submit, Told, key_of
+from gateway.cache import Cache, Clock, LoopFlight, SingleFlight, Submit, Told, key_of
 from gateway.config import CacheOptions, SearchOptions
-from gateway.embed.cached import QueryRows, QueryVectors
+from gateway.embed.cached import Flights, QueryRows, QueryVectors
+from gateway.embed.local import LocalEmbedder
 from gateway.embed.protocol import Embedder
 from gateway.search.index.snapshot import Snapshot
 from gateway.search.normalize import CachedNormalizer, Normalizer
@@ -250,9 +251,7 @@ def remembered(  # noqa: PLR0913  (keyword-only, wired in one place)
     """
     embed = normalize = None
     if embedder is not None:
-        flights = SingleFlight[QueryRows](
-            submit, name=caches.embeddings.name, told=telemetry.cache_event
-        )
+        flights = _flights(embedder, submit, caches.embeddings.name, telemetry)
         embed = QueryVectors(
             embedder, cache=caches.embeddings, flights=flights, telemetry=telemetry
         )
@@ -281,3 +280,12 @@ def remembered(  # noqa: PLR0913  (keyword-only, wired in one place)
             normalizer.model_id if normalizer else "",
         ),
     )
+
+
+def _flights(
+    embedder: Embedder, submit: Submit[QueryRows], name: str, telemetry: Telemetry
+) -> Flights:
+    """Let a client of a service keep to one loop, as its connections must."""
+    if isinstance(embedder, LocalEmbedder):
+        return LoopFlight[QueryRows](name=name, told=telemetry.cache_event)
+    return SingleFlight[QueryRows](submit, name=name, told=telemetry.cache_event)

@@ -50,8 +50,10 @@ async def suggest(  # noqa: PLR0913  (keyword-only, the options of `Gateway.next
 
     Raises:
         UnknownToolError: If one of *tools* is not in the catalog.
-        InvalidRequestError: If *limit* is below 1.
+        InvalidRequestError: If *limit* is below 1, or *tools* is one text.
     """
+    if isinstance(tools, str):
+        raise InvalidRequestError("tools is a list of ids or names; for one give a list of one")
     # Whoever was used is there, whether or not the like of it may be suggested.
     nobody = frozenset[str]()
     known = replace(filters, tags=nobody, servers=nobody, without=nobody)

@@ -175,5 +175,5 @@ def _listener(options: HttpOptions) -> socket.socket:
         listener.listen(128)
     except OSError as error:
         listener.close()
-        raise ConfigError(f"{problem}: {error.strerror}; choose another --port") from error
+        raise ConfigError(f"{problem}: {error.strerror}; choose another port") from error
     return listener

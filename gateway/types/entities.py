@@ -5,7 +5,7 @@ Text that came from an upstream stays data: nothing here interprets it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
@@ -19,7 +19,11 @@ Status = Literal["active", "draft", "deprecated"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hints:
-    """What a host knows of a tool beyond its definition. None means unknown."""
+    """What a host knows of a tool beyond its definition. None means unknown.
+
+    Raises:
+        TypeError: If a list of texts is none, a bare text above all.
+    """
 
     aliases: tuple[str, ...] = ()
     """Other names people use for it, in any language."""
@@ -34,6 +38,20 @@ class Hints:
     idempotent: bool | None = None
     enabled: bool = True
     """A disabled tool is neither found nor called."""
+
+    def __post_init__(self) -> None:
+        """Take a list for a tuple. What a tuple holds is checked where hints are given."""
+        # Written out: an index of thousands of tools makes as many of these.
+        if not (
+            type(self.aliases)
+            is type(self.keywords)
+            is type(self.categories)
+            is type(self.tags)
+            is type(self.examples)
+            is tuple
+        ):
+            for name in ("aliases", "keywords", "categories", "tags", "examples"):
+                object.__setattr__(self, name, _texts(self, name, getattr(self, name)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +121,13 @@ class Entity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filters:
-    """Who may be found. Applied before any retriever sees the catalog."""
+    """Who may be found. Applied before any retriever sees the catalog.
+
+    Any collection of texts will do where it says a frozen set.
+
+    Raises:
+        TypeError: If a value is of another type; it says which. A bare text is no collection.
+    """
 
     kinds: frozenset[Kind] = frozenset({"tool"})
     statuses: frozenset[Status] = frozenset({"active"})
@@ -118,3 +142,25 @@ class Filters:
     """Leave out who hangs on a server that cannot be reached just now."""
     without: frozenset[str] = frozenset()
     """None of these: servers by name, entities by id."""
+
+    def __post_init__(self) -> None:
+        """Check each value; a mutable set becomes one that nobody can change."""
+        for name in ("kinds", "statuses", "tags", "servers", "scopes", "without"):
+            given = getattr(self, name)
+            if type(given) is not frozenset or (given and not all(map(_is_text, given))):
+                object.__setattr__(self, name, frozenset(_texts(self, name, given)))
+        for name in ("include_disabled", "healthy_only"):
+            if type(told := getattr(self, name)) is not bool:
+                raise TypeError(f"Filters: {name} must be True or False, got {told!r}")
+
+
+def _texts(owner: object, name: str, value: object) -> tuple[str, ...]:
+    texts = tuple(value) if isinstance(value, Iterable) and not isinstance(value, str) else None
+    if texts is None or not all(map(_is_text, texts)):
+        kind = type(owner).__name__
+        raise TypeError(f"{kind}: {name} must be a collection of texts, got {value!r}")
+    return texts
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)

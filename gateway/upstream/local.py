@@ -89,7 +89,7 @@ class LocalSource:
             if made.definition.name in self._callees:
                 raise ConfigError(
                     f"{self._server!r} has a tool {made.definition.name!r} already: "
-                    "remove it first, or pass another name=…"
+                    "remove it first, or pass replace=True or another name=…"
                 )
             self._callees[made.definition.name] = made
         return made.definition

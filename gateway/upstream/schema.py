@@ -23,6 +23,7 @@ from pydantic import (
 )
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaWarningKind
 
+from gateway.checks import check_hints
 from gateway.errors import ConfigError
 from gateway.types import Hints, JsonObject, ToolDefinition
 from gateway.upstream.source import Function, UnfitError
@@ -92,11 +93,19 @@ def callee(
         hints: Go into the definition.
 
     Raises:
-        ConfigError: It cannot be called with a JSON object, or has no name.
+        ConfigError: It cannot be called with a JSON object, has no name, or what is said of it is
+            of another type.
     """
+    if not callable(function):
+        raise ConfigError(f"a tool is a function, got {type(function).__name__}")
     called = name or getattr(function, "__name__", "")
     if not called or called == "<lambda>":
         raise ConfigError(f"{function!r} has no name of its own: pass name=…")
+    if not isinstance(called, str):
+        raise ConfigError(f"name must be a text, got {called!r}")
+    if not isinstance(description, str | None):
+        raise ConfigError(f"description of {called!r} must be a text, got {description!r}")
+    check_hints(called, hints)
     signature = _signature(function, called)
     told = docstring_parser.parse(inspect.getdoc(function) or "")
     texts = {param.arg_name.lstrip("*"): param.description or "" for param in told.params}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -110,11 +110,43 @@ def target_of(  # noqa: PLR0913  (keyword-only, the options of `Gateway.add_serv
     """Give what a host named as one target: a child process, an address or a server object.
 
     Raises:
-        ConfigError: If it named not exactly one of the three.
+        ConfigError: If it named not exactly one of the three, or something is of another type.
     """
     if sum(given is not None for given in (command, url, server)) != 1:
         raise ConfigError(f"server {name!r}: give exactly one of command=…, url=… and server=…")
+    _check(name, command=command, args=args, env=env, cwd=cwd, url=url, headers=headers)
     if command is not None:
         folder = Path(cwd) if cwd is not None else None
         return StdioServer(command=command, args=tuple(args), env=env or {}, cwd=folder)
     return server if url is None else HttpServer(url=url, headers=headers or {})
+
+
+def _check(name: str, **given: object) -> None:
+    """Refuse what is of another type. No value is told: it may be a secret."""
+    for key, value in given.items():
+        said, fits = _FITS[key]
+        if value is not None and not fits(value):
+            told = type(value).__name__
+            raise ConfigError(f"server {name!r}: {key} must be {said}, got {told}")
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _is_list(value: object) -> bool:
+    return isinstance(value, Sequence) and not _is_text(value) and all(map(_is_text, value))
+
+
+def _is_table(value: object) -> bool:
+    return isinstance(value, Mapping) and all(map(_is_text, (*value, *value.values())))
+
+
+_FITS: Mapping[str, tuple[str, Callable[[object], bool]]] = {
+    "command": ("one text, with what follows it in args", _is_text),
+    "args": ("a list of texts", _is_list),
+    "env": ("a mapping of texts", _is_table),
+    "cwd": ("a path", lambda value: isinstance(value, str | Path)),
+    "url": ("a text", _is_text),
+    "headers": ("a mapping of texts", _is_table),
+}

@@ -177,7 +177,7 @@ def check_server_name(name: str) -> str:
     Raises:
         ConfigError: It is empty, too long, or holds other characters.
     """
-    if not _SERVER_NAME.fullmatch(name):
+    if not isinstance(name, str) or not _SERVER_NAME.fullmatch(name):
         raise ConfigError(
             f"server name {name!r} cannot be used: take 1 to 64 letters, digits, '_', '.' or '-'"
         )

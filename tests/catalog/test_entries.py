@@ -353,6 +353,18 @@ def test_the_blocking_twin_does_the_same(open_gateway: OpenGateway, options: Opt
         ({"namespace": "a/b"}, "server name 'a/b'"),
         ({"status": "gone"}, "active, draft, deprecated"),
         ({"title": 3}, "must be texts"),
+        ({"kind": []}, r"kind \[\]"),
+        ({"namespace": 3}, "server name 3"),
+        ({"parent": 3}, "its parent must be a text"),
+        ({"parent": "\ud800"}, "its parent must be a text that UTF-8 can write"),
+        ({"scopes": "admin"}, "scopes must be a set of texts"),
+        ({"scopes": ["\ud800"]}, "scopes must be a set of texts"),
+        ({"scopes": {3}}, "scopes must be a set of texts"),
+        ({"scopes": None}, "scopes must be a set of texts"),
+        ({"hints": {"tags": ["a"]}}, r"hints must be a Hints\(…\), got dict"),
+        ({"hints": Hints(read_only="yes")}, "hints: read_only must be True or False or None"),  # type: ignore[arg-type]  # (the point)
+        ({"hints": Hints(tags=(3,))}, "hints: tags must be a tuple of texts"),  # type: ignore[arg-type]  # (the point)
+        ({"metadata": {"\ud800": 1}}, "JSON object"),
         ({"metadata": []}, "JSON object"),
         ({"metadata": {"a": (1,)}}, "lists instead of tuples"),
         ({"metadata": {"a": float("nan")}}, "JSON object"),
@@ -363,6 +375,18 @@ def test_a_field_that_cannot_be_used_is_named(fields: dict[str, object], told: s
     """With what to do about it."""
     with pytest.raises(ConfigError, match=told):
         Entry(**{"kind": "agent", "name": "a", **fields})  # type: ignore[arg-type]  # on purpose
+
+
+@pytest.mark.parametrize("scopes", [{"staff"}, ["staff"], ("staff", "staff")])
+def test_scopes_may_be_any_set(scopes: frozenset[str]) -> None:
+    """A set that its maker changes afterwards changes no entry."""
+    assert frozenset({"staff"}) == Entry(kind="agent", name="a", scopes=scopes).scopes
+
+
+async def test_only_entries_are_put(open_gateway: OpenGateway) -> None:
+    """A list of them is given one by one."""
+    with pytest.raises(InvalidRequestError, match=r"as put\(\*entries\): list$"):
+        await open_gateway().catalog.put([IRIS])  # type: ignore[arg-type]  # (the point)
 
 
 class ForgetfulStore:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gateway.catalog.entries import Entry
+from gateway.catalog.entries import Entry, cleaned
 from gateway.catalog.entryjson import jsonable, parsed, written
+from gateway.catalog.entrystore import readable
 from gateway.errors import ConfigError
 from gateway.types import Hints, JsonObject
 
@@ -85,3 +87,39 @@ def test_what_is_odd_is_named(raw: JsonObject | list[object], told: str) -> None
     )
     with pytest.raises(ConfigError, match=told):
         parsed(whole)
+
+
+anything = st.text(st.characters(), max_size=4)
+odd = anything | st.none() | st.booleans() | st.integers() | st.lists(anything, max_size=2)
+odder = odd | st.frozensets(anything, max_size=2) | st.dictionaries(anything, odd, max_size=2)
+lists_of_any = st.lists(anything | st.integers(), max_size=2) | anything
+
+
+@settings(deadline=None, max_examples=150, suppress_health_check=list(HealthCheck))
+@given(
+    st.fixed_dictionaries(
+        {"kind": st.sampled_from(["agent", "x"]), "name": anything | st.just("a")},
+        optional={
+            **dict.fromkeys(("title", "description", "parent", "scopes", "metadata"), odder),
+            "status": st.sampled_from(["active", "draft", "gone", 3]),
+            "namespace": st.sampled_from(["catalog", "a/b", 3]),
+        },
+    ),
+    st.dictionaries(st.sampled_from(["tags", "aliases", "examples"]), lists_of_any, max_size=2),
+    st.dictionaries(st.sampled_from(["read_only", "enabled"]), odd, max_size=1),
+)
+def test_what_can_be_put_can_be_read(
+    said: dict[str, Any], lists: dict[str, Any], flags: dict[str, Any]
+) -> None:
+    """Whatever it is: an entry is refused when it is made, or comes back as it was put."""
+    try:
+        entry = cleaned(Entry(hints=Hints(**lists, **flags), **said))
+    except ConfigError:
+        return
+    except TypeError as error:
+        if str(error).startswith("Hints: "):
+            return
+        raise
+    row = written(entry).encode().decode()
+
+    assert [entry] == list(readable({entry.id: row}))

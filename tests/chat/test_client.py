@@ -8,7 +8,15 @@ import openai as sdk
 import pytest
 from openai import AsyncOpenAI, OpenAI
 
-from gateway import AsyncAutoDiscoveryClient, AutoDiscoveryClient, Gateway, InvalidRequestError
+from gateway import (
+    AsyncAutoDiscoveryClient,
+    AutoDiscoveryClient,
+    ConfigError,
+    Gateway,
+    InvalidRequestError,
+    Middleware,
+    SyncGateway,
+)
 from gateway.chat.events import Event
 from gateway.testing import Turn
 from tests.chat.stage import ASK, Speaker, Stage, find
@@ -145,3 +153,32 @@ async def test_leaving_the_wrapper_closes_the_client_and_not_the_gateway(
     assert blocking.is_closed()
     assert client.is_closed()
     assert 3 == len(await functions.list_tools())
+
+
+def test_what_is_wrapped_is_a_client_and_a_gateway(
+    openai: OpenAI, speaker: Speaker, functions: Gateway
+) -> None:
+    """Where it is given, not at the first request."""
+    plain: Any = AutoDiscoveryClient
+    twin: Any = AsyncAutoDiscoveryClient
+    blocking = SyncGateway(functions)
+    client = "^openai must be an openai"
+
+    with pytest.raises(
+        ConfigError, match=client + r"\.OpenAI .* wrap it by AsyncAutoDiscoveryClient"
+    ):
+        plain(speaker.asynchronous, functions)
+    with pytest.raises(
+        ConfigError, match=client + r"\.AsyncOpenAI .* wrap it by AutoDiscoveryClient"
+    ):
+        twin(openai, functions)
+    for each in (plain, twin):
+        with pytest.raises(ConfigError, match=client + r".* client, got Gateway$"):
+            each(functions, openai)
+    given: Any
+    for given, told in ((blocking, "SyncGateway: pass its .gateway"), (openai, "OpenAI")):
+        with pytest.raises(ConfigError, match=f"^gateway must be a Gateway, got {told}$"):
+            plain(openai, given)
+        with pytest.raises(ConfigError, match=f"^gateway must be a Gateway, got {told}$"):
+            Middleware(given)
+    assert isinstance(plain(plain(openai, functions), functions), OpenAI)

@@ -7,6 +7,7 @@ import json
 import os
 import select
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -159,11 +160,19 @@ def test_what_cannot_be_served_is_said(place: Place) -> None:
     unset = place.run("serve", "--http", "--token-env", "NOT_SET_HERE", "--config", config)
     opened = place.run("serve", "--http", "--host", "0.0.0.0", "--config", config)  # noqa: S104
     missing = place.run("serve", "--config", "no-such.json")
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        busy = place.run("serve", "--http", "--port", port, "--config", place.config({}))
+        bare = place.run("serve", "--http", "--port", port, "--no-api", "--config", config)
 
-    assert [2, 2, 2] == [unset.code, opened.code, missing.code]
+    assert [2, 2, 2, 2, 2] == [each.code for each in (unset, opened, missing, busy, bare)]
     assert "NOT_SET_HERE" in unset.err
     assert "token" in opened.err
     assert "no-such.json" in missing.err
+    assert "choose another port (--host, --port)" in busy.err
+    assert "choose another port (--host, --port)" in bare.err
 
 
 def test_the_catalog_is_served_too_for_whom_the_file_names(place: Place) -> None:

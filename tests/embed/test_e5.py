@@ -109,6 +109,15 @@ def test_a_vector_does_not_depend_on_its_company(engine: Engine) -> None:
         np.testing.assert_array_equal(engine([text])[0], row)
 
 
+def test_texts_are_alike_whose_windows_are_filled_up_to_one_length(engine: Engine) -> None:
+    """They go through the layers together."""
+    short, shorter, longer = map(engine.like, ("send a letter", "send it", "send it " * 6))
+
+    assert short == shorter == (8,)
+    assert longer > short
+    assert 2 == len(engine.like("long " * 700))
+
+
 def test_another_file_is_refused(tmp_path: Path) -> None:
     """Its first letters tell."""
     other = tmp_path / "other.bin"

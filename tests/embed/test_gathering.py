@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 
 import numpy as np
 import pytest
 
-from gateway.embed.gathering import PATIENCE, SLICE, Gathering, _Asked
+from gateway.embed.gathering import AHEAD, PATIENCE, SLICE, Gathering, _Text
 from gateway.embed.protocol import Role
-from gateway.vectors import Matrix
+from gateway.vectors import Matrix, Vector
 
 WAIT_S = 60
 
@@ -25,7 +25,7 @@ class Held:
         self.busy, self.free = threading.Event(), threading.Event()
         self.gathering = Gathering(self.run, most=4)
 
-    def run(self, texts: list[str]) -> Matrix:
+    def run(self, texts: list[str], _begun: Sequence[Vector]) -> Matrix:
         self.passes.append(texts)
         self.busy.set()
         assert self.free.wait(WAIT_S)
@@ -66,16 +66,16 @@ def test_what_waits_goes_together_in_order(held: Held) -> None:
     held.free.set()
 
     assert [[1], [2, 3], [4, 5], [1]] == [lengths(one) for one in asked]
-    assert [["first"], ["a", "bb", "ccc"], ["dddd", "eeeee", "f"]] == held.passes
+    assert [["first"], ["a", "bb", "ccc", "dddd"], ["eeeee", "f"]] == held.passes
 
 
-def test_more_than_a_pass_at_once_is_a_pass(held: Held) -> None:
-    """The requests' own limit bounds it."""
+def test_more_than_a_pass_at_once_are_several(held: Held) -> None:
+    """Or who asks for one text would wait for who asks for many."""
     asked = held.ask(*"abcdef")
     held.free.set()
 
     assert [1.0] * 6 == lengths(asked)
-    assert 2 == len(held.passes)
+    assert [1, 4, 2] == [len(one) for one in held.passes]
 
 
 def test_whoever_goes_away_is_left_out(held: Held) -> None:
@@ -100,6 +100,17 @@ def test_going_away_in_a_pass_hurts_nobody() -> None:
     held.free.set()
 
     assert [2] == lengths(second)
+
+
+def test_a_fault_is_not_told_to_who_went_away_in_its_pass() -> None:
+    """And the worker goes on."""
+    held = Held()
+    bad = held.ask("bad")
+    assert held.busy.wait(WAIT_S)
+    assert bad.cancel()
+    held.free.set()
+
+    assert [2] == lengths(held.ask("aa"))
 
 
 def test_a_fault_is_told_to_all_of_its_pass(held: Held) -> None:
@@ -186,7 +197,7 @@ class Leaving(Gathering):
         super().__init__(held.run, most=4)
         self.leaving: Future[Matrix] | None = None
 
-    def _open(self, role: Role) -> deque[_Asked]:
+    def _open(self, role: Role) -> deque[_Text]:
         waiting = super()._open(role)
         if role == "document" and self.leaving is not None:
             self.leaving.cancel()
@@ -211,7 +222,7 @@ def test_what_cannot_be_joined_is_told_and_stops_nobody(held: Held) -> None:
     asked = held.documents(*["short"] * SLICE, "odd")
     held.free.set()
 
-    with pytest.raises(ValueError, match="dimensions"):
+    with pytest.raises(ValueError, match="inhomogeneous"):
         asked.result(WAIT_S)
     assert [2] == lengths(held.ask("bb"))
 
@@ -223,11 +234,11 @@ class Two(Held):
         super().__init__()
         self.gathering = Gathering(self.run, most=4, workers=2)
 
-    def run(self, texts: list[str]) -> Matrix:
+    def run(self, texts: list[str], begun: Sequence[Vector]) -> Matrix:
         if "quick" in texts:
             self.passes.append(texts)
             return np.array([[len(text)] for text in texts], dtype=np.float32)
-        return super().run(texts)
+        return super().run(texts, begun)
 
 
 @pytest.fixture
@@ -259,3 +270,112 @@ def test_documents_leave_a_worker_to_queries() -> None:
 
     assert 2 * SLICE == len(lengths(documents))
     assert [SLICE, 1, SLICE] == [len(each) for each in held.passes]
+
+
+class Alike(Two):
+    """Texts of one length go together."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gathering = Gathering(self.run, most=4, like=len)
+
+
+@pytest.fixture
+def alike() -> Iterator[Alike]:
+    """Busy with a first query."""
+    made = Alike()
+    made.ask("first")
+    assert made.busy.wait(WAIT_S)
+    yield made
+    made.free.set()
+
+
+def test_queries_that_are_alike_go_together_and_the_oldest_says_which(alike: Alike) -> None:
+    """An engine reads them for less together, and nobody waits for ever."""
+    asked = [alike.ask("a", "bb"), alike.ask("cc"), alike.ask("d", "ee")]
+    alike.free.set()
+
+    assert [[1, 2], [2], [1, 2]] == [lengths(one) for one in asked]
+    assert [["first"], ["a", "d"], ["bb", "cc", "ee"]] == alike.passes
+
+
+def test_documents_keep_their_order_whatever_they_are_like(alike: Alike) -> None:
+    """Whoever asks would have to look at thousands."""
+    documents = alike.documents("a", "bb", "c")
+    alike.free.set()
+
+    assert [1, 2, 1] == lengths(documents)
+    assert [["first"], ["a", "bb", "c"]] == alike.passes
+
+
+def test_the_unlike_texts_of_one_query_take_the_idle_workers() -> None:
+    """Two cores serve one who asks alone."""
+    two = Alike()
+    two.gathering = Gathering(two.run, most=4, workers=2, like=len)
+    asked = two.ask("slow", "quick")
+    assert two.busy.wait(WAIT_S)
+    two.free.set()
+
+    assert [4, 5] == lengths(asked)
+    assert [["quick"], ["slow"]] == sorted(two.passes)
+
+
+class InParts(Two):
+    """The first part is the length; the rest doubles it, and is held."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.begun: list[list[str]] = []
+        self.gathering = Gathering(self.run, most=2, first=self.first)
+
+    def first(self, texts: list[str]) -> Matrix:
+        self.begun.append(texts)
+        if "worse" in texts:
+            raise ValueError("a worse text")
+        return np.array([[len(text)] for text in texts], dtype=np.float32)
+
+    def run(self, texts: list[str], begun: Sequence[Vector]) -> Matrix:
+        super().run(texts, begun)
+        return 2 * np.array(begun)
+
+
+@pytest.fixture
+def parted() -> Iterator[InParts]:
+    """Busy with the rest of a first query."""
+    made = InParts()
+    made.ask("first")
+    assert made.busy.wait(WAIT_S)
+    yield made
+    made.free.set()
+
+
+def test_a_first_part_that_is_cheap_for_many_is_done_for_all_who_wait(parted: InParts) -> None:
+    """Once for each text; the rest comes pass by pass."""
+    asked = [parted.ask(text) for text in ("a", "bb", "ccc", "dddd", "eeeee")]
+    parted.free.set()
+
+    assert [[2], [4], [6], [8], [10]] == [lengths(one) for one in asked]
+    assert [["first"], ["a", "bb", "ccc", "dddd", "eeeee"]] == parted.begun
+    assert [["first"], ["a", "bb"], ["ccc", "dddd"], ["eeeee"]] == parted.passes
+
+
+def test_the_first_part_of_long_texts_is_not_done_for_others(parted: InParts) -> None:
+    """A short query would wait for them; nor is it done for who has gone."""
+    asked = [parted.ask(text) for text in ("a", "bb", "gone", "ccc", "d" * AHEAD, "e")]
+    assert asked.pop(2).cancel()
+    parted.free.set()
+
+    assert [[2], [4], [6], [2 * AHEAD], [2]] == [lengths(one) for one in asked]
+    assert [["first"], ["a", "bb", "ccc"], ["d" * AHEAD, "e"]] == parted.begun
+
+
+def test_a_fault_of_the_first_part_is_told_to_that_pass(parted: InParts) -> None:
+    """Who was only beside it has a try of its own."""
+    asked = [parted.ask(text) for text in ("a", "b", "c", "d", "worse")]
+    parted.free.set()
+
+    for one in (*asked[:2], asked[-1]):
+        with pytest.raises(ValueError, match="a worse text"):
+            one.result(WAIT_S)
+    assert [[2], [2]] == [lengths(one) for one in asked[2:4]]
+    assert [["first"], ["a", "b", "c", "d", "worse"], ["c", "d"], ["worse"]] == parted.begun

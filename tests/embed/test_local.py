@@ -191,6 +191,55 @@ async def test_ten_requests_at_once_cost_four_passes(tmp_path: Path) -> None:
     assert np.eye(10).tolist() == np.concatenate(rows).tolist()
 
 
+class Sorter:
+    """A second encoder that reads texts of one length for less together."""
+
+    def __init__(self) -> None:
+        self.passes: list[list[str]] = []
+        self.busy, self.free = threading.Semaphore(0), threading.Event()
+
+    def __call__(self, texts: list[str]) -> Matrix:
+        self.passes.append(texts)
+        self.busy.release()
+        assert self.free.wait(60)
+        return np.ones((len(texts), E5.dimensions), np.float32)
+
+    def like(self, text: str) -> int:
+        return len(text)
+
+
+async def test_the_second_encoder_reads_those_together_that_it_says_are_alike(
+    tmp_path: Path,
+) -> None:
+    """And the first one reads each text once."""
+    first: list[str] = []
+    second = Sorter()
+
+    def read(texts: list[str]) -> Matrix:
+        first.extend(texts)
+        return np.ones((len(texts), USE.dimensions), np.float32)
+
+    models = (
+        replace(USE, files={}, folder=tmp_path, load=lambda _: read),
+        replace(E5, files={}, folder=tmp_path, load=lambda _: second),
+    )
+    embedder = LocalEmbedder(models)
+
+    def ask(text: str) -> asyncio.Future[object]:
+        return asyncio.ensure_future(embedder.embed([text], role="query"))
+
+    held = [ask("one"), ask("two")]
+    for _ in held:
+        assert await asyncio.to_thread(second.busy.acquire, timeout=60)
+    asked = [ask(text) for text in ("aa", "b", "cc")]
+    await asyncio.sleep(0)  # each has its turn
+    second.free.set()
+    await asyncio.gather(*held, *asked)
+
+    assert [["aa", "cc"], ["b"], ["one"], ["two"]] == sorted(second.passes)
+    assert ["aa", "b", "cc", "one", "two"] == sorted(first)
+
+
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     """The mend is to install it again."""
     with pytest.raises(ModelFileError, match=r"weights\.npz"):

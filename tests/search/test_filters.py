@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gateway.config import SearchOptions
+from gateway.errors import InvalidRequestError
 from gateway.search.eligible import Eligibility
 from gateway.search.pipeline import Search
 from gateway.testing import HashingEmbedder
@@ -150,3 +151,33 @@ async def test_a_page_is_full_when_enough_are_eligible(
 
     assert 10 == len(found.matches)
     assert {"few"} == {match.server for match in found.matches}
+
+
+@pytest.mark.parametrize("given", [{"kind": "tool"}, "tool", frozenset({"tool"})])
+async def test_what_is_no_filters_is_refused_wherever_it_is_given(
+    open_gateway: OpenGateway, given: Filters
+) -> None:
+    """Before anything is asked or ranked."""
+    gateway = open_gateway([tool("find")])
+    told = f"^filters must be a Filters\\(…\\), got {type(given).__name__}$"
+
+    for ask in (
+        lambda: gateway.search("find", filters=given),
+        lambda: gateway.next_steps(["find"], filters=given),
+        lambda: gateway.list_tools(given),
+        lambda: gateway.catalog.list(given),
+        lambda: gateway.catalog.tags(given),
+        lambda: gateway.catalog.get("shelf/find", given),
+    ):
+        with pytest.raises(InvalidRequestError, match=told):
+            await ask()
+
+
+async def test_filters_of_plain_sets_are_filters(open_gateway: OpenGateway) -> None:
+    """As a host writes them."""
+    gateway = open_gateway([tool("find")])
+    mutable: dict[str, set[str]] = {"kinds": {"tool"}, "servers": {"shelf"}}
+
+    found = await gateway.search("find", filters=Filters(**mutable))  # type: ignore[arg-type]  # (the point)
+
+    assert ["find"] == [each.name for each in found.matches]

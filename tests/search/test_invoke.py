@@ -145,3 +145,36 @@ async def test_a_tool_whose_server_was_just_removed_is_unknown(gateway: Gateway)
 
     with pytest.raises(UnknownToolError):
         await gateway.invoke("other/status")
+
+
+async def test_a_match_is_called_by_its_id(gateway: Gateway) -> None:
+    """A tool is named by a text, here and as the step before; the mend is told."""
+    (found, *_) = (await gateway.search("pay an invoice")).matches
+    entity = await gateway.catalog.get(found.id)
+
+    for given, told in (
+        (found, "got Match: pass match.id"),
+        (entity, "got Entity: pass entity.id"),
+    ):
+        with pytest.raises(InvalidRequestError, match=f"^the tool must be a text, {told}$"):
+            await gateway.invoke(given, {"id": 7})  # type: ignore[arg-type]  # (the point)
+        with pytest.raises(InvalidRequestError, match=f"^the tool must be a text, {told}$"):
+            await gateway.next_steps([given])  # type: ignore[list-item]  # (the point)
+    with pytest.raises(InvalidRequestError, match=r"^the tool must be a text, got int$"):
+        await gateway.invoke(3)  # type: ignore[arg-type]  # (the point)
+    assert "called pay.invoice" == (await gateway.invoke(found.id, {"id": 7})).text
+
+
+@pytest.mark.parametrize("scopes", [{"x"}, ["x"], (), frozenset()])
+async def test_scopes_are_any_collection_of_texts(gateway: Gateway, scopes: frozenset[str]) -> None:
+    """As in filters."""
+    answer = await gateway.invoke("pay_invoice", {"id": 7}, scopes=scopes)
+
+    assert not answer.is_error
+
+
+@pytest.mark.parametrize("scopes", ["x", 3, [3], ""])
+async def test_scopes_that_are_none_are_refused(gateway: Gateway, scopes: frozenset[str]) -> None:
+    """A text read letter by letter would be other scopes."""
+    with pytest.raises(InvalidRequestError, match=r"^scopes must be a set of texts, got "):
+        await gateway.invoke("pay_invoice", {"id": 7}, scopes=scopes)

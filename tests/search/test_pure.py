@@ -232,6 +232,23 @@ def test_more_words_are_never_less_confidence(
     assert less <= confidence.judge(signals(coverage=high, **vectors))
 
 
+@pytest.mark.parametrize("known", [{}, {"standing": 3.0}, {"standing": 3.0, "nearness": 1.0}])
+@given(st.lists(st.tuples(shares, st.floats(-9, 9)), max_size=4), shares)
+def test_matches_that_are_weighed_together_weigh_what_each_does(
+    known: dict[str, float], pairs: list[tuple[float, float]], unread: float
+) -> None:
+    """To the last bit."""
+    kind = [*known][-1:]
+    query = signals(**known, unread=unread)
+    alone = [
+        signals(**{**known, **dict.fromkeys(kind, near)}, coverage=share, unread=unread)
+        for share, near in pairs
+    ]
+
+    told = confidence.weigh_each(query, [share for share, _ in pairs], [near for _, near in pairs])
+    assert told == [confidence.weigh(each) for each in alone]
+
+
 def test_a_nearer_match_is_surer_and_one_of_many_is_not() -> None:
     """The best of ten thousand is near by chance."""
     near = confidence.judge(signals(standing=3.0, nearness=2.0))

@@ -121,3 +121,11 @@ def test_who_serves_one_of_the_parts_stands_out() -> None:
     assert found.shape == (4,)
     assert found[1] == found[2]
     assert min(found[1:3]) > 0 > max(found[0], found[3])
+
+
+async def test_one_text_is_no_list_of_tools(
+    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
+) -> None:
+    """Each of its letters would be looked for."""
+    with pytest.raises(InvalidRequestError, match=r"^tools is a list of ids or names; for one "):
+        await open_gateway(catalog).next_steps("get_weather")

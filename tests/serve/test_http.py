@@ -148,13 +148,13 @@ def test_what_loopback_is() -> None:
 
 
 def test_a_port_that_is_taken_says_so(open_gateway: OpenGateway) -> None:
-    """And which flag mends it."""
+    """And what mends it; a program has no flags."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         options = HttpOptions(port=taken.getsockname()[1])
 
-        with pytest.raises(ConfigError, match="--port"):
+        with pytest.raises(ConfigError, match=r"choose another port$"):
             asyncio.run(serve_http(mcp_server(open_gateway()), options))
 
 

@@ -10,7 +10,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -22,7 +21,7 @@ from gateway.search.dense.projected import Projected, chosen, worth
 from gateway.search.dense.segments import Mean, Positions, drawn, joined, lots, merged
 from gateway.search.dense.sketched import Sketched, long
 from gateway.search.eligible import Mask
-from gateway.vectors import Matrix, Vector, best_cosine, top
+from gateway.vectors import Matrix, Vector, best_cosine, moments, top
 
 CLAUSE_WEIGHT = 0.7
 """How much the best clause of a long request adds to the whole request's cosine."""
@@ -72,18 +71,10 @@ class Moments:
     @classmethod
     def of(cls, cosines: Vector, strengths: Vector) -> Moments:
         """Measure *cosines* and *strengths*, which may be one and the same array."""
-        cosine_mean, cosine_spread = _moments(cosines)
+        cosine_mean, cosine_spread = moments(cosines)
         same = strengths is cosines
-        mean, spread = (cosine_mean, cosine_spread) if same else _moments(strengths)
+        mean, spread = (cosine_mean, cosine_spread) if same else moments(strengths)
         return cls(mean=mean, spread=spread, cosine_mean=cosine_mean, cosine_spread=cosine_spread)
-
-
-def _moments(values: Vector) -> tuple[float, float]:
-    if not values.size:
-        return 0.0, 0.0
-    mean = float(np.add.reduce(values) / np.float32(values.size))
-    away = values - np.float32(mean)
-    return mean, math.sqrt(float(np.add.reduce(away * away)) / values.size)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -267,8 +258,8 @@ class VectorIndex:
         allowed = mask if self.layout is None else self.layout.allowed(mask)
         near = _nearest(self.large.codes, question, allowed, wanted)
         spots = near if self.layout is None else np.sort(self.layout.positions[near])
-        moments = self._sampled(self.large, question, allowed)
-        return self._of(question, spots, count, eligible, moments)
+        about = self._sampled(self.large, question, allowed)
+        return self._of(question, spots, count, eligible, about)
 
     def _whole(self, question: Question, mask: Mask, count: int) -> Scanned:
         cosines, strengths = self.score(question)
@@ -278,10 +269,11 @@ class VectorIndex:
             seen = cosines[spots]
             told = seen if strengths is cosines else strengths[spots]
         best = top(told, count)
+        near = seen[best]
         return Scanned(
             pool=best if spots is None else spots[best],
-            cosines=seen[best],
-            strengths=told[best],
+            cosines=near,
+            strengths=near if told is seen else told[best],
             moments=Moments.of(seen, told),
             eligible=len(seen),
             scored=len(cosines),
@@ -294,16 +286,17 @@ class VectorIndex:
         spots: Positions,
         count: int,
         eligible: int,
-        moments: Moments | None = None,
+        about: Moments | None = None,
     ) -> Scanned:
         """Score the rows at *spots*, ascending, and no others."""
         cosines, strengths = question.score(self.rows(spots))
         best = top(strengths, count)
+        near = cosines[best]
         return Scanned(
             pool=spots[best],
-            cosines=cosines[best],
-            strengths=strengths[best],
-            moments=moments or Moments.of(cosines, strengths),
+            cosines=near,
+            strengths=near if strengths is cosines else strengths[best],
+            moments=about or Moments.of(cosines, strengths),
             eligible=eligible,
             scored=len(spots),
         )

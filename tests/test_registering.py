@@ -1,0 +1,199 @@
+"""What is registered is checked where it is given: a later search is none of the giver's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateway.catalog.manifests import Manifest, read_manifest
+from gateway.errors import ClosedError, ConfigError
+from gateway.gateway import Gateway
+from gateway.testing import HashingEmbedder
+from gateway.types import Hints
+from tests.conftest import OpenGateway
+from tests.fakes import ListSource, tool
+
+
+def find() -> str:
+    """Find a flight."""
+    return "found"
+
+
+SAID = {
+    "a dict": ({"tags": ("a",)}, "must be a Hints(…), got dict"),
+    "a truth value": (Hints(read_only="yes"), "read_only must be True or False or None, got 'yes'"),  # type: ignore[arg-type]  # (the point)
+    "a number": (Hints(tags=(3,)), "tags must be"),  # type: ignore[arg-type]  # (the point)
+}
+WAYS: dict[str, Callable[[Gateway, Any], object]] = {
+    "find": lambda gateway, hints: gateway.add_tool(find, hints=hints),
+    "s/x": lambda gateway, hints: gateway.add_server("s", command="never", hints={"x": hints}),
+    "shop/x": lambda gateway, hints: gateway.add_source(ListSource("shop"), hints={"x": hints}),
+}
+
+
+@pytest.mark.parametrize("whose", WAYS)
+@pytest.mark.parametrize("said", SAID)
+async def test_hints_that_are_none_are_refused_where_they_are_given(
+    open_gateway: OpenGateway, whose: str, said: str
+) -> None:
+    """By name; what was there is found as before."""
+    gateway = open_gateway([tool("book", "Book a flight.")])
+    hints, told = SAID[said]
+
+    with pytest.raises(ConfigError) as caught:
+        WAYS[whose](gateway, hints)
+    found = await gateway.search("book a flight")
+
+    assert str(caught.value).startswith(f"hints of {whose!r}")
+    assert told in str(caught.value)
+    assert ["book"] == [each.name for each in found.matches]
+
+
+def test_hints_of_a_server_stand_by_the_names_of_its_tools(open_gateway: OpenGateway) -> None:
+    """Hints of the server itself are none of its tools'."""
+    gateway = open_gateway()
+
+    odd: list[Any] = [Hints(), []]
+    for given in odd:
+        with pytest.raises(
+            ConfigError, match=r"hints of server 's' must be a Mapping by the names"
+        ):
+            gateway.add_server("s", command="never", hints=given)
+    gateway.add_server("s", command="never")
+
+    assert ["s"] == list(gateway.server_states())
+
+
+@pytest.mark.parametrize(
+    ("function", "said", "told"),
+    [
+        ("find", {}, "a tool is a function, got str"),
+        (find, {"name": 3}, "name must be a text, got 3"),
+        (find, {"description": b"x"}, "description of 'find' must be a text, got b'x'"),
+    ],
+)
+def test_what_is_said_of_a_function_is_text(
+    open_gateway: OpenGateway, function: Any, said: dict[str, Any], told: str
+) -> None:
+    """Else the next search would trip over it."""
+    with pytest.raises(ConfigError) as caught:
+        open_gateway().add_tool(function, **said)
+
+    assert told == str(caught.value)
+
+
+async def test_hints_may_be_lists(open_gateway: OpenGateway) -> None:
+    """JSON has no tuples."""
+    gateway = open_gateway()
+
+    gateway.add_tool(find, hints=Hints(tags=["Travel"], aliases=["seek"]))  # type: ignore[arg-type]  # (the point)
+
+    assert {"travel": 1} == await gateway.catalog.tags()
+
+
+HIDDEN = "hush"
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        (
+            {"command": ["uvx", "x"]},
+            "command must be one text, with what follows it in args, got l",
+        ),
+        ({"command": "x", "args": HIDDEN}, "args must be a list of texts, got str"),
+        ({"command": "x", "args": [80]}, "args must be a list of texts, got list"),
+        ({"command": "x", "args": 80}, "args must be a list of texts, got int"),
+        ({"command": "x", "env": [HIDDEN]}, "env must be a mapping of texts, got list"),
+        ({"command": "x", "env": {"A": 3}}, "env must be a mapping of texts, got dict"),
+        ({"command": "x", "cwd": 3}, "cwd must be a path, got int"),
+        ({"url": 3}, "url must be a text, got int"),
+        ({"url": "http://h", "headers": HIDDEN}, "headers must be a mapping of texts, got str"),
+    ],
+)
+def test_how_a_server_is_reached_is_checked_at_once(
+    open_gateway: OpenGateway, said: dict[str, Any], told: str
+) -> None:
+    """A value is never told: it may be a secret."""
+    gateway = open_gateway()
+
+    with pytest.raises(ConfigError) as caught:
+        gateway.add_server("s", **said)
+
+    assert str(caught.value).startswith(f"server 's': {told}")
+    assert HIDDEN not in str(caught.value)
+    assert {} == gateway.server_states()
+
+
+def test_a_configuration_is_a_path_or_a_manifest(open_gateway: OpenGateway) -> None:
+    """What was read already goes through the reader of manifests."""
+    given: Any = {"mcpServers": {}}
+
+    with pytest.raises(
+        ConfigError, match=r"^config must be a path or a Manifest, got dict: .*parse"
+    ):
+        open_gateway().add_config(given)
+
+
+def test_a_missing_configuration_names_no_flag(tmp_path: Path) -> None:
+    """A program has none."""
+    with pytest.raises(ConfigError, match=r"or name another file$"):
+        read_manifest(tmp_path / "mcp.json")
+
+
+def test_a_taken_name_tells_how_to_replace_it(open_gateway: OpenGateway) -> None:
+    """And what it tells works."""
+    gateway = open_gateway()
+    gateway.add_tool(find)
+
+    with pytest.raises(
+        ConfigError, match=r"remove it first, or pass replace=True or another name=…"
+    ):
+        gateway.add_tool(find)
+
+    assert "local/find" == gateway.add_tool(find, replace=True)
+
+
+@pytest.mark.parametrize(
+    "register",
+    [
+        lambda gateway: gateway.add_tool(find),
+        lambda gateway: gateway.add_server("s", command="never"),
+        lambda gateway: gateway.add_virtual_server("v", {"a": "s/a"}),
+        lambda gateway: gateway.add_config(Manifest(servers={})),
+        lambda gateway: gateway.add_source(ListSource("shop")),
+    ],
+    ids=["tool", "server", "virtual server", "config", "source"],
+)
+def test_a_closed_gateway_registers_nothing(
+    open_gateway: OpenGateway, register: Callable[[Gateway], object]
+) -> None:
+    """Nobody could find it."""
+    gateway = open_gateway()
+    gateway.close()
+
+    with pytest.raises(ClosedError, match="make a new one"):
+        register(gateway)
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ({"store": "x"}, "store must be a Store, got str"),
+        ({"vector_store": object()}, "vector_store must be a VectorStore, got object"),
+        ({"embedder": object()}, "embedder must be 'local' or an Embedder, got object"),
+        (
+            {"embedder": HashingEmbedder},
+            "embedder must be 'local' or an Embedder, got the class Ha",
+        ),
+    ],
+)
+def test_what_a_host_brings_is_of_its_kind(said: dict[str, Any], told: str) -> None:
+    """Else the first search would fail, far from where it was given."""
+    with pytest.raises(ConfigError) as caught:
+        Gateway(**said)
+
+    assert str(caught.value).startswith(told)
