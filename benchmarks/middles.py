@@ -21,13 +21,13 @@ import numpy as np
 import typer
 
 from benchmarks.background import TEXTS
+from gateway.embed.body import WIDTH
 from gateway.embed.e5 import PREFIX
 from gateway.embed.models import E5, E5_FILE
 from gateway.embed.pieces import Pieces, write_pieces
 from gateway.embed.weights import Weights, opened, widened
 from gateway.vectors import Matrix, Vector
 
-_WIDTH = 384
 _RARE = 0.05
 _erf = np.vectorize(math.erf, otypes=[np.float32])
 
@@ -38,8 +38,8 @@ class Layers:
     def __init__(self, weights: Weights) -> None:
         self._weights = weights
         self._wide: dict[str, Matrix] = {}
-        places = weights.vector("emb.pos").reshape(-1, _WIDTH)
-        self._places = places + weights.vector("emb.type")[:_WIDTH]
+        places = weights.vector("emb.pos").reshape(-1, WIDTH)
+        self._places = places + weights.vector("emb.type")[:WIDTH]
 
     def inputs(self, pieces: Sequence[int]) -> Iterator[tuple[str, Matrix]]:
         """Give what goes into each attention and each inner layer, shape (n, 384), by its name.
@@ -47,7 +47,7 @@ class Layers:
         What comes out of the last layer is the last of them, by the name ``out``.
         """
         weights = self._weights
-        words = widened(weights.blocks("emb.word", _WIDTH)[list(pieces)])
+        words = widened(weights.blocks("emb.word", WIDTH)[list(pieces)])
         x = self._norm(words + self._places[: len(pieces)], "emb.ln")
         for number in range(weights.layers):
             at = f"l{number}."
@@ -56,7 +56,7 @@ class Layers:
             yield f"{at}fi", x
             inner = self._linear(x, f"{at}fi")
             bent = inner * (1 + _erf(inner / np.sqrt(2))) / 2
-            x = self._norm(x + self._linear(bent, f"{at}fo", 4 * _WIDTH), f"{at}oln")
+            x = self._norm(x + self._linear(bent, f"{at}fo", 4 * WIDTH), f"{at}oln")
         yield "out", x
 
     def _seen(self, x: Matrix, at: str) -> Matrix:
@@ -65,11 +65,11 @@ class Layers:
             self._linear(x, f"{at}{part}").reshape(len(x), heads, -1).swapaxes(0, 1)
             for part in "qkv"
         )
-        near = np.exp(asked @ offered.swapaxes(1, 2) / np.sqrt(_WIDTH / heads))
+        near = np.exp(asked @ offered.swapaxes(1, 2) / np.sqrt(WIDTH / heads))
         seen: Matrix = (near / near.sum(axis=2, keepdims=True)) @ told
-        return seen.swapaxes(0, 1).reshape(len(x), _WIDTH)
+        return seen.swapaxes(0, 1).reshape(len(x), WIDTH)
 
-    def _linear(self, x: Matrix, name: str, width: int = _WIDTH) -> Matrix:
+    def _linear(self, x: Matrix, name: str, width: int = WIDTH) -> Matrix:
         if name not in self._wide:
             self._wide[name] = widened(self._weights.blocks(f"{name}.w", width)).T
         return x @ self._wide[name] + self._weights.vector(f"{name}.b")

@@ -2,17 +2,17 @@
 
     GatewayError
     + ConfigError             an option, a file or a combination of both cannot work
-    + MissingExtraError       a feature needs a package that is not installed
+      + MissingExtraError     a feature needs a package that is not installed
+      + ModelFileError        the embedded model's files are not the ones we know
     + InvalidRequestError     a caller's argument is outside what is allowed
       + UnknownToolError      no such tool; carries the nearest names
       + InvalidArgumentsError the arguments do not fit the tool's schema; carries the schema
     + UpstreamError           a server or a function could not be listed or called
       + UpstreamTimeoutError  it did not answer within its limit
       + UpstreamUnavailableError  it failed too often and is left alone for a while
-      + CallerError         it asked its caller for what that cannot give; carries what
+      + CallerError           it asked its caller for what that cannot give; carries what
     + StoreError              a store could not be read or written
     + EmbeddingError          an embedder failed or gave unusable vectors
-    + ModelFileError          the embedded model's files are not the ones we know
     + LoopError               the conversation used up its turns
     + ClosedError             the gateway was closed
 

@@ -18,6 +18,7 @@ from gateway.types import (
     IndexReport,
     InvokeResult,
     JsonObject,
+    Kind,
     Match,
     PromptResult,
     RankingPolicy,
@@ -62,6 +63,33 @@ class SyncCatalog:
         return self._gateway.bridge.call(lambda: self._gateway.catalog.tags(filters))
 
 
+class SyncLibrary:
+    """A `Library` for code without an event loop.
+
+    Args:
+        gateway: Whose resources and prompts they are.
+    """
+
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+
+    def entities(self, kind: Kind) -> tuple[Entity, ...]:
+        """See `Library.entities`."""
+        return self._gateway.bridge.call(lambda: self._gateway.library.entities(kind))
+
+    def read(self, resource: str) -> tuple[Content, ...]:
+        """See `Library.read`."""
+        return self._gateway.bridge.call(lambda: self._gateway.library.read(resource))
+
+    def prompt(self, prompt: str, arguments: Mapping[str, str]) -> PromptResult:
+        """See `Library.prompt`."""
+        return self._gateway.bridge.call(lambda: self._gateway.library.prompt(prompt, arguments))
+
+    def complete(self, kind: Kind, name: str, params: JsonObject) -> JsonObject:
+        """See `Library.complete`."""
+        return self._gateway.bridge.call(lambda: self._gateway.library.complete(kind, name, params))
+
+
 class SyncGateway:
     """A `Gateway` for code without an event loop, on any thread.
 
@@ -82,6 +110,11 @@ class SyncGateway:
     def catalog(self) -> SyncCatalog:
         """The blocking twin of `Gateway.catalog`."""
         return SyncCatalog(self.gateway)
+
+    @property
+    def library(self) -> SyncLibrary:
+        """The blocking twin of `Gateway.library`."""
+        return SyncLibrary(self.gateway)
 
     def search(  # noqa: PLR0913  (those of `Gateway.search`)
         self,

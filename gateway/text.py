@@ -8,22 +8,33 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cache
 
 _KEPT_CONTROLS = frozenset("\n\t")
 _UNSEEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co"})
 _SPACES = re.compile(r"[^\S\n]+")
 _BLANK_LINES = re.compile(r"\n\s*\n\s*\n+")
+_UNSPACED = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff"
+)
+_W = rf"[^\W{_UNSPACED}]"
+"""A letter or a digit of a literal: where words stand without spaces, all would be one."""
 _LITERAL = re.compile(
-    r"""[\w.+-]+@[\w-]+\.[\w.-]+            # e-mail
-      | https?://\S+                        # address
-      | \b\w+(?:[-_./#:]\w+)*\d\w*(?:[-_./#:]\w+)*  # anything with a digit: ids, versions, dates
-      | \b\w+(?:[_/]\w+)+                   # snake_case, owner/repository
-      | \b\w+\.\w{1,5}\b                    # file.ext
+    rf"""(?<!{_W}|[.+-])(?:{_W}|[.+-])++@(?:{_W}|-)++\.(?:{_W}|[.-])++  # e-mail
+      | https?://[^\s{_UNSPACED}]++                               # address
+      | (?P<run>(?:(?!https?://){_W})++(?:[-./#:](?:(?!https?://){_W})++)*+)  # joined words
     """,
     re.VERBOSE,
 )
+_JOINED = re.compile(
+    r"""(?<!\w)\w++(?:/\w++)++                  # owner/repository
+      | (?<!\w)\w[^\W_]*+_\w++                 # snake_case
+      | (?<!\w)\w++\.\w{1,5}+(?!\w)            # file.ext
+    """,
+    re.VERBOSE,
+)
+_DIGIT = re.compile(r"\d")
 
 
 def clean(text: str, *, limit: int) -> str:
@@ -96,4 +107,14 @@ def near(name: str, names: Iterable[str], *, limit: int = 5) -> tuple[str, ...]:
 
 def literals(text: str) -> tuple[str, ...]:
     """Find what no rewriting may change: ids, e-mails, addresses, versions, file names."""
-    return tuple(dict.fromkeys(match.group().strip(".,;:") for match in _LITERAL.finditer(text)))
+    return tuple(dict.fromkeys(found.strip(".,;:") for found in _literals(text)))
+
+
+def _literals(text: str) -> Iterator[str]:
+    for match in _LITERAL.finditer(text):
+        run = match["run"]
+        # Anything with a digit: ids, versions, dates. A lone digit is a number.
+        if run is None or _DIGIT.search(run, 1):
+            yield match.group()
+        else:
+            yield from _JOINED.findall(run)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 
 import pytest
 
@@ -24,13 +25,23 @@ ERRORS = [
 ]
 
 
-@pytest.mark.parametrize("error", ERRORS, ids=lambda error: error.__name__)
-def test_every_error_is_a_gateway_error_and_stands_in_the_drawn_tree(
-    error: type[Exception],
-) -> None:
-    """One `except` catches all that this package raises on purpose."""
-    assert issubclass(error, GatewayError)
-    assert error.__name__ in (errors.__doc__ or "")
+def drawn() -> dict[str, str]:
+    """The tree of the module's docstring: each error's name and that of its parent."""
+    parents: dict[str, str] = {}
+    above: dict[int, str] = {0: "GatewayError"}
+    for line in (errors.__doc__ or "").splitlines():
+        if found := re.match(r"    ( *)\+ (\w+)", line):
+            depth, name = len(found[1]) // 2 + 1, found[2]
+            above[depth] = name
+            parents[name] = above[depth - 1]
+    return parents
+
+
+def test_the_drawn_tree_is_the_tree() -> None:
+    """One `except` catches all that this package raises on purpose, another a branch of it."""
+    bases = {each.__name__: each.__base__ for each in ERRORS if each is not GatewayError}
+
+    assert {name: base.__name__ for name, base in bases.items() if base} == drawn()
 
 
 def test_errors_carry_what_a_caller_acts_on() -> None:

@@ -8,9 +8,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from gateway.errors import ClosedError, UnknownToolError
+from gateway.catalog.entries import Catalog
+from gateway.errors import ClosedError, InvalidRequestError, UnknownToolError
 from gateway.gateway import Gateway
-from gateway.sync import SyncGateway
+from gateway.search.library import Library
+from gateway.sync import SyncCatalog, SyncGateway, SyncLibrary
 from gateway.testing import HashingEmbedder
 from gateway.types import Filters, ToolDefinition
 from tests.conftest import OpenGateway
@@ -45,15 +47,48 @@ def test_errors_are_the_async_ones(
         SyncGateway(open_gateway(catalog)).invoke("send_emial")
 
 
-@pytest.mark.parametrize(
-    "verb",
-    ["search", "list_tools", "invoke", "remove_server", "refresh", "report", "export_graph"],
-)
-def test_each_verb_takes_what_its_twin_takes(verb: str) -> None:
-    """Nothing is written twice, and nothing is left out."""
-    twin = inspect.signature(getattr(Gateway, verb))
+TWINS: dict[type, tuple[type, set[str]]] = {
+    Gateway: (SyncGateway, {"aclose", "snapshot"}),
+    Catalog: (SyncCatalog, set()),
+    Library: (SyncLibrary, {"ask", "follow", "owner"}),
+}
+"""What is async, its blocking twin, and what of it the house alone awaits."""
 
-    assert twin == inspect.signature(getattr(SyncGateway, verb))
+
+def verbs(of: type) -> dict[str, inspect.Signature]:
+    """The public methods of a class that are awaited."""
+    return {
+        name: inspect.signature(method)
+        for name, method in inspect.getmembers(of, inspect.iscoroutinefunction)
+        if not name.startswith("_")
+    }
+
+
+@pytest.mark.parametrize("core", TWINS, ids=lambda core: core.__name__)
+def test_each_verb_has_a_twin_that_takes_the_same(core: type) -> None:
+    """Nothing is written twice, and nothing is left out."""
+    blocking, inner = TWINS[core]
+    expected = {name: told for name, told in verbs(core).items() if name not in inner}
+    blocked = {name: getattr(blocking, name, None) for name in expected}
+
+    assert inner < verbs(core).keys()
+    assert expected == {
+        name: inspect.signature(method) for name, method in blocked.items() if method
+    }
+
+
+def test_each_blocking_part_is_reached_from_the_blocking_gateway(
+    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
+) -> None:
+    """An error that says "list them" must be obeyable without a loop."""
+    with SyncGateway(open_gateway(catalog)) as gateway:
+        assert gateway.list_tools() == gateway.library.entities("tool")
+        with pytest.raises(InvalidRequestError, match=r'library\.entities\("resource"\)'):
+            gateway.library.read("memo://none")
+        with pytest.raises(InvalidRequestError, match=r'library\.entities\("prompt"\)'):
+            gateway.library.prompt("none", {})
+        with pytest.raises(InvalidRequestError, match="no server has the prompt"):
+            gateway.library.complete("prompt", "none", {})
 
 
 async def test_a_blocking_call_on_the_gateways_own_loop_is_refused(

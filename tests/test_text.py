@@ -96,12 +96,24 @@ def test_near_names_do_not_depend_on_the_order_they_came_in(names: list[str]) ->
         ("ticket AB-123 of 2024-01-02", ("AB-123", "2024-01-02")),
         ("in octo/repo open main.py", ("octo/repo", "main.py")),
         ("call get_user_id twice: get_user_id", ("get_user_id",)),
+        ("from 3.2.1 to 2-3 or 1e-6", ("3.2.1", "2-3", "1e-6")),
+        (
+            "我需要2000赫兹发给bob@x.example看https://a.example/x的图",
+            ("2000", "bob@x.example", "https://a.example/x"),
+        ),
+        ("at:https://a.example and 7", ("https://a.example",)),
         ("nothing special here", ()),
     ],
 )
 def test_literals_are_what_no_rewriting_may_change(text: str, expected: tuple[str, ...]) -> None:
     """Ids, addresses, versions, files and repositories."""
     assert expected == literals(text)
+
+
+@pytest.mark.parametrize("piece", ["x", "a_", "a.", "aa-", "a@", "a+", "_", "a/"])
+def test_a_long_word_costs_no_more_than_its_letters(piece: str) -> None:
+    """Whoever asks chooses the text: a pattern that goes back would hang here for hours."""
+    assert all(literal in 4096 * piece for literal in literals(4096 * piece))
 
 
 @given(anything)

@@ -15,7 +15,7 @@ from gateway.catalog.schemas import CATALOG
 from gateway.catalog.sqlite import Database, database_of
 from gateway.errors import ClosedError, ConfigError, StoreError
 from gateway.limits import CustomKind, UpstreamOptions
-from gateway.types import Diagnostic, Entity, InvokeResult, JsonObject
+from gateway.types import Code, Diagnostic, Entity, InvokeResult, JsonObject
 from gateway.upstream.source import Listing, unknown_tool
 from gateway.upstream.suspect import suspicions
 
@@ -180,5 +180,5 @@ class EntrySource:
         self.shelf.close()
 
 
-def _note(code: str, key: str, detail: str) -> Diagnostic:
+def _note(code: Code, key: str, detail: str) -> Diagnostic:
     return Diagnostic(stage="catalog", code=code, detail=f"entry {key!r}: {detail}")

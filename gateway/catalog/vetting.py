@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from gateway.catalog.records import LAUNCH
 from gateway.limits import UpstreamOptions
 from gateway.text import clean
-from gateway.types import Diagnostic, Kind
+from gateway.types import Code, Diagnostic, Kind
 from gateway.upstream.sieve import MAX_NAME_CHARS
 from gateway.upstream.source import Listing
 from gateway.upstream.things import fits, thing_key
@@ -118,5 +118,5 @@ def _notes(
             yield _note("tool_suspicious", f"{server!r}: {shown}: {', '.join(reasons)}{end}")
 
 
-def _note(code: str, detail: str) -> Diagnostic:
+def _note(code: Code, detail: str) -> Diagnostic:
     return Diagnostic(stage="catalog", code=code, detail=detail)

@@ -8,6 +8,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -19,6 +20,7 @@ from gateway.cli.servers import Known, known_servers
 from gateway.cli.settings import DEFAULT_CONFIG, manifest_at
 from gateway.cli.stored import store
 from gateway.config import VERSION, Options
+from gateway.embed.e5 import FOLDERS, folder_in
 from gateway.embed.models import E5, USE, Model, runs_here, verify
 from gateway.environment import catalog_store_path, environment
 from gateway.errors import GatewayError
@@ -91,7 +93,8 @@ def folders() -> Iterator[Check]:
         told = f"{folder} cannot be written: {error.strerror}"
         yield Check(name="cache folder", verdict="fail", told=told, todo=todo)
         return
-    yield Check(name="cache folder", verdict="ok", told=str(folder))
+    yield Check(name="cache folder", verdict="ok", told=f"{folder}, {_megabytes(folder)} MB")
+    yield _encoder_files(environment().encoder_dir)
     records = SqliteRecords(catalog_store_path(Options()))
     vectors = store()
     try:
@@ -100,6 +103,28 @@ def folders() -> Iterator[Check]:
     finally:
         records.close()
         vectors.close()
+
+
+def _encoder_files(cache: Path) -> Check:
+    ours = folder_in(cache) if runs_here(E5) else None
+    every = [each for each in sorted(cache.glob(FOLDERS)) if each.is_dir()]
+    others = [each for each in every if ours is None or not each.name.startswith(ours.name)]
+    told = f"{cache}, {sum(map(_megabytes, every))} MB"
+    todo = ", ".join(f"{each.name} ({_megabytes(each)} MB)" for each in others)
+    return Check(
+        name="encoder files",
+        verdict="ok",
+        told=told if every else f"{cache}, none yet: the first embedding makes them",
+        todo=f"unless another version is in use, delete there {todo}" if todo else "",
+    )
+
+
+def _megabytes(folder: Path) -> int:
+    size = 0
+    for path in folder.rglob("*"):
+        with suppress(OSError):  # a file of another process may have gone
+            size += path.lstat().st_size
+    return round(size / 1_000_000)
 
 
 def configuration(config: Path | None) -> tuple[Manifest | None, tuple[Check, ...]]:

@@ -26,8 +26,9 @@ from gateway.vectors import Matrix, Vector
 
 Body = Callable[[Sequence[Sequence[int]]], Matrix]
 """Windows of pieces -> the mean of what the last layer makes of each, shape (n, 384)."""
-_WIDTH = 384
-_INNER = 4 * _WIDTH
+WIDTH = 384
+"""Numbers of one piece, and of a vector."""
+_INNER = 4 * WIDTH
 _PRECISION = "int8"
 _MIDDLES = Path(__file__).with_name("middles.npz")
 """Where what goes into each part of a layer lies; ``benchmarks.middles`` makes it."""
@@ -70,7 +71,7 @@ def run_body(folder: Path) -> Body:
         return rows
 
     def run(windows: Sequence[Sequence[int]]) -> Matrix:
-        found = np.empty((len(windows), _WIDTH), dtype=np.float32)
+        found = np.empty((len(windows), WIDTH), dtype=np.float32)
         for length, places in _alike(windows).items():
             rows = last_layer([windows[place] for place in places], length)
             for place, row in zip(places, rows, strict=True):
@@ -116,9 +117,9 @@ def _encoder(weights: Weights) -> Any:
     )
     encoder.scale_embeddings = False
     # There is one type of token; what is added to each is added to its place.
-    kind = weights.vector("emb.type")[:_WIDTH]
-    places = weights.vector("emb.pos").reshape(-1, _WIDTH) + kind
-    words = weights.blocks("emb.word", _WIDTH)[: len(weights.scores)]
+    kind = weights.vector("emb.type")[:WIDTH]
+    places = weights.vector("emb.pos").reshape(-1, WIDTH) + kind
+    words = weights.blocks("emb.word", WIDTH)[: len(weights.scores)]
     encoder.embeddings[0].weight = widened(words)
     encoder.position_encodings.encodings = places
     _scale(encoder.layernorm_embedding, weights, "emb.ln")
@@ -147,7 +148,7 @@ def _shift(middle: Vector, norm: Any, into: Any, out: Any) -> None:
     out.bias = out.bias + middle
 
 
-def _linear(spec: Any, weights: Weights, *names: str, width: int = _WIDTH) -> None:
+def _linear(spec: Any, weights: Weights, *names: str, width: int = WIDTH) -> None:
     rows = [widened(weights.blocks(f"{name}.w", width)) for name in names]
     spec.weight = np.concatenate(rows)
     spec.bias = np.concatenate([weights.vector(f"{name}.b") for name in names])

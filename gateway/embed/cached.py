@@ -20,12 +20,12 @@ from gateway.embed.protocol import Embedded, Embedder
 from gateway.embed.requests import request
 from gateway.errors import Failed, StoreError, attempt
 from gateway.telemetry import Telemetry
-from gateway.types import Diagnostic
+from gateway.types import Code, Diagnostic
 from gateway.vectors import Matrix, Vector, VectorStore, usable
 
 Progress = Callable[[int, int], None]
 """Told how many of how many texts are done."""
-_FAILED = "embedding_failed"
+_FAILED: Code = "embedding_failed"
 
 
 class MemoryVectorStore:
@@ -184,7 +184,7 @@ async def _to_store(
 
 
 def _store_note(error: StoreError) -> Diagnostic:
-    code = "store_rebuilt" if error.rebuilt else "store_unavailable"
+    code: Code = "store_rebuilt" if error.rebuilt else "store_unavailable"
     return Diagnostic(stage="store", code=code, detail=str(error))
 
 

@@ -4,16 +4,19 @@
   torn write or a changed file is made again. The sums hold against accidents, not against whoever
   may write there.
 * Processes that start at once make the same; none takes away what another has opened.
+* Other versions leave folders of their own. Each use is noted by the folder's time, and what nobody
+  used for a month goes when a new one is made: whoever comes back to it makes it again.
 """
 
 from __future__ import annotations
 
 import atexit
 import hashlib
+import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
@@ -22,16 +25,27 @@ _READABLE = 0o755
 """An image's builder makes it, another user reads it."""
 _LEFT_S = 24 * 60 * 60.0
 """What is older and not in its place belongs to a process that was killed."""
+UNUSED_S = 30 * _LEFT_S
+"""What nobody used for so long may go."""
 
 
-def converted(make: Callable[[Path], None], folder: Path) -> Path:
+def converted(make: Callable[[Path], None], folder: Path, *, others: str = "") -> Path:
     """Give the folder that *make* fills: *folder*, whole, or a passing one.
 
     Where nothing can be written it is made anew in each process, and removed at its end.
+
+    Args:
+        make: Fills the folder that it is given.
+        folder: Where it is kept.
+        others: A pattern of what such folders are called beside it, whatever version made them:
+            before a new one is made, those of them go that nobody used for `UNUSED_S`. Empty
+            leaves them.
     """
     if _whole(folder):
+        with suppress(OSError):
+            os.utime(folder)
         return folder
-    filled = _filled(make, folder)
+    filled = _filled(make, folder, others)
     if not (_moved(filled, folder) or _whole(folder)) and folder.is_dir():
         with suppress(OSError):
             folder.replace(filled.with_name(f"{filled.name}-torn"))
@@ -53,10 +67,12 @@ def _moved(filled: Path, folder: Path) -> bool:
     return True
 
 
-def _filled(make: Callable[[Path], None], folder: Path) -> Path:
+def _filled(make: Callable[[Path], None], folder: Path, others: str) -> Path:
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        _swept(folder)
+        _swept(folder.parent.glob(f"{folder.name}-*"), _LEFT_S)
+        if others:
+            _swept((each for each in folder.parent.glob(others) if each != folder), UNUSED_S)
         fresh = Path(tempfile.mkdtemp(prefix=f"{folder.name}-", dir=folder.parent))
     except OSError:
         fresh = Path(tempfile.mkdtemp(prefix=f"{folder.name}-"))
@@ -70,10 +86,12 @@ def _filled(make: Callable[[Path], None], folder: Path) -> Path:
     return fresh
 
 
-def _swept(folder: Path) -> None:
-    for left in folder.parent.glob(f"{folder.name}-*"):
-        if left.stat().st_mtime < time.time() - _LEFT_S:
-            shutil.rmtree(left, ignore_errors=True)
+def _swept(folders: Iterable[Path], after_s: float) -> None:
+    for left in folders:
+        # Another process may sweep too.
+        with suppress(OSError):
+            if left.stat().st_mtime < time.time() - after_s:
+                shutil.rmtree(left)
 
 
 def _whole(folder: Path) -> bool:

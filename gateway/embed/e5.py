@@ -21,6 +21,8 @@ from gateway.vectors import Matrix, unit_rows
 
 VERSION = 1
 """Of what is made: another one when any of it would come out differently."""
+FOLDERS = "e5-int8-*"
+"""What folders of any version are called."""
 PREFIX = "query: "
 """The model was trained with it; requests and tools are alike, so both get it."""
 
@@ -38,7 +40,7 @@ class Engine:
 
     def __init__(self, file: Path, cache: Path) -> None:
         weights = opened(file)
-        folder = converted(partial(_write, weights), cache / f"e5-int8-{VERSION}-{made_by()}")
+        folder = converted(partial(_write, weights), folder_in(cache), others=FOLDERS)
         self._read = Pieces(weights, folder)
         self._body: Body = run_body(folder)
         self._ends = weights.start, weights.end
@@ -61,6 +63,11 @@ class Engine:
             [start, *pieces[at : at + self._window], end]
             for at in range(0, len(pieces), self._window)
         ]
+
+
+def folder_in(cache: Path) -> Path:
+    """Say where in *cache* this version's files are, or will be."""
+    return cache / f"{FOLDERS[:-1]}{VERSION}-{made_by()}"
 
 
 def _write(weights: Weights, folder: Path) -> None:

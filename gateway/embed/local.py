@@ -14,6 +14,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Literal
@@ -155,10 +156,10 @@ def _load(models: Sequence[Model], folders: Sequence[Path]) -> Encode:
         parts = []
         for model, encoder in zip(models, encoders, strict=True):
             short = [text[: model.max_chars] for text in texts]
-            if model.alone:
-                with turn, threads.limit(limits=1):
-                    parts.append(encoder(short))
-            else:
+            with ExitStack() as held:
+                if model.alone:
+                    held.enter_context(turn)
+                    held.enter_context(threads.limit(limits=1))
                 parts.append(encoder(short))
         if len(parts) == 1:
             return parts[0]

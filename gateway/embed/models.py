@@ -87,7 +87,7 @@ def _load_use(_folder: Path) -> Encode:
 
 
 def _load_e5(folder: Path) -> Encode:
-    from gateway.embed.e5 import Engine  # noqa: PLC0415  (an optional extra)
+    from gateway.embed.e5 import Engine  # noqa: PLC0415  (a start that embeds nothing needs none of it)
 
     return Engine(folder / E5_FILE, environment().encoder_dir)
 

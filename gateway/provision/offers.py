@@ -15,7 +15,7 @@ from gateway.provision.fetched import Answer, Answers
 from gateway.provision.known import known_servers
 from gateway.provision.options import ProvisionOptions
 from gateway.provision.registry import entries_of, fetch, origin
-from gateway.types import Diagnostic
+from gateway.types import Code, Diagnostic
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,5 +103,5 @@ def _unkept(error: StoreError) -> Diagnostic:
     return Diagnostic(stage="store", code="catalog_unavailable", detail=str(error))
 
 
-def _note(code: str, detail: str) -> Diagnostic:
+def _note(code: Code, detail: str) -> Diagnostic:
     return Diagnostic(stage="catalog", code=code, detail=detail)

@@ -22,7 +22,7 @@ from gateway.limits import UpstreamOptions
 from gateway.provision.entries import Entry
 from gateway.provision.options import ProvisionOptions
 from gateway.provision.reading import read_entry
-from gateway.types import Diagnostic
+from gateway.types import Code, Diagnostic
 from gateway.upstream.backoff import until_connected
 from gateway.upstream.guard import guarded
 
@@ -219,5 +219,5 @@ def _taken(page: object, shown: str) -> tuple[list[object], str]:
     return items, cursor if isinstance(cursor, str) and len(cursor) <= _CURSOR_CHARS else ""
 
 
-def _note(code: str, detail: str) -> Diagnostic:
+def _note(code: Code, detail: str) -> Diagnostic:
     return Diagnostic(stage="catalog", code=code, detail=detail)

@@ -155,7 +155,7 @@ class Library:
             return await self._real(kind, *placed)
         found, exact = _candidates(await self.entities(kind), kind, name)
         if not found:
-            raise InvalidRequestError(f"no server has the {kind} {name!r}: list them")
+            raise _missing(kind, name)
         owners = set()
         for each in found:
             own = each.name if exact else name
@@ -178,7 +178,7 @@ class Library:
         ]
         exact = [seen for name, seen in known if name == uri]
         if not any(exact or [seen for name, seen in known if fits(name, uri)] or [True]):
-            raise InvalidRequestError(f"no server has the resource {uri!r}: list them")
+            raise _missing("resource", uri)
 
     async def _real(self, kind: Kind, server: str, name: str) -> tuple[str, str]:
         """Give the server and its own name of what is shown as *name*, or of what an alias means.
@@ -225,6 +225,11 @@ def _candidates(known: Sequence[Entity], kind: Kind, name: str) -> tuple[Sequenc
 def _configured(source: Source | None) -> TypeGuard[Shaped]:
     """Whether the shapes are those of a server; to the host's own source they belong."""
     return isinstance(source, Shaped) and isinstance(source.below, LastingSource)
+
+
+def _missing(kind: Kind, name: str) -> InvalidRequestError:
+    listing = f'gateway.library.entities("{kind}")'
+    return InvalidRequestError(f"no server has the {kind} {name!r}: list them ({listing})")
 
 
 def _message(raw: JsonObject) -> PromptMessage:

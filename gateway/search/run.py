@@ -14,6 +14,7 @@ from gateway.search.eligible import Mask
 from gateway.search.index.snapshot import Snapshot
 from gateway.search.usage.signals import NOTHING, Signals
 from gateway.types import (
+    Code,
     Counts,
     Diagnostic,
     Match,
@@ -68,11 +69,11 @@ class Run:
             stages=self.seconds,
         )
 
-    def note(self, stage: Stage, code: str, detail: str = "") -> None:
+    def note(self, stage: Stage, code: Code, detail: str = "") -> None:
         """Leave a diagnostic."""
         self.notes.append(Diagnostic(stage=stage, code=code, detail=detail))
 
-    async def optional(self, stage: Stage, code: str, work: Awaitable[T]) -> T | None:
+    async def optional(self, stage: Stage, code: Code, work: Awaitable[T]) -> T | None:
         """Await a stage that the search can do without."""
         answer = await attempt(work)
         self.spent(stage)

@@ -34,6 +34,7 @@ from gateway.types.found import (
 from gateway.types.notes import (
     CODES,
     DEGRADING,
+    Code,
     Diagnostic,
     Stage,
 )
@@ -45,6 +46,7 @@ __all__ = [
     "CODES",
     "DEGRADING",
     "BuiltinKind",
+    "Code",
     "Content",
     "Counts",
     "Diagnostic",

@@ -9,6 +9,45 @@ from typing import Literal
 Stage = Literal[
     "catalog", "store", "normalize", "embed", "vector", "lexical", "graph", "confidence", "invoke"
 ]
+Code = Literal[
+    "config_warning",
+    "source_load_failed",
+    "source_stale",
+    "catalog_unavailable",
+    "registry_unavailable",
+    "registry_stale",
+    "registry_truncated",
+    "registry_entry_skipped",
+    "tool_quarantined",
+    "tool_changed",
+    "tool_suspicious",
+    "server_changed",
+    "listing_truncated",
+    "listing_incomplete",
+    "name_qualified",
+    "store_unavailable",
+    "store_rebuilt",
+    "embedder_missing",
+    "embedding_failed",
+    "index_building",
+    "vectors_incomplete",
+    "query_vector_unusable",
+    "query_mended",
+    "query_normalized",
+    "query_tagged",
+    "query_normalization_failed",
+    "query_truncated",
+    "context_ignored",
+    "limit_clamped",
+    "lexical_fallback",
+    "graph_fallback",
+    "graph_unavailable",
+    "graph_document_invalid",
+    "low_confidence_results",
+    "no_match",
+    "unknown_tag",
+]
+"""What was amiss, by its stable name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,13 +55,13 @@ class Diagnostic:
     """A note that an optional stage leaves instead of raising."""
 
     stage: Stage
-    code: str
-    """A stable code of `CODES`."""
+    code: Code
+    """A key of `CODES`."""
     detail: str = ""
     """Which thing and why; for people, without queries, arguments or secrets."""
 
 
-CODES: Mapping[str, str] = {
+CODES: Mapping[Code, str] = {
     "config_warning": "A configuration file says something that is not understood or cannot work.",
     "source_load_failed": "A source could not be listed; its tools are missing, the others work.",
     "source_stale": "A source could not be listed again; its tools are those of before.",
@@ -59,10 +98,9 @@ CODES: Mapping[str, str] = {
     "low_confidence_results": "Nothing found is likely to be what was asked for.",
     "no_match": "Nothing in the catalog is likely to serve the request; `nearest` is closest.",
     "unknown_tag": "No entity that may be found has this tag; near ones are named.",
-    "unknown_tool": "A tool id that was asked for is not in the catalog.",
 }
 """Every diagnostic code and what it means."""
-DEGRADING = frozenset(
+DEGRADING: frozenset[Code] = frozenset(
     {
         "embedding_failed",
         "graph_fallback",

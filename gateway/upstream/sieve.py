@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from gateway.limits import UpstreamOptions
 from gateway.text import clean
-from gateway.types import Diagnostic, Hints, JsonObject, ToolDefinition
+from gateway.types import Code, Diagnostic, Hints, JsonObject, ToolDefinition
 from gateway.upstream.source import Listing
 from gateway.upstream.suspect import suspicions
 from gateway.upstream.walk import mapped
@@ -96,7 +96,7 @@ class Sieve:
         shown = clean(_name(tool), limit=MAX_NAME_CHARS)
         self._note("tool_quarantined", f"tool {shown!r}: {reason}")
 
-    def _note(self, code: str, detail: str) -> None:
+    def _note(self, code: Code, detail: str) -> None:
         note = Diagnostic(stage="catalog", code=code, detail=f"{self._server!r}: {detail}")
         self._notes.append(note)
 

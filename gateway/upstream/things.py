@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 
 from gateway.limits import UpstreamOptions
 from gateway.text import clean
-from gateway.types import Diagnostic, JsonObject, Kind, ToolDefinition
+from gateway.types import Code, Diagnostic, JsonObject, Kind, ToolDefinition
 from gateway.upstream.sieve import MAX_NAME_CHARS, MAX_TITLE_CHARS
 from gateway.upstream.source import Listing
 from gateway.upstream.suspect import suspicions
@@ -212,7 +212,7 @@ class Gathered:
             suspicions={**tools.suspicions, **self.suspicions},
         )
 
-    def note(self, code: str, detail: str) -> None:
+    def note(self, code: Code, detail: str) -> None:
         """Leave a diagnostic that names the server."""
         note = Diagnostic(stage="catalog", code=code, detail=f"{self._server!r}: {detail}")
         self.notes.append(note)

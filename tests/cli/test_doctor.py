@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from gateway.cli.checks import machine, models
+from gateway.embed.e5 import folder_in
 from gateway.embed.models import E5, USE
 from tests.cli.running import Place, Ran
 from tests.cli.test_import import User
@@ -129,6 +130,23 @@ def test_a_broken_file_and_a_folder_that_cannot_be_written_are_faults(place: Pla
     assert "GATEWAY_CACHE_DIR" in told["cache folder"][2]
     assert 3 == stored.code
     assert "fail" == checks(stored)["servers"][0][0]
+
+
+def test_what_the_caches_hold_and_what_may_be_deleted_is_told(place: Place) -> None:
+    """Another version's encoder; not the one in use, nor what is just being made of it."""
+    encoders = place.folder / "encoders"
+    env = {"GATEWAY_ENCODER_DIR": str(encoders)}
+    none = checks(place.run("doctor", "--json", env=env))["encoder files"][0]
+    ours = folder_in(encoders)
+    for folder in (ours, ours.with_name(f"{ours.name}-making"), encoders / "e5-int8-0-old"):
+        folder.mkdir(parents=True)
+        (folder / "model.bin").write_bytes(b"\0" * 2_000_000)
+    told = checks(place.run("doctor", "--json", env=env))
+
+    assert ("ok", f"{encoders}, none yet: the first embedding makes them", "") == none
+    assert ("ok", f"{encoders}, 6 MB") == told["encoder files"][0][:2]
+    assert told["encoder files"][0][2].endswith("delete there e5-int8-0-old (2 MB)")
+    assert told["cache folder"][0][1].startswith(f"{place.cache}, ")
 
 
 def test_an_old_python_and_models_that_are_missing_or_changed_are_told(tmp_path: Path) -> None:

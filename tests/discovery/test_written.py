@@ -26,7 +26,7 @@ def test_another_result_is_written_anew() -> None:
     """Two results that found nothing are not one."""
     written = Written[str]()
     empty = SearchResult(mode="empty")
-    noted = replace(empty, diagnostics=(Diagnostic(stage="catalog", code="c", detail="d"),))
+    noted = replace(empty, diagnostics=(Diagnostic(stage="catalog", code="no_match", detail="d"),))
     written.put(empty, "nothing")
 
     assert [None, None] == [written.get(noted), written.get(RESULT)]

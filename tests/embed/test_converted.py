@@ -42,6 +42,34 @@ def test_what_a_killed_process_left_is_swept_after_a_day(tmp_path: Path) -> None
     assert {folder, young} == set(tmp_path.iterdir())
 
 
+def test_what_nobody_used_for_a_month_goes_when_a_new_one_is_made(tmp_path: Path) -> None:
+    """Of other versions; what somebody uses, and what is called otherwise, stays."""
+    make = Making()
+    used, unused, foreign = (tmp_path / name for name in ("model-1", "model-2", "other"))
+    for folder in (used, unused, foreign):
+        converted(make, folder)
+        os.utime(folder, (0, 0))
+    converted(make, used)
+
+    new = converted(make, tmp_path / "model-3")
+    kept = set(tmp_path.iterdir())
+    newer = converted(make, tmp_path / "model-4", others="model-*")
+
+    assert {used, unused, foreign, new} == kept
+    assert {used, foreign, new, newer} == set(tmp_path.iterdir())
+
+
+def test_a_file_of_such_a_name_is_no_folder_to_sweep(tmp_path: Path) -> None:
+    """Nor does it keep anybody from making one."""
+    file = tmp_path / "model-1"
+    file.write_text("somebody's")
+    os.utime(file, (0, 0))
+
+    assert {file, converted(Making(), tmp_path / "model-2", others="model-*")} == set(
+        tmp_path.iterdir()
+    )
+
+
 def test_what_is_damaged_is_made_again(tmp_path: Path) -> None:
     """A torn write, or somebody's hand."""
     make, folder = Making(), tmp_path / "model"

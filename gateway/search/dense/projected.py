@@ -27,7 +27,8 @@ _WORTH = 3
 """Rows of fewer numbers than this many times the axes gain too little."""
 _SAMPLED = 2048
 _TURNS = 3
-_SEED = 11
+SEED = 11
+"""Of all that is drawn: each start draws the same."""
 _AGAIN = 3
 _AGAIN_LEAST = 256
 """So many rows are scored exactly for each one that is wanted, and at least so many."""
@@ -98,6 +99,11 @@ class Projected:
         return found[0] if len(found) == 1 else np.concatenate(found)
 
 
+def sampled(rows: Matrix) -> Matrix:
+    """Give some of *rows*, evenly from first to last: enough of them to speak for all."""
+    return rows[:: max(1, len(rows) // _SAMPLED)]
+
+
 def chief_axes(rows: Matrix, count: int) -> tuple[Vector, Matrix]:
     """Give the mean of *rows* and the axes along which they spread most, as a sample tells them.
 
@@ -108,10 +114,10 @@ def chief_axes(rows: Matrix, count: int) -> tuple[Vector, Matrix]:
     Returns:
         Shape (d,) and (count, d), the axes at right angles; the same at each start.
     """
-    sample = rows[:: max(1, len(rows) // _SAMPLED)]
+    sample = sampled(rows)
     mean = np.asarray(sample.mean(axis=0), dtype=np.float32)
     centred = sample - mean
-    rng = np.random.default_rng(_SEED)
+    rng = np.random.default_rng(SEED)
     axes = rng.standard_normal((rows.shape[1], count), dtype=np.float32)
     for _ in range(_TURNS):
         axes = np.linalg.qr(centred.T @ (centred @ axes))[0]

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gateway.search.dense.codes import NOBODY, Distances, Planes, differing, least, packed
-from gateway.search.dense.projected import MOST_ROWS, chief_axes, chosen
+from gateway.search.dense.projected import MOST_ROWS, SEED, chief_axes, chosen, sampled
 from gateway.search.dense.segments import Positions, gathered, joined
 from gateway.search.eligible import Mask
 from gateway.vectors import Matrix, Vector
@@ -31,6 +31,7 @@ Places = NDArray[np.int8]
 AXES = 192
 BITS = 256
 _VERY_MANY = 8 * MOST_ROWS
+"""More rows than these are not sketched."""
 _WORTH = 2
 """Rows of fewer numbers than this many times the axes gain too little."""
 _STEPS = 127
@@ -38,8 +39,6 @@ _ROOM = 1.25
 """How much further than anybody of the sample a row may stand before its place is cut."""
 _ENCODED = 4096
 """Rows at a time where they are first seen."""
-_SAMPLED = 2048
-_SEED = 11
 _AGAIN = 4
 _AGAIN_ROOT = 8
 """So many rows are looked at again for each that is to be scored, and for each root of a row."""
@@ -90,9 +89,9 @@ class Sketched:
             rows: Unit rows, shape (n, d), d >= `AXES`.
         """
         mean, axes = chief_axes(rows, AXES)
-        rng = np.random.default_rng(_SEED)
+        rng = np.random.default_rng(SEED)
         turns = [np.linalg.qr(rng.standard_normal((AXES, AXES)))[0] for _ in range(0, BITS, AXES)]
-        sample = (rows[:: max(1, len(rows) // _SAMPLED)] - mean) @ axes.T
+        sample = (sampled(rows) - mean) @ axes.T
         furthest = _ROOM * np.abs(sample).max(axis=0)
         found = cls(
             mean=mean,

@@ -23,7 +23,7 @@ from gateway.search.index.entities import line
 from gateway.search.index.pack import read, write
 from gateway.search.index.saved import packed, unpacked
 from gateway.search.index.snapshot import Snapshot
-from gateway.types import Diagnostic
+from gateway.types import Code, Diagnostic
 from gateway.upstream.source import LateTools
 
 _SUFFIX = ".index"
@@ -162,5 +162,5 @@ def _digest(text: str) -> str:
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=20).hexdigest()
 
 
-def _note(code: str, detail: str) -> Diagnostic:
+def _note(code: Code, detail: str) -> Diagnostic:
     return Diagnostic(stage="store", code=code, detail=detail)

@@ -10,6 +10,8 @@ from gateway.text import literals
 
 MIN_LETTERS = 4
 """Shorter words say too little of what was meant."""
+MAX_LETTERS = 48
+"""Longer ones are no words: keys, codes, a cat on the keyboard. To mend one costs its square."""
 _MARKS = "\u0300-\u036f\u064b-\u0652\u0670\u0900-\u0903\u093a-\u094f\u0962\u0963"
 _WORD = re.compile(rf"[^\W\d_](?:[^\W\d_]|[{_MARKS}]|['\u2019](?=[^\W\d_]))*")
 _OWNERS = frozenset({"'s", "\u2019s"})
@@ -59,7 +61,7 @@ def words(query: str) -> list[Word]:
 def loose(query: str, asked: Sequence[Word]) -> list[Word]:
     """Give those of *asked*, words of *query*, that may be mended.
 
-    Short words stay, parts of literals and of identifiers, and words in mixed case.
+    Words too short or too long stay, parts of literals and of identifiers, and words in mixed case.
     """
     fixed = {part for literal in literals(query) for part in _WORD.findall(literal)}
     shouted = query.isupper()
@@ -67,7 +69,7 @@ def loose(query: str, asked: Sequence[Word]) -> list[Word]:
         word
         for word in asked
         if word.script
-        and len(word.written) >= MIN_LETTERS
+        and MIN_LETTERS <= len(word.written) <= MAX_LETTERS
         and word.written not in fixed
         and (shouted or word.written[1:] == word.written[1:].lower())
         and not _clings(query, word.start, word.start + len(word.written))

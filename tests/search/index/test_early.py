@@ -53,6 +53,14 @@ def told(gateway_codes: list[str]) -> list[str]:
     return [code for code in gateway_codes if code in {"index_building", "graph_fallback"}]
 
 
+async def searched(open_gateway: OpenGateway, catalog_of: CatalogOf) -> tuple[Gateway, Gated]:
+    """Open a gateway whose tools wait to be embedded, with its first answer behind it."""
+    embedder = Gated()
+    gateway = open_gateway(catalog_of(80), strategy="auto", embedder=embedder, options=AT_ONCE)
+    await gateway.search(QUERY)
+    return gateway, embedder
+
+
 async def wait_for_all(gateway: Gateway) -> None:
     async def whole() -> bool:
         return "index_building" not in codes(await gateway.search(QUERY))
@@ -94,9 +102,7 @@ async def test_the_vectors_take_over_by_themselves(
     open_gateway: OpenGateway, catalog_of: CatalogOf
 ) -> None:
     """As a build without waiting would have it."""
-    embedder = Gated()
-    gateway = open_gateway(catalog_of(80), strategy="auto", embedder=embedder, options=AT_ONCE)
-    await gateway.search(QUERY)
+    gateway, embedder = await searched(open_gateway, catalog_of)
 
     embedder.gate.set()
     await wait_for_all(gateway)
@@ -109,9 +115,7 @@ async def test_what_is_added_meanwhile_is_found_and_can_be_called(
     open_gateway: OpenGateway, catalog_of: CatalogOf
 ) -> None:
     """A server that comes in late does not make anybody wait for the others' vectors."""
-    embedder = Gated()
-    gateway = open_gateway(catalog_of(80), strategy="auto", embedder=embedder, options=AT_ONCE)
-    await gateway.search(QUERY)
+    gateway, embedder = await searched(open_gateway, catalog_of)
 
     def water_plants() -> str:
         """Water the plants."""
@@ -172,9 +176,7 @@ async def test_an_embedder_that_fails_ends_the_waiting(
     open_gateway: OpenGateway, catalog_of: CatalogOf
 ) -> None:
     """Then it is as it ever was: what failed is said, and tried again after a while."""
-    embedder = Gated()
-    gateway = open_gateway(catalog_of(80), strategy="auto", embedder=embedder, options=AT_ONCE)
-    await gateway.search(QUERY)
+    gateway, embedder = await searched(open_gateway, catalog_of)
     embedder.broken = True
 
     embedder.gate.set()
@@ -464,8 +466,7 @@ async def next_report(gateway: Gateway, before: IndexReport) -> IndexReport:
 async def test_a_gateway_that_is_closed_meanwhile_ends(
     open_gateway: OpenGateway, catalog_of: CatalogOf
 ) -> None:
-    gateway = open_gateway(catalog_of(80), strategy="auto", embedder=Gated(), options=AT_ONCE)
-    await gateway.search(QUERY)
+    gateway, _ = await searched(open_gateway, catalog_of)
 
     await gateway.aclose()
 

@@ -214,6 +214,14 @@ def test_a_clean_query_is_not_asked_twice() -> None:
     assert Mended(text="weather") == Mending(None)(snapshot.lexical, "weather")
 
 
+def test_a_very_long_word_is_no_word(mend: Mender) -> None:
+    """A key or a cat on the keyboard is looked for in no list, and cut nowhere."""
+    asked = "show me the {} now please"
+
+    assert asked.format("weather weather") == mend.mend(asked.format(2 * "weather")).text
+    assert asked.format(7 * "weather") == mend.mend(asked.format(7 * "weather")).text
+
+
 def test_a_word_is_guessed_once() -> None:
     """Fingers slip on the same words again; not too many of them are kept."""
     mender = Mender(CatalogWords(postings=index()))
