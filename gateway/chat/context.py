@@ -15,8 +15,8 @@ from gateway.gateway import Gateway
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Desk:
-    """Where calls are begun."""
+class ClientContext:
+    """One client's gateway, discovery, chains and who is told or asked."""
 
     gateway: Gateway
     discovery: Discovery
@@ -31,8 +31,8 @@ class Desk:
         *,
         observer: Observer | None = None,
         approve: Approve | None = None,
-    ) -> Desk:
-        """Open a desk of its own for one client."""
+    ) -> ClientContext:
+        """Make the context of one client."""
         return cls(
             gateway=gateway,
             discovery=Discovery(gateway),
