@@ -87,16 +87,15 @@ class Document:
     """The rules of its text that were passed over."""
 
 
-def parse(
-    text: str, *, path: str = "", base: str = DOCUMENT_BASE, declared: bool = True
-) -> Document:
+def parse(text: str, *, path: str = "", declared: bool = True) -> Document:
     """Read one Markdown-LD text.
+
+    An id that the text does not give is `DOCUMENT_BASE` and its path without suffix, or the slug
+    of its title.
 
     Args:
         text: Front matter between ``---`` lines, if any, and a Markdown body.
         path: Where it was read; it resolves relative links and names the document in messages.
-        base: What an id is made with if the text gives none: base + path without suffix, or
-            base + slug of the title.
         declared: Whether the host stands for the text.
 
     Returns:
@@ -109,7 +108,7 @@ def parse(
         raise DocumentError("more than 2 MB or 20,000 lines: split the document", path=path)
     read = body.read(text, path=path)
     front = Fields.of(read.front, path=path)
-    document = _headed(front, body.sections(read), path, base)
+    document = _headed(front, body.sections(read), path)
     notices: list[Notice] = []
     said = body.statements(read, front.prefixes, notices)
     said = tuple(dict.fromkeys(body.about(edge, document.id) for edge in said))
@@ -126,12 +125,12 @@ def parse(
     )
 
 
-def _headed(front: Fields, sections: tuple[Section, ...], path: str, base: str) -> Document:
+def _headed(front: Fields, sections: tuple[Section, ...], path: str) -> Document:
     """Give the document with its name and its single texts."""
     title = front.one("title") or _first_heading(sections)
     own = front.one("id")
     url = front.one("url")
-    name = own or url or _default_id(path, title, base)
+    name = own or url or _default_id(path, title)
     if not name:
         raise DocumentError("nothing names the document: give it a `title` or an `id`", path=path)
     return Document(
@@ -173,6 +172,6 @@ def _first_heading(sections: tuple[Section, ...]) -> str:
     return next((section.heading for section in sections if section.level == 1), "")
 
 
-def _default_id(path: str, title: str, base: str) -> str:
+def _default_id(path: str, title: str) -> str:
     stem = path.removesuffix(".md")
-    return base + stem if stem else base + slug(title) if title else ""
+    return DOCUMENT_BASE + (stem or slug(title)) if stem or title else ""

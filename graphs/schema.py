@@ -20,6 +20,7 @@ from graphs.profile import DEFAULT, FollowRole, Profile, Relation, TermMode, Tex
 from graphs.text import Token, tokens, words
 from graphs.vocabulary import iri, resolve
 
+_MAX_FOLLOWED = 12
 _ROWS_A_MATCH = 20
 _PARTLY = 0.8
 """What a text earns that says more than the question, against one that says just it."""
@@ -92,17 +93,14 @@ class SchemaResult:
         return tuple(each for each in self.followed if each.role == role)
 
 
-def search(
-    ask: Ask, text: str, *, profile: Profile = DEFAULT, limit: int = 5, follow_limit: int = 12
-) -> SchemaResult:
+def search(ask: Ask, text: str, *, profile: Profile = DEFAULT, limit: int = 5) -> SchemaResult:
     """Find nodes by *profile*.
 
     Args:
         ask: Answers SPARQL; ours, or an endpoint's.
         text: A question in any language; one without words finds nothing.
         profile: What is searched, and what is shown with it.
-        limit: How many matches at most.
-        follow_limit: How many nodes that belong to them at most.
+        limit: How many matches at most; at most 12 nodes that belong to them are given.
 
     Raises:
         QueryError: The query cannot be answered.
@@ -113,13 +111,13 @@ def search(
     sparql = matches_query(asked, profile, limit=limit * _ROWS_A_MATCH)
     answer = ask(sparql)
     matches = _matches(answer, asked, profile)[:limit]
-    if not matches or not profile.follows or follow_limit < 1:
+    if not matches or not profile.follows:
         return SchemaResult(matches=matches, sparql=sparql, truncated=answer.truncated)
     following = follow_query([match.node for match in matches], profile)
     followed = _followed(ask(following), matches, profile)
     return SchemaResult(
         matches=matches,
-        followed=followed[:follow_limit],
+        followed=followed[:_MAX_FOLLOWED],
         sparql=sparql,
         expansion_sparql=following,
         truncated=answer.truncated,

@@ -12,7 +12,7 @@ import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from gateway.types import ToolDefinition
 
@@ -26,32 +26,18 @@ def canonical_id(server: str, name: str) -> str:
     return f"{server}/{name}"
 
 
-def exposed_names(
-    tools: Iterable[tuple[str, str]], *, reserved: frozenset[str] = frozenset()
-) -> Mapping[str, str]:
-    """Give each tool the name that a model calls.
-
-    A name is the tool's own if nobody else wants it, else ``server_name``, else a readable
-    prefix with a hash of the id. All who want the same name give it up together, so that the
-    outcome does not depend on who came first.
-
-    Args:
-        tools: Pairs of server and the source's own name, each pair once.
-        reserved: Names that no tool may have, such as the meta-tools'.
-
-    Returns:
-        Exposed name by canonical id. Empty for no tools.
-    """
-    naming = Naming(reserved=reserved)
-    naming.change((), tools)
-    return naming.names
-
-
 class Naming:
-    """Exposed names of tools that come and go; see `exposed_names`. Not for two threads at once.
+    """Exposed names of tools that come and go. Not for two threads at once.
+
+    A name is the tool's own if nobody else wants it, else ``server_name``, else a readable prefix
+    with a hash of the id. All who want the same name give it up together, so that the outcome does
+    not depend on who came first.
 
     Only who ever wants the same name can move each other: a change names its own tools anew and
     those that want what they want or wanted.
+
+    Args:
+        reserved: Names that no tool may have, such as the meta-tools'.
     """
 
     def __init__(self, *, reserved: frozenset[str] = frozenset()) -> None:

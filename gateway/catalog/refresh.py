@@ -232,18 +232,6 @@ def _told(registration: Registration, listing: Listing, telemetry: Telemetry) ->
     return Listed(revision=registration.revision, listing=listing, failed=failed)
 
 
-def entities_of(
-    registrations: Mapping[str, Registration],
-    listed: Mapping[str, Listed],
-    *,
-    reserved: frozenset[str],
-) -> tuple[tuple[Entity, ...], tuple[Diagnostic, ...]]:
-    """Name what was listed, and say which names had to be qualified; see `KnownEntities`."""
-    known = KnownEntities(reserved=reserved)
-    known.change(registrations, listed)
-    return tuple(known.entities.values()), known.notes
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turnover:
     """How a catalog changed."""

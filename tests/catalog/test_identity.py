@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.catalog.identity import canonical_id, definition_digest, exposed_names
+from gateway.catalog.identity import Naming, canonical_id, definition_digest
 from gateway.types import Hints, ToolDefinition
 from tests.fakes import tool
 
@@ -20,6 +21,15 @@ own_names = st.one_of(
     st.text("x", min_size=60, max_size=90),
 )
 catalogs = st.lists(st.tuples(servers, own_names), max_size=25, unique=True)
+
+
+def exposed_names(
+    tools: Iterable[tuple[str, str]], *, reserved: frozenset[str] = frozenset()
+) -> Mapping[str, str]:
+    """The names of tools that all came at once, by id."""
+    naming = Naming(reserved=reserved)
+    naming.change((), tools)
+    return naming.names
 
 
 @given(catalogs)

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from gateway.catalog.given import merge
-from gateway.catalog.refresh import Listed, Registry, entities_of, list_sources
+from gateway.catalog.refresh import KnownEntities, Listed, Registry, list_sources
 from gateway.errors import ConfigError, UpstreamError
 from gateway.telemetry import Telemetry
 from gateway.types import Diagnostic, Hints
@@ -122,6 +122,13 @@ async def test_sources_are_listed_in_parallel() -> None:
     assert not any(each.failed for each in found.values())
 
 
+async def known(registry: Registry) -> KnownEntities:
+    """What the sources list, named."""
+    entities = KnownEntities(reserved=frozenset())
+    entities.change(registry.all(), await listed(registry))
+    return entities
+
+
 async def test_entities_carry_the_hosts_hints_and_trust() -> None:
     """What the host says wins over what the source says."""
     registry = Registry()
@@ -130,7 +137,7 @@ async def test_entities_carry_the_hosts_hints_and_trust() -> None:
         {"t": Hints(read_only=False, tags=("y",))},
     )
 
-    (entity,), _ = entities_of(registry.all(), await listed(registry), reserved=frozenset())
+    (entity,) = (await known(registry)).entities.values()
 
     assert ("a/t", "t", "a", True) == (
         entity.id,
@@ -145,10 +152,10 @@ async def test_names_that_two_sources_offer_are_told() -> None:
     """A host that calls by name must know."""
     registry = registered(ListSource("a", [tool("t")]), ListSource("b", [tool("t"), tool("u")]))
 
-    entities, notes = entities_of(registry.all(), await listed(registry), reserved=frozenset())
+    found = await known(registry)
 
-    assert ["a_t", "b_t", "u"] == [each.exposed_name for each in entities]
-    assert [("name_qualified", "'t' became a_t, b_t")] == [(n.code, n.detail) for n in notes]
+    assert ["a_t", "b_t", "u"] == [each.exposed_name for each in found.entities.values()]
+    assert [("name_qualified", "'t' became a_t, b_t")] == [(n.code, n.detail) for n in found.notes]
 
 
 def test_hints_are_united_and_the_first_wins() -> None:
