@@ -557,6 +557,36 @@ def test_a_suspicious_tool_is_told_or_left_out(policy: Policy, kept: list[str]) 
 
     assert (kept, [("tool_suspicious", policy == "block")]) == (names(found), told(found))
     assert "hidden characters" in found.diagnostics[0].detail
+    doubts = {"a": found.diagnostics, "b": ()}
+    assert [doubts[each.name] for each in found.tools] == [each.doubts for each in found.tools]
+
+
+def test_a_tool_bears_all_its_doubts_and_a_thing_its_own() -> None:
+    """Whoever meets one knows."""
+    things = (ToolDefinition(kind="prompt", name="a"), ToolDefinition(kind="prompt", name="b"))
+    listing = Listing(tools=(tool("a"),), things=things, suspicions={"a": ("odd",)})
+
+    found = vetted(listing, frozenset({"a", "prompt:b"}), server="srv", options=UpstreamOptions())
+
+    codes = [[note.code for note in each.doubts] for each in (*found.tools, *found.things)]
+    assert [["tool_changed", "tool_suspicious"], [], ["tool_changed"]] == codes
+
+
+async def test_a_doubted_tool_that_stays_as_it_was_changes_nothing(room: Room) -> None:
+    """Nor is the index built again for it, each time that its server is read."""
+    await room.source(LiveSource(tool("a", "Old."))).list_tools()
+    live = LiveSource(tool("a", "New."))
+    source = room.source(live)
+    first = await source.list_tools()
+    source.expire()
+    fresh = await source.list_tools()
+    source.expire()
+    again = await source.list_tools()
+
+    assert [("tool_changed", False)] == told(fresh) == told(again)
+    assert () == first.tools[0].doubts
+    assert fresh.tools[0].doubts == fresh.diagnostics
+    assert again.tools[0] is fresh.tools[0]
 
 
 @pytest.mark.parametrize(("policy", "kept"), [("warn", ["a", "b"]), ("block", ["b"])])
