@@ -14,7 +14,6 @@ from gateway.bridge import Bridge
 from gateway.catalog.lasting import LastingSource, Memory
 from gateway.catalog.records import LAUNCH, Recorded, Records, SqliteRecords
 from gateway.catalog.refresh import Registry, list_sources
-from gateway.catalog.vetting import vetted
 from gateway.errors import (
     InvalidRequestError,
     StoreError,
@@ -547,31 +546,6 @@ async def test_a_command_line_that_changed_in_a_file_is_told_before_it_runs(
         assert [("server_changed", False)] == told(await source.list_tools())
 
 
-@pytest.mark.parametrize(("policy", "kept"), [("warn", ["a", "b"]), ("block", ["b"])])
-def test_a_suspicious_tool_is_told_or_left_out(policy: Policy, kept: list[str]) -> None:
-    """The host decides whether a rule's word is enough."""
-    listing = Listing(tools=(tool("a"), tool("b")), suspicions={"a": ("hidden characters",)})
-    options = UpstreamOptions(on_suspicion=policy)
-
-    found = vetted(listing, frozenset(), server="srv", options=options)
-
-    assert (kept, [("tool_suspicious", policy == "block")]) == (names(found), told(found))
-    assert "hidden characters" in found.diagnostics[0].detail
-    doubts = {"a": found.diagnostics, "b": ()}
-    assert [doubts[each.name] for each in found.tools] == [each.doubts for each in found.tools]
-
-
-def test_a_tool_bears_all_its_doubts_and_a_thing_its_own() -> None:
-    """Whoever meets one knows."""
-    things = (ToolDefinition(kind="prompt", name="a"), ToolDefinition(kind="prompt", name="b"))
-    listing = Listing(tools=(tool("a"),), things=things, suspicions={"a": ("odd",)})
-
-    found = vetted(listing, frozenset({"a", "prompt:b"}), server="srv", options=UpstreamOptions())
-
-    codes = [[note.code for note in each.doubts] for each in (*found.tools, *found.things)]
-    assert [["tool_changed", "tool_suspicious"], [], ["tool_changed"]] == codes
-
-
 async def test_a_doubted_tool_that_stays_as_it_was_changes_nothing(room: Room) -> None:
     """Nor is the index built again for it, each time that its server is read."""
     await room.source(LiveSource(tool("a", "Old."))).list_tools()
@@ -587,20 +561,6 @@ async def test_a_doubted_tool_that_stays_as_it_was_changes_nothing(room: Room) -
     assert () == first.tools[0].doubts
     assert fresh.tools[0].doubts == fresh.diagnostics
     assert again.tools[0] is fresh.tools[0]
-
-
-@pytest.mark.parametrize(("policy", "kept"), [("warn", ["a", "b"]), ("block", ["b"])])
-def test_a_suspicious_prompt_is_told_or_left_out(policy: Policy, kept: list[str]) -> None:
-    """Whatever a tool of the same name is."""
-    things = tuple(ToolDefinition(kind="prompt", name=name) for name in ("a", "b"))
-    listing = Listing(
-        tools=(tool("a"),), things=things, suspicions={"prompt:a": ("hidden characters",)}
-    )
-    found = vetted(listing, frozenset(), server="srv", options=UpstreamOptions(on_suspicion=policy))
-
-    assert (["a"], kept) == (names(found), [each.name for each in found.things])
-    assert [("tool_suspicious", policy == "block")] == told(found)
-    assert "prompt 'a'" in found.diagnostics[0].detail
 
 
 class _BrokenRecords(SqliteRecords):
