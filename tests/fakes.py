@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from dataclasses import replace
 from itertools import product
 
 from mcp import MCPError, types
@@ -19,6 +20,7 @@ from gateway.search.pipeline import Embed
 from gateway.testing import HashingEmbedder
 from gateway.types import (
     Content,
+    Diagnostic,
     Entity,
     Hints,
     InvokeResult,
@@ -134,6 +136,12 @@ def _wire(definition: ToolDefinition) -> types.Tool:
         description=definition.description or None,
         input_schema=dict(definition.input_schema),
     )
+
+
+def suspicious(definition: ToolDefinition) -> ToolDefinition:
+    """Give *definition* as vetting gives one that looks like an attack."""
+    note = Diagnostic(stage="catalog", code="tool_suspicious", detail=f"{definition.name!r}: odd")
+    return replace(definition, doubts=(note,))
 
 
 class ListSource:

@@ -319,7 +319,7 @@ async def test_an_empty_catalog_exports_an_empty_graph(open_gateway: OpenGateway
 async def test_a_graph_document_that_cannot_be_read_costs_the_document_alone(
     open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...], tmp_path: Path
 ) -> None:
-    """Auto still gives what vectors rank; the report says what is wrong, and where."""
+    """Auto still gives what vectors rank; report and result say what is wrong, and where."""
     (tmp_path / "bad.md").write_text("---\ntitle: never closed\n", "utf-8")
     gateway = open_gateway(
         catalog, strategy="auto", embedder=HashingEmbedder(), graph=str(tmp_path)
@@ -331,6 +331,7 @@ async def test_a_graph_document_that_cannot_be_read_costs_the_document_alone(
     assert ("hybrid", "send_email") == (found.mode, names(found)[0])
     assert "graph_document_invalid" == note.code
     assert "bad.md" in note.detail
+    assert (note,) == found.diagnostics
 
 
 async def test_servers_of_a_configuration_are_registered_and_its_oddities_told(

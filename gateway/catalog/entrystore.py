@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gateway.catalog.entries import Entries, Entry, entity_of
@@ -158,11 +158,11 @@ class EntrySource:
         reasons = suspicions(jsonable(entry))
         blocked = bool(reasons) and self._options.on_suspicion == "block"
         told = f"{', '.join(reasons)}{'; it is left out' if blocked else ''}"
-        return _Row(
-            text=text,
-            entity=None if blocked else self._entity(entry),
-            notes=(_note("tool_suspicious", key, told),) if reasons else (),
-        )
+        notes = (_note("tool_suspicious", key, told),) if reasons else ()
+        entity = None if blocked else self._entity(entry)
+        if notes and entity is not None:
+            entity = replace(entity, definition=replace(entity.definition, doubts=notes))
+        return _Row(text=text, entity=entity, notes=notes)
 
     def _entity(self, entry: Entry) -> Entity:
         if entry.kind in KINDS:

@@ -284,13 +284,13 @@ class LastingSource:
     async def _read(self) -> Listing:
         listing = await self._live.list_tools()
         known = self._known
-        listing = _steady(listing, known.listing if known is not None else Listing())
         self._expired = self._aged = False
         if self._memory.fingerprint:
             keep = self._memory.records.keep
             note = self._attempt(lambda: keep(self._memory.fingerprint, self.server, listing))
             listing = replace(listing, diagnostics=(*listing.diagnostics, *note))
         listing = self._vetted(listing)
+        listing = _steady(listing, known.listing if known is not None else Listing())
         self._known = _Known(listing, self._clock() + self._options.listing_ttl_s)
         return listing
 

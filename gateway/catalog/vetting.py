@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from gateway.catalog.records import LAUNCH
 from gateway.limits import UpstreamOptions
 from gateway.text import clean
-from gateway.types import Code, Diagnostic, Kind
+from gateway.types import Code, Diagnostic, Kind, ToolDefinition
 from gateway.upstream.sieve import MAX_NAME_CHARS
 from gateway.upstream.source import Listing
 from gateway.upstream.things import fits, thing_key
@@ -18,6 +18,8 @@ def vetted(
     listing: Listing, changed: frozenset[str], *, server: str, options: UpstreamOptions
 ) -> Listing:
     """Give *listing* with a diagnostic for each doubt, and without what a policy leaves out.
+
+    What stays bears its doubts itself (`ToolDefinition.doubts`).
 
     Args:
         listing: As it came.
@@ -32,15 +34,28 @@ def vetted(
     notes = tuple(_notes(listing, changed, blocked, server))
     if not notes:
         return listing
+    doubts: dict[str, tuple[Diagnostic, ...]] = {}
+    for key, note in notes:
+        doubts[key] = (*doubts.get(key, ()), note)
     return replace(
         listing,
-        tools=tuple(tool for tool in listing.tools if tool.name not in blocked),
+        tools=tuple(
+            _doubted(tool, doubts.get(tool.name))
+            for tool in listing.tools
+            if tool.name not in blocked
+        ),
         things=tuple(
-            thing for thing in listing.things if thing_key(thing.kind, thing.name) not in blocked
+            _doubted(thing, doubts.get(key))
+            for thing in listing.things
+            if (key := thing_key(thing.kind, thing.name)) not in blocked
         ),
         instructions="" if thing_key("server", server) in blocked else listing.instructions,
-        diagnostics=(*listing.diagnostics, *notes),
+        diagnostics=(*listing.diagnostics, *(note for _, note in notes)),
     )
+
+
+def _doubted(thing: ToolDefinition, doubts: tuple[Diagnostic, ...] | None) -> ToolDefinition:
+    return thing if doubts is None else replace(thing, doubts=doubts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,26 +95,27 @@ NOTHING = Withheld()
 
 def _notes(
     listing: Listing, changed: frozenset[str], blocked: frozenset[str], server: str
-) -> Iterator[Diagnostic]:
+) -> Iterator[tuple[str, Diagnostic]]:
+    """Give each doubt with the name of what it is about, as pins are called."""
     if LAUNCH in changed:
-        yield _note(
-            "server_changed",
+        told = (
             f"{server!r}: what would run is not what was approved; "
-            f"look at its configuration, then: gateway approve {server}",
+            f"look at its configuration, then: gateway approve {server}"
         )
+        yield LAUNCH, _note("server_changed", told)
     # Tools that were read once may never have to be read again: look at them only for a reason.
     for tool in listing.tools if changed or listing.suspicions else ():
         end = "; it is left out" if tool.name in blocked else ""
         if tool.name in changed:
-            yield _note(
-                "tool_changed",
+            told = (
                 f"{server!r}: tool {tool.name!r} is not as it was approved; "
-                f"look at it, then: gateway approve {server}/{tool.name}{end}",
+                f"look at it, then: gateway approve {server}/{tool.name}{end}"
             )
+            yield tool.name, _note("tool_changed", told)
         reasons = listing.suspicions.get(tool.name)
         if reasons:
-            told = ", ".join(reasons)
-            yield _note("tool_suspicious", f"{server!r}: tool {tool.name!r}: {told}{end}")
+            told = f"{server!r}: tool {tool.name!r}: {', '.join(reasons)}{end}"
+            yield tool.name, _note("tool_suspicious", told)
     itself = thing_key("server", server)
     others = {itself: "what it says of itself"} | {
         thing_key(each.kind, each.name): f"{each.kind} {clean(each.name, limit=MAX_NAME_CHARS)!r}"
@@ -108,14 +124,14 @@ def _notes(
     for key, shown in others.items():
         end = "; it is left out" if key in blocked else ""
         if key in changed:
-            yield _note(
-                "tool_changed",
+            told = (
                 f"{server!r}: {shown} is not as it was approved; "
-                f"look at it, then: gateway approve {server}/{key}{end}",
+                f"look at it, then: gateway approve {server}/{key}{end}"
             )
+            yield key, _note("tool_changed", told)
         reasons = listing.suspicions.get(key)
         if reasons:
-            yield _note("tool_suspicious", f"{server!r}: {shown}: {', '.join(reasons)}{end}")
+            yield key, _note("tool_suspicious", f"{server!r}: {shown}: {', '.join(reasons)}{end}")
 
 
 def _note(code: Code, detail: str) -> Diagnostic:

@@ -84,7 +84,9 @@ class Answer:
 
 
 def parameters_of(snapshot: Snapshot, name: str) -> Parameters | None:
-    """Write what the tool of this exposed name takes; None if no such tool may be called."""
+    """Write what the tool of this exposed name takes; None if no such tool may be called, or its
+    definition is suspicious.
+    """
     schema = _parameters(snapshot, name)
     return Parameters(schema) if schema is not None else None
 
@@ -146,7 +148,9 @@ async def answer(
             await ask(gateway, answering.approve, tool, arguments, call.id)
         result = await gateway.invoke(tool, arguments, call_id=call.id, task=answering.task)
     except GatewayError as error:
-        schema = error.schema if isinstance(error, InvalidArgumentsError) else None
+        schema = None
+        if isinstance(error, InvalidArgumentsError) and not await _suspicious(gateway, error.tool):
+            schema = error.schema
         near = error.near if isinstance(error, UnknownToolError) else ()
         told = _failed(call, str(error), tool=tool, arguments=arguments, schema=schema, near=near)
         return replace(told, needed=error.needed) if isinstance(error, CallerError) else told
@@ -249,8 +253,15 @@ async def tell(
 
 def _parameters(snapshot: Snapshot, name: str) -> JsonObject | None:
     for spot in snapshot.exposed(name, snapshot.mask(_ANYBODY)):
-        return parameters(snapshot.entities[spot].definition.input_schema)
+        entity = snapshot.entities[spot]
+        return None if entity.suspicious else parameters(entity.definition.input_schema)
     return None
+
+
+async def _suspicious(gateway: Gateway, name: str) -> bool:
+    snapshot = await gateway.snapshot()
+    spots = snapshot.exposed(name, snapshot.mask(_ANYBODY))
+    return any(snapshot.entities[spot].suspicious for spot in spots)
 
 
 async def _schema(gateway: Gateway, name: str) -> JsonObject | None:

@@ -64,9 +64,15 @@ class Findable:
     told: dict[str, Parameters] = field(default_factory=dict)
     """The parameters that were written for results, by exposed name."""
 
+    suspicious: frozenset[str] = frozenset()
+    """The names of those whose definitions look like an attack: they never become tools."""
+
     def found(self, shown: Collection[str], host: Collection[str]) -> list[Entity]:
-        """Give the entities of those names that there are and that the host has not taken."""
-        return [self.names[name] for name in shown if name in self.names and name not in host]
+        """Give the entities of those names that there are and that may become tools, but for
+        what the host has taken.
+        """
+        kept = (name for name in shown if name in self.names and name not in host)
+        return [self.names[name] for name in kept if name not in self.suspicious]
 
 
 class Definitions:
@@ -96,6 +102,7 @@ class Definitions:
                 version=snapshot.version,
                 names={entity.exposed_name: entity for entity in entities},
                 digest=digest(entities, budget=self._options.digest_token_budget),
+                suspicious=frozenset(each.exposed_name for each in entities if each.suspicious),
             )
             alive = {(entity.exposed_name, entity.digest) for entity in entities}
             self._proxies = {key: value for key, value in self._proxies.items() if key[:2] in alive}
@@ -145,8 +152,12 @@ class Definitions:
         return known
 
     def told(self, snapshot: Snapshot, name: str) -> Parameters | None:
-        """Write what the tool of this exposed name takes; None if it cannot be found."""
+        """Write what the tool of this exposed name takes; None if it cannot be found, or nobody
+        is to be told.
+        """
         findable = self.of(snapshot)
+        if name in findable.suspicious:
+            return None
         known, entity = findable.told.get(name), findable.names.get(name)
         if known is None and entity is not None:
             known = Parameters(parameters(entity.definition.input_schema))

@@ -6,6 +6,9 @@ How found tools reach the model is the mode:
     stable  not at all: their schemas stand in the search result, `call_tool` calls them
     native  loaded by the service itself from our answer to its tool search (Responses API)
     whole   the catalog is so small that it goes out as it is, without meta-tools
+
+A tool whose definition looks like an attack on a model is in none of them: it is found by its name
+and called by `call_tool`.
 """
 
 from __future__ import annotations
@@ -175,6 +178,9 @@ class Discovery:
 
     def _goes_whole(self, findable: Findable, asked: Asked) -> bool:
         options = self._gateway.options.discovery
+        # A suspicious tool does not go out: it can be found and called by the meta-tools alone.
+        if findable.suspicious:
+            return False
         if len(findable.names) + len(asked.host_tools) > options.max_tools:
             return False
         if len(findable.names) < options.min_tools:

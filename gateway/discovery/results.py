@@ -6,6 +6,7 @@ What is written here is the conversation's only memory of what was found: `names
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NotRequired, TypedDict
@@ -18,6 +19,8 @@ ABOUT = 160
 _ABOUT_CHARS = (ABOUT, 90, 40, 0)
 """How long a tool's line may be: the first that fits the budget."""
 _BEFORE = "told before"
+_PLAIN = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+"""The name of an argument, as nearly all are: too short to say much else."""
 _NAMED = 12
 """How many words or servers are named where nothing matches."""
 _MAX_READ_CHARS = 100_000
@@ -120,7 +123,7 @@ def _with_schemas(
             rows[place] = _dump({**row, "parameters": _BEFORE})
             left -= count(_BEFORE)
             continue
-        schema = schemas(row["name"])
+        schema = None if entry.match.suspicious else schemas(row["name"])
         cost = schema.tokens(count) if schema is not None else 0
         if schema is None or cost > left:
             # What has no room keeps its required arguments; a wrong call is told the schema.
@@ -157,11 +160,15 @@ def _entries(
     hidden: Collection[str],
     shown: Collection[str] = (),
 ) -> list[_Entry]:
-    entries = [_Entry("match", match, direct=True) for match in result.matches]
+    entries = [_Entry("match", match, direct=not match.suspicious) for match in result.matches]
     proxies = options.prerequisite_proxies
     matched = {match.id for match in result.matches}
     entries += [
-        _Entry("prerequisite", match, match.direct or (proxies and _declared(match)))
+        _Entry(
+            "prerequisite",
+            match,
+            match.direct or (proxies and _declared(match) and not match.suspicious),
+        )
         for match in result.prerequisites
         if match.id not in matched
     ]
@@ -212,6 +219,8 @@ def _body(entries: Sequence[_Entry], about: int, result: SearchResult) -> _Body:
 
 def _row(entry: _Entry, about: int) -> dict[str, Any]:
     match = entry.match
+    if match.suspicious:
+        return _withheld(entry)
     line = one_line(match.description, limit=about) if about else ""
     row: dict[str, Any] = {"name": match.name}
     if line and not entry.shown:
@@ -225,6 +234,14 @@ def _row(entry: _Entry, about: int) -> dict[str, Any]:
     if not entry.direct:
         row["direct"] = False
     return row
+
+
+def _withheld(entry: _Entry) -> dict[str, Any]:
+    """Tell what a call of a suspicious tool needs, and nothing that could be read as an order."""
+    needs = [each for each in entry.match.required if _PLAIN.fullmatch(each)]
+    kind = {"kind": entry.kind} if entry.kind != "match" else {}
+    needed = {"needs": needs} if needs else {}
+    return {"name": entry.match.name, **needed, **kind, "suspicious": True, "direct": False}
 
 
 def _why(entry: _Entry, seen: str) -> str:

@@ -18,6 +18,7 @@ from gateway.embed.protocol import Embedder
 from gateway.search.index.snapshot import Snapshot
 from gateway.search.normalize import CachedNormalizer, Normalizer
 from gateway.search.pipeline import Search
+from gateway.search.results import doubted
 from gateway.search.spelling.mending import Mending
 from gateway.search.spelling.wordlists import installed
 from gateway.search.usage.memory import Usage
@@ -107,6 +108,7 @@ class RememberedSearch:
             result = self.cache.get(key)
             if result is None:
                 result = await self.search(snapshot, request, notes, use=signals)
+                result = doubted(result, snapshot)
                 if self.cache.keeps and not result.degraded:
                     self.cache.put(key, replace(result, cached=True))
             labels |= {"gateway.search.mode": result.mode, "gateway.cache.hit": result.cached}

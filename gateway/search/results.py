@@ -183,6 +183,7 @@ def plain(
     direct: bool = True,
 ) -> Match:
     """Say what *entity* is, with the numbers that it was found by."""
+    suspicious = entity.suspicious
     return Match(
         id=entity.id,
         name=entity.exposed_name,
@@ -192,5 +193,16 @@ def plain(
         score=score,
         confidence=round(confidence, 6),
         evidence=evidence,
-        direct=direct,
+        direct=direct and not suspicious,
+        suspicious=suspicious,
     )
+
+
+def doubted(found: SearchResult, snapshot: Snapshot) -> SearchResult:
+    """Give *found* with the doubts about whom it names, each once."""
+    named = (*found.matches, *found.prerequisites, *found.related, *found.next_steps)
+    spots = [snapshot.position(match.id) for match in named]
+    doubts = [note for spot in spots for note in snapshot.entities[spot].definition.doubts]
+    if not doubts:
+        return found
+    return replace(found, diagnostics=(*found.diagnostics, *dict.fromkeys(doubts)))

@@ -37,8 +37,9 @@ def _held(index: Postings, asked: Asked, mask: Mask) -> bool:
 def degrading(snapshot: Snapshot, filters: Filters, mask: Mask) -> list[Diagnostic]:
     """Give what a search repeats of the notes that the index build left.
 
-    What a note of the catalog says in detail names servers: it is left out where one of them has
-    nobody who may be found, of whatever kind, or is none of those that are asked for.
+    What a note of the catalog or of a graph document says in detail names servers: it is left out
+    where one of them has nobody who may be found, of whatever kind, or is none of those that are
+    asked for.
     """
     kept = list(snapshot.repeated)
     if not kept or mask.all():
@@ -50,7 +51,7 @@ def degrading(snapshot: Snapshot, filters: Filters, mask: Mask) -> list[Diagnost
 
 
 def _names(note: Diagnostic, hidden: Iterable[str], filters: Filters) -> bool:
-    if note.stage != "catalog":
+    if note.stage not in {"catalog", "graph"}:
         return False
     if filters.servers and not any(map(note.detail.__contains__, filters.servers)):
         return True

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+from gateway.types.notes import Diagnostic
+
 JsonObject: TypeAlias = Mapping[str, object]
 """A JSON object as `json.loads` gives it."""
 BuiltinKind = Literal["tool", "server", "virtual_server", "agent", "skill", "prompt", "resource"]
@@ -70,6 +72,8 @@ class ToolDefinition:
     kind: Kind = "tool"
     details: JsonObject = field(default_factory=dict)
     """What else a source says of a resource or a prompt, for who lists it; empty for a tool."""
+    doubts: tuple[Diagnostic, ...] = ()
+    """`tool_changed` and `tool_suspicious`, as the gateway notes them; no source says these."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,6 +115,12 @@ class Entity:
     def hints(self) -> Hints:
         """The merged search hints."""
         return self.definition.hints
+
+    @property
+    def suspicious(self) -> bool:
+        """Whether the definition looks like an attack on a model: none is shown it unasked."""
+        doubts = self.definition.doubts
+        return bool(doubts) and any(each.code == "tool_suspicious" for each in doubts)
 
     @property
     def required(self) -> tuple[str, ...]:

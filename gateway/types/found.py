@@ -86,6 +86,9 @@ class Match:
     evidence: Evidence = field(default_factory=Evidence)
     direct: bool = True
     """Whether it may become a proxy tool: a match, or a supplement inside the semantic window."""
+    suspicious: bool = False
+    """Whether its definition looks like an attack on a model: it never becomes a proxy tool, and
+    its texts are not told to a model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -114,3 +114,10 @@ DEGRADING: frozenset[Code] = frozenset(
     }
 )
 """Codes of results that are not worth keeping: the next request tries again."""
+REPEATED: frozenset[Code] = DEGRADING | {
+    "catalog_unavailable",
+    "graph_document_invalid",
+    "store_rebuilt",
+    "store_unavailable",
+}
+"""Codes of an index build that every result repeats: what all searches go without."""

@@ -14,7 +14,6 @@ from gateway.bridge import Bridge
 from gateway.catalog.lasting import LastingSource, Memory
 from gateway.catalog.records import LAUNCH, Recorded, Records, SqliteRecords
 from gateway.catalog.refresh import Registry, list_sources
-from gateway.catalog.vetting import vetted
 from gateway.errors import (
     InvalidRequestError,
     StoreError,
@@ -547,30 +546,21 @@ async def test_a_command_line_that_changed_in_a_file_is_told_before_it_runs(
         assert [("server_changed", False)] == told(await source.list_tools())
 
 
-@pytest.mark.parametrize(("policy", "kept"), [("warn", ["a", "b"]), ("block", ["b"])])
-def test_a_suspicious_tool_is_told_or_left_out(policy: Policy, kept: list[str]) -> None:
-    """The host decides whether a rule's word is enough."""
-    listing = Listing(tools=(tool("a"), tool("b")), suspicions={"a": ("hidden characters",)})
-    options = UpstreamOptions(on_suspicion=policy)
+async def test_a_doubted_tool_that_stays_as_it_was_changes_nothing(room: Room) -> None:
+    """Nor is the index built again for it, each time that its server is read."""
+    await room.source(LiveSource(tool("a", "Old."))).list_tools()
+    live = LiveSource(tool("a", "New."))
+    source = room.source(live)
+    first = await source.list_tools()
+    source.expire()
+    fresh = await source.list_tools()
+    source.expire()
+    again = await source.list_tools()
 
-    found = vetted(listing, frozenset(), server="srv", options=options)
-
-    assert (kept, [("tool_suspicious", policy == "block")]) == (names(found), told(found))
-    assert "hidden characters" in found.diagnostics[0].detail
-
-
-@pytest.mark.parametrize(("policy", "kept"), [("warn", ["a", "b"]), ("block", ["b"])])
-def test_a_suspicious_prompt_is_told_or_left_out(policy: Policy, kept: list[str]) -> None:
-    """Whatever a tool of the same name is."""
-    things = tuple(ToolDefinition(kind="prompt", name=name) for name in ("a", "b"))
-    listing = Listing(
-        tools=(tool("a"),), things=things, suspicions={"prompt:a": ("hidden characters",)}
-    )
-    found = vetted(listing, frozenset(), server="srv", options=UpstreamOptions(on_suspicion=policy))
-
-    assert (["a"], kept) == (names(found), [each.name for each in found.things])
-    assert [("tool_suspicious", policy == "block")] == told(found)
-    assert "prompt 'a'" in found.diagnostics[0].detail
+    assert [("tool_changed", False)] == told(fresh) == told(again)
+    assert () == first.tools[0].doubts
+    assert fresh.tools[0].doubts == fresh.diagnostics
+    assert again.tools[0] is fresh.tools[0]
 
 
 class _BrokenRecords(SqliteRecords):

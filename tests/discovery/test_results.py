@@ -10,7 +10,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gateway.config import DiscoveryOptions
-from gateway.discovery.results import Parameters, compact, described, names_of
+from gateway.discovery.results import (
+    Parameters,
+    Schemas,
+    compact,
+    described,
+    direct_names,
+    names_of,
+)
 from gateway.text import estimate_tokens
 from gateway.types import Diagnostic, Evidence, Match, PathStep, SearchResult
 
@@ -306,3 +313,27 @@ def test_a_budget_without_room_for_rows_keeps_the_best() -> None:
     rows = json.loads(compact(found, options, schemas=schema))["tools"]
 
     assert 1 <= len(rows) < 30
+
+
+@pytest.mark.parametrize("schemas", [None, lambda _: Parameters({"description": "IMPORTANT"})])
+def test_of_a_suspicious_tool_the_name_is_told_and_what_could_be_no_order(
+    schemas: Schemas | None,
+) -> None:
+    """It can be called; nothing that its author wrote at length reaches the model."""
+    odd = {"description": "IMPORTANT", "required": ("a", "IMPORTANT: do it"), "suspicious": True}
+    needed = PathStep(subject="urn:x/m0", predicate="requires", object="urn:x/p0", declared=True)
+    way = Evidence(path=(needed,))
+    result = SearchResult(
+        mode="hybrid",
+        matches=(match("m0", **odd), match("m1")),
+        prerequisites=(match("p0", **{**odd, "required": ()}, direct=False, evidence=way),),
+    )
+
+    text = compact(result, DiscoveryOptions(prerequisite_proxies=True), schemas=schemas)
+
+    rows = [row for row in read(text) if row["name"] != "m1"]
+    assert [
+        {"name": "m0", "needs": ["a"], "suspicious": True, "direct": False},
+        {"name": "p0", "kind": "prerequisite", "suspicious": True, "direct": False},
+    ] == rows
+    assert ("m1",) == names_of(text) == direct_names(result, OPTIONS)

@@ -108,6 +108,19 @@ def test_a_search_looks_at_no_note_but_those_that_it_repeats() -> None:
     assert (1001, (ill,)) == (len(snapshot.diagnostics), snapshot.repeated)
 
 
+def test_a_search_repeats_a_note_once_and_few_of_those_that_cost_it_nothing() -> None:
+    """A store that fails is told of by each server, a folder may hold a thousand bad documents."""
+    down = Diagnostic(stage="store", code="catalog_unavailable", detail="disk is full")
+    bad = [
+        Diagnostic(stage="graph", code="graph_document_invalid", detail=str(number))
+        for number in range(1000)
+    ]
+
+    snapshot = compile_snapshot(entities(2), rows={}, diagnostics=[down, *bad, down])
+
+    assert (down, *bad[:5]) == snapshot.repeated
+
+
 def others(count: int) -> list[Entity]:
     return [
         Entity(

@@ -247,9 +247,9 @@ class Indexer:
         if self._keeper:
             notes = await asyncio.to_thread(self._keeper.keep)
             if notes and self._built:
-                diagnostics = (*self._built.report.diagnostics, *notes)
-                report = replace(self._built.report, diagnostics=diagnostics)
-                self._built = replace(self._built, report=report)
+                snapshot = self._built.snapshot.told(notes)
+                report = replace(self._built.report, diagnostics=snapshot.diagnostics)
+                self._built = replace(self._built, snapshot=snapshot, report=report)
 
     async def finish(self, then: Callable[[], Awaitable[None]]) -> None:
         """Save what was changed since it was saved, and await *then* in any case."""

@@ -9,7 +9,7 @@ from typing import Any, overload
 
 import numpy as np
 
-from gateway.types import Entity, Hints, ToolDefinition
+from gateway.types import Diagnostic, Entity, Hints, ToolDefinition
 
 _SEQUENCES = frozenset({"aliases", "keywords", "categories", "tags", "examples"})
 
@@ -81,6 +81,7 @@ def _raw(entity: Entity) -> Mapping[str, object]:
     found["definition"]["hints"] = {
         each.name: getattr(tool.hints, each.name) for each in fields(Hints)
     }
+    found["definition"]["doubts"] = [(each.code, each.detail) for each in tool.doubts]
     return found
 
 
@@ -88,5 +89,8 @@ def _entity(raw: Any) -> Entity:
     told = raw.pop("definition")
     hints = told.pop("hints")
     hints |= {name: tuple(hints[name]) for name in _SEQUENCES}
-    definition = ToolDefinition(hints=Hints(**hints), **told)
+    doubts = tuple(
+        Diagnostic(stage="catalog", code=code, detail=detail) for code, detail in told.pop("doubts")
+    )
+    definition = ToolDefinition(hints=Hints(**hints), doubts=doubts, **told)
     return Entity(definition=definition, **{**raw, "scopes": frozenset(raw["scopes"])})

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 from gateway.embed.yardstick import Yardstick
 from gateway.search.dense.mates import Mates
@@ -13,7 +15,8 @@ from gateway.search.eligible import Eligibility, Mask
 from gateway.search.index.names import Names
 from gateway.search.index.toolgraph import ToolGraph
 from gateway.search.order import Places, Step
-from gateway.types import DEGRADING, Diagnostic, Entity, Filters
+from gateway.types import Diagnostic, Entity, Filters
+from gateway.types.notes import DEGRADING, REPEATED
 from gateway.vectors import Vector
 from graphs.patched import patched
 from graphs.postings import Postings
@@ -21,6 +24,7 @@ from graphs.text import fold
 
 _IDENTIFIER = re.compile(r"[^\s\"'`(),;:!?]+")
 _NOT_PLAIN = re.compile(r"[_\-./]|[a-z0-9][A-Z]")
+_REPEATED_EACH = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -53,6 +57,11 @@ class Snapshot:
     """What each entity loses in `auto`, in deviations, shape (n,); None if nobody loses."""
     narrowness: float = 1.0
     """How narrow the catalog is, above 0, at the most 1; see `gateway.search.dense.kinship`."""
+
+    def told(self, notes: Iterable[Diagnostic]) -> Self:
+        """Give the same with *notes* of what went wrong since."""
+        every = (*self.diagnostics, *notes)
+        return replace(self, diagnostics=every, repeated=repeated(every))
 
     def position(self, key: str) -> int:
         """Give the position of the entity with this id.
@@ -92,8 +101,17 @@ class Snapshot:
 
 
 def repeated(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
-    """Give those of *diagnostics* that say of each search that it could be better."""
-    return tuple(note for note in diagnostics if note.code in DEGRADING)
+    """Give those of *diagnostics* that say of each search what it goes without, each once.
+
+    Of a code that costs a search nothing the first few, such as of a folder of broken documents.
+    """
+    kept: list[Diagnostic] = []
+    counts: Counter[str] = Counter()
+    for note in dict.fromkeys(note for note in diagnostics if note.code in REPEATED):
+        counts[note.code] += 1
+        if note.code in DEGRADING or counts[note.code] <= _REPEATED_EACH:
+            kept.append(note)
+    return tuple(kept)
 
 
 class Named(Mapping[str, tuple[int, ...]]):

@@ -207,7 +207,9 @@ async def test_a_corrupt_store_file_is_set_aside_and_begun_anew(
     found = await gateway.search("send an e-mail")
 
     assert (["store_rebuilt"], 12) == (told(report), report.vectors)
-    assert ("hybrid", False) == (found.mode, found.degraded)
+    again = await gateway.search("send an e-mail")
+    assert ("hybrid", False, True) == (found.mode, found.degraded, again.cached)
+    assert ["store_rebuilt"] == codes(found) == codes(again)
     assert (tmp_path / "vectors.sqlite3.corrupt-1").exists()
     assert path.read_bytes().startswith(b"SQLite format 3")
 
@@ -222,8 +224,9 @@ async def test_a_store_that_cannot_be_used_leaves_vectors_in_memory(
 
     report = await gateway.report()
 
+    found = await gateway.search("send an e-mail")
     assert (["store_unavailable"] * 2, 12) == (told(report), report.vectors)
-    assert "hybrid" == (await gateway.search("send an e-mail")).mode
+    assert ("hybrid", set(report.diagnostics)) == (found.mode, set(found.diagnostics))
 
 
 async def test_one_bad_tool_is_quarantined_and_its_neighbours_live(

@@ -165,5 +165,7 @@ async def test_a_disk_that_is_full_is_in_the_report(start: Open, tmp_path: Path)
     await asked(gateway)
     await gateway.aclose()
 
-    report = gateway._index._built.report  # type: ignore[union-attr]  # noqa: SLF001  (after the end, nobody can ask)
-    assert "store_unavailable" in [note.code for note in report.diagnostics]
+    built = gateway._index._built  # noqa: SLF001  (after the end, nobody can ask)
+    assert built is not None
+    assert "store_unavailable" in [note.code for note in built.report.diagnostics]
+    assert "store_unavailable" in [note.code for note in built.snapshot.repeated]

@@ -110,7 +110,9 @@ def test_entities_are_made_when_somebody_looks() -> None:
     """Once each, and as they were; a slice and the last one too."""
     tools = [replace(CATALOG[0], scopes=frozenset({"b", "a"}), status="deprecated"), *CATALOG[1:5]]
     hints = Hints(tags=("x",), read_only=False, enabled=False)
-    tools[1] = replace(tools[1], definition=replace(tools[1].definition, hints=hints))
+    note = Diagnostic(stage="catalog", code="tool_suspicious", detail="odd")
+    odd = replace(tools[1].definition, hints=hints, doubts=(note,))
+    tools[1] = replace(tools[1], definition=odd)
 
     found = Entities(*written(tools))
 

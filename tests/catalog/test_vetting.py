@@ -1,0 +1,58 @@
+"""What becomes of tools that are not as they were approved, or look like an attack."""
+
+from __future__ import annotations
+
+import pytest
+
+from gateway.catalog.vetting import vetted
+from gateway.limits import Policy, UpstreamOptions
+from gateway.types import ToolDefinition
+from gateway.upstream.source import Listing
+from tests.fakes import tool
+
+
+def names(listing: Listing) -> list[str]:
+    return [tool.name for tool in listing.tools]
+
+
+def told(listing: Listing) -> list[tuple[str, bool]]:
+    return [(note.code, "left out" in note.detail) for note in listing.diagnostics]
+
+
+@pytest.mark.parametrize(("policy", "kept"), [("warn", ["a", "b"]), ("block", ["b"])])
+def test_a_suspicious_tool_is_told_or_left_out(policy: Policy, kept: list[str]) -> None:
+    """The host decides whether a rule's word is enough."""
+    listing = Listing(tools=(tool("a"), tool("b")), suspicions={"a": ("hidden characters",)})
+    options = UpstreamOptions(on_suspicion=policy)
+
+    found = vetted(listing, frozenset(), server="srv", options=options)
+
+    assert (kept, [("tool_suspicious", policy == "block")]) == (names(found), told(found))
+    assert "hidden characters" in found.diagnostics[0].detail
+    doubts = {"a": found.diagnostics, "b": ()}
+    assert [doubts[each.name] for each in found.tools] == [each.doubts for each in found.tools]
+
+
+def test_a_tool_bears_all_its_doubts_and_a_thing_its_own() -> None:
+    """Whoever meets one knows."""
+    things = (ToolDefinition(kind="prompt", name="a"), ToolDefinition(kind="prompt", name="b"))
+    listing = Listing(tools=(tool("a"),), things=things, suspicions={"a": ("odd",)})
+
+    found = vetted(listing, frozenset({"a", "prompt:b"}), server="srv", options=UpstreamOptions())
+
+    codes = [[note.code for note in each.doubts] for each in (*found.tools, *found.things)]
+    assert [["tool_changed", "tool_suspicious"], [], ["tool_changed"]] == codes
+
+
+@pytest.mark.parametrize(("policy", "kept"), [("warn", ["a", "b"]), ("block", ["b"])])
+def test_a_suspicious_prompt_is_told_or_left_out(policy: Policy, kept: list[str]) -> None:
+    """Whatever a tool of the same name is."""
+    things = tuple(ToolDefinition(kind="prompt", name=name) for name in ("a", "b"))
+    listing = Listing(
+        tools=(tool("a"),), things=things, suspicions={"prompt:a": ("hidden characters",)}
+    )
+    found = vetted(listing, frozenset(), server="srv", options=UpstreamOptions(on_suspicion=policy))
+
+    assert (["a"], kept) == (names(found), [each.name for each in found.things])
+    assert [("tool_suspicious", policy == "block")] == told(found)
+    assert "prompt 'a'" in found.diagnostics[0].detail
