@@ -345,6 +345,19 @@ async def test_a_list_of_another_start_that_is_too_old_is_read_first(
     assert 1 == live.listings
 
 
+@pytest.mark.parametrize(("ahead_s", "told"), [(59, ["a"]), (61, ["b"]), (31_536_000, ["b"])])
+async def test_a_list_that_is_stamped_in_the_future_is_read_first(
+    room: Room, ahead_s: float, told: list[str]
+) -> None:
+    """The clock was ahead when it was kept; else it would be served as fresh until then."""
+    await room.source(LiveSource(tool("a"))).list_tools()
+    room.wall = ManualClock(room.wall() - ahead_s)
+
+    listing = await room.source(LiveSource(tool("b"))).list_tools()
+
+    assert told == names(listing)
+
+
 async def test_a_source_that_is_forgotten_is_listed_at_the_next_start(room: Room) -> None:
     """It left the configuration."""
     source = room.source(LiveSource(tool("a")))
