@@ -7,7 +7,6 @@ from contextvars import Context
 from types import TracebackType
 from typing import Protocol, Self
 
-import anyio
 from mcp.server import Server
 from mcp.server.stdio import stdio_server
 from mcp.shared.message import SessionMessage
@@ -23,6 +22,8 @@ _ESCAPE = re.compile(
 
 class _Incoming(Protocol):
     async def receive(self) -> SessionMessage | Exception: ...
+
+    async def __anext__(self) -> SessionMessage | Exception: ...
 
     async def aclose(self) -> None: ...
 
@@ -60,10 +61,7 @@ class Mended:
         return self
 
     async def __anext__(self) -> SessionMessage | Exception:
-        try:
-            return await self.receive()
-        except anyio.EndOfStream:
-            raise StopAsyncIteration from None
+        return _mended(await self._inner.__anext__())
 
     async def __aenter__(self) -> Self:
         return self
