@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, get_args
 
-from gateway.checks import at_least, check, one_of, share
+from gateway.checks import at_least, between, check, one_of, share
 from gateway.errors import ConfigError
 from gateway.limits import CatalogOptions, ChatOptions, UpstreamOptions, UsageOptions
 from gateway.types import Strategy
@@ -70,7 +70,8 @@ class SearchOptions:
     spelling: bool = True
     """Mend misspelt words of a query, without a model; the words as typed count as well."""
     lexical_weight: float = 0.4
-    """What a standard deviation in words counts beside one in vectors, in `auto`, at the most."""
+    """What a standard deviation in words counts beside one in vectors, in `auto`, at the most;
+    0 to 100."""
     fuse_graph: bool = False
     """Whether the graph's text search is a list of its own where ``ranking="hybrid"`` fuses."""
 
@@ -94,7 +95,7 @@ class SearchOptions:
             one_of("prerequisites", self.prerequisites, Prerequisites),
             share("min_confidence", self.min_confidence),
             share("no_match_confidence", self.no_match_confidence),
-            at_least("lexical_weight", self.lexical_weight, 0),
+            between("lexical_weight", self.lexical_weight, 0, 100),
         )
 
     def pool(self, limit: int) -> int:

@@ -10,6 +10,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from dataclasses import field as made
+from itertools import islice
 from typing import TypeAlias
 
 import numpy as np
@@ -28,6 +29,9 @@ _LIKELY_TYPOS = 12
 _TWO_WORDS = 0.8
 """How surely a word is two known ones without the space between them."""
 _WHOLE_OF_NUMBERED = 0.7
+_MOST_WORDS = 1024
+"""More words of one question than this are not looked up; no request that a person writes has them,
+but 600 letters of a script without spaces do, each of which begins a word."""
 _REMEMBERED = 8192
 """How many words are remembered, resolved; real questions use the same ones again and again."""
 Question: TypeAlias = str | Sequence[str | Token]
@@ -153,7 +157,7 @@ class Postings:
         )
 
     def read(self, query: Question) -> Reading:
-        """Resolve *query* without looking at a document."""
+        """Resolve the first 1,024 different words of *query* without looking at a document."""
         asked = tuple(self._asked(query))
         words = tuple(dict.fromkeys([word.word for word in asked]))
         return Reading(words=words, unmatched=_unmatched(asked), asked=asked)
@@ -247,7 +251,8 @@ class Postings:
     def _asked(self, query: Question) -> list[Asked]:
         said = tokens(query) if isinstance(query, str) else map(_token, query)
         found = {token.parts: token for token in said}
-        asked = [word for token in found.values() for word in self._resolve(token)]
+        looked_up = islice(found.values(), _MOST_WORDS)
+        asked = [word for token in looked_up for word in self._resolve(token)]
         # A long request is full of words that nobody misspelt: each guess counts the less.
         guesses = sum(word.guessed for word in asked)
         if guesses <= _LIKELY_TYPOS:

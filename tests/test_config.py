@@ -46,6 +46,7 @@ def test_every_option_has_a_default_that_passes(kind: type[Any]) -> None:
         (SearchOptions, {"window_margin": 1.5}, "window_margin"),
         (SearchOptions, {"min_confidence": -0.1}, "min_confidence"),
         (SearchOptions, {"lexical_weight": float("nan")}, "lexical_weight"),
+        (SearchOptions, {"lexical_weight": float("inf")}, "lexical_weight"),
         (UpstreamOptions, {"call_timeout_s": 0}, "call_timeout_s"),
         (UpstreamOptions, {"max_description_chars": 1}, "max_description_chars"),
         (DiscoveryOptions, {"next_steps": -1}, "next_steps"),

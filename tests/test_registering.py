@@ -70,7 +70,8 @@ def test_hints_of_a_server_stand_by_the_names_of_its_tools(open_gateway: OpenGat
     ("function", "said", "told"),
     [
         ("find", {}, "a tool is a function, got str"),
-        (find, {"name": 3}, "name must be a text, got 3"),
+        (find, {"name": 3}, "name must be a text that is not blank, got 3"),
+        (find, {"name": " "}, "name must be a text that is not blank, got ' '"),
         (find, {"description": b"x"}, "description of 'find' must be a text, got b'x'"),
     ],
 )

@@ -1,9 +1,14 @@
-"""JSON as people write it, with comments and trailing commas. The one home of json5."""
+"""JSON as people write it, with comments and trailing commas. The one home of json5.
+
+A name that stands twice in one object is refused: JSON leaves open which of them counts, so that
+people and programs would read two different servers under one name.
+"""
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
 
 from gateway.errors import ConfigError
 
@@ -18,10 +23,20 @@ def parse(text: str, *, where: str) -> object:
         where: The file, for messages.
 
     Raises:
-        ConfigError: It is neither; the message has line and column.
+        ConfigError: It is neither; the message has line and column. Or a name stands twice in one
+            of its objects.
     """
+
+    def once(pairs: Iterable[tuple[str, object]]) -> dict[str, object]:
+        found: dict[str, object] = {}
+        for name, value in pairs:
+            if name in found:
+                raise ConfigError(f"{where!r} has {name!r} twice in one object: remove one of them")
+            found[name] = value
+        return found
+
     try:
-        return json.loads(text)
+        return json.loads(text, object_pairs_hook=once)
     except RecursionError:
         raise ConfigError(f"{where!r} is nested too deeply to be read") from None
     except json.JSONDecodeError as error:
@@ -30,7 +45,7 @@ def parse(text: str, *, where: str) -> object:
     import json5  # noqa: PLC0415  (slow to load, and seldom needed)
 
     try:
-        return json5.loads(text)
+        return json5.loads(text, object_pairs_hook=once)
     except (ValueError, RecursionError) as error:
         fault = _FAULT.search(str(error))
         line, column, told = plain.lineno, plain.colno, plain.msg

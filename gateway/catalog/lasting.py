@@ -27,6 +27,9 @@ from gateway.upstream.source import Listing, ResourceSource, Source, Watchable, 
 from gateway.upstream.supervisor import State
 from gateway.upstream.things import asked_of
 
+_CLOCK_DRIFT_S = 60.0
+"""By how much the clocks of two processes may differ."""
+
 
 class Live(Source, ResourceSource, Watchable, Protocol):
     """A source with a connection, which can be told what its last listing said."""
@@ -274,7 +277,9 @@ class LastingSource:
         self._attempt(lambda: found.append(records.listing(fingerprint)))
         for recorded in found:
             if recorded is not None:
-                age_s = max(self._wall() - recorded.listed_at, 0.0)
+                age_s = self._wall() - recorded.listed_at
+                # A stamp of the future is of a clock that was ahead: how old it is, nobody knows.
+                age_s = math.inf if age_s < -_CLOCK_DRIFT_S else max(age_s, 0.0)
                 rest_s = self._options.listing_ttl_s - age_s
                 due = self._clock() + max(rest_s, 0.0)
                 self._aged = -rest_s > self._options.max_stale_s

@@ -6,11 +6,13 @@ the protocol that the client speaks, so that models would be made only to be rea
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from gateway.discovery.answers import Answer
 from gateway.types import InvokeResult, JsonObject, SearchResult
+from gateway.upstream.blocks import well_formed
 
 Block = Callable[[JsonObject], JsonObject]
 """What is done to a block of content before a client sees it."""
@@ -38,7 +40,10 @@ def answered(answer: Answer, moved: Block) -> Wire:
 
 
 def called(result: InvokeResult, moved: Block) -> Wire:
-    """Pass a tool's result on: every block and what it is told to mean, as the tool gave them."""
+    """Pass a tool's result on: every block and what it is told to mean, as the tool gave them.
+
+    A block that MCP does not know, which a client would refuse, becomes a text: itself as JSON.
+    """
     wire: Wire = {
         "content": [_block(each.type, each.text, each.data, moved) for each in result.content],
         "isError": result.is_error,
@@ -48,7 +53,11 @@ def called(result: InvokeResult, moved: Block) -> Wire:
 
 
 def _block(kind: str, text: str, data: JsonObject, moved: Block) -> dict[str, object]:
-    return dict(moved(data)) if data else {"type": kind or "text", "text": text}
+    if not data:
+        return {"type": kind or "text", "text": text}
+    if not well_formed(data):
+        return {"type": "text", "text": json.dumps(data, ensure_ascii=False, default=str)}
+    return dict(moved(data))
 
 
 def found(result: SearchResult) -> dict[str, object]:

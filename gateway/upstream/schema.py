@@ -101,8 +101,8 @@ def callee(
     called = name or getattr(function, "__name__", "")
     if not called or called == "<lambda>":
         raise ConfigError(f"{function!r} has no name of its own: pass name=…")
-    if not isinstance(called, str):
-        raise ConfigError(f"name must be a text, got {called!r}")
+    if not isinstance(called, str) or called.isspace():
+        raise ConfigError(f"name must be a text that is not blank, got {called!r}")
     if not isinstance(description, str | None):
         raise ConfigError(f"description of {called!r} must be a text, got {description!r}")
     check_hints(called, hints)

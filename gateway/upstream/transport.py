@@ -2,7 +2,8 @@
 
 The SDK validates a whole answer or loses it: one bad tool would cost all tools, one unknown content
 block the whole result. So the answers to listings, calls and readings carry their raw form under
-`RAW` in their ``_meta``, and the SDK is given the part of them that it surely accepts.
+`RAW` in their ``_meta``, and the SDK is given the part of them that it surely accepts. A
+result with a block of a known kind that is malformed is made one that the SDK refuses.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from mcp.shared.message import SessionMessage
 from mcp.types import JSONRPCMessage, JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
 
 from gateway.types import JsonObject
+from gateway.upstream.blocks import malformed
 from gateway.upstream.caller import declaring
 from gateway.upstream.sieve import fault, shallow
 
@@ -208,6 +210,8 @@ def _content_aside(result: JsonObject) -> JsonObject:
     content = result.get("content")
     if not isinstance(content, list) or not all(isinstance(block, dict) for block in content):
         return result
+    if any(map(malformed, content)):
+        return {**result, "content": None}
     raw = {key: result[key] for key in ("content", "structuredContent") if key in result}
     shell = {key: value for key, value in result.items() if key != "structuredContent"}
     return {**shell, "content": [], "_meta": _with_raw(result, raw)}

@@ -139,7 +139,7 @@ def test_marks_in_texts_of_another_form_are_noticed(text: str) -> None:
 
 def test_of_two_members_of_a_name_none_is_taken_out() -> None:
     """The other one would come back to life."""
-    with pytest.raises(ConfigError, match="by hand"):
+    with pytest.raises(ConfigError, match="twice in one object: remove one"):
         removed('{"s": {"n": 1, "n": 2}}', "s", "n")
 
 

@@ -326,13 +326,14 @@ async def test_an_expired_list_is_read_anew_by_whoever_asks(room: Room) -> None:
     ("fault", "told"),
     [(None, (["b"], [])), (UpstreamError("s", "down"), (["a"], ["source_stale"]))],
 )
+@pytest.mark.parametrize("passed_s", [150.5, -60.5])
 async def test_a_list_of_another_start_that_is_too_old_is_read_first(
-    room: Room, fault: Exception | None, told: tuple[list[str], list[str]]
+    room: Room, fault: Exception | None, told: tuple[list[str], list[str]], passed_s: float
 ) -> None:
-    """If it can be read; better old tools than none."""
+    """If it can be read; better old tools than none. A stamp of the future says no age at all."""
     room.options = replace(OPTIONS, max_stale_s=50)
     await room.source(LiveSource(tool("a"))).list_tools()
-    room.tick(150.5)
+    room.wall = ManualClock(room.wall() + passed_s)
     live = LiveSource(tool("b"))
     live.fail_with = fault
     source = room.source(live)

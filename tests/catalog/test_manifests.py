@@ -64,6 +64,24 @@ def test_the_key_of_vs_code_and_its_byte_order_mark_are_known(tmp_path: Path) ->
     assert () == manifest.warnings
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"mcpServers": {"time": {"command": "good"}, "time": {"command": "evil"}}}',
+        '{"mcpServers": {"time": {"command": "good"}, "time": {"command": "evil"}}, /* 5 */}',
+        '{"mcpServers": {"a": {"env": {"time": "1", "time": "1"}, "command": "good"}}}',
+        '{"time": 1, "mcpServers": {}, "time": 1}',
+    ],
+)
+def test_a_name_that_stands_twice_is_refused(tmp_path: Path, text: str) -> None:
+    """The last would win in silence: who looks at the first approves another command."""
+    path = tmp_path / "mcp.json"
+    path.write_text(text, "utf-8")
+
+    with pytest.raises(ConfigError, match=r"mcp.json' has 'time' twice in one object: remove one"):
+        read_manifest(path)
+
+
 def test_a_disabled_server_is_left_out_in_silence() -> None:
     """Somebody wanted it so."""
     manifest = parse_manifest({"mcpServers": {"a": {"command": "run", "disabled": True}}})

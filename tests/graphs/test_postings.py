@@ -59,6 +59,16 @@ def test_unknown_words_are_told_as_they_were_asked() -> None:
     assert ("Xylophones",) == INDEX.match("weather Xylophones").unmatched
 
 
+def test_a_question_without_end_is_read_at_its_beginning() -> None:
+    """Each letter of a script without spaces begins a word: thousands would be looked up."""
+    letters = "".join(chr(0x4E00 + number) for number in range(4096))
+    prose = " ".join(f"{number}" for number in range(400))
+
+    assert [1024, 400] == [len(INDEX.read(text).asked) for text in (letters, prose)]
+    assert INDEX.match(f"invoice {letters}").scores[0] > 0
+    assert not INDEX.match(f"{letters} invoice").touched
+
+
 def test_one_pass_gives_what_the_single_questions_give() -> None:
     """Callers must not pay twice, and must not get two answers."""
     hits = INDEX.match("invoice wether zzzz")

@@ -223,6 +223,23 @@ def test_every_block_of_a_result_passes_through(open_gateway: OpenGateway) -> No
     assert {"n": 1} == result.structured_content
 
 
+def test_a_block_that_mcp_does_not_know_is_passed_on_as_text(open_gateway: OpenGateway) -> None:
+    """A client would refuse the whole result."""
+    given: list[JsonObject] = [{"type": "hologram"}, {"type": ["text"]}, {"type": "text"}]
+    content = tuple(Content(type="", text="", data=each) for each in given)
+    gateway = open_gateway()
+    gateway.add_source(Pictures(InvokeResult(tool_id="pictures/draw", content=content)))
+
+    async def talk() -> types.CallToolResult:
+        async with Client(mcp_server(gateway)) as client:
+            return await client.call_tool("call_tool", {"name": "draw"})
+
+    result = asyncio.run(talk())
+
+    texts = [each.text for each in result.content if isinstance(each, types.TextContent)]
+    assert given == [json.loads(text) for text in texts]
+
+
 def test_a_cancelled_call_is_cancelled_at_the_upstream(open_gateway: OpenGateway) -> None:
     """Nothing runs on for nobody."""
     shelf = Shelf((tool("wait"),))

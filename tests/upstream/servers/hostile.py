@@ -198,6 +198,9 @@ def called(params: Json) -> Json | None:
         "blocks": {"content": BLOCKS, "structuredContent": [None, {"a": None}], "isError": True},
         "long_answer": {"content": [{"type": "text", "text": "x" * 5000}]},
         "no_content": {"content": "text"},
+        "bad_text": {"content": [{"type": "hologram"}, {"type": "text", "text": 5}]},
+        "bad_image": {"content": [{"type": "image", "data": "secret"}]},
+        "no_kind": {"content": [{"text": "secret"}]},
         "refuses": {"code": -32603, "message": "secret-token is wrong"},
         "modern_asks": {"resultType": "input_required", "requestState": "s"},
     }

@@ -1,0 +1,61 @@
+"""What comes in over standard input, where the SDK would drop it."""
+
+from __future__ import annotations
+
+import anyio
+import pytest
+from mcp.shared.message import SessionMessage
+from mcp.types import JSONRPCRequest, jsonrpc_message_adapter
+from pydantic import ValidationError
+
+from gateway.serve.stdio import Mended
+
+Item = SessionMessage | Exception
+REQUEST = '{"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"q": "%s"}}'
+
+
+def read(line: str) -> Item:
+    """Read *line* as the SDK's own reader does."""
+    try:
+        return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
+    except ValidationError as error:
+        return error
+
+
+async def through(*items: Item) -> list[Item]:
+    """Send *items* through."""
+    ours, theirs = anyio.create_memory_object_stream[Item](len(items))
+    for item in items:
+        ours.send_nowait(item)
+    ours.close()
+    async with Mended(theirs) as stream:
+        return [item async for item in stream]
+
+
+@pytest.mark.parametrize(
+    ("written", "told"),
+    [
+        (r"\ud800 mail", "\ufffd mail"),
+        (r"mail \uDFFF", "mail \ufffd"),
+        (r"\ud83d\ude00 \ud83d", "\U0001f600 \ufffd"),
+        (r"\\ud800 \udc00", "\\ud800 \ufffd"),
+    ],
+)
+async def test_half_a_character_does_not_cost_the_answer(written: str, told: str) -> None:
+    """A caller would wait for it without end."""
+    refused = read(REQUEST % written)
+    assert isinstance(refused, ValidationError)
+
+    (item,) = await through(refused)
+
+    assert isinstance(item, SessionMessage)
+    assert isinstance(item.message, JSONRPCRequest)
+    assert (7, {"q": told}) == (item.message.id, item.message.params)
+
+
+async def test_all_else_comes_as_it_came() -> None:
+    """A good message, one that is none for another reason too, and a fault of the reader."""
+    good = read(REQUEST % "mail")
+    items = (good, read("garbage"), read(r'{"id": "\ud800"}'), read("[]"), OSError("gone"))
+
+    assert list(items) == await through(*items)
