@@ -46,7 +46,8 @@ class SearchOptions:
     """Whether searches in `auto` wait until what is new is embedded, or are answered by ``words``
     and what there is, with ``index_building``. `Gateway.report()` waits in any case."""
     query_timeout_s: float = 10.0
-    """After so long a search goes on without the vectors of its query, or its rewriting."""
+    """After so long a search goes on without the vectors of its query, or its rewriting; or
+    without those of the catalog, if none has come for so long."""
     pool_factor: int = 20
     pool_min: int = 200
     """The re-scoring pool holds max(pool_min, pool_factor x limit) entities by cosine."""

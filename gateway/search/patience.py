@@ -9,7 +9,7 @@ from typing import TypeVar
 from gateway.errors import Failed, GatewayError, attempt
 
 T = TypeVar("T")
-FLIGHT = 2
+SHARED = 3
 """Shared work ends after so many times the patience of those who wait for it: whoever comes late
 still waits for something, and a request that nobody answers is not waited for by all to come."""
 

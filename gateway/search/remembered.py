@@ -17,7 +17,7 @@ from gateway.embed.local import LocalEmbedder
 from gateway.embed.protocol import Embedder
 from gateway.search.index.snapshot import Snapshot
 from gateway.search.normalize import CachedNormalizer, Normalizer
-from gateway.search.patience import FLIGHT
+from gateway.search.patience import SHARED
 from gateway.search.pipeline import Search
 from gateway.search.spelling.mending import Mending
 from gateway.search.spelling.wordlists import installed
@@ -251,7 +251,7 @@ def remembered(  # noqa: PLR0913  (keyword-only, wired in one place)
         usage: What calls say.
     """
     embed = normalize = None
-    most_s = FLIGHT * options.query_timeout_s
+    most_s = SHARED * options.query_timeout_s
     if embedder is not None:
         flights = _flights(embedder, submit, caches.embeddings.name, telemetry)
         embed = QueryVectors(
