@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from itertools import product
 
 from mcp import MCPError, types
@@ -183,18 +185,36 @@ class Gate:
 
     def __init__(self) -> None:
         self.reached = asyncio.Event()
-        self._open = asyncio.Event()
         self._loop = asyncio.get_running_loop()
-        self.set, self.clear = self._open.set, self._open.clear
+        self._lock = threading.Lock()
+        self._open = False
+        self._waiting: list[Future[None]] = []
+
+    def set(self) -> None:
+        """Open it: let all go on that wait, and all that come."""
+        with self._lock:
+            self._open = True
+            waiting, self._waiting = self._waiting, []
+        for each in waiting:
+            # One that was cancelled meanwhile waits no more.
+            if each.set_running_or_notify_cancel():
+                each.set_result(None)
+
+    def clear(self) -> None:
+        """Close it again."""
+        with self._lock:
+            self._open = False
 
     async def wait(self) -> None:
         """Wait until it is open."""
-        waiting = asyncio.run_coroutine_threadsafe(self._passed(), self._loop)
-        await asyncio.wrap_future(waiting)
-
-    async def _passed(self) -> None:
-        self.reached.set()
-        await self._open.wait()
+        passed: Future[None] = Future()
+        with self._lock:
+            if self._open:
+                passed.set_result(None)
+            else:
+                self._waiting.append(passed)
+        self._loop.call_soon_threadsafe(self.reached.set)
+        await asyncio.wrap_future(passed)
 
 
 class Gated(HashingEmbedder):

@@ -182,10 +182,10 @@ def test_work_that_would_end_the_program_ends_alone(error: BaseException, bridge
         door.set()
 
     other = bridge.submit(door.wait)
-    with pytest.raises(type(error)):
-        bridge.call(leave)
-    bridge.call(opened)
+    left = bridge.submit(leave).exception(30)
+    bridge.submit(opened).result(30)
 
+    assert error is left
     assert other.result(30)
 
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from gateway.catalog.manifests import Manifest, read_manifest
+from gateway.catalog.manifests import Manifest
 from gateway.errors import ClosedError, ConfigError
 from gateway.gateway import Gateway
 from gateway.testing import HashingEmbedder
@@ -136,12 +135,6 @@ def test_a_configuration_is_a_path_or_a_manifest(open_gateway: OpenGateway) -> N
         ConfigError, match=r"^config must be a path or a Manifest, got dict: .*parse"
     ):
         open_gateway().add_config(given)
-
-
-def test_a_missing_configuration_names_no_flag(tmp_path: Path) -> None:
-    """A program has none."""
-    with pytest.raises(ConfigError, match=r"or name another file$"):
-        read_manifest(tmp_path / "mcp.json")
 
 
 def test_a_taken_name_tells_how_to_replace_it(open_gateway: OpenGateway) -> None:

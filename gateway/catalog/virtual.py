@@ -41,13 +41,13 @@ class Alias:
     of: str
     """The thing: ``server/name``, by the server's own name or URI of it."""
     description: str = ""
-    """Shown instead of the tool's own; empty leaves that."""
+    """Shown instead of its own; empty leaves that."""
     pin: str = ""
     """SHA-256 (hex) of the definition that it was made for; empty pins the first one seen."""
 
     def __post_init__(self) -> None:
         """Check what it stands for."""
-        if not (self.server and self.tool):
+        if not (self.server and self.name):
             raise ConfigError(
                 "an alias stands for one thing of one server, written server/URI, server/prompt "
                 f"or server/tool, not {self.of!r}"
@@ -55,11 +55,11 @@ class Alias:
 
     @property
     def server(self) -> str:
-        """Whose tool it is."""
+        """Whose thing it is."""
         return self.of.partition("/")[0]
 
     @property
-    def tool(self) -> str:
+    def name(self) -> str:
         """The server's own name of it."""
         return self.of.partition("/")[2]
 
@@ -92,7 +92,7 @@ class VirtualServer:
         for name in self.tools:
             check_tool_name(name)
         for kind, name, alias in self.things:
-            check_alias(kind, name, alias.tool)
+            check_alias(kind, name, alias.name)
 
     @property
     def servers(self) -> frozenset[str]:
@@ -180,7 +180,7 @@ class VirtualSource:
         self._listings = await parts(behind, self._listings)
         whole = joined(
             {
-                ("tool", name): (alias.server, alias.tool)
+                ("tool", name): (alias.server, alias.name)
                 for name, alias in self._table.tools.items()
             },
             self._listings,
@@ -213,7 +213,7 @@ class VirtualSource:
         if source is None:
             told = f"{alias.of!r} cannot be called: no server {alias.server!r} is there"
             raise UpstreamError(self.server, told, kind="config", sent=False)
-        return await source.call(alias.tool, arguments, tool_id=tool_id)
+        return await source.call(alias.name, arguments, tool_id=tool_id)
 
     def meant(self, kind: Kind, name: str) -> tuple[str, str] | None:
         """Give the server of what an alias stands for, and its own name of it; None if nothing."""
@@ -269,7 +269,7 @@ class VirtualSource:
     def _has(self, kind: str, alias: Alias) -> bool:
         listing = self._listings[alias.server]
         offered = listing.tools if kind == "tool" else listing.things
-        return any(each.kind == kind and each.name == alias.tool for each in offered)
+        return any(each.kind == kind and each.name == alias.name for each in offered)
 
     def _with_things(self, whole: Listing) -> Listing:
         """Give *whole* with resources and prompts, and with the digest of everything."""
@@ -278,7 +278,7 @@ class VirtualSource:
             for kind, name, alias in self._table.things
             if alias.server in self._listings
             for each in shown_as(
-                kind, name, alias.description, self._listings[alias.server], alias.tool
+                kind, name, alias.description, self._listings[alias.server], alias.name
             )
         }
         digests = {tool.name: self._digest(tool.name) for tool in whole.tools}
@@ -303,7 +303,7 @@ class VirtualSource:
     def _digest(self, name: str) -> str:
         alias = self._table.tools[name]
         tools = self._listings[alias.server].tools
-        (original,) = (tool for tool in tools if tool.name == alias.tool)
+        (original,) = (tool for tool in tools if tool.name == alias.name)
         return definition_digest(alias.server, original)
 
     def _changed(self, digests: Mapping[str, str]) -> frozenset[str]:

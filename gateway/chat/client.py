@@ -16,7 +16,7 @@ from typing import Any, NoReturn, Self, TypeVar
 
 from openai import AsyncOpenAI, OpenAI
 
-from gateway.chat.desk import Desk
+from gateway.chat.context import ClientContext
 from gateway.chat.drive import AsyncDriver, Driver
 from gateway.chat.events import Observer
 from gateway.chat.prepared import AsyncPrepared, Prepared, body_of, prepared
@@ -30,7 +30,7 @@ _OURS = frozenset(
     {
         "__dict__",
         "__reduce_ex__",
-        "_desk",
+        "_context",
         "beta",
         "chat",
         "copy",
@@ -66,7 +66,7 @@ class AutoDiscoveryClient(OpenAI):
     openai: OpenAI
     """The bare client."""
     gateway: Gateway
-    _desk: Desk
+    _context: ClientContext
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class AutoDiscoveryClient(OpenAI):
         approve: Approve | None = None,
     ) -> None:
         _check(openai, OpenAI, "AsyncAutoDiscoveryClient")
-        _wrap(self, openai, Desk.of(gateway, observer=observer, approve=approve))
+        _wrap(self, openai, ClientContext.of(gateway, observer=observer, approve=approve))
 
     def __getattribute__(self, name: str) -> Any:
         """Give what is the wrapper's own; everything else is the bare client's."""
@@ -121,17 +121,17 @@ class AutoDiscoveryClient(OpenAI):
             model: The model that will be asked, if it is known.
         """
         body = body_of(messages, tools, model)
-        return Prepared(self.gateway.bridge, partial(prepared, self._desk, body))
+        return Prepared(self.gateway.bridge, partial(prepared, self._context, body))
 
     def with_options(self, **options: Any) -> Self:
         """Give a wrapper around `openai.OpenAI.with_options`, over the same gateway."""
-        return _wrapped(type(self), self.openai.with_options(**options), self._desk)
+        return _wrapped(type(self), self.openai.with_options(**options), self._context)
 
     copy = with_options
 
     def __copy__(self) -> Self:
         """Give another wrapper of the same client."""
-        return _wrapped(type(self), self.openai, self._desk)
+        return _wrapped(type(self), self.openai, self._context)
 
     def __reduce_ex__(self, _protocol: object) -> NoReturn:
         """Refuse to be pickled, as the bare client does."""
@@ -155,7 +155,7 @@ class AsyncAutoDiscoveryClient(AsyncOpenAI):
     openai: AsyncOpenAI
     """The bare client."""
     gateway: Gateway
-    _desk: Desk
+    _context: ClientContext
 
     def __init__(
         self,
@@ -166,7 +166,7 @@ class AsyncAutoDiscoveryClient(AsyncOpenAI):
         approve: Approve | None = None,
     ) -> None:
         _check(openai, AsyncOpenAI, "AutoDiscoveryClient")
-        _wrap(self, openai, Desk.of(gateway, observer=observer, approve=approve))
+        _wrap(self, openai, ClientContext.of(gateway, observer=observer, approve=approve))
 
     def __getattribute__(self, name: str) -> Any:
         """Give what is the wrapper's own; everything else is the bare client's."""
@@ -209,17 +209,17 @@ class AsyncAutoDiscoveryClient(AsyncOpenAI):
             tools: The host's own.
             model: The model that will be asked, if it is known.
         """
-        return await prepared(self._desk, body_of(messages, tools, model))
+        return await prepared(self._context, body_of(messages, tools, model))
 
     def with_options(self, **options: Any) -> Self:
         """Give a wrapper around `openai.AsyncOpenAI.with_options`, over the same gateway."""
-        return _wrapped(type(self), self.openai.with_options(**options), self._desk)
+        return _wrapped(type(self), self.openai.with_options(**options), self._context)
 
     copy = with_options
 
     def __copy__(self) -> Self:
         """Give another wrapper of the same client."""
-        return _wrapped(type(self), self.openai, self._desk)
+        return _wrapped(type(self), self.openai, self._context)
 
     def __reduce_ex__(self, _protocol: object) -> NoReturn:
         """Refuse to be pickled, as the bare client does."""
@@ -248,12 +248,16 @@ def _check(openai: object, wanted: type, twin: str) -> None:
         raise ConfigError(f"openai must be an openai.{wanted.__name__} client, got {told}")
 
 
-def _wrap(wrapper: OpenAI | AsyncOpenAI, openai: OpenAI | AsyncOpenAI, desk: Desk) -> None:
+def _wrap(
+    wrapper: OpenAI | AsyncOpenAI, openai: OpenAI | AsyncOpenAI, context: ClientContext
+) -> None:
     """Fill in *wrapper* without the constructor of its base: it has no connection of its own."""
     post = (
-        Driver(openai, desk).post if isinstance(openai, OpenAI) else AsyncDriver(openai, desk).post
+        Driver(openai, context).post
+        if isinstance(openai, OpenAI)
+        else AsyncDriver(openai, context).post
     )
-    own = {"openai": openai, "gateway": desk.gateway, "_desk": desk, "post": post}
+    own = {"openai": openai, "gateway": context.gateway, "_context": context, "post": post}
     for name, value in own.items():
         object.__setattr__(wrapper, name, value)
 
@@ -271,7 +275,7 @@ def _no_socket(**_options: object) -> NoReturn:
     )
 
 
-def _wrapped(kind: type[W], openai: OpenAI | AsyncOpenAI, desk: Desk) -> W:
+def _wrapped(kind: type[W], openai: OpenAI | AsyncOpenAI, context: ClientContext) -> W:
     made = kind.__new__(kind)
-    _wrap(made, openai, desk)
+    _wrap(made, openai, context)
     return made

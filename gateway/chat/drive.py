@@ -14,7 +14,7 @@ from pydantic import BaseModel
 
 from gateway.chat.accounting import attach
 from gateway.chat.call import DONE, Call, sse, streamed, whole
-from gateway.chat.desk import Desk
+from gateway.chat.context import ClientContext
 from gateway.chat.joined import JoinedTurn
 from gateway.chat.joinedevents import JoinedResponse
 from gateway.chat.loop import Loop
@@ -107,17 +107,17 @@ def _told(call: Call, loop: Loop[Any], final: BaseModel) -> Any:
 class Driver:
     """A blocking client's ``post``."""
 
-    def __init__(self, openai: OpenAI, desk: Desk) -> None:
+    def __init__(self, openai: OpenAI, context: ClientContext) -> None:
         self._openai = openai
-        self._desk = desk
-        self._run = desk.gateway.bridge.call
+        self._context = context
+        self._run = context.gateway.bridge.call
 
     def post(self, path: str, **given: Any) -> Any:
         """Send a request, as the bare client does, with discovery if it asks a model."""
         call = Call.of(path, given)
         if call is None:
             return self._openai.post(path, **given)
-        loop = self._desk.loop(call.talk(self._desk.chains))
+        loop = self._context.loop(call.talk(self._context.chains))
         if call.streams:
             return self._streamed(call, loop)
         with loop:
@@ -187,16 +187,16 @@ def _events(chunks: Generator[BaseModel, None, None]) -> Iterator[bytes]:
 class AsyncDriver:
     """An async client's ``post``."""
 
-    def __init__(self, openai: AsyncOpenAI, desk: Desk) -> None:
+    def __init__(self, openai: AsyncOpenAI, context: ClientContext) -> None:
         self._openai = openai
-        self._desk = desk
+        self._context = context
 
     async def post(self, path: str, **given: Any) -> Any:
         """Send a request, as the bare client does, with discovery if it asks a model."""
         call = Call.of(path, given)
         if call is None:
             return await self._openai.post(path, **given)
-        loop = self._desk.loop(call.talk(self._desk.chains))
+        loop = self._context.loop(call.talk(self._context.chains))
         if call.streams:
             return await self._streamed(call, loop)
         with loop:

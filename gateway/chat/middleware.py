@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from gateway.chat.desk import Desk
+from gateway.chat.context import ClientContext
 from gateway.chat.events import Observer
 from gateway.chat.prepared import read, talk_of
 from gateway.discovery.approval import Approve
@@ -31,7 +31,7 @@ class Middleware:
         observer: Observer | None = None,
         approve: Approve | None = None,
     ) -> None:
-        self._desk = Desk.of(gateway, observer=observer, approve=approve)
+        self._context = ClientContext.of(gateway, observer=observer, approve=approve)
 
     async def __call__(self, body: Mapping[str, Any], call_next: CallNext) -> dict[str, Any]:
         """Give the model's last reply to *body*.
@@ -46,7 +46,7 @@ class Middleware:
         """
         if body.get("stream"):
             raise InvalidRequestError("a middleware takes whole replies: leave 'stream' out")
-        loop = self._desk.loop(talk_of(body, self._desk))
+        loop = self._context.loop(talk_of(body, self._context))
         with loop:
             while True:
                 told = await call_next(await loop.request())

@@ -28,7 +28,7 @@ from pydantic import BaseModel
 from gateway.bridge import Bridge
 from gateway.chat.call import Talks
 from gateway.chat.completions import ChatTalk
-from gateway.chat.desk import Desk
+from gateway.chat.context import ClientContext
 from gateway.chat.loop import Loop
 from gateway.chat.responses import ResponsesTalk
 from gateway.chat.wire import Plain
@@ -122,14 +122,14 @@ def body_of(
     return body if tools is None else {**body, "tools": list(tools)}
 
 
-async def prepared(desk: Desk, body: Mapping[str, object]) -> AsyncPrepared:
+async def prepared(context: ClientContext, body: Mapping[str, object]) -> AsyncPrepared:
     """Prepare one turn of *body*, a request of Chat Completions or of the Responses API as JSON."""
-    loop: Loop[Any] = desk.loop(talk_of(body, desk))
+    loop: Loop[Any] = context.loop(talk_of(body, context))
     with loop.unless_it_fails():
         return AsyncPrepared(loop, await loop.request())
 
 
-def talk_of(body: Mapping[str, object], desk: Desk) -> Talks:
+def talk_of(body: Mapping[str, object], context: ClientContext) -> Talks:
     """Begin the conversation of a request.
 
     Raises:
@@ -138,7 +138,7 @@ def talk_of(body: Mapping[str, object], desk: Desk) -> Talks:
     if "messages" in body:
         return ChatTalk(body)
     if "input" in body or "previous_response_id" in body:
-        return ResponsesTalk(body, desk.chains)
+        return ResponsesTalk(body, context.chains)
     raise InvalidRequestError("a request needs 'messages' (chat) or 'input' (responses)")
 
 

@@ -5,7 +5,7 @@ A thing is named by its id, by its address here, or as its own server calls it, 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TypeGuard
 
 from gateway.catalog.addresses import origin
@@ -135,30 +135,40 @@ class Library:
         await source.watch(uri, heard)
 
     async def owner(self, kind: Kind, name: str) -> tuple[str, str]:
-        """Give the server of a thing, and what it calls that itself."""
+        """Give the server of a thing, and what it calls that itself.
+
+        The first way that leads anywhere counts:
+
+        1. A resource's address here, also of what is in no list: templates and links lead there.
+        2. A thing's id or exposed name, whichever of the two.
+        3. What its own server calls it.
+        4. A URI that a template describes.
+
+        Where several things are meant they must be one: an alias and what it stands for are.
+
+        Raises:
+            InvalidRequestError: No server has it, it is hidden, or it could be any of several.
+        """
         placed = origin(kind, name)
         if placed is not None and placed[0] in self._registry and kind == "resource":
-            # Also what is in no list: templates and links lead there.
-            return await self._real(kind, *await self._seen(*placed))
-        known = await self.entities(kind)
-        exact = [each for each in known if name in {each.id, each.exposed_name}]
-        own = exact or [each for each in known if each.name == name]
-        like = own or [each for each in known if kind == "resource" and fits(each.name, name)]
-        if not like:
+            await self._check_visible(*placed)
+            return await self._real(kind, *placed)
+        found, exact = _candidates(await self.entities(kind), kind, name)
+        if not found:
             raise _missing(kind, name)
-        # An alias and what it stands for are one.
         owners = set()
-        for each in like:
-            told = each.server, each.name if exact else name
-            seen = await self._seen(*told) if kind == "resource" and not exact else told
-            owners.add(await self._real(kind, *seen))
+        for each in found:
+            own = each.name if exact else name
+            if kind == "resource" and not exact:
+                await self._check_visible(each.server, own)
+            owners.add(await self._real(kind, each.server, own))
         if len(owners) > 1:
-            names = ", ".join(sorted(each.exposed_name for each in like))
+            names = ", ".join(sorted(each.exposed_name for each in found))
             raise InvalidRequestError(f"{kind} {name!r} could be any of {names}: say which")
         return owners.pop()
 
-    async def _seen(self, server: str, uri: str) -> tuple[str, str]:
-        """Give them back, unless all that the catalog knows of that resource is hidden."""
+    async def _check_visible(self, server: str, uri: str) -> None:
+        """Refuse a resource if all that the catalog knows of it is hidden."""
         snapshot = await self._snapshot()
         mask = snapshot.mask(Filters(kinds=frozenset({"resource"})))
         known = [
@@ -169,7 +179,6 @@ class Library:
         exact = [seen for name, seen in known if name == uri]
         if not any(exact or [seen for name, seen in known if fits(name, uri)] or [True]):
             raise _missing("resource", uri)
-        return server, uri
 
     async def _real(self, kind: Kind, server: str, name: str) -> tuple[str, str]:
         """Give the server and its own name of what is shown as *name*, or of what an alias means.
@@ -201,6 +210,16 @@ class Library:
         """Give the source that `owner` gives names of."""
         source = self._source(server)
         return source.below if _configured(source) else source
+
+
+def _candidates(known: Sequence[Entity], kind: Kind, name: str) -> tuple[Sequence[Entity], bool]:
+    """Give what *name* may mean, and whether it says so exactly: by id or exposed name."""
+    exact = [each for each in known if name in {each.id, each.exposed_name}]
+    if exact:
+        return exact, True
+    own = [each for each in known if each.name == name]
+    like = own or [each for each in known if kind == "resource" and fits(each.name, name)]
+    return like, False
 
 
 def _configured(source: Source | None) -> TypeGuard[Shaped]:

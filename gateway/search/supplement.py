@@ -127,10 +127,10 @@ def supplement(  # noqa: PLR0913  (keyword-only, one a part of the search)
     inside = frozenset(spot for spot in window if mask[spot])
     gathered = _Gathered(taken=set(primaries), nearness=nearness, barred=graph.barred(mask))
     _prerequisites(graph, primaries, inside, options, gathered)
-    _inside(graph, primaries, "next_step", inside, options.max_next_steps, gathered)
+    _neighbours_in_window(graph, primaries, "next_step", inside, options.max_next_steps, gathered)
     if learned:
         _shown(graph, primaries, learned, inside, options.max_next_steps, gathered)
-    _inside(graph, primaries, "related", inside, options.max_related, gathered)
+    _neighbours_in_window(graph, primaries, "related", inside, options.max_related, gathered)
     related = gathered.lists["related"]
     for position, coverage in text_hits:
         if len(related) >= options.max_related:
@@ -172,20 +172,35 @@ def _prerequisites(
                 continue
             matched = position in gathered.taken
             direct = matched or position in inside
-            guessed = not all(step.declared for step in neighbour.path)
-            if direct:
-                admitted = _sure(neighbour) or _stated(neighbour)
-            elif guessed:
-                admitted = far and guesses > 0 and _sure(neighbour)
-            else:
-                admitted = options.prerequisites != "window"
-            if admitted and (matched or room > 0):
-                room -= not matched
-                guesses -= guessed and not direct
-                above.add(position)
-                kept.append(_of(graph, neighbour, position, direct=direct))
+            guess = not direct and not _declared(neighbour)
+            guessable = far and guesses > 0
+            admitted = _admitted(neighbour, options, direct=direct, guessable=guessable)
+            if not admitted or (room <= 0 and not matched):
+                continue
+            if not matched:
+                room -= 1
+            if guess:
+                guesses -= 1
+            above.add(position)
+            kept.append(_of(graph, neighbour, position, direct=direct))
     gathered.taken |= above
     gathered.lists["prerequisite"] = kept
+
+
+def _admitted(
+    neighbour: Neighbour, options: SearchOptions, *, direct: bool, guessable: bool
+) -> bool:
+    """Whether a condition may be listed, if there is room.
+
+    * Of a match, or inside the window: if each step is sure, or one edge states it.
+    * Declared, outside the window: unless the host wants nothing from there.
+    * Derived, outside the window: if each step is sure, while guesses may be made.
+    """
+    if direct:
+        return _sure(neighbour) or _stated(neighbour)
+    if _declared(neighbour):
+        return options.prerequisites != "window"
+    return guessable and _sure(neighbour)
 
 
 def _needed(
@@ -216,6 +231,11 @@ def _needed(
         yield from gathered.nearest(graph, found.neighbours)
 
 
+def _declared(neighbour: Neighbour) -> bool:
+    """Whether the host wrote each step."""
+    return all(step.declared for step in neighbour.path)
+
+
 def _stated(neighbour: Neighbour) -> bool:
     """Whether one edge says it: equal names of data derive next steps, not conditions."""
     return [step.predicate for step in neighbour.path] == ["requires"]
@@ -229,7 +249,7 @@ def _sure(neighbour: Neighbour) -> bool:
     )
 
 
-def _inside(
+def _neighbours_in_window(
     graph: ToolGraph,
     primaries: Sequence[int],
     role: Role,
@@ -237,6 +257,7 @@ def _inside(
     limit: int,
     gathered: _Gathered,
 ) -> None:
+    """Make the list of *role*: the neighbours inside the window that stand in no list yet."""
     within = [graph.nodes[spot] for spot in inside if spot not in gathered.taken]
     if not within:
         return

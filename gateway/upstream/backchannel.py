@@ -39,6 +39,19 @@ class Call:
     limit: asyncio.Timeout
     limit_s: float
     asking: int = field(default=0)
+    telling: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held while progress is passed on; who waits for it comes to it in order."""
+
+    async def tell(self, progress: float, total: float | None, message: str | None) -> None:
+        """Pass progress on to who waits for it, after all that came before."""
+        if self.caller is not None:
+            async with self.telling:
+                await self.caller.progress(progress, total, message)
+
+    async def told(self) -> None:
+        """Wait until all progress that came is passed on: after the answer it would be lost."""
+        async with self.telling:
+            pass
 
     def pause(self) -> None:
         """Let its limit of time rest."""
@@ -73,14 +86,14 @@ class Backchannel:
             self._calls.append(call)
             try:
                 yield call
+                await call.told()
             finally:
                 self._calls.remove(call)
 
     @staticmethod
     def listener(call: Call) -> ProgressFnT | None:
         """Give who hears of the progress of *call*; None if nobody wants to."""
-        caller = call.caller
-        return caller.progress if caller is not None and caller.listens else None
+        return call.tell if call.caller is not None and call.caller.listens else None
 
     async def rounds(self, call: Call, send: Send[T]) -> T:
         """Send a request until its answer is no longer that input is required.

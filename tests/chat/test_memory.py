@@ -126,9 +126,9 @@ async def test_what_is_kept_of_conversations_at_the_service_is_bounded(
     """A link each, the least recently used one goes: full, it grows no more."""
     role = stage.act(working)
     client = AutoDiscoveryClient(openai, functions)
-    desk = client._desk  # noqa: SLF001  (its memory is what is looked at)
+    context = client._context  # noqa: SLF001  (its memory is what is looked at)
     for number in range(CONVERSATIONS):
-        desk.chains.put(f"old-{number}", desk.chains.get(""))
+        context.chains.put(f"old-{number}", context.chains.get(""))
 
     async def rounds() -> None:
         for _ in range(ROUNDS):

@@ -33,4 +33,5 @@ class Person:
         }
 
     async def progress(self, progress: float, total: float | None, message: str | None) -> None:
+        await self.door.wait()
         self.heard.append((progress, total, message))

@@ -180,3 +180,29 @@ async def test_progress_goes_to_who_wants_it() -> None:
 
     assert nobody is None
     assert [(1, 2, "half")] == person.heard
+
+
+async def test_a_call_ends_after_its_progress_and_tells_it_in_order() -> None:
+    """The library begins each by itself; what comes after an answer is lost."""
+    channel, person = back(), Person(CAN)
+    person.door.clear()
+
+    async def called() -> None:
+        async with channel.call(LONG_S) as call:
+            listener = channel.listener(call)
+            assert listener is not None
+            told.extend(asyncio.ensure_future(listener(part, 3, None)) for part in (1, 2, 3))
+            await asyncio.sleep(0)
+
+    told: list[asyncio.Future[None]] = []
+    with on_behalf_of(person):
+        under_way = asyncio.ensure_future(called())
+        for _ in range(10):
+            await asyncio.sleep(0)
+    waits = not under_way.done()
+    person.door.set()
+    await under_way
+
+    assert waits
+    assert [1, 2, 3] == [part for part, _, _ in person.heard]
+    assert all(each.done() for each in told)

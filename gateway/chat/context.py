@@ -17,8 +17,8 @@ from gateway.sync import SyncGateway
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Desk:
-    """Where calls are begun."""
+class ClientContext:
+    """One client's gateway, discovery, chains and who is told or asked."""
 
     gateway: Gateway
     discovery: Discovery
@@ -33,8 +33,8 @@ class Desk:
         *,
         observer: Observer | None = None,
         approve: Approve | None = None,
-    ) -> Desk:
-        """Open a desk of its own for one client.
+    ) -> ClientContext:
+        """Make the context of one client.
 
         Raises:
             ConfigError: If *gateway* is none.
