@@ -156,7 +156,7 @@ async def listen(folders: Sequence[Path], *, related: Sequence[frozenset[str]]) 
         path = folder / f"{NO_MATCH}.jsonl"
         never = {f"{name}-{NO_MATCH}": list(rows(path))} if path.is_file() else {}
         async with opened(benchmark, strategy="auto", embedder=embedder) as gateway:
-            snapshot = await gateway.snapshot()
+            snapshot = await gateway.snapshot(vectors=True)
             asked = {name: _drawn(_served(benchmark), OWN), **never}
             asked |= {key: _drawn(each, OTHERS) for key, each in others.items()}
             found += await _asked(snapshot, name, asked, embedder)
@@ -165,7 +165,7 @@ async def listen(folders: Sequence[Path], *, related: Sequence[frozenset[str]]) 
             async with opened(part, strategy="auto", embedder=embedder) as gateway:
                 asked = {name: _drawn(_served(part), OWN_OF_PART)}
                 asked |= {key: _drawn(each, OTHERS_OF_PART) for key, each in others.items()}
-                smaller = await gateway.snapshot()
+                smaller = await gateway.snapshot(vectors=True)
                 found += await _asked(smaller, f"{name}~{number}", asked, embedder)
     return _heard(found)
 

@@ -128,7 +128,7 @@ async def searching(strategy: Strategy, about: Asked) -> Cost:
     shares: list[float] = []
     spent: defaultdict[str, list[float]] = defaultdict(list)
     async with _gateway(strategy, about) as gateway:
-        snapshot = await gateway.snapshot()
+        snapshot = await gateway.snapshot(vectors=True)
         if snapshot.vectors is None:
             raise RuntimeError("the catalog was indexed without vectors")
         rows = snapshot.vectors.rows(np.arange(len(snapshot.entities)))
@@ -246,7 +246,7 @@ async def _remember(gateway: Gateway, about: Asked) -> None:
 
     A misspelt question is asked in its mended form too, and means the same.
     """
-    snapshot, mend = await gateway.snapshot(), Mending(installed())
+    snapshot, mend = await gateway.snapshot(vectors=True), Mending(installed())
     for text, row in zip(about.texts, about.queries, strict=True):
         for form in (text, mend(snapshot.lexical, text).text):
             gateway.caches.embeddings.put((NumberedEmbedder.MODEL_ID, form), row)

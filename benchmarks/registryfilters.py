@@ -224,7 +224,7 @@ async def _snapshot(count: int, densities: Sequence[float], embedder: Embedder) 
                 named = {tool.name: tags[f"{source.server}/{tool.name}"] for tool in tools}
                 hints = {name: Hints(tags=found) for name, found in named.items()}
                 gateway.add_source(source, hints=hints)
-            return await gateway.snapshot()
+            return await gateway.snapshot(vectors=True)
 
 
 def _drawn(ids: Sequence[str], densities: Sequence[float]) -> dict[str, tuple[str, ...]]:

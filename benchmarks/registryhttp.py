@@ -153,7 +153,7 @@ async def _serve(folder: Path, *, entities: int, encoders: int, cache: bool) -> 
         for source in lifelike.servers(entities - len(entries)):
             gateway.add_source(source)
         await gateway.catalog.put(*entries)
-        await gateway.snapshot()
+        await gateway.snapshot(vectors=True)
         await serve_http(
             mcp_server(gateway),
             http,

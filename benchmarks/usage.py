@@ -227,7 +227,7 @@ async def _remember(gateway: Gateway, clock: ManualClock, tasks: Sequence[Sequen
     for number, tools in enumerate(tasks):
         for tool in tools:
             ledger.note(Call(tool=tool, outcome="ok", task=str(number)))
-    snapshot = await gateway.snapshot()
+    snapshot = await gateway.snapshot(vectors=True)
     for _ in range(2):
         clock.tick(_LATER_S)
         await gateway.usage.signals(snapshot)

@@ -45,6 +45,9 @@ class SearchOptions:
     first_search: First = "wait"
     """Whether searches in `auto` wait until what is new is embedded, or are answered by ``words``
     and what there is, with ``index_building``. `Gateway.report()` waits in any case."""
+    query_timeout_s: float = 10.0
+    """After so long a search goes on without the vectors of its query, or its rewriting; or
+    without those of the catalog, if none has come for so long."""
     pool_factor: int = 20
     pool_min: int = 200
     """The re-scoring pool holds max(pool_min, pool_factor x limit) entities by cosine."""
@@ -84,6 +87,7 @@ class SearchOptions:
             at_least("max_query_chars", self.max_query_chars, 16),
             at_least("max_queries", self.max_queries, 1),
             one_of("first_search", self.first_search, First),
+            at_least("query_timeout_s", self.query_timeout_s, 0.001),
             at_least("pool_factor", self.pool_factor, 0),
             at_least("pool_min", self.pool_min, 1),
             at_least("window_factor", self.window_factor, 0),

@@ -196,7 +196,7 @@ class Gateway(Registering):
             places=places,
             tenant=tenant,
         )
-        built = await self._newest()
+        built = await self._newest(vectors=bool(request.queries or request.context))
         return await self._search(built.snapshot, request, (*notes, *self._index.notes(built)))
 
     def recall(self, query: str) -> SearchResult | None:
@@ -238,7 +238,7 @@ class Gateway(Registering):
         """
         from gateway.search.suggest import suggest  # noqa: PLC0415  (a search needs none of it)
 
-        snapshot = await self.snapshot()
+        snapshot = await self.snapshot(vectors=bool(query))
         return await suggest(
             snapshot,
             tools,
@@ -321,14 +321,14 @@ class Gateway(Registering):
         self._bridge.check_open()
         return (await self._index.current()).report if wait else self._index.reported()
 
-    async def snapshot(self) -> Snapshot:
-        """Give the index as it is now: what searches and calls read."""
-        return (await self._newest()).snapshot
+    async def snapshot(self, *, vectors: bool = False) -> Snapshot:
+        """Give the index as calls read it; with *vectors* wait for them as a search does."""
+        return (await self._newest(vectors=vectors)).snapshot
 
-    async def _newest(self) -> Built:
+    async def _newest(self, *, vectors: bool) -> Built:
         self._bridge.check_open()
         self._sources.tend()
-        self._known = built = await self._index.soonest()
+        self._known = built = await (self._index.searched() if vectors else self._index.listed())
         return built
 
     @property

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import settings
 
 from gateway.catalog.entrystore import SqliteEntries
-from gateway.config import Options
+from gateway.config import Options, SearchOptions
 from gateway.embed.cached import MemoryVectorStore
 from gateway.environment import catalog_store_path
 from gateway.gateway import Gateway
@@ -44,8 +44,11 @@ def cache_dir(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     os.environ |= before
 
 
-PATIENT = Options(upstream=UpstreamOptions(connect_timeout_s=120, first_listing_s=120))
-"""On a busy machine a server that is a whole program may be long in starting."""
+PATIENT = Options(
+    search=SearchOptions(query_timeout_s=120),
+    upstream=UpstreamOptions(connect_timeout_s=120, first_listing_s=120),
+)
+"""On a busy machine a server that is a whole program, or a model, may be long in starting."""
 
 
 @pytest.fixture

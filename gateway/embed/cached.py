@@ -211,7 +211,15 @@ class Flights(Protocol):
 
 
 class QueryVectors:
-    """Embeds queries, each text once while the cache remembers it."""
+    """Embeds queries, each text once while the cache remembers it.
+
+    Args:
+        embedder: Who is asked.
+        cache: What it said.
+        flights: Where equal questions meet.
+        telemetry: Told of each request.
+        most_s: Seconds until a question that nobody answers is given up; None is never.
+    """
 
     def __init__(
         self,
@@ -220,7 +228,9 @@ class QueryVectors:
         cache: Cache[Vector],
         flights: Flights,
         telemetry: Telemetry,
+        most_s: float | None = None,
     ) -> None:
+        self._most_s = most_s
         self._embedder = embedder
         self._cache = cache
         self._flights = flights
@@ -239,7 +249,7 @@ class QueryVectors:
         answer = QueryRows(vectors=np.empty((0, 0), dtype=np.float32))
         if missing:
             answer = await self._flights.run(
-                (model_id, dimensions, missing), lambda: self._embed(missing, dimensions)
+                (model_id, dimensions, missing), lambda: self._bounded(missing, dimensions)
             )
             rows.update(zip(missing, answer.vectors, strict=True))
         found = [row for text in texts if (row := rows[text]) is not None]
@@ -250,6 +260,10 @@ class QueryVectors:
     def _fit(row: Vector | None, dimensions: int | None) -> Vector | None:
         # A model may have changed under its name while the cache remembered it.
         return row if row is None or dimensions in (None, row.shape[0]) else None
+
+    async def _bounded(self, texts: tuple[str, ...], dimensions: int | None) -> QueryRows:
+        async with asyncio.timeout(self._most_s):
+            return await self._embed(texts, dimensions)
 
     async def _embed(self, texts: tuple[str, ...], dimensions: int | None) -> QueryRows:
         # Another flight may have landed between the look into the cache and this take-off.

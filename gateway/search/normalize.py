@@ -6,6 +6,7 @@ one to the other. Rewrites are cached, and literals survive whatever a model say
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -65,7 +66,15 @@ def settle(query: str, answer: str) -> str:
 
 
 class CachedNormalizer:
-    """Rewrites each query once while the cache remembers it; failures are not remembered."""
+    """Rewrites each query once while the cache remembers it; failures are not remembered.
+
+    Args:
+        normalizer: Who is asked.
+        cache: What it said.
+        flights: Where equal queries meet.
+        telemetry: Told of each request.
+        most_s: Seconds until a question that nobody answers is given up; None is never.
+    """
 
     def __init__(
         self,
@@ -74,7 +83,9 @@ class CachedNormalizer:
         cache: Cache[str],
         flights: SingleFlight[str],
         telemetry: Telemetry,
+        most_s: float | None = None,
     ) -> None:
+        self._most_s = most_s
         self._normalizer = normalizer
         self._cache = cache
         self._flights = flights
@@ -96,7 +107,8 @@ class CachedNormalizer:
         # Another flight may have landed between the look into the cache and this take-off.
         kept = self._cache.peek(key)
         if kept is None:
-            kept = await self._rewrite(query)
+            async with asyncio.timeout(self._most_s):
+                kept = await self._rewrite(query)
             self._cache.put(key, kept)
         return kept
 

@@ -106,7 +106,8 @@ class Search:
         mask = snapshot.mask(request.filters)
         degraded = degrading(snapshot, request.filters, mask)
         told = [*notes, *tagged, *degraded]
-        run = Run(snapshot=snapshot, request=request, mask=mask, notes=told, use=use)
+        patience = self.options.query_timeout_s
+        run = Run(patience, snapshot=snapshot, request=request, mask=mask, notes=told, use=use)
         if not snapshot.entities:
             return run.result("empty")
         if not request.queries and not request.context:

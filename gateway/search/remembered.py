@@ -17,6 +17,7 @@ from gateway.embed.local import LocalEmbedder
 from gateway.embed.protocol import Embedder
 from gateway.search.index.snapshot import Snapshot
 from gateway.search.normalize import CachedNormalizer, Normalizer
+from gateway.search.patience import SHARED
 from gateway.search.pipeline import Search
 from gateway.search.results import doubted
 from gateway.search.spelling.mending import Mending
@@ -252,17 +253,22 @@ def remembered(  # noqa: PLR0913  (keyword-only, wired in one place)
         usage: What calls say.
     """
     embed = normalize = None
+    most_s = SHARED * options.query_timeout_s
     if embedder is not None:
         flights = _flights(embedder, submit, caches.embeddings.name, telemetry)
         embed = QueryVectors(
-            embedder, cache=caches.embeddings, flights=flights, telemetry=telemetry
+            embedder, cache=caches.embeddings, flights=flights, telemetry=telemetry, most_s=most_s
         )
     if normalizer is not None:
         rewrites = SingleFlight[str](
             submit, name=caches.normalized.name, told=telemetry.cache_event
         )
         normalize = CachedNormalizer(
-            normalizer, cache=caches.normalized, flights=rewrites, telemetry=telemetry
+            normalizer,
+            cache=caches.normalized,
+            flights=rewrites,
+            telemetry=telemetry,
+            most_s=most_s,
         )
     return RememberedSearch(
         search=Search(

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import TypeVar
 
 import numpy as np
 
-from gateway.errors import ClosedError, EmbeddingError, Failed, attempt
+from gateway.errors import ClosedError, EmbeddingError, Failed
 from gateway.search.eligible import Mask
 from gateway.search.index.snapshot import Snapshot
+from gateway.search.patience import patient
 from gateway.search.usage.signals import NOTHING, Signals
 from gateway.types import (
     Code,
@@ -27,10 +28,13 @@ from gateway.types import (
 T = TypeVar("T")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True)
 class Run:
     """One search on its way."""
 
+    patience: float
+    """Seconds that it waits for what it can do without, in each stage."""
+    _: KW_ONLY
     snapshot: Snapshot
     request: SearchRequest
     mask: Mask
@@ -74,12 +78,14 @@ class Run:
         self.notes.append(Diagnostic(stage=stage, code=code, detail=detail))
 
     async def optional(self, stage: Stage, code: Code, work: Awaitable[T]) -> T | None:
-        """Await a stage that the search can do without.
+        """Await a stage that the search can do without, no longer than its patience lasts.
+
+        What comes again in one search, as the rewriting of each of several queries, shares it.
 
         Raises:
             ClosedError: The gateway was closed meanwhile: no stage will come back.
         """
-        answer = await attempt(work)
+        answer = await patient(work, self.patience, spent=self.seconds.get(stage, 0.0))
         self.spent(stage)
         if isinstance(answer, Failed):
             if isinstance(answer.error, ClosedError):

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from gateway.config import SearchOptions
-from gateway.errors import Failed, InvalidRequestError, attempt
+from gateway.errors import Failed, InvalidRequestError
 from gateway.search.dense.scan import Question
 from gateway.search.dense.vector import candidates
 from gateway.search.eligible import Mask
@@ -17,6 +17,7 @@ from gateway.search.fusion import together
 from gateway.search.index.snapshot import Snapshot
 from gateway.search.invoke import resolve
 from gateway.search.nextsteps import AFTER_WEIGHT, following_clauses, served, weigh
+from gateway.search.patience import patient
 from gateway.search.pipeline import Embed
 from gateway.search.request import clauses
 from gateway.search.results import plain
@@ -85,7 +86,7 @@ async def _task(
     """
     asked = Asked(query=query, english=query, clauses=clauses(query))
     lexical, _ = look_up(snapshot.lexical, snapshot.names, asked)
-    question = await _question(snapshot, asked, embed)
+    question = await _question(snapshot, asked, embed, options.query_timeout_s)
     if question is None or snapshot.vectors is None:
         return deviations(lexical.scores)
     found = candidates(snapshot.vectors, question, mask=mask, limit=1, options=options)
@@ -102,11 +103,13 @@ async def _task(
     return np.asarray(task, dtype=np.float32)
 
 
-async def _question(snapshot: Snapshot, asked: Asked, embed: Embed | None) -> Question | None:
+async def _question(
+    snapshot: Snapshot, asked: Asked, embed: Embed | None, patience: float
+) -> Question | None:
     if embed is None or snapshot.vectors is None:
         return None
     texts = asked.all_texts
-    found = await attempt(embed(texts, dimensions=snapshot.dimensions))
+    found = await patient(embed(texts, dimensions=snapshot.dimensions), patience)
     if isinstance(found, Failed):
         return None
     return asked.question(dict(zip(texts, found.vectors, strict=True)))

@@ -185,7 +185,7 @@ async def test_a_server_checks_headers_by_the_schemas_of_who_may_be_called(
 ) -> None:
     """A hidden tool's schema is not known to it."""
     server = mcp_server(gateway, expose="all")
-    await gateway.snapshot()
+    await gateway.snapshot(vectors=True)
     asked = server.get_tool_input_schema
 
     assert asked is not None

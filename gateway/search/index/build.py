@@ -48,6 +48,8 @@ class Built:
     """When to try again what failed; None if nothing did."""
     early: bool = False
     """Whether it lacks vectors because nobody was to wait for them."""
+    few: bool = False
+    """Whether those are so few that a search waits for them even so."""
 
     def settled(self, generation: int) -> Snapshot | None:
         """Give the snapshot, if it is that of *generation* and nothing in it is still to come."""
@@ -94,6 +96,11 @@ class Indexer:
         self._progress = progress or _silent
         self._early = early
         """Whether an index that lacks vectors serves until they are made."""
+        self._hurried = asyncio.Event()
+        self._patience = options.search.query_timeout_s
+        self._listing = False
+        self._stalled: object = None
+        """How far the vectors were when a search gave up waiting; the next one does not begin."""
         self._embedded = 0, 0
         self._built: Built | None = None
         self._make_next: Make | None = None
@@ -115,11 +122,42 @@ class Indexer:
         """Give the newest build, also one that lacks vectors: they are then being made."""
         if not self._early:
             return await self.current()
+        while (built := self._fresh()) is None or built.few:
+            if built is None:
+                await self._flights.run("build", self._build)
+            else:
+                await self._flights.run("embed", self._embed)
+        if built.early:
+            self._flights.start("embed", self._embed)
+        return built
+
+    async def listed(self) -> Built:
+        """Give the newest build, and wait for no vectors; those it lacks are being made."""
         while (built := self._fresh()) is None:
+            self._flights.start("hurry", self._hurry)
             await self._flights.run("build", self._build)
         if built.early:
             self._flights.start("embed", self._embed)
         return built
+
+    async def searched(self) -> Built:
+        """Give what `soonest` gives; what `listed` gives, if no vector has come for long."""
+        while self._stalled != self._embedded:
+            before, limit = self._embedded, asyncio.timeout(self._patience)
+            try:
+                async with limit:
+                    return await self.soonest()
+            except TimeoutError:
+                if not limit.expired():
+                    raise
+            if not self._listing and self._embedded == before:
+                break
+        built = await self.listed()
+        self._stalled = self._embedded if built.early else None
+        return built
+
+    async def _hurry(self) -> None:
+        self._hurried.set()
 
     def _fresh(self) -> Built | None:
         """Give the newest build unless something changed, and see to what is to be tried again."""
@@ -178,7 +216,10 @@ class Indexer:
             self._telemetry.span("gateway.index.build") as span,
             self._telemetry.timed("gateway.index.build.duration", labels),
         ):
-            built = await self._make()
+            try:
+                built = await self._make()
+            finally:
+                self._hurried.clear()
             report = replace(built.report, duration_s=time.perf_counter() - began)
             span.set_attribute("gateway.index.entities", report.entities)
             span.set_attribute("gateway.index.embedded", report.embedded_texts)
@@ -193,12 +234,17 @@ class Indexer:
         before = self._built
         servers = len(registrations.keys() - {ENTRIES})
         self._progress("servers", 0, servers)
-        listed = await list_sources(
-            registrations, before.listed if before else {}, telemetry=self._telemetry
-        )
+        self._listing = True
+        try:
+            listed = await list_sources(
+                registrations, before.listed if before else {}, telemetry=self._telemetry
+            )
+        finally:
+            self._listing = False
         self._progress("servers", servers, servers)
         made = await self._made(registrations, listed)
         self.builds += 1
+        done, total = self._embedded
         unlisted = any(each.failed for each in listed.values())
         again = unlisted or not (made.complete or made.early)
         return Built(
@@ -208,6 +254,7 @@ class Indexer:
             report=_report(generation, made),
             retry_at=self._clock() + self._options.upstream.retry_after_s if again else None,
             early=made.early,
+            few=made.early and total - done <= _SOON,
         )
 
     async def _made(
@@ -269,6 +316,7 @@ class Indexer:
                 reserved=self._reserved,
                 telemetry=self._telemetry,
                 progress=self._told,
+                hurried=self._hurried,
             )
         return self._make_next
 

@@ -5,6 +5,7 @@ Only new or changed texts are embedded, and a change costs what changed.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, reduce
@@ -38,9 +39,11 @@ class Making:
         reserved: Names that no tool may have.
         telemetry: Told of the requests to the embedder.
         progress: Told how many of how many texts are embedded.
+        hurried: Set while somebody waits for a build who needs no vectors: it is then made with
+            those that are kept, and `Made.early`.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  (keyword-only, wired in one place)
         self,
         *,
         embedder: Embedder | None,
@@ -49,6 +52,7 @@ class Making:
         reserved: frozenset[str],
         telemetry: Telemetry,
         progress: Callable[[int, int], None],
+        hurried: asyncio.Event | None = None,
     ) -> None:
         self._embedder = embedder
         self._store = store
@@ -67,6 +71,9 @@ class Making:
         """Of how many of them the yardstick was made, and the yardstick."""
         self._rounds: list[DocumentVectors] = []
         """What was embedded between two builds; the next that puts nothing off takes it."""
+        self._hurried = hurried or asyncio.Event()
+        self._left: asyncio.Task[DocumentVectors] | None = None
+        """What such a build began to embed and left behind."""
 
     async def __call__(
         self,
@@ -89,7 +96,7 @@ class Making:
         texts.change(turnover.gone, turnover.new)
         rounds = len(self._rounds)
         ahead = self._ahead(texts)
-        vectors = (await self._embedded(texts, ahead, most)).after(ahead)
+        vectors = (await self._unhurried(texts, ahead, most)).after(ahead)
         self._take(texts, vectors)
         if not vectors.put_off:
             # Another round may have come to its end meanwhile.
@@ -118,10 +125,36 @@ class Making:
 
     async def embed(self) -> None:
         """Embed what waits for it; what fails is left to a build that is asked for later."""
+        if self._left is not None:
+            try:
+                self._rounds.append(await self._left)
+            finally:
+                self._left = None
+            return
         texts = self._snapshots.texts
         ahead = self._ahead(texts)
         if not ahead.failed:
             self._rounds.append(await self._embedded(texts, ahead))
+
+    async def _unhurried(
+        self, texts: Texts, ahead: DocumentVectors, most: int | None
+    ) -> DocumentVectors:
+        """Embed what is wanted, until somebody is in a hurry; then that goes on for `embed`."""
+        if self._hurried.is_set() or self._left is not None:
+            return await self._embedded(texts, ahead, 0)
+        embedding = asyncio.ensure_future(self._embedded(texts, ahead, most))
+        hurried = asyncio.ensure_future(self._hurried.wait())
+        try:
+            await asyncio.wait({embedding, hurried}, return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            embedding.cancel()
+            raise
+        finally:
+            hurried.cancel()
+        if embedding.done():
+            return await embedding
+        self._left = embedding
+        return await self._embedded(texts, ahead, 0)
 
     def _ahead(self, texts: Texts) -> DocumentVectors:
         """Give what was embedded between two builds; where none is wanted, no failure is news."""

@@ -88,4 +88,4 @@ class Upkeep:
         return Health(status="ok" if ready else "starting", version=VERSION)
 
     async def _made(self) -> object:
-        return await attempt(self._gateway.snapshot())
+        return await attempt(self._gateway.snapshot(vectors=True))

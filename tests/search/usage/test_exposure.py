@@ -155,7 +155,7 @@ async def test_a_memory_of_associations_needs_no_graph(
 ) -> None:
     """Edges make what is accessed more important; without a graph there are none."""
     gateway = letters(open_gateway, tmp_path)
-    snapshot = await gateway.snapshot()
+    snapshot = await gateway.snapshot(vectors=True)
     bare = replace(snapshot, graph=None)
     seen = {"local/letter_y": compat.Access(count=7, days=1)}
     exposure = Exposure(accesses=seen, pairs={}, now_s=0.0)

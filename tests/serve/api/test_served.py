@@ -67,7 +67,7 @@ async def test_schemathesis_finds_no_fault(mixed: Mixed, tmp_path: Path) -> None
     server's."""
     gateway = mixed()
     await gateway.catalog.put(*ENTRIES)
-    await gateway.snapshot()
+    await gateway.snapshot(vectors=True)
     async with served(gateway) as url:
         command = [
             str(PROGRAM), "run", url.replace("/mcp", "/openapi.json"),

@@ -34,7 +34,7 @@ async def test_health_is_ok_once_there_is_an_index(mixed: Mixed) -> None:
 async def test_health_knows_an_index_that_is_there(mixed: Mixed) -> None:
     """Whoever had it built."""
     gateway = mixed()
-    await gateway.snapshot()
+    await gateway.snapshot(vectors=True)
     async with talking(gateway) as client:
         assert "ok" == (await client.get("/api/health")).json()["status"]
 

@@ -1,0 +1,300 @@
+"""Rule 5 where a service does not fail but hangs: a search goes on without it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from concurrent.futures import Future
+from typing import Any
+
+import pytest
+
+from gateway.cache import Cache, LoopFlight, SingleFlight
+from gateway.config import First, Options, SearchOptions
+from gateway.embed.cached import Flights, QueryRows, QueryVectors
+from gateway.embed.protocol import Embedded, Role
+from gateway.errors import ClosedError, Failed
+from gateway.search.normalize import CachedNormalizer, Rewrite
+from gateway.search.patience import patient
+from gateway.telemetry import Telemetry
+from gateway.testing import HashingEmbedder
+from gateway.types import ToolDefinition
+from gateway.upstream.source import Listing
+from tests.conftest import OpenGateway
+from tests.fakes import Gate, Gated, ListSource, TableNormalizer, codes, names, tool, until
+
+HASTY = Options(search=SearchOptions(query_timeout_s=0.01))
+TOLD = "it took longer than 0.01 s (SearchOptions.query_timeout_s)"
+QUERY = "send an e-mail"
+
+
+class Stuck(HashingEmbedder):
+    """Embeds documents, and queries when it is let to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate = Gate()
+
+    async def embed(self, texts: Sequence[str], *, role: Role) -> Embedded:
+        if role == "query":
+            await self.gate.wait()
+        return await super().embed(texts, role=role)
+
+
+class Late(ListSource):
+    """Is listed when it is let to."""
+
+    def __init__(self) -> None:
+        super().__init__("late", [tool("water_plants", "Water the plants.")])
+        self.gate = Gate()
+
+    async def list_tools(self) -> Listing:
+        await self.gate.wait()
+        return await super().list_tools()
+
+
+class Mute(TableNormalizer):
+    """Never answers."""
+
+    async def rewrite(self, query: str) -> Rewrite:
+        self.asked.append(query)
+        await asyncio.Event().wait()
+        return Rewrite(text="")
+
+
+@pytest.mark.requirement("auto:rule-5")
+@pytest.mark.parametrize("strategy", ["auto", "embeddings"])
+async def test_a_query_that_nobody_embeds_is_answered_by_the_graph(
+    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...], strategy: str
+) -> None:
+    """As after a failure; no latch, and nothing of it is remembered."""
+    embedder = Stuck()
+    gateway = open_gateway(catalog, strategy=strategy, embedder=embedder, options=HASTY)
+    await gateway.report()
+    by_graph = await open_gateway(catalog).search(QUERY)
+
+    fallen = await gateway.search(QUERY)
+    embedder.gate.set()
+
+    async def healed() -> bool:
+        return (await gateway.search(QUERY)).mode in {"hybrid", "vector"}
+
+    await until(healed)
+
+    assert ("graph", ["embedding_failed", "graph_fallback"]) == (fallen.mode, codes(fallen)[:2])
+    assert TOLD == fallen.diagnostics[0].detail
+    assert names(by_graph) == names(fallen)
+
+
+@pytest.mark.requirement("auto:rule-5")
+async def test_a_rewriting_that_does_not_come_leaves_the_query(
+    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
+) -> None:
+    """Of each of several queries, which share the time there is."""
+    gateway = open_gateway(catalog, normalizer=Mute(), options=HASTY)
+    queries = (QUERY, "read a file")
+
+    found = await gateway.search(queries=queries)
+
+    failed = [each for each in found.diagnostics if each.code == "query_normalization_failed"]
+    assert [TOLD, TOLD] == [each.detail for each in failed]
+    assert queries == found.normalized
+    assert "send_email" == names(found)[0]
+
+
+async def test_next_steps_go_by_the_words_of_a_task_that_nobody_embeds(
+    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
+) -> None:
+    """As after a failure."""
+    gateway = open_gateway(catalog, strategy="auto", embedder=Stuck(), options=HASTY)
+    await gateway.report()
+
+    steps = await gateway.next_steps(["send_email"], query="read the file")
+
+    failing = HashingEmbedder()
+    other = open_gateway(catalog, strategy="auto", embedder=failing)
+    await other.report()
+    failing.fail_with = OSError()
+    by_words = await other.next_steps(["send_email"], query="read the file")
+    assert [each.id for each in by_words] == [each.id for each in steps]
+
+
+def read_mail() -> str:
+    """Read the newest mail of the harbour."""
+    return "read"
+
+
+@pytest.mark.requirement("auto:rule-5")
+@pytest.mark.parametrize("strategy", ["auto", "embeddings"])
+@pytest.mark.parametrize("first", ["wait", "words"])
+async def test_calls_and_lists_need_no_vectors(
+    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...], strategy: str, first: First
+) -> None:
+    """Neither of a new catalog nor of one that grew, while another search waits for them."""
+    embedder = Gated()
+    options = Options(search=SearchOptions(query_timeout_s=120, first_search=first))
+    gateway = open_gateway(catalog, strategy=strategy, embedder=embedder, options=options)
+    searching = asyncio.ensure_future(gateway.search(QUERY))
+    await embedder.gate.reached.wait()
+
+    listed = await gateway.list_tools()
+    gateway.add_tool(read_mail)
+    called = await gateway.invoke("read_mail")
+    old = await gateway.invoke("send_email")
+    steps = await gateway.next_steps(["read_email"])
+    browsed = await gateway.search("")
+    embedder.gate.set()
+    found = await searching
+    report = await gateway.report()
+
+    assert (12, "read", "called send_email") == (len(listed), called.text, old.text)
+    assert steps
+    assert ("browse", 5) == (browsed.mode, len(browsed.matches))
+    assert found.mode in {"hybrid", "vector"}
+    assert (13, ()) == (report.vectors, report.diagnostics)
+
+
+async def test_what_was_begun_is_not_begun_again(
+    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
+) -> None:
+    """A build that somebody hurries on leaves its vectors to the next one."""
+    embedder = Gated()
+    gateway = open_gateway(catalog, strategy="auto", embedder=embedder)
+    reporting = asyncio.ensure_future(gateway.report())
+    await embedder.gate.reached.wait()
+
+    await gateway.list_tools()
+    builds = gateway.index_builds
+    embedder.gate.set()
+    report = await reporting
+
+    assert (1, 2) == (builds, gateway.index_builds)
+    assert (12, 1, embedder.texts) == (report.vectors, embedder.asked, report.embedded_texts)
+
+
+async def test_vectors_that_do_not_come_hold_no_search(
+    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
+) -> None:
+    """Words answer, and say so; the next search does not wait anew, nor when a tool comes in."""
+    embedder = Gated()
+    gateway = open_gateway(catalog, strategy="auto", embedder=embedder, options=HASTY)
+
+    first = await gateway.search(QUERY)
+    gateway.add_tool(read_mail)
+    found = await gateway.search("read the newest mail of the harbour")
+    embedder.gate.set()
+
+    async def healed() -> bool:
+        return (await gateway.search(QUERY)).mode == "hybrid"
+
+    await until(healed)
+
+    assert ("graph", ["index_building", "graph_fallback"]) == (first.mode, codes(first)[:2])
+    assert "send_email" == names(first)[0]
+    assert ("read_mail", "index_building") == (names(found)[0], codes(found)[0])
+
+
+async def test_a_server_that_is_long_in_being_listed_is_waited_for(
+    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
+) -> None:
+    """It has limits of its own, and no vector can come before."""
+    late = Late()
+    gateway = open_gateway(catalog, strategy="auto", embedder=HashingEmbedder(), options=HASTY)
+    gateway.add_source(late)
+    searching = asyncio.ensure_future(gateway.search(QUERY))
+    await late.gate.reached.wait()
+    await patient(asyncio.Event().wait(), 0.2)
+    waited = not searching.done()
+    late.gate.set()
+
+    assert waited
+    assert "water_plants" in {each.name for each in (await gateway.list_tools())}
+    assert names(await searching)
+
+
+async def test_a_build_that_is_cut_short_takes_its_vectors_along(
+    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
+) -> None:
+    """A gateway that is closed while a service hangs ends."""
+    embedder = Gated()
+    gateway = open_gateway(catalog, strategy="auto", embedder=embedder)
+    reporting = asyncio.ensure_future(gateway.report())
+    await embedder.gate.reached.wait()
+
+    await gateway.aclose()
+
+    with pytest.raises(ClosedError):
+        await reporting
+
+
+def _here(work: Callable[[], Coroutine[None, None, QueryRows]]) -> Future[QueryRows]:
+    return asyncio.run_coroutine_threadsafe(work(), asyncio.get_running_loop())
+
+
+@pytest.mark.parametrize("flights", [LoopFlight[QueryRows](), SingleFlight[QueryRows](_here)])
+async def test_who_loses_patience_takes_nothing_from_the_others(flights: Flights) -> None:
+    """Equal queries are embedded once, and each search has its own time."""
+    embedder = Stuck()
+    embed = QueryVectors(embedder, cache=_cache(), flights=flights, telemetry=Telemetry())
+    waiting = asyncio.ensure_future(embed([QUERY], dimensions=None))
+    await embedder.gate.reached.wait()
+
+    hasty = await patient(embed([QUERY], dimensions=None), 0.01)
+    embedder.gate.set()
+    found = await waiting
+
+    assert isinstance(hasty, Failed)
+    assert TOLD == hasty.reason
+    assert (1, 1) == (found.embedded, embedder.calls)
+
+
+async def test_what_nobody_answers_ends() -> None:
+    """Or whoever comes later would wait for it too, again and again."""
+    embed = QueryVectors(
+        Stuck(),
+        cache=_cache(),
+        flights=LoopFlight[QueryRows](),
+        telemetry=Telemetry(),
+        most_s=0.01,
+    )
+    normalize = CachedNormalizer(
+        Mute(),
+        cache=_cache(),
+        flights=SingleFlight[str](
+            lambda work: asyncio.run_coroutine_threadsafe(work(), asyncio.get_running_loop())
+        ),
+        telemetry=Telemetry(),
+        most_s=0.01,
+    )
+
+    with pytest.raises(TimeoutError):
+        await embed([QUERY], dimensions=None)
+    with pytest.raises(TimeoutError):
+        await normalize(QUERY)
+
+
+async def test_what_is_there_is_given_when_the_time_is_over() -> None:
+    async def there() -> str:
+        return "there"
+
+    never = asyncio.get_running_loop().create_future()
+
+    assert "there" == await patient(there(), 1000, spent=2000)
+    assert isinstance(await patient(never, 1000, spent=2000), Failed)
+    assert never.cancelled()
+
+
+async def test_who_is_cancelled_is_cancelled() -> None:
+    """A search whose caller goes away does not go on with half of it."""
+    gate = Gate()
+    searching = asyncio.ensure_future(patient(gate.wait(), 1000))
+    await gate.reached.wait()
+
+    searching.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await searching
+
+
+def _cache() -> Cache[Any]:
+    return Cache("any", max_items=8, ttl_s=1000)
