@@ -71,6 +71,8 @@ class Bridge:
         Raises:
             ClosedError: After `close`.
         """
+        # A forked child may have the lock without who would let it go.
+        self.check_open()
         # Under the lock: what is let in stands before the loop's end.
         with self._lock:
             loop = self._ensure_loop()

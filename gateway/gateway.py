@@ -196,8 +196,11 @@ class Gateway(Registering):
             places=places,
             tenant=tenant,
         )
-        built = await self._newest(vectors=bool(request.queries or request.context))
-        return await self._search(built.snapshot, request, (*notes, *self._index.notes(built)))
+        wanted = bool(request.queries or request.context)
+        built = await self._newest(vectors=wanted)
+        # Who browses misses no vectors.
+        early = self._index.notes(built) if wanted else ()
+        return await self._search(built.snapshot, request, (*notes, *early))
 
     def recall(self, query: str) -> SearchResult | None:
         """Give what `search` answered to *query* alone, as it would again, and wait for nothing.

@@ -15,11 +15,12 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from gateway.bridge import in_thread
 from gateway.cache import Cache
 from gateway.embed.batches import batches
 from gateway.embed.protocol import Embedded, Embedder
 from gateway.embed.requests import request
-from gateway.errors import Failed, StoreError, attempt
+from gateway.errors import EmbeddingError, Failed, StoreError, attempt
 from gateway.telemetry import Telemetry
 from gateway.types import Code, Diagnostic
 from gateway.vectors import Matrix, Vector, VectorStore, usable
@@ -27,6 +28,8 @@ from gateway.vectors import Matrix, Vector, VectorStore, usable
 Progress = Callable[[int, int], None]
 """Told how many of how many texts are done."""
 _FAILED: Code = "embedding_failed"
+LONGEST_S = 300.0
+"""So long may one request for documents take: a slow machine reads its first ones for a minute."""
 
 
 class MemoryVectorStore:
@@ -96,6 +99,7 @@ async def document_vectors(  # noqa: PLR0913  (keyword-only, all but the texts)
     dimensions: int | None = None,
     progress: Progress | None = None,
     most: int | None = None,
+    limit_s: float = LONGEST_S,
 ) -> DocumentVectors:
     """Give the vector of each of *texts*, embedding only what *store* has not.
 
@@ -108,6 +112,7 @@ async def document_vectors(  # noqa: PLR0913  (keyword-only, all but the texts)
         progress: Told after each request.
         most: Where more than so many are to be embedded, none is, and only what *store* has is
             given: `DocumentVectors.put_off`. None sets no limit.
+        limit_s: How long one request may take, > 0; one that hangs is one that failed.
 
     Returns:
         In every case: what could not be embedded is absent and has a diagnostic.
@@ -127,7 +132,7 @@ async def document_vectors(  # noqa: PLR0913  (keyword-only, all but the texts)
         keys = [missing[position] for position in batch]
         part = [wanted[key] for key in keys]
         asked = request(embedder, part, role="document", telemetry=telemetry, dimensions=dimensions)
-        answer = await _ask(asked, notes)
+        answer = await _ask(asked, notes, limit_s)
         embedded += len(keys)
         if answer is None:
             break
@@ -153,12 +158,25 @@ def _common_length(rows: Mapping[str, Vector], stated: int | None) -> int | None
     return max(sorted(set(lengths)), key=lengths.count)
 
 
-async def _ask(work: Awaitable[Embedded], notes: list[Diagnostic]) -> Embedded | None:
-    answer = await attempt(work)
+async def _ask(
+    work: Awaitable[Embedded], notes: list[Diagnostic], limit_s: float
+) -> Embedded | None:
+    answer = await attempt(_limited(work, limit_s))
     if isinstance(answer, Failed):
         notes.append(Diagnostic(stage="embed", code=_FAILED, detail=answer.reason))
         return None
     return answer
+
+
+async def _limited(work: Awaitable[Embedded], limit_s: float) -> Embedded:
+    limit = asyncio.timeout(limit_s)
+    try:
+        async with limit:
+            return await work
+    except TimeoutError:
+        if not limit.expired():
+            raise
+        raise EmbeddingError(f"a request for documents took longer than {limit_s:g} s") from None
 
 
 async def _from_store(
@@ -166,27 +184,30 @@ async def _from_store(
 ) -> Mapping[str, Vector]:
     if not keys:
         return {}
-    try:
-        return await asyncio.to_thread(store.get, model_id, keys)
-    except StoreError as error:
-        notes.append(_store_note(error))
+    answer = await attempt(in_thread(store.get, model_id, keys))
+    if isinstance(answer, Failed):
+        notes.append(_store_note(answer))
         return {}
+    return answer
 
 
 async def _to_store(
     store: VectorStore, model_id: str, rows: Mapping[str, Vector], notes: list[Diagnostic]
 ) -> None:
-    try:
-        await asyncio.to_thread(store.put, model_id, rows)
-    except StoreError as error:
-        notes.append(_store_note(error))
-        if error.rebuilt:
+    answer = await attempt(in_thread(store.put, model_id, rows))
+    if isinstance(answer, Failed):
+        notes.append(_store_note(answer))
+        if _rebuilt(answer):
             await _to_store(store, model_id, rows, notes)
 
 
-def _store_note(error: StoreError) -> Diagnostic:
-    code: Code = "store_rebuilt" if error.rebuilt else "store_unavailable"
-    return Diagnostic(stage="store", code=code, detail=str(error))
+def _rebuilt(failed: Failed) -> bool:
+    return isinstance(failed.error, StoreError) and failed.error.rebuilt
+
+
+def _store_note(failed: Failed) -> Diagnostic:
+    code: Code = "store_rebuilt" if _rebuilt(failed) else "store_unavailable"
+    return Diagnostic(stage="store", code=code, detail=failed.reason)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

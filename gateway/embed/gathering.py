@@ -21,6 +21,7 @@ from functools import partial
 import numpy as np
 
 from gateway.embed.protocol import Role
+from gateway.errors import EmbeddingError
 from gateway.vectors import Matrix, Vector
 
 SLICE = 8
@@ -142,7 +143,10 @@ class Gathering:
             with self._beginning:
                 self._begin(taken, self._first)
         begun = [each.begun for each in taken if each.begun is not None]
-        return self._run([each.text for each in taken], begun)
+        rows = self._run([each.text for each in taken], begun)
+        if len(rows) != len(taken):
+            raise EmbeddingError(f"the model gave {len(rows)} vectors for {len(taken)} texts")
+        return rows
 
     def _begin(self, taken: Sequence[_Text], first: Callable[[list[str]], Matrix]) -> None:
         """Do the first part for *taken* and for who waits, unless another pass did."""
@@ -210,7 +214,8 @@ class Gathering:
             return []
         taken = _taken(documents, SLICE)
         self._reading = bool(taken)
-        return taken
+        # If their asker went just now, the queries must not wait for somebody else to ask.
+        return taken or _taken(queries, self._most)
 
     def _open(self, role: Role) -> deque[_Text]:
         waiting = self._waiting[role]

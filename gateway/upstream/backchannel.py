@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -26,6 +26,8 @@ T = TypeVar("T")
 _MAX_ROUNDS = 16
 _PATIENCE_S = 0.05
 """How long a server that asks for nothing but patience is left alone."""
+_TOLD_S = 1.0
+"""How long after an answer its caller may take to hear the progress before it."""
 
 Send = Callable[[types.InputResponses | None, str | None], Awaitable[T | types.InputRequiredResult]]
 
@@ -48,10 +50,16 @@ class Call:
             async with self.telling:
                 await self.caller.progress(progress, total, message)
 
-    async def told(self) -> None:
-        """Wait until all progress that came is passed on: after the answer it would be lost."""
-        async with self.telling:
-            pass
+    async def told(self, within_s: float = _TOLD_S) -> None:
+        """Wait until all progress that came is passed on: after the answer it would be lost.
+
+        A caller that does not take it loses the rest of it, and not the answer.
+        """
+        if not self.limit.expired():
+            self.limit.reschedule(None)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(within_s), self.telling:
+                pass
 
     def pause(self) -> None:
         """Let its limit of time rest."""

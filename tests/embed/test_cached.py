@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -20,7 +20,7 @@ from gateway.embed.cached import (
     document_vectors,
     text_key,
 )
-from gateway.embed.protocol import EmbedderInfo, EmbeddingLimits
+from gateway.embed.protocol import Embedded, EmbedderInfo, EmbeddingLimits, Role
 from gateway.telemetry import Telemetry
 from gateway.testing import HashingEmbedder, ManualClock
 from gateway.vectors import Vector, VectorStore
@@ -152,6 +152,49 @@ async def test_a_broken_store_costs_the_persistence_alone() -> None:
     assert 1 == len(found.rows)
     assert ["store_unavailable", "store_unavailable"] == [n.code for n in found.diagnostics]
     assert ["the disk is gone", "the disk is full"] == [n.detail for n in found.diagnostics]
+
+
+class Odd(MemoryVectorStore):
+    """A host's store with a fault of its own."""
+
+    def get(self, model_id: str, keys: Sequence[str]) -> Mapping[str, Vector]:
+        raise StopIteration
+
+    def put(self, model_id: str, rows: Mapping[str, Vector]) -> None:
+        raise OSError(model_id)
+
+
+async def test_whatever_a_store_raises_the_vectors_are_made() -> None:
+    """It is code of the host's; no future holds a `StopIteration`."""
+    found = await documents(["a"], HashingEmbedder(64), store=Odd())
+
+    assert 1 == len(found.rows)
+    assert ["store_unavailable"] * 2 == [note.code for note in found.diagnostics]
+    assert ["RuntimeError", "OSError"] == [note.detail for note in found.diagnostics]
+
+
+class Endless(HashingEmbedder):
+    """Takes the first request and never answers."""
+
+    async def embed(self, texts: Sequence[str], *, role: Role) -> Embedded:
+        await asyncio.Event().wait()
+        raise AssertionError(texts, role)
+
+
+async def test_a_request_for_documents_that_hangs_has_failed() -> None:
+    """Else everybody after it would wait for it too."""
+    found = await document_vectors(
+        ["a"],
+        embedder=Endless(64),
+        store=MemoryVectorStore(),
+        telemetry=TELEMETRY,
+        limit_s=0.001,
+    )
+
+    assert found.failed
+    assert ["a request for documents took longer than 0.001 s"] == [
+        note.detail for note in found.diagnostics
+    ]
 
 
 async def test_progress_is_told_after_each_request() -> None:

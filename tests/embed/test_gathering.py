@@ -12,6 +12,7 @@ import pytest
 
 from gateway.embed.gathering import AHEAD, PATIENCE, SLICE, Gathering, _Text
 from gateway.embed.protocol import Role
+from gateway.errors import EmbeddingError
 from gateway.vectors import Matrix, Vector
 
 WAIT_S = 60
@@ -379,3 +380,11 @@ def test_a_fault_of_the_first_part_is_told_to_that_pass(parted: InParts) -> None
             one.result(WAIT_S)
     assert [[2], [2]] == [lengths(one) for one in asked[2:4]]
     assert [["first"], ["a", "b", "c", "d", "worse"], ["c", "d"], ["worse"]] == parted.begun
+
+
+def test_too_few_vectors_are_a_fault_of_their_pass() -> None:
+    """Whoever waits for the others is told."""
+    short = Gathering(lambda texts, _begun: np.zeros((len(texts) - 1, 1), np.float32), most=4)
+
+    with pytest.raises(EmbeddingError, match="1 vectors for 2 texts"):
+        short.ask(("a", "b"), "query").result(WAIT_S)

@@ -206,3 +206,20 @@ async def test_a_call_ends_after_its_progress_and_tells_it_in_order() -> None:
     assert waits
     assert [1, 2, 3] == [part for part, _, _ in person.heard]
     assert all(each.done() for each in told)
+
+
+async def test_an_answer_is_not_lost_to_a_caller_that_takes_no_progress() -> None:
+    """It loses the progress, and neither the call nor the server pays for it."""
+    channel, person = back(), Person(CAN)
+    person.door.clear()
+    with on_behalf_of(person):
+        async with channel.call(LONG_S) as call:
+            listener = channel.listener(call)
+            assert listener is not None
+            stuck = asyncio.ensure_future(listener(1, 3, None))
+            await asyncio.sleep(0)
+            await call.told(0.001)
+
+            assert not stuck.done()
+            assert call.limit.when() is None
+            person.door.set()

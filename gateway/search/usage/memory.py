@@ -8,13 +8,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import ParamSpec, TypeVar
 
+from gateway.bridge import in_thread
 from gateway.cache import Cache, Clock, SingleFlight, Submit
 from gateway.catalog.ledger import Call, Ledger
 from gateway.errors import Failed, attempt
@@ -125,7 +125,7 @@ class Usage:
         await self._asked(self.ledger.show, *lists)
 
     async def _asked(self, work: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T | None:
-        answer = await attempt(asyncio.to_thread(work, *arguments, **named))
+        answer = await attempt(in_thread(work, *arguments, **named))
         if isinstance(answer, Failed):
             error_type = type(answer.error).__name__
             self._telemetry.add("gateway.usage.failures", attributes={"error.type": error_type})

@@ -150,7 +150,7 @@ class Endless:
 async def test_an_answer_that_takes_too_long_is_given_up(mixed: Mixed) -> None:
     """Whatever it waits for."""
     async with talking(mixed(embedder=Endless()), options=ApiOptions(time_limit_s=0.05)) as client:
-        answer = await client.get("/api/search/tags")
+        answer = await client.post("/api/search/semantic", json={"query": "a refund"})
 
     assert (503, "too_slow") == code(answer)
     assert "1" == answer.headers["retry-after"]
