@@ -142,6 +142,11 @@ class Indexer:
 
     async def searched(self) -> Built:
         """Give what `soonest` gives; what `listed` gives, if no vector has come for long."""
+        whole = self._fresh()
+        if whole is not None and not whole.early:
+            # What is there is not waited for: a limit of time costs as much as a remembered search.
+            self._stalled = None
+            return whole
         while self._stalled != self._embedded:
             before, limit = self._embedded, asyncio.timeout(self._patience)
             try:
