@@ -112,7 +112,7 @@ def test_literals_are_what_no_rewriting_may_change(text: str, expected: tuple[st
 
 @pytest.mark.parametrize("piece", ["x", "a_", "a.", "aa-", "a@", "a+", "_", "a/"])
 def test_a_long_word_costs_no_more_than_its_letters(piece: str) -> None:
-    """Whoever asks chooses the text: a pattern that goes back would hang here for hours."""
+    """Whoever asks chooses the text: a pattern that goes back would hang here."""
     assert all(literal in 4096 * piece for literal in literals(4096 * piece))
 
 
