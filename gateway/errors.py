@@ -191,3 +191,19 @@ async def attempt(work: Awaitable[T]) -> T | Failed:
         return Failed(error)
     except Exception as error:  # noqa: BLE001  (see above)
         return Failed(error)
+
+
+async def attempt_within(work: Awaitable[T], seconds: float, late: GatewayError) -> T | Failed:
+    """Await *work* as `attempt` does, but not for ever: what takes longer has failed as *late*.
+
+    Args:
+        work: Cancelled when it takes too long; what it shares with others goes on for them.
+        seconds: >= 0; what is there at once is given even with none.
+        late: What it is that takes too long, and of which limit.
+    """
+    try:
+        async with asyncio.timeout(seconds):
+            return await attempt(work)
+    except TimeoutError:
+        # No other comes out of `attempt`.
+        return Failed(late)

@@ -20,7 +20,7 @@ from gateway.cache import Cache
 from gateway.embed.batches import batches
 from gateway.embed.protocol import Embedded, Embedder
 from gateway.embed.requests import request
-from gateway.errors import EmbeddingError, Failed, StoreError, attempt
+from gateway.errors import EmbeddingError, Failed, StoreError, attempt, attempt_within
 from gateway.telemetry import Telemetry
 from gateway.types import Code, Diagnostic
 from gateway.vectors import Matrix, Vector, VectorStore, usable
@@ -161,22 +161,12 @@ def _common_length(rows: Mapping[str, Vector], stated: int | None) -> int | None
 async def _ask(
     work: Awaitable[Embedded], notes: list[Diagnostic], limit_s: float
 ) -> Embedded | None:
-    answer = await attempt(_limited(work, limit_s))
+    late = EmbeddingError(f"a request for documents took longer than {limit_s:g} s")
+    answer = await attempt_within(work, limit_s, late)
     if isinstance(answer, Failed):
         notes.append(Diagnostic(stage="embed", code=_FAILED, detail=answer.reason))
         return None
     return answer
-
-
-async def _limited(work: Awaitable[Embedded], limit_s: float) -> Embedded:
-    limit = asyncio.timeout(limit_s)
-    try:
-        async with limit:
-            return await work
-    except TimeoutError:
-        if not limit.expired():
-            raise
-        raise EmbeddingError(f"a request for documents took longer than {limit_s:g} s") from None
 
 
 async def _from_store(

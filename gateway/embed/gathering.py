@@ -70,6 +70,10 @@ class _Text:
     """Whether that was tried beside another pass."""
 
 
+def _all_alike(_text: str) -> Hashable:
+    return None
+
+
 class Gathering:
     """Passes texts through worker threads, those of several who ask together.
 
@@ -89,7 +93,7 @@ class Gathering:
         *,
         most: int,
         workers: int = 1,
-        like: Callable[[str], Hashable] = lambda _text: None,
+        like: Callable[[str], Hashable] = _all_alike,
         first: Callable[[list[str]], Matrix] | None = None,
     ) -> None:
         self._run = run
@@ -222,10 +226,6 @@ class Gathering:
         while waiting and waiting[0].asked.gone:
             waiting.popleft()
         return waiting
-
-
-def _all_alike(_text: str) -> Hashable:
-    return None
 
 
 def _taken(waiting: deque[_Text], most: int) -> list[_Text]:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable
 from typing import TypeVar
 
-from gateway.errors import Failed, GatewayError, attempt
+from gateway.errors import Failed, GatewayError, attempt_within
 
 T = TypeVar("T")
 SHARED = 3
@@ -15,20 +14,15 @@ still waits for something, and a request that nobody answers is not waited for b
 
 
 async def patient(work: Awaitable[T], seconds: float, *, spent: float = 0.0) -> T | Failed:
-    """Await *work* as `gateway.errors.attempt` does, but not for ever.
+    """Await *work* as long as a search may wait; see `gateway.errors.attempt_within`.
 
     Args:
-        work: Cancelled when it takes too long; what it shares with others goes on for them.
+        work: What the search can do without.
         seconds: `SearchOptions.query_timeout_s`.
         spent: How many of them are gone; what is there at once is given even so.
 
     Returns:
         What it gave, or why not.
     """
-    try:
-        async with asyncio.timeout(max(seconds - spent, 0.0)):
-            return await attempt(work)
-    except TimeoutError:
-        # No other comes out of `attempt`.
-        told = f"it took longer than {seconds:g} s (SearchOptions.query_timeout_s)"
-        return Failed(GatewayError(told))
+    late = GatewayError(f"it took longer than {seconds:g} s (SearchOptions.query_timeout_s)")
+    return await attempt_within(work, max(seconds - spent, 0.0), late)

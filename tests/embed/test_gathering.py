@@ -6,6 +6,7 @@ import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
+from typing import TypeVar
 
 import numpy as np
 import pytest
@@ -42,14 +43,21 @@ class Held:
         return self.gathering.ask(texts, "document")
 
 
-@pytest.fixture
-def held() -> Iterator[Held]:
-    """Busy with a first query; let go at the end, or its thread would wait on."""
-    made = Held()
+H = TypeVar("H", bound=Held)
+
+
+def busy(made: H) -> Iterator[H]:
+    """Have *made* be busy with a first query; let go at the end, or its thread would wait on."""
     made.ask("first")
     assert made.busy.wait(WAIT_S)
     yield made
     made.free.set()
+
+
+@pytest.fixture
+def held() -> Iterator[Held]:
+    """Busy with a first query."""
+    yield from busy(Held())
 
 
 def lengths(asked: Future[Matrix]) -> list[float]:
@@ -245,11 +253,7 @@ class Two(Held):
 @pytest.fixture
 def two() -> Iterator[Two]:
     """One of the workers is busy."""
-    made = Two()
-    made.ask("first")
-    assert made.busy.wait(WAIT_S)
-    yield made
-    made.free.set()
+    yield from busy(Two())
 
 
 def test_a_second_worker_does_not_wait_for_the_first(two: Two) -> None:
@@ -284,11 +288,7 @@ class Alike(Two):
 @pytest.fixture
 def alike() -> Iterator[Alike]:
     """Busy with a first query."""
-    made = Alike()
-    made.ask("first")
-    assert made.busy.wait(WAIT_S)
-    yield made
-    made.free.set()
+    yield from busy(Alike())
 
 
 def test_queries_that_are_alike_go_together_and_the_oldest_says_which(alike: Alike) -> None:
@@ -343,11 +343,7 @@ class InParts(Two):
 @pytest.fixture
 def parted() -> Iterator[InParts]:
     """Busy with the rest of a first query."""
-    made = InParts()
-    made.ask("first")
-    assert made.busy.wait(WAIT_S)
-    yield made
-    made.free.set()
+    yield from busy(InParts())
 
 
 def test_a_first_part_that_is_cheap_for_many_is_done_for_all_who_wait(parted: InParts) -> None:

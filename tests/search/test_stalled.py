@@ -14,11 +14,12 @@ from gateway.config import First, Options, SearchOptions
 from gateway.embed.cached import Flights, QueryRows, QueryVectors
 from gateway.embed.protocol import Embedded, Role
 from gateway.errors import ClosedError, Failed
+from gateway.gateway import Gateway
 from gateway.search.normalize import CachedNormalizer, Rewrite
 from gateway.search.patience import patient
 from gateway.telemetry import Telemetry
 from gateway.testing import HashingEmbedder
-from gateway.types import ToolDefinition
+from gateway.types import IndexReport, ToolDefinition
 from gateway.upstream.source import Listing
 from tests.conftest import OpenGateway
 from tests.fakes import Gate, Gated, ListSource, TableNormalizer, codes, names, tool, until
@@ -154,14 +155,22 @@ async def test_calls_and_lists_need_no_vectors(
     assert (13, ()) == (report.vectors, report.diagnostics)
 
 
-async def test_what_was_begun_is_not_begun_again(
+async def begun(
     open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
-) -> None:
-    """A build that somebody hurries on leaves its vectors to the next one."""
+) -> tuple[Gated, Gateway, asyncio.Future[IndexReport]]:
+    """A build that waits for its vectors, and who waits for it."""
     embedder = Gated()
     gateway = open_gateway(catalog, strategy="auto", embedder=embedder)
     reporting = asyncio.ensure_future(gateway.report())
     await embedder.gate.reached.wait()
+    return embedder, gateway, reporting
+
+
+async def test_what_was_begun_is_not_begun_again(
+    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
+) -> None:
+    """A build that somebody hurries on leaves its vectors to the next one."""
+    embedder, gateway, reporting = await begun(open_gateway, catalog)
 
     await gateway.list_tools()
     builds = gateway.index_builds
@@ -216,10 +225,7 @@ async def test_a_build_that_is_cut_short_takes_its_vectors_along(
     open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
 ) -> None:
     """A gateway that is closed while a service hangs ends."""
-    embedder = Gated()
-    gateway = open_gateway(catalog, strategy="auto", embedder=embedder)
-    reporting = asyncio.ensure_future(gateway.report())
-    await embedder.gate.reached.wait()
+    _, gateway, reporting = await begun(open_gateway, catalog)
 
     await gateway.aclose()
 
