@@ -154,6 +154,7 @@ def test_what_every_gate_lets_in_can_be_called_at_once(
     with FakeRegistry([parcels]) as registry, FakeIndex() as index:
         index.wheel("tiny-parcels")
         monkeypatch.setenv("UV_DEFAULT_INDEX", index.pip_url)
+        monkeypatch.setenv("GATEWAY_CACHE_DIR", str(tmp_path / "cache"))
         gateway = open_gateway()
         options = ProvisionOptions(
             registry=registry.url,
