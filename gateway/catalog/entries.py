@@ -4,7 +4,6 @@ server that is not connected, or a thing of a kind that the host declares.
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import heapq
 import json
@@ -17,6 +16,7 @@ from typing import Any, Protocol, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from gateway.bridge import in_thread
 from gateway.catalog.identity import definition_digest
 from gateway.catalog.metadata import flattened
 from gateway.checks import hints_fault
@@ -283,7 +283,7 @@ class Catalog:
                 told = type(each).__name__
                 raise InvalidRequestError(f"put takes entries one by one, as put(*entries): {told}")
         kept = tuple(map(cleaned, entries))
-        await asyncio.to_thread(self._put, kept)
+        await in_thread(self._put, kept)
         self._changed()
         return tuple(entry.id for entry in kept)
 
@@ -310,7 +310,7 @@ class Catalog:
         Raises:
             StoreError: It could not be forgotten.
         """
-        gone = await asyncio.to_thread(self._store.remove, key)
+        gone = await in_thread(self._store.remove, key)
         if gone:
             self._changed()
         return gone
@@ -321,7 +321,7 @@ class Catalog:
         Raises:
             StoreError: They cannot be read.
         """
-        return await asyncio.to_thread(self._store.entries)
+        return await in_thread(self._store.entries)
 
     async def get(self, key: str, filters: Filters | None = None) -> Entity | None:
         """Give the entity with this id, an entry or not; None if there is none.
