@@ -11,7 +11,6 @@ import asyncio
 import reprlib
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Literal, Self
 
 from gateway.bridge import Bridge
@@ -353,14 +352,7 @@ class Gateway(Registering):
     @property
     def catalog(self) -> Catalog:
         """All that there is, page by page, and the entries that no server lists."""
-        sources = self._sources
-        return Catalog(
-            sources.entries.shelf,
-            self.snapshot,
-            sources.entries_changed,
-            replace(self.options.catalog, kinds=sources.entries.kinds),
-            sources.health.held,
-        )
+        return self._sources.catalog(self.snapshot)
 
     @property
     def library(self) -> Library:

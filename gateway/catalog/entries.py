@@ -252,6 +252,7 @@ class Catalog:
         view: Gives the catalog as it is now.
         changed: Called after every change of the entries.
         options: How many there may be.
+        check_open: Raises what a closed gateway answers; asked before the store is.
         held: Writes into filters who is not healthy, if that is asked; see `Health.held`.
     """
 
@@ -261,12 +262,14 @@ class Catalog:
         view: Callable[[], Awaitable[View]],
         changed: Callable[[], None],
         options: CatalogOptions,
+        check_open: Callable[[], None],
         held: Callable[[Filters], Filters] = lambda filters: filters,
     ) -> None:
         self._store = store
         self._options = options
         self._view = view
         self._changed = changed
+        self._check_open = check_open
         self._held = held
 
     async def put(self, *entries: Entry) -> tuple[str, ...]:
@@ -277,7 +280,9 @@ class Catalog:
         Raises:
             InvalidRequestError: There would be too many of them, or one is no `Entry`.
             StoreError: They could not be kept.
+            ClosedError: The gateway was closed.
         """
+        self._check_open()
         for each in entries:
             if not isinstance(each, Entry):
                 told = type(each).__name__
@@ -309,7 +314,9 @@ class Catalog:
 
         Raises:
             StoreError: It could not be forgotten.
+            ClosedError: The gateway was closed.
         """
+        self._check_open()
         gone = await in_thread(self._store.remove, key)
         if gone:
             self._changed()
@@ -320,7 +327,9 @@ class Catalog:
 
         Raises:
             StoreError: They cannot be read.
+            ClosedError: The gateway was closed.
         """
+        self._check_open()
         return await in_thread(self._store.entries)
 
     async def get(self, key: str, filters: Filters | None = None) -> Entity | None:

@@ -410,6 +410,23 @@ async def test_a_store_that_reads_past_an_end_is_not_waited_for(open_gateway: Op
             await asked
 
 
+async def test_a_closed_gateway_keeps_and_forgets_nothing(
+    open_gateway: OpenGateway, options: Options
+) -> None:
+    """Its store was let go of, and nobody could find what is put."""
+    gateway = open_gateway(options=options)
+    catalog = gateway.catalog
+    await catalog.put(PLANNER)
+    await gateway.aclose()
+
+    for asked in (catalog.put(IRIS), catalog.remove(PLANNER.id), catalog.entries()):
+        with pytest.raises(ClosedError, match="make a new one"):
+            await asked
+    assert [PLANNER.id] == [
+        each.id for each in await open_gateway(options=options).catalog.entries()
+    ]
+
+
 async def test_only_entries_are_put(open_gateway: OpenGateway) -> None:
     """A list of them is given one by one."""
     with pytest.raises(InvalidRequestError, match=r"as put\(\*entries\): list$"):
