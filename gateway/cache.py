@@ -146,27 +146,37 @@ class LoopFlight(Generic[V]):
 
     That saves the way to the gateway's own loop and back, two wake-ups of a thread. It belongs
     to no caller either. Each loop has its own flights: one that ends takes no other's work along.
+    What a loop left under way that was closed is let go of at the next take-off.
     """
 
     def __init__(self, *, name: str = "", told: Told | None = None) -> None:
         self.name = name
         self._told = told or _nobody
-        self._flights: dict[Hashable, asyncio.Task[V]] = {}
+        self._flights: dict[tuple[asyncio.AbstractEventLoop, Hashable], asyncio.Task[V]] = {}
 
     async def run(self, key: Hashable, work: Callable[[], Coroutine[Any, Any, V]]) -> V:
         """Await the flight of *key*; start it with *work* if none is under way on this loop."""
         loop = asyncio.get_running_loop()
         flight = self._flights.get((loop, key))
         if flight is None:
+            self._let_go()
             flight = self._flights[loop, key] = loop.create_task(work())
-            flight.add_done_callback(lambda done: self._landed((loop, key), done))
+            flight.add_done_callback(lambda done: self._landed(loop, key, done))
         else:
             self._told(self.name, "coalesced")
         return await asyncio.shield(flight)
 
-    def _landed(self, key: Hashable, flight: asyncio.Task[V]) -> None:
-        del self._flights[key]
+    def _landed(
+        self, loop: asyncio.AbstractEventLoop, key: Hashable, flight: asyncio.Task[V]
+    ) -> None:
+        del self._flights[loop, key]
         _looked_at(flight)
+
+    def _let_go(self) -> None:
+        # A list of them first: other loops take off in other threads.
+        for loop, key in list(self._flights):
+            if loop.is_closed():
+                self._flights.pop((loop, key), None)
 
 
 def _looked_at(done: asyncio.Future[Any]) -> None:

@@ -11,7 +11,6 @@ import asyncio
 import reprlib
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Literal, Self
 
 from gateway.bridge import Bridge
@@ -27,13 +26,13 @@ from gateway.embed.protocol import Embedder
 from gateway.environment import resolved
 from gateway.registering import Registering
 from gateway.search.index.build import Built, Indexer, Progress
-from gateway.search.index.documents import GraphFormat, GraphSource, export
+from gateway.search.index.documents import GraphFormat, GraphSource, export, source_of
 from gateway.search.index.snapshot import Snapshot
 from gateway.search.invoke import holding, invoke
 from gateway.search.library import Library
 from gateway.search.normalize import Normalizer
 from gateway.search.propose import Proposed, Proposer, propose
-from gateway.search.remembered import Caches, remembered
+from gateway.search.remembered import Caches, caches_of, remembered
 from gateway.search.request import prepare
 from gateway.search.usage.memory import Usage
 from gateway.telemetry import MeterProvider, Telemetry, TracerProvider
@@ -76,7 +75,8 @@ class Gateway(Registering):
         progress: Told a stage, how much is done and how much there is, while an index is built.
 
     Raises:
-        ConfigError: If the strategy is unknown or an option cannot work.
+        ConfigError: If the strategy is unknown, an option cannot work or what is given is not of
+            its kind.
         MissingExtraError: If the local model is wanted but not installed.
     """
 
@@ -108,7 +108,7 @@ class Gateway(Registering):
             capture_content=self.options.capture_content,
         )
         told = self.telemetry.cache_event
-        self.caches = caches or Caches.of(self.options.cache, clock=clock, told=told)
+        self.caches = caches_of(caches, self.options.cache, clock=clock, told=told)
         self._store = kept = store_of(self.options, store, vectors=vector_store)
         self._registry = Registry()
         super().__init__(Sources(self._registry, self._bridge, kept, self.options, clock=clock))
@@ -116,7 +116,7 @@ class Gateway(Registering):
             self._registry,
             embedder=self.embedder if strategy != "graph" else None,
             store=kept.vectors,
-            graph=graph,
+            graph=source_of(graph),
             options=self.options,
             own_store=not (store is None and vector_store is None),
             reserved=self.options.discovery.reserved,
@@ -353,14 +353,7 @@ class Gateway(Registering):
     @property
     def catalog(self) -> Catalog:
         """All that there is, page by page, and the entries that no server lists."""
-        sources = self._sources
-        return Catalog(
-            sources.entries.shelf,
-            self.snapshot,
-            sources.entries_changed,
-            replace(self.options.catalog, kinds=sources.entries.kinds),
-            sources.health.held,
-        )
+        return self._sources.catalog(self.snapshot)
 
     @property
     def library(self) -> Library:

@@ -35,6 +35,8 @@ _JOINED = re.compile(
     re.VERBOSE,
 )
 _DIGIT = re.compile(r"\d")
+_PLAIN = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+"""The name of an argument, as nearly all are: too short to say much else."""
 
 
 def clean(text: str, *, limit: int) -> str:
@@ -52,6 +54,11 @@ def clean(text: str, *, limit: int) -> str:
     seen = head if head.isprintable() else "".join(filter(_is_seen, head))
     folded = _BLANK_LINES.sub("\n\n", _SPACES.sub(" ", seen)).strip()
     return folded[:limit].rstrip()
+
+
+def plain(names: Iterable[object]) -> list[str]:
+    """Give those of *names* that are too plain to be read as an order."""
+    return [each for each in names if isinstance(each, str) and _PLAIN.fullmatch(each)]
 
 
 def visible(text: str) -> str:

@@ -30,7 +30,8 @@ CatalogOf = Callable[[int], tuple[ToolDefinition, ...]]
 def cache_dir(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """No test reads or writes the cache folder of whoever runs it.
 
-    What tests share remembers no entry: it would be in every other test's catalog.
+    What tests share remembers no entry: it would be in every other test's catalog. Nor what a
+    registry answered: the next test's may listen on the same port.
     """
     folder = tmp_path_factory.mktemp("gateway-cache")
     own = {"GATEWAY_CACHE_DIR": str(folder), "GATEWAY_ENCODER_DIR": str(folder / "encoders")}
@@ -39,6 +40,7 @@ def cache_dir(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     yield
     left = SqliteEntries(catalog_store_path(Options()))
     assert not left.ids(), f"a test left entries in the store of all: {left.ids()}"
+    assert not (folder / "registry.sqlite3").exists(), "a test kept a registry's answer for all"
     for name in own:
         del os.environ[name]
     os.environ |= before

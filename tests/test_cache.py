@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import weakref
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Any
 
@@ -226,6 +227,29 @@ def test_a_loop_that_ends_takes_its_own_flights_along() -> None:
 
     assert asyncio.run(ask()).cancelled()
     assert 7 == asyncio.run(flights.run("key", work))
+
+
+def test_a_loop_that_is_closed_midway_is_let_go_of() -> None:
+    """With all that waits there, once somebody flies anew."""
+    flights = LoopFlight[int]()
+    loop = asyncio.new_event_loop()
+
+    async def never() -> int:
+        await asyncio.Event().wait()
+        return 0
+
+    async def work() -> int:
+        return 7
+
+    asking = loop.create_task(flights.run("key", never))
+    loop.run_until_complete(asyncio.sleep(0))
+    loop.close()
+    gone = weakref.ref(loop)
+    del loop, asking
+
+    assert 7 == asyncio.run(flights.run("other", work))
+    gc.collect()
+    assert gone() is None
 
 
 async def test_a_failed_flight_of_a_loop_is_forgotten_and_no_news() -> None:

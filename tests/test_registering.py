@@ -8,12 +8,16 @@ from typing import Any
 import pytest
 
 from gateway.catalog.manifests import Manifest
+from gateway.config import CacheOptions
 from gateway.errors import ClosedError, ConfigError
 from gateway.gateway import Gateway
+from gateway.search.remembered import Caches
 from gateway.testing import HashingEmbedder
 from gateway.types import Hints
 from tests.conftest import OpenGateway
-from tests.fakes import ListSource, tool
+from tests.fakes import ListSource, TableNormalizer, tool
+
+_GRAPH = "a path, a Sequence of graphs.Document or a function that gives one"
 
 
 def find() -> str:
@@ -183,6 +187,17 @@ def test_a_closed_gateway_registers_nothing(
             {"embedder": HashingEmbedder},
             "embedder must be 'local' or an Embedder, got the class Ha",
         ),
+        ({"normalizer": "gpt"}, "normalizer must be a Normalizer, got str"),
+        ({"normalizer": HashingEmbedder()}, "normalizer must be a Normalizer, got HashingEmbedder"),
+        ({"normalizer": TableNormalizer}, "normalizer must be a Normalizer, got the class Table"),
+        ({"caches": {}}, "caches must be a Caches, got dict"),
+        ({"caches": CacheOptions()}, "caches must be a Caches, got CacheOptions"),
+        ({"caches": Caches}, "caches must be a Caches, got the class Caches"),
+        ({"graph": 3}, f"graph must be {_GRAPH}, got int"),
+        ({"graph": {"a.md"}}, f"graph must be {_GRAPH}, got set"),
+        ({"graph": ["a.md"]}, f"graph must be {_GRAPH}, got a list with str"),
+        ({"graph": (None,)}, f"graph must be {_GRAPH}, got a tuple with NoneType"),
+        ({"graph": b"a.md"}, f"graph must be {_GRAPH}, got a bytes with int"),
     ],
 )
 def test_what_a_host_brings_is_of_its_kind(said: dict[str, Any], told: str) -> None:

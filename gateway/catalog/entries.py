@@ -4,7 +4,6 @@ server that is not connected, or a thing of a kind that the host declares.
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import heapq
 import json
@@ -17,6 +16,7 @@ from typing import Any, Protocol, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from gateway.bridge import in_thread
 from gateway.catalog.identity import definition_digest
 from gateway.catalog.metadata import flattened
 from gateway.checks import hints_fault
@@ -252,6 +252,7 @@ class Catalog:
         view: Gives the catalog as it is now.
         changed: Called after every change of the entries.
         options: How many there may be.
+        check_open: Raises what a closed gateway answers; asked before the store is.
         held: Writes into filters who is not healthy, if that is asked; see `Health.held`.
     """
 
@@ -261,12 +262,14 @@ class Catalog:
         view: Callable[[], Awaitable[View]],
         changed: Callable[[], None],
         options: CatalogOptions,
+        check_open: Callable[[], None],
         held: Callable[[Filters], Filters] = lambda filters: filters,
     ) -> None:
         self._store = store
         self._options = options
         self._view = view
         self._changed = changed
+        self._check_open = check_open
         self._held = held
 
     async def put(self, *entries: Entry) -> tuple[str, ...]:
@@ -277,13 +280,15 @@ class Catalog:
         Raises:
             InvalidRequestError: There would be too many of them, or one is no `Entry`.
             StoreError: They could not be kept.
+            ClosedError: The gateway was closed.
         """
+        self._check_open()
         for each in entries:
             if not isinstance(each, Entry):
                 told = type(each).__name__
                 raise InvalidRequestError(f"put takes entries one by one, as put(*entries): {told}")
         kept = tuple(map(cleaned, entries))
-        await asyncio.to_thread(self._put, kept)
+        await in_thread(self._put, kept)
         self._changed()
         return tuple(entry.id for entry in kept)
 
@@ -309,8 +314,10 @@ class Catalog:
 
         Raises:
             StoreError: It could not be forgotten.
+            ClosedError: The gateway was closed.
         """
-        gone = await asyncio.to_thread(self._store.remove, key)
+        self._check_open()
+        gone = await in_thread(self._store.remove, key)
         if gone:
             self._changed()
         return gone
@@ -320,8 +327,10 @@ class Catalog:
 
         Raises:
             StoreError: They cannot be read.
+            ClosedError: The gateway was closed.
         """
-        return await asyncio.to_thread(self._store.entries)
+        self._check_open()
+        return await in_thread(self._store.entries)
 
     async def get(self, key: str, filters: Filters | None = None) -> Entity | None:
         """Give the entity with this id, an entry or not; None if there is none.

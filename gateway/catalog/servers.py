@@ -6,13 +6,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from functools import partial
 
-from gateway.bridge import Bridge
+from gateway.bridge import Bridge, in_thread
 from gateway.cache import Clock, SingleFlight
 from gateway.catalog.ahead import Ahead, ManyRecords
 from gateway.catalog.configured import Configured
@@ -23,7 +21,7 @@ from gateway.catalog.tokens import signed
 from gateway.catalog.virtual import VirtualServer, VirtualSource
 from gateway.config import Options
 from gateway.environment import tokens_path
-from gateway.errors import StoreError
+from gateway.errors import attempt
 from gateway.types import Hints
 from gateway.upstream.audience import Audience
 from gateway.upstream.mcp import McpSource
@@ -172,8 +170,7 @@ class Servers:
 
     async def _sweep(self) -> None:
         # Whatever is wrong with the store is told where somebody waits for it.
-        with suppress(StoreError):
-            await asyncio.to_thread(self._records.sweep)
+        await attempt(in_thread(self._records.sweep))
 
     def _memory(self, target: object, owner: str) -> Memory:
         if not isinstance(target, StdioServer | HttpServer):

@@ -6,12 +6,14 @@ Registering is immediate and touches no network: the next search lists and finds
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from gateway.bridge import Bridge
 from gateway.cache import Clock
 from gateway.catalog.configured import Configuration, Configured, Reloaded, changes
+from gateway.catalog.entries import Catalog, View
 from gateway.catalog.entrystore import EntrySource
 from gateway.catalog.health import Health
 from gateway.catalog.manifests import Manifest, read_manifest
@@ -48,6 +50,7 @@ class Sources:
         self._registry = registry
         self._bridge = bridge
         self._options = options.upstream
+        self._limits = options.catalog
         self._servers = Servers(registry, bridge, store.records, options, clock=clock)
         self._lasting = self._servers.lasting
         self._configuration = Configuration()
@@ -180,6 +183,17 @@ class Sources:
         if itself is not None and (itself.kind, itself.name) != ("server", source.server):
             raise ConfigError(f"what describes {source.server!r} must be a server of that name")
         self._registry.add(source, {} if hints is None else hints, itself=itself)
+
+    def catalog(self, view: Callable[[], Awaitable[View]]) -> Catalog:
+        """See `Gateway.catalog`; *view* gives it as it is now."""
+        return Catalog(
+            self.entries.shelf,
+            view,
+            self.entries_changed,
+            replace(self._limits, kinds=self.entries.kinds),
+            self._bridge.check_open,
+            self.health.held,
+        )
 
     def entries_changed(self) -> None:
         """Have the next build read the entries anew."""

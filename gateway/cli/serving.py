@@ -24,7 +24,7 @@ def serve(  # noqa: PLR0913  (one for each option)
     ] = False,
     expose: Annotated[
         Literal["meta", "all"],
-        typer.Option(help="meta: search and call; all: every tool of the catalog, in pages."),
+        typer.Option(help="meta: search and call; all: the catalog's tools, in pages."),
     ] = "meta",
     host: Annotated[
         str | None, typer.Option(help="Where to listen.", show_default="127.0.0.1")

@@ -6,21 +6,18 @@ What is written here is the conversation's only memory of what was found: `names
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NotRequired, TypedDict
 
 from gateway.config import DiscoveryOptions
-from gateway.text import estimate_tokens, one_line
+from gateway.text import estimate_tokens, one_line, plain
 from gateway.types import Evidence, Match, SearchResult
 
 ABOUT = 160
 _ABOUT_CHARS = (ABOUT, 90, 40, 0)
 """How long a tool's line may be: the first that fits the budget."""
 _BEFORE = "told before"
-_PLAIN = re.compile(r"[A-Za-z0-9_.-]{1,64}")
-"""The name of an argument, as nearly all are: too short to say much else."""
 _NAMED = 12
 """How many words or servers are named where nothing matches."""
 _MAX_READ_CHARS = 100_000
@@ -238,7 +235,7 @@ def _row(entry: _Entry, about: int) -> dict[str, Any]:
 
 def _withheld(entry: _Entry) -> dict[str, Any]:
     """Tell what a call of a suspicious tool needs, and nothing that could be read as an order."""
-    needs = [each for each in entry.match.required if _PLAIN.fullmatch(each)]
+    needs = plain(entry.match.required)
     kind = {"kind": entry.kind} if entry.kind != "match" else {}
     needed = {"needs": needs} if needs else {}
     return {"name": entry.match.name, **needed, **kind, "suspicious": True, "direct": False}

@@ -47,6 +47,8 @@ class FoundTool:
     """The ranking's own number; None if nothing was asked for."""
     schema: JsonObject = field(default_factory=dict)
     """Of its arguments, whole."""
+    suspicious: bool = False
+    """Whether its definition looks like an attack on a model: no model is to read it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,6 +115,7 @@ def _tool(match: Match, entity: Entity, states: dict[str, str], *, asked: bool) 
         confidence=match.confidence if asked else None,
         score=match.score if asked else None,
         schema=entity.definition.input_schema,
+        suspicious=entity.suspicious,
     )
 
 

@@ -8,12 +8,13 @@ from collections.abc import Mapping
 from gateway.provision.discover import Discovered, FoundTool
 from gateway.provision.plan import written
 from gateway.provision.provisioner import Provisioned
+from gateway.text import plain
 
 _DIGITS = 4
 
 
 def discovered(found: Discovered, *, max_chars: int) -> dict[str, object]:
-    """Write servers and tools with their schemas.
+    """Write servers and tools with their schemas; of a suspicious tool what a call needs alone.
 
     Args:
         found: What there is.
@@ -74,12 +75,21 @@ def _tool(tool: FoundTool) -> dict[str, object]:
             "name": tool.name,
             "server": tool.server,
             "state": tool.state,
-            "description": tool.description,
             "confidence": _rounded(tool.confidence),
             "score": _rounded(tool.score),
-            "schema": tool.schema,
+            **(_withheld(tool) if tool.suspicious else _read(tool)),
         }
     )
+
+
+def _read(tool: FoundTool) -> dict[str, object]:
+    return {"description": tool.description, "schema": tool.schema}
+
+
+def _withheld(tool: FoundTool) -> dict[str, object]:
+    required = tool.schema.get("required")
+    needs = plain(required if isinstance(required, list | tuple) else ())
+    return {"suspicious": True, "needs": needs}
 
 
 def _rounded(number: float | None) -> float | None:

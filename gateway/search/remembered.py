@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from gateway.cache import Cache, Clock, LoopFlight, SingleFlight, Submit, Told, key_of
+from gateway.checks import check_shape
 from gateway.config import CacheOptions, SearchOptions
 from gateway.embed.cached import Flights, QueryRows, QueryVectors
 from gateway.embed.local import LocalEmbedder
@@ -78,6 +79,18 @@ class Caches:
             ),
             results=cache("result", max_items=options.result_items, ttl_s=options.result_ttl_s),
         )
+
+
+def caches_of(given: Caches | None, options: CacheOptions, *, clock: Clock, told: Told) -> Caches:
+    """Give the caches that a host shares, else new ones; see `Caches.of`.
+
+    Raises:
+        ConfigError: What is given is none.
+    """
+    if given is None:
+        return Caches.of(options, clock=clock, told=told)
+    check_shape("caches", given, "a Caches", "normalized", "embeddings", "results")
+    return given
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -251,6 +264,9 @@ def remembered(  # noqa: PLR0913  (keyword-only, wired in one place)
         submit: Starts work on the gateway's own loop.
         telemetry: Told of everything.
         usage: What calls say.
+
+    Raises:
+        ConfigError: The normalizer is none.
     """
     embed = normalize = None
     most_s = SHARED * options.query_timeout_s
@@ -260,6 +276,7 @@ def remembered(  # noqa: PLR0913  (keyword-only, wired in one place)
             embedder, cache=caches.embeddings, flights=flights, telemetry=telemetry, most_s=most_s
         )
     if normalizer is not None:
+        check_shape("normalizer", normalizer, "a Normalizer", "rewrite", "model_id", "provider")
         rewrites = SingleFlight[str](
             submit, name=caches.normalized.name, told=telemetry.cache_event
         )
@@ -285,7 +302,7 @@ def remembered(  # noqa: PLR0913  (keyword-only, wired in one place)
         identity=(
             uuid.uuid4().hex,
             embedder.info.model_id if embedder else "",
-            normalizer.model_id if normalizer else "",
+            normalizer.model_id if normalizer is not None else "",
         ),
     )
 

@@ -53,8 +53,11 @@ def called(result: InvokeResult, moved: Block) -> Wire:
 
 
 def _block(kind: str, text: str, data: JsonObject, moved: Block) -> dict[str, object]:
-    if not data:
-        return {"type": kind or "text", "text": text}
+    return readable(data, moved) if data else {"type": kind or "text", "text": text}
+
+
+def readable(data: JsonObject, moved: Block) -> dict[str, object]:
+    """Give a block as every client can read it: of a kind that MCP does not know, as a text."""
     if not well_formed(data):
         return {"type": "text", "text": json.dumps(data, ensure_ascii=False, default=str)}
     return dict(moved(data))

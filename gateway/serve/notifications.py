@@ -24,6 +24,7 @@ from mcp.server.subscriptions import (
 from gateway.errors import Failed, attempt
 from gateway.search.library import Library
 from gateway.serve.client import Context, stateless
+from gateway.serve.shown import listable
 from gateway.serve.watching import Watching
 from gateway.types import Entity, Kind
 
@@ -53,7 +54,7 @@ class Notifications:
         self._task: asyncio.Task[None] | None = None
 
     def seen(self, kind: Kind, entities: Iterable[Entity]) -> None:
-        """Note that a client is shown *entities*."""
+        """Note that a client is shown *entities*; of tools those that are `listable`."""
         if self._tools or kind != "tool":
             self._seen[kind] = _digest(entities)
 
@@ -93,7 +94,7 @@ class Notifications:
         entities = await attempt(self._library.entities(kind))
         if isinstance(entities, Failed):
             return
-        digest = _digest(entities)
+        digest = _digest(listable(entities) if kind == "tool" else entities)
         if digest != self._seen.get(kind):
             self._seen[kind] = digest
             await self.bus.publish(_EVENTS[kind])

@@ -6,10 +6,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
 from mcp import types
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
 from gateway.catalog.addresses import origin
 from gateway.search.library import Library
+from gateway.serve.answered import readable
 from gateway.serve.client import Context
 from gateway.serve.exchange import Exchanges, Params
 from gateway.serve.faulty import faulty
@@ -17,6 +18,8 @@ from gateway.serve.notifications import Notifications
 from gateway.serve.placed import block, contents, is_template, prompt, resource, template
 from gateway.serve.shown import Page, page
 from gateway.types import Entity, JsonObject, Kind
+from gateway.upstream.blocks import malformed
+from gateway.upstream.faults import failed
 
 T = TypeVar("T")
 _Paging = types.PaginatedRequestParams | None
@@ -74,7 +77,7 @@ class Reading:
             found = _objects(result.get("contents"))
             ours = origin("resource", params.uri) is not None
             told = contents(found, owner, params.uri) if ours else list(found)
-            return _READ.validate_python({"contents": told, **_hints(result)})
+            return _known(_READ, {"contents": told, **_hints(result)}, owner[0], "resources/read")
 
         return await self._asked(context, params, work, {"uri": params.uri})
 
@@ -88,7 +91,7 @@ class Reading:
             arguments = {"arguments": params.arguments} if params.arguments else {}
             result = await self._library.ask("prompts/get", owner, "name", arguments)
             messages = [_message(each, owner[0]) for each in _objects(result.get("messages"))]
-            return _PROMPT.validate_python({**result, "messages": messages})
+            return _known(_PROMPT, {**result, "messages": messages}, owner[0], "prompts/get")
 
         return await self._asked(context, params, work, {"name": params.name})
 
@@ -101,8 +104,13 @@ class Reading:
         name = ref.name if isinstance(ref, types.PromptReference) else ref.uri
         given = params.model_dump(by_alias=True, mode="json", exclude_none=True)
         kept: JsonObject = {key: given[key] for key in given if key in {"argument", "context"}}
-        result = await faulty(self._library.complete(kind, name, kept), {"ref": name}, context)
-        return _COMPLETION.validate_python(result)
+
+        async def work() -> types.CompleteResult:
+            server, _ = await self._library.owner(kind, name)
+            result = await self._library.complete(kind, name, kept)
+            return _known(_COMPLETION, result, server, "completion/complete")
+
+        return await faulty(work(), {"ref": name}, context)
 
     async def _page(self, kind: Kind, params: _Paging, *, templates: bool | None = None) -> Page:
         every = await self._library.entities(kind)
@@ -120,7 +128,22 @@ class Reading:
 
 def _message(message: JsonObject, server: str) -> JsonObject:
     held = message.get("content")
-    return {**message, "content": block(held, server)} if isinstance(held, dict) else message
+    if not isinstance(held, dict) or malformed(held):
+        # The SDK takes a block without a kind for a text.
+        return {**message, "content": None}
+    return {**message, "content": readable(held, lambda each: block(each, server))}
+
+
+def _known(form: TypeAdapter[T], answer: JsonObject, server: str, method: str) -> T:
+    """Give *answer* in the form that MCP knows.
+
+    Raises:
+        UpstreamError: It has another one, which is the fault of *server*, not of who asks.
+    """
+    try:
+        return form.validate_python(answer)
+    except ValidationError as error:
+        raise failed(server, method, error, sent=True, status=0) from error
 
 
 def _hints(result: JsonObject) -> JsonObject:

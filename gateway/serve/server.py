@@ -2,7 +2,8 @@
 
 * ``meta``: two tools, search and call, the same for as long as the server lives. The protocol
   wants a list that does not vary, and clients put it at the head of every prompt.
-* ``all``: every tool of the catalog under its exposed name, in pages.
+* ``all``: every tool of the catalog under its exposed name, in pages, but for those whose
+  definition looks like an attack on a model.
 
 Resources and prompts of all servers are listed and read in both, and what a server asks for while
 it works is asked of the client whose call it is.
@@ -35,7 +36,7 @@ from gateway.serve.faulty import incapable
 from gateway.serve.notifications import Notifications
 from gateway.serve.placed import block
 from gateway.serve.reading import Reading
-from gateway.serve.shown import meta, page, tool
+from gateway.serve.shown import listable, meta, page, tool
 from gateway.types import Filters, JsonObject
 
 Expose = Literal["meta", "all"]
@@ -168,7 +169,7 @@ class _Served:
             own = {each.name for each in self._tools}
             more = (each.tool for name, each in self.extras.items() if name not in own)
             return types.ListToolsResult(tools=[*self._tools, *more])
-        listed = await self._gateway.list_tools()
+        listed = listable(await self._gateway.list_tools())
         self._notifications.seen("tool", listed)
         shown = page(listed, params.cursor if params is not None else None)
         return types.ListToolsResult(

@@ -47,6 +47,14 @@ def _meta(names: MetaNames, function: object) -> types.Tool:
     )
 
 
+def listable(tools: Iterable[Entity]) -> tuple[Entity, ...]:
+    """Give the tools that a list may hold: none whose definition looks like an attack.
+
+    A client makes each of them a tool of its model's. Such a one is called by its name alone.
+    """
+    return tuple(each for each in tools if not each.suspicious)
+
+
 def page(entities: Sequence[Entity], cursor: str | None, *, size: int = PAGE) -> Page:
     """Give the entities that follow *cursor*.
 

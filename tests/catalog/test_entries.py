@@ -16,7 +16,8 @@ from gateway.config import Options
 from gateway.errors import ClosedError, ConfigError, InvalidRequestError, StoreError
 from gateway.limits import CatalogOptions, CustomKind, UpstreamOptions
 from gateway.sync import SyncGateway
-from gateway.testing import HashingEmbedder
+from gateway.testing import HashingEmbedder, MemoryStore
+from gateway.testing.store import MemoryEntries
 from gateway.types import Filters, Hints, ToolDefinition
 from gateway.vectors import Vector
 from tests.conftest import OpenGateway
@@ -383,6 +384,47 @@ def test_a_field_that_cannot_be_used_is_named(fields: dict[str, object], told: s
 def test_scopes_may_be_any_set(scopes: frozenset[str]) -> None:
     """A set that its maker changes afterwards changes no entry."""
     assert frozenset({"staff"}) == Entry(kind="agent", name="a", scopes=scopes).scopes
+
+
+class Spent(MemoryEntries):
+    """A host's store that reads past the end of something."""
+
+    def entries(self) -> Sequence[Entry]:
+        raise StopIteration
+
+    def put(self, entries: Sequence[Entry]) -> None:
+        raise StopIteration
+
+    def remove(self, key: str) -> bool:
+        raise StopIteration
+
+
+async def test_a_store_that_reads_past_an_end_is_not_waited_for(open_gateway: OpenGateway) -> None:
+    """No future holds a `StopIteration`: it comes as a coroutine's does."""
+    store = MemoryStore()
+    store.entries = Spent()
+    catalog = open_gateway(store=store, vector_store=None).catalog
+
+    for asked in (catalog.put(IRIS), catalog.remove(IRIS.id), catalog.entries()):
+        with pytest.raises(RuntimeError, match="StopIteration"):
+            await asked
+
+
+async def test_a_closed_gateway_keeps_and_forgets_nothing(
+    open_gateway: OpenGateway, options: Options
+) -> None:
+    """Its store was let go of, and nobody could find what is put."""
+    gateway = open_gateway(options=options)
+    catalog = gateway.catalog
+    await catalog.put(PLANNER)
+    await gateway.aclose()
+
+    for asked in (catalog.put(IRIS), catalog.remove(PLANNER.id), catalog.entries()):
+        with pytest.raises(ClosedError, match="make a new one"):
+            await asked
+    assert [PLANNER.id] == [
+        each.id for each in await open_gateway(options=options).catalog.entries()
+    ]
 
 
 async def test_only_entries_are_put(open_gateway: OpenGateway) -> None:

@@ -91,8 +91,12 @@ MakeSite = Callable[..., Site]
 
 
 @pytest.fixture
-async def site(tmp_path: Path) -> AsyncIterator[MakeSite]:
-    """Make sites: `site(registry=…, stages=…)`; closed at the end."""
+async def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[MakeSite]:
+    """Make sites: `site(registry=…, stages=…)`; closed at the end.
+
+    What registries answered is the test's own: another test's may have had the same port.
+    """
+    monkeypatch.setenv("GATEWAY_CACHE_DIR", str(tmp_path / "cache"))
     made: list[Site] = []
 
     def build(

@@ -13,7 +13,8 @@ from mcp.client.subscriptions import PromptsListChanged, ResourcesListChanged, T
 from gateway.gateway import Gateway
 from gateway.serve.server import Expose, mcp_server
 from tests.conftest import OpenGateway
-from tests.fakes import ListSource, tool
+from tests.fakes import ListSource, suspicious, tool
+from tests.search.test_library import Shop, thing
 from tests.serve.test_exchange import target
 
 CHANGES: dict[str, tuple[str, object]] = {
@@ -99,6 +100,31 @@ def test_a_client_of_before_hears_it_in_its_session(
     assert CHANGES[kind][0] == said
     assert can.tools is not None
     assert can.tools.list_changed
+
+
+def test_a_tool_that_is_in_no_list_changes_none(open_gateway: OpenGateway) -> None:
+    """The list is another one when what was suspicious is so no longer."""
+    gateway = open_gateway((tool("a"),))
+    shop = ListSource("shop", [suspicious(tool("b"))])
+    gateway.add_source(shop)
+
+    async def talk() -> tuple[list[object], list[str]]:
+        async with Client(mcp_server(gateway, expose="all"), cache=None) as client:
+            await listed(client)
+            async with client.listen(tools_list_changed=True, prompts_list_changed=True) as events:
+                shop.tools = [suspicious(tool("b", "Anew."))]
+                gateway.add_source(Shop("more", thing("prompt", "p")))
+                await gateway.refresh()
+                heard: list[object] = [await anext(events)]
+                shop.tools = [tool("b")]
+                await gateway.refresh()
+                heard.append(await anext(events))
+            return heard, (await listed(client))["tool"]
+
+    heard, tools = asyncio.run(asyncio.wait_for(talk(), 60))
+
+    assert [PromptsListChanged(), ToolsListChanged()] == heard
+    assert ["a", "b"] == tools
 
 
 @pytest.mark.parametrize(("expose", "heard"), [("all", True), ("meta", False)])

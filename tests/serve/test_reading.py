@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
@@ -13,7 +14,7 @@ from gateway.errors import InvalidRequestError
 from gateway.gateway import Gateway
 from gateway.serve.placed import block, prompt, resource, template
 from gateway.serve.server import mcp_server
-from gateway.types import Entity, ToolDefinition
+from gateway.types import Entity, JsonObject, ToolDefinition
 from gateway.upstream.shapes import Filter, Rename
 from gateway.upstream.wrappers import Shaped
 from tests.conftest import OpenGateway
@@ -32,6 +33,11 @@ def served(gateway: Gateway, talk: Callable[[Client], Awaitable[T]], mode: str =
             return await asyncio.wait_for(talk(client), 60)
 
     return asyncio.run(run())
+
+
+def filled(content: object) -> JsonObject:
+    """What a server answers that fills in a prompt."""
+    return {"messages": [{"role": "user", "content": content}]}
 
 
 @pytest.fixture
@@ -168,6 +174,62 @@ def test_a_server_that_fails_is_said_by_another_error(open_gateway: OpenGateway)
         return raised.value
 
     assert types.INTERNAL_ERROR == served(gateway, talk).error.code
+
+
+Ask = Callable[[Client], Awaitable[object]]
+READ: Ask = lambda client: client.read_resource("gateway:/shop/a://b")  # noqa: E731  (a table's row)
+FILL: Ask = lambda client: client.get_prompt("p")  # noqa: E731
+MEND: Ask = lambda client: client.complete(  # noqa: E731
+    types.PromptReference(name="p"), {"name": "a", "value": "b"}
+)
+MALFORMED: dict[str, tuple[Ask, str, JsonObject]] = {
+    "neither text nor blob": (READ, "resources/read", {"contents": [{"uri": "a://b"}]}),
+    "no uri": (READ, "resources/read", {"contents": [{"text": "a"}]}),
+    "a hint": (READ, "resources/read", {"contents": [], "ttlMs": "soon"}),
+    "no text": (FILL, "prompts/get", filled({"type": "text"})),
+    "no data": (FILL, "prompts/get", filled({"type": "image", "mimeType": "image/png"})),
+    "no kind": (FILL, "prompts/get", filled({"text": "a"})),
+    "no block": (FILL, "prompts/get", filled("a")),
+    "no role": (FILL, "prompts/get", {"messages": [{"content": {"type": "text", "text": "a"}}]}),
+    "no values": (MEND, "completion/complete", {"completion": {"values": "paris"}}),
+}
+
+
+@pytest.mark.parametrize("mode", ERAS)
+@pytest.mark.parametrize("fault", MALFORMED)
+def test_an_answer_that_is_malformed_is_its_servers_fault(
+    open_gateway: OpenGateway, mode: str, fault: str
+) -> None:
+    """As that of a tool is: it says which server answered what."""
+    ask, method, answer = MALFORMED[fault]
+    shop = Shop("shop", thing("resource", "a://b"), thing("prompt", "p"))
+    shop.answer = answer
+    gateway = open_gateway()
+    gateway.add_source(shop)
+
+    async def talk(client: Client) -> MCPError:
+        with pytest.raises(MCPError) as raised:
+            await ask(client)
+        return raised.value
+
+    error = served(gateway, talk, mode).error
+
+    assert types.INTERNAL_ERROR == error.code
+    assert f"'shop': answered {method} in a form that MCP does not know" == error.message
+    assert error.data
+
+
+def test_a_block_of_a_prompt_that_mcp_does_not_know_is_a_text(open_gateway: OpenGateway) -> None:
+    """As one of a tool's is."""
+    shop = Shop("shop", thing("prompt", "p"))
+    shop.answer = filled({"type": "sketch", "lines": [1, 2]})
+    gateway = open_gateway()
+    gateway.add_source(shop)
+
+    (message,) = served(gateway, lambda client: client.get_prompt("p")).messages
+
+    assert isinstance(message.content, types.TextContent)
+    assert {"type": "sketch", "lines": [1, 2]} == json.loads(message.content.text)
 
 
 def test_many_come_in_pages(open_gateway: OpenGateway) -> None:

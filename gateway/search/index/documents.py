@@ -79,6 +79,26 @@ def node_named(snapshot: Snapshot, graph: ToolGraph, tool: str) -> str:
     return graph.nodes[snapshot.position(resolve(snapshot, tool, Filters()).id)]
 
 
+def source_of(given: GraphSource | None) -> GraphSource | None:
+    """Give the source of documents that a host brings.
+
+    Raises:
+        ConfigError: It is none.
+    """
+    if given is None or isinstance(given, str | Path) or callable(given):
+        return given
+    told = type(given).__name__
+    if isinstance(given, Sequence):
+        odd = [each for each in given if not isinstance(each, graphs.Document)]
+        if not odd:
+            return given
+        told = f"a {told} with {type(odd[0]).__name__}"
+    raise ConfigError(
+        "graph must be a path, a Sequence of graphs.Document or a function that gives one, "
+        f"got {told}"
+    )
+
+
 async def load(
     source: GraphSource | None,
 ) -> tuple[tuple[graphs.Document, ...], tuple[Diagnostic, ...]]:

@@ -4,19 +4,28 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from gateway.config import Options, SearchOptions
-from gateway.gateway import Gateway
 from gateway.serve.api.callers import ADMIN, Caller, Token
 from gateway.serve.api.upkeep import Upkeep
 from gateway.serve.api.views import Views
 from gateway.testing import HashingEmbedder
+from gateway.upstream.source import Listing
 from tests.conftest import CatalogOf, OpenGateway
 from tests.fakes import Gated, ListSource
 from tests.serve.api.conftest import ENTRIES, Mixed
 from tests.serve.api.talking import SECRET, talking, until
-from tests.serve.api.test_app import Endless
 
 NOBODY = Caller(name="", scopes=frozenset())
+
+
+class Unlisted(ListSource):
+    """Never says what tools it has."""
+
+    async def list_tools(self) -> Listing:
+        await asyncio.Event().wait()
+        raise AssertionError
 
 
 async def test_health_is_ok_once_there_is_an_index(mixed: Mixed) -> None:
@@ -115,9 +124,15 @@ async def test_a_rebuild_that_fails_is_told(open_gateway: OpenGateway) -> None:
     assert "closed" in upkeep.failure
 
 
-async def test_a_build_under_way_is_not_waited_for(mixed: Mixed) -> None:
-    """What is told is what was before."""
-    gateway: Gateway = mixed(embedder=Endless())
-    told = await Upkeep(gateway, Views(), patience_s=0.01).index(NOBODY)
+@pytest.mark.parametrize("before", [0, 4])
+async def test_a_build_under_way_is_not_waited_for(mixed: Mixed, before: int) -> None:
+    """What is told is what was before; at first that is nothing."""
+    gateway = mixed()
+    upkeep = Upkeep(gateway, Views(), patience_s=0.01)
+    if before:
+        await gateway.report()
+        await upkeep.index(NOBODY)
+    gateway.add_source(Unlisted("late"))
+    told = await upkeep.index(NOBODY)
 
-    assert (0, True) == (told.entities, told.rebuilding)
+    assert (before, before, True) == (told.entities, sum(told.by_kind.values()), told.rebuilding)
