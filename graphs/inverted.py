@@ -138,11 +138,24 @@ class Inverted:
         """Say in which fields each document holds *term*: a bit a field, uint64, (documents,)."""
         row = slice(*self.offsets[term : term + 2].tolist())
         bits = np.zeros(self.size, dtype=np.uint64)
-        each = np.uint64((1 << self.scale.bits) - 1)
         for number in range(len(self.scale.fields)):
-            held = (self.counts[row] >> np.uint64(number * self.scale.bits)) & each
-            bits[self.positions[row]] |= (held > 0).astype(np.uint64) << np.uint64(number)
+            held = self._held(row, number)
+            bits[self.positions[row]] |= held.astype(np.uint64) << np.uint64(number)
         return bits
+
+    def within(self, field: str) -> np.ndarray:
+        """Say where in the arrays a document holds a term in *field*, ascending, int64.
+
+        Returns:
+            Nothing if no such field is indexed.
+        """
+        if field not in self.scale.fields:
+            return np.zeros(0, dtype=np.int64)
+        return np.flatnonzero(self._held(slice(None), self.scale.fields.index(field)))
+
+    def _held(self, row: slice, number: int) -> np.ndarray:
+        each = np.uint64((1 << self.scale.bits) - 1)
+        return (self.counts[row] >> np.uint64(number * self.scale.bits)) & each > 0
 
     @property
     def wasted(self) -> bool:

@@ -17,13 +17,14 @@ LONG_WORDS = 24
 """A request with more words than this is also ranked clause by clause."""
 MIN_CLAUSE_WORDS = 3
 MAX_CLAUSES = 24
-_STOPS = ".!?;\n\u2022\u3002\uff01\uff1f\uff1b"
+_STOPS = "!?;\n\u2022\u3002\uff01\uff1f\uff1b"
 """Ends of sentences and of list items, Chinese and Japanese ones too."""
 _UNSPACED = "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]"
 """Letters of scripts without spaces: Thai, Lao, Burmese, Khmer, Japanese, Chinese."""
 _LETTERS_A_WORD = 2
 _CLAUSE = re.compile(
-    rf"[{_STOPS}]+\s*|\s[-\u2013\u2014*]\s"
+    # A full stop inside a number, a version, an address or a file's name ends nothing.
+    rf"[{_STOPS}]+\s*|\.+(?!(?-i:[a-z0-9]))\s*|\s[-\u2013\u2014*]\s"
     r"|,\s+(?=(?:and|then|und|dann|et|puis|y|luego|e|poi)\s)"
     r"|\s+(?:and then|after that|and also|then)\s+",
     re.IGNORECASE,

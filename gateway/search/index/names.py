@@ -32,9 +32,8 @@ class Names:
 
     @classmethod
     def of(cls, index: Postings) -> Names:
-        """Weigh the names in *index*: words whose chief field is the name."""
-        number = index.fields.index(_FIELD) if _FIELD in index.fields else -1
-        inside = np.flatnonzero(index.sources == number)
+        """Weigh the names in *index*: all their words, wherever else these stand too."""
+        inside = index.inverted.within(_FIELD)
         holders = index.positions[inside]
         offsets = inside.searchsorted(index.offsets)
         rarity = np.repeat(index.rarity, np.diff(offsets))
