@@ -13,12 +13,11 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Protocol
 
 import numpy as np
 
 from gateway.config import SearchOptions
-from gateway.embed.cached import QueryRows
+from gateway.embed.cached import Embed, Known
 from gateway.embed.cohort import cohort
 from gateway.search import fusion, policies, results, tags
 from gateway.search.dense import vector
@@ -59,14 +58,6 @@ from gateway.types import (
 Rewrite = Callable[[str], Awaitable[str]]
 
 
-class Embed(Protocol):
-    """Embeds query texts."""
-
-    def __call__(self, texts: Sequence[str], *, dimensions: int | None) -> Awaitable[QueryRows]:
-        """Give one unit row a text, and say what that cost."""
-        ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Search:
     """The stages of a search. Leave one out, and the search does without it."""
@@ -74,6 +65,8 @@ class Search:
     options: SearchOptions
     strategy: Strategy
     embed: Embed | None = None
+    known: Known | None = None
+    """What was embedded before; asked first."""
     normalize: Rewrite | None = None
     mend: Mend | None = None
     """The offline spelling pass."""
@@ -112,7 +105,9 @@ class Search:
             return run.result("empty")
         if not request.queries and not request.context:
             most = min(request.limit, request.places or request.limit)
-            return run.result("browse", results.browse(snapshot, mask, most))
+            listed = results.browse(snapshot, mask, most)
+            run.notes += listed.doubts
+            return run.result("browse", listed.matches)
         asked = [await self._ask(run, query) for query in request.queries or ("",)]
         questions = await self._embed(run, asked)
         if questions is not None:
@@ -167,8 +162,12 @@ class Search:
             run.note("embed", "embedder_missing", "give one: Gateway(embedder=…)")
         elif run.snapshot.vectors is not None:
             texts = list(dict.fromkeys(text for each in asked for text in each.all_texts))
-            work = self.embed(texts, dimensions=run.snapshot.dimensions)
-            found = await run.optional("embed", "embedding_failed", work)
+            found = self.known(texts, run.snapshot.dimensions) if self.known else None
+            if found is None:
+                work = self.embed(texts, dimensions=run.snapshot.dimensions)
+                found = await run.optional("embed", "embedding_failed", work)
+            else:
+                run.spent("embed")
             if found is not None:
                 run.texts, run.tokens = found.embedded, found.tokens
                 by_text = dict(zip(texts, found.vectors, strict=True))
@@ -326,6 +325,8 @@ class Search:
         added = self._supplement(run, rankings, [spot for _, spot in chosen], window)
         lists = results.lists(run.snapshot, rankings, chosen, added, limit=run.request.limit)
         nothing = self._judge(run, rankings, lists.matches)
+        if not nothing:
+            run.notes += lists.doubts
         run.spent("confidence")
         counts = Counts(
             eligible=run.eligible,

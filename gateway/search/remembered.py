@@ -19,7 +19,6 @@ from gateway.search.index.snapshot import Snapshot
 from gateway.search.normalize import CachedNormalizer, Normalizer
 from gateway.search.patience import SHARED
 from gateway.search.pipeline import Search
-from gateway.search.results import doubted
 from gateway.search.spelling.mending import Mending
 from gateway.search.spelling.wordlists import installed
 from gateway.search.usage.memory import Usage
@@ -109,7 +108,6 @@ class RememberedSearch:
             result = self.cache.get(key)
             if result is None:
                 result = await self.search(snapshot, request, notes, use=signals)
-                result = doubted(result, snapshot)
                 if self.cache.keeps and not result.degraded:
                     self.cache.put(key, replace(result, cached=True))
             labels |= {"gateway.search.mode": result.mode, "gateway.cache.hit": result.cached}
@@ -252,13 +250,14 @@ def remembered(  # noqa: PLR0913  (keyword-only, wired in one place)
         telemetry: Told of everything.
         usage: What calls say.
     """
-    embed = normalize = None
+    embed = known = normalize = None
     most_s = SHARED * options.query_timeout_s
     if embedder is not None:
         flights = _flights(embedder, submit, caches.embeddings.name, telemetry)
         embed = QueryVectors(
             embedder, cache=caches.embeddings, flights=flights, telemetry=telemetry, most_s=most_s
         )
+        known = embed.known
     if normalizer is not None:
         rewrites = SingleFlight[str](
             submit, name=caches.normalized.name, told=telemetry.cache_event
@@ -275,6 +274,7 @@ def remembered(  # noqa: PLR0913  (keyword-only, wired in one place)
             options=options,
             strategy=strategy,
             embed=embed,
+            known=known,
             model=embedder.info.model_id if embedder else "",
             normalize=normalize,
             mend=Mending(installed()) if options.spelling else None,
