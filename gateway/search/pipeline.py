@@ -19,7 +19,7 @@ import numpy as np
 from gateway.config import SearchOptions
 from gateway.embed.cached import Embed, Known
 from gateway.embed.cohort import cohort
-from gateway.search import fusion, policies, results, tags
+from gateway.search import fusion, results, tags
 from gateway.search.dense import vector
 from gateway.search.dense.home import Homes
 from gateway.search.dense.scan import Question, VectorIndex
@@ -44,7 +44,6 @@ from gateway.search.served import FURTHER
 from gateway.search.spelling.mending import Mend
 from gateway.search.supplement import Supplements, supplement
 from gateway.search.usage.signals import NOTHING, Signals
-from gateway.search.used import used
 from gateway.types import (
     Counts,
     Diagnostic,
@@ -97,8 +96,7 @@ class Search:
         """
         request, tagged = tags.tagged(snapshot, request)
         mask = snapshot.mask(request.filters)
-        degraded = degrading(snapshot, request.filters, mask)
-        told = [*notes, *tagged, *degraded]
+        told = [*notes, *tagged, *degrading(snapshot, request.filters, mask)]
         patience = self.options.query_timeout_s
         run = Run(patience, snapshot=snapshot, request=request, mask=mask, notes=told, use=use)
         if not snapshot.entities:
@@ -166,8 +164,7 @@ class Search:
             if found is None:
                 work = self.embed(texts, dimensions=run.snapshot.dimensions)
                 found = await run.optional("embed", "embedding_failed", work)
-            else:
-                run.spent("embed")
+            run.spent("embed")
             if found is not None:
                 run.texts, run.tokens = found.embedded, found.tokens
                 by_text = dict(zip(texts, found.vectors, strict=True))
@@ -206,6 +203,8 @@ class Search:
 
     def _by_policy(self, run: Run, asked: Asked, found: Candidates | None = None) -> Ranking:
         """Rank by one of the catalog's policies; without vectors by words alone."""
+        from gateway.search import policies  # noqa: PLC0415  (few searches ask for one)
+
         snapshot, mask = run.snapshot, run.mask
         lexical, words = look_up(snapshot.lexical, snapshot.names, asked)
         count = self.options.pool(run.request.limit)
@@ -325,8 +324,7 @@ class Search:
         added = self._supplement(run, rankings, [spot for _, spot in chosen], window)
         lists = results.lists(run.snapshot, rankings, chosen, added, limit=run.request.limit)
         nothing = self._judge(run, rankings, lists.matches)
-        if not nothing:
-            run.notes += lists.doubts
+        run.notes += () if nothing else lists.doubts
         run.spent("confidence")
         counts = Counts(
             eligible=run.eligible,
@@ -397,4 +395,6 @@ class Search:
 
 
 def _used(run: Run, ranking: Ranking) -> Order:
+    from gateway.search.used import used  # noqa: PLC0415  (only where use has a say)
+
     return used(run.snapshot, ranking, run.use, limit=run.request.limit)

@@ -8,12 +8,11 @@ from itertools import islice
 
 import numpy as np
 
-from gateway.search import fusion, grouped
+from gateway.search import fusion
 from gateway.search.eligible import Mask
 from gateway.search.evidence import Ranking, Told
 from gateway.search.index.snapshot import Snapshot
 from gateway.search.sayable import unmatched
-from gateway.search.spread import capped
 from gateway.search.supplement import Supplements
 from gateway.types import Diagnostic, Entity, Evidence, Match, SearchRequest, SearchResult
 
@@ -117,6 +116,8 @@ def lists(
 
 def spread(snapshot: Snapshot, ranking: Ranking, limit: int) -> Ranking:
     """Give *ranking* as kinds leave places to each other; see `gateway.search.spread`."""
+    from gateway.search.spread import capped  # noqa: PLC0415  (few searches ask for it)
+
     order = ranking.order
     kinds = snapshot.eligibility.kinds(order.positions)
     return replace(ranking, order=order.at(capped(kinds, order.scores.tolist(), limit=limit)))
@@ -129,6 +130,8 @@ def displayed(
     request: SearchRequest,
 ) -> tuple[list[tuple[int, int]], tuple[float, ...]]:
     """Choose for display: so many as `SearchRequest.places` says, and the score of each."""
+    from gateway.search import grouped  # noqa: PLC0415  (few searches ask for it)
+
     scores = [_head(ranking, request.limit) for ranking in rankings]
     shown = grouped.chosen(
         snapshot.eligibility.kinds(np.array([spot for _, spot in chosen], dtype=np.intp)),
