@@ -64,12 +64,14 @@ class Rows:
     def _found(self, terms: Sequence[int], wanted: Sequence[int]) -> Sequence[_Found]:
         """Give what each of *terms* adds where it stands, by the place in *wanted*."""
         found: list[_Found] = [[] for _ in terms]
-        firsts = np.array([term * self.size for term in terms], dtype=np.int64)
-        asked = firsts[:, None] + np.array(wanted, dtype=np.int64)
+        if not (terms and wanted):
+            return found
+        asked = np.add.outer([term * self.size for term in terms], wanted).ravel()
         places = self.keys.searchsorted(asked)
-        rows, columns = (self.keys.take(places, mode="clip") == asked).nonzero()
-        worth = self.impacts[places[rows, columns]]
-        for row, column, each in zip(rows.tolist(), columns.tolist(), worth.tolist(), strict=True):
+        (met,) = (self.keys.take(places, mode="clip") == asked).nonzero()
+        worth = self.impacts.take(places.take(met))
+        for at, each in zip(met.tolist(), worth.tolist(), strict=True):
+            row, column = divmod(at, len(wanted))
             found[row].append((column, each))
         return found
 
