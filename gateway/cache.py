@@ -11,7 +11,7 @@ import asyncio
 import concurrent.futures
 import threading
 import time
-from collections.abc import Callable, Coroutine, Hashable
+from collections.abc import Callable, Coroutine, Hashable, Sequence
 from typing import Any, Generic, Literal, TypeVar
 
 from cachetools import TTLCache
@@ -81,6 +81,19 @@ class Cache(Generic[V]):
                 return self._items[key]
             except KeyError:
                 return None
+
+    def every(self, keys: Sequence[Hashable]) -> list[V] | None:
+        """Give the values of all *keys*, and tell the owner of each hit.
+
+        Returns:
+            None if one of them is missing; then nobody is told anything.
+        """
+        found = [value for key in keys if (value := self.peek(key)) is not None]
+        if len(found) < len(keys):
+            return None
+        for _ in found:
+            self._told(self.name, "hit")
+        return found
 
     def put(self, key: Hashable, value: V) -> None:
         """Keep *value* under *key*; the oldest goes when the cache is full."""

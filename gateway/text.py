@@ -20,13 +20,6 @@ _UNSPACED = (
 )
 _W = rf"[^\W{_UNSPACED}]"
 """A letter or a digit of a literal: where words stand without spaces, all would be one."""
-_LITERAL = re.compile(
-    rf"""(?<!{_W}|[.+-])(?:{_W}|[.+-])++@(?:{_W}|-)++\.(?:{_W}|[.-])++  # e-mail
-      | https?://[^\s{_UNSPACED}]++                               # address
-      | (?P<run>(?:(?!https?://){_W})++(?:[-./#:](?:(?!https?://){_W})++)*+)  # joined words
-    """,
-    re.VERBOSE,
-)
 _JOINED = re.compile(
     r"""(?<!\w)\w++(?:/\w++)++                  # owner/repository
       | (?<!\w)\w[^\W_]*+_\w++                 # snake_case
@@ -118,10 +111,22 @@ def literals(text: str) -> tuple[str, ...]:
 
 
 def _literals(text: str) -> Iterator[str]:
-    for match in _LITERAL.finditer(text):
+    for match in _literal().finditer(text):
         run = match["run"]
         # Anything with a digit: ids, versions, dates. A lone digit is a number.
         if run is None or _DIGIT.search(run, 1):
             yield match.group()
         else:
             yield from _JOINED.findall(run)
+
+
+@cache
+def _literal() -> re.Pattern[str]:
+    # Not at the start: of all that is loaded for a search, nothing takes as long to compile.
+    return re.compile(
+        rf"""(?<!{_W}|[.+-])(?:{_W}|[.+-])++@(?:{_W}|-)++\.(?:{_W}|[.-])++  # e-mail
+          | https?://[^\s{_UNSPACED}]++                               # address
+          | (?P<run>(?:(?!https?://){_W})++(?:[-./#:](?:(?!https?://){_W})++)*+)  # joined words
+        """,
+        re.VERBOSE,
+    )

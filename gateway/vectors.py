@@ -126,8 +126,9 @@ def top(scores: Vector, limit: int) -> NDArray[np.intp]:
         return np.argsort(-scores, kind="stable")[:count]
     if count < scores.shape[0]:
         # Every score equal to the last admitted one competes, so that ties fall by position.
-        floor = np.partition(scores, -count)[-count]
-        (pool,) = (scores >= floor).nonzero()
+        parted = scores.copy()
+        parted.partition(len(parted) - count)
+        (pool,) = (scores >= parted[len(parted) - count]).nonzero()
     else:
         pool = np.arange(scores.shape[0])
     best: NDArray[np.intp] = pool[(-scores[pool]).argsort(kind="stable")[:count]]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from array import array
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -10,8 +11,10 @@ import numpy as np
 
 from graphs.hits import Held, Reading
 
-_Met: TypeAlias = Mapping[int, tuple[float, float]]
-"""What a word adds to the score and to the coverage, by the place of the document."""
+_Found: TypeAlias = list[tuple[int, float]]
+"""The places of documents that hold a term, each with what it adds to the score there."""
+_Met: TypeAlias = list[tuple[int, float, float]]
+"""The places of documents that hold a word; what it adds to the score and to the coverage there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -48,7 +51,7 @@ class Rows:
         for word in read.asked:
             part = word.weight / total
             ways = [_met([next(found) for _ in ids], like, like * part) for ids, like in word.ways]
-            for at, (score, share) in (ways[0] if len(ways) == 1 else _best(ways)).items():
+            for at, score, share in ways[0] if len(ways) == 1 else _best(ways):
                 scores[at] += score
                 shares[at] += share
                 met[at][word.word] = None
@@ -58,45 +61,49 @@ class Rows:
             words=[tuple(each) for each in met],
         )
 
-    def _found(self, terms: Sequence[int], wanted: Sequence[int]) -> Sequence[Mapping[int, float]]:
+    def _found(self, terms: Sequence[int], wanted: Sequence[int]) -> Sequence[_Found]:
         """Give what each of *terms* adds where it stands, by the place in *wanted*."""
-        found: list[dict[int, float]] = [{} for _ in terms]
-        firsts = np.array([term * self.size for term in terms], dtype=np.int64)
-        asked = firsts[:, None] + np.array(wanted, dtype=np.int64)
+        found: list[_Found] = [[] for _ in terms]
+        if not (terms and wanted):
+            return found
+        asked = np.add.outer([term * self.size for term in terms], wanted).ravel()
         places = self.keys.searchsorted(asked)
-        rows, columns = (self.keys.take(places, mode="clip") == asked).nonzero()
-        worth = self.impacts[places[rows, columns]]
-        for row, column, each in zip(rows.tolist(), columns.tolist(), worth.tolist(), strict=True):
-            found[row][column] = each
+        (met,) = (self.keys.take(places, mode="clip") == asked).nonzero()
+        worth = self.impacts.take(places.take(met))
+        for at, each in zip(met.tolist(), worth.tolist(), strict=True):
+            row, column = divmod(at, len(wanted))
+            found[row].append((column, each))
         return found
 
 
-def _met(parts: Sequence[Mapping[int, float]], like: float, earned: float) -> _Met:
+def _met(parts: Sequence[_Found], like: float, earned: float) -> _Met:
     """Weigh one way to meet a word: each of several terms earns a part."""
     if len(parts) == 1:
-        if like == 1.0:
-            return {at: (worth, earned) for at, worth in parts[0].items()}
-        share = np.float32(like)
-        return {at: (float(np.float32(worth) * share), earned) for at, worth in parts[0].items()}
+        (found,) = parts
+        if like != 1.0:
+            # A product of two numbers of single precision is exact in double: rounded once.
+            (share,) = _rounded([like])
+            scores = _rounded([worth * share for _, worth in found])
+            return [(at, score, earned) for (at, _), score in zip(found, scores, strict=True)]
+        return [(at, worth, earned) for at, worth in found]
     held: dict[int, tuple[float, int]] = {}
-    for part in parts:
-        for at, worth in part.items():
+    for found in parts:
+        for at, worth in found:
             score, count = held.get(at, (0.0, 0))
             held[at] = score + worth, count + 1
     each = earned / len(parts)
-    return {at: (score * like, count * each) for at, (score, count) in held.items()}
+    return [(at, score * like, count * each) for at, (score, count) in held.items()]
 
 
 def _best(ways: Sequence[_Met]) -> _Met:
     """Give the best of several ways to meet a word, by the document."""
     best: dict[int, tuple[float, float]] = {}
     for way in ways:
-        for at, (score, share) in way.items():
+        for at, score, share in way:
             most = best.get(at, (0.0, 0.0))
             best[at] = max(score, most[0]), max(share, most[1])
-    return best
+    return [(at, score, share) for at, (score, share) in best.items()]
 
 
 def _rounded(values: Sequence[float]) -> list[float]:
-    rounded: list[float] = np.array(values, dtype=np.float32).tolist()
-    return rounded
+    return array("f", values).tolist()

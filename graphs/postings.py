@@ -253,6 +253,8 @@ class Postings:
         found = {token.parts: token for token in said}
         looked_up = islice(found.values(), _MOST_WORDS)
         asked = [word for token in looked_up for word in self._resolve(token)]
+        if len(asked) <= _LIKELY_TYPOS:
+            return asked
         # A long request is full of words that nobody misspelt: each guess counts the less.
         guesses = sum(word.guessed for word in asked)
         if guesses <= _LIKELY_TYPOS:
@@ -368,4 +370,4 @@ _NOTHING: _Met = (np.zeros(0, np.int32), np.zeros(0, np.float32), np.zeros(0))
 
 
 def _unmatched(asked: Sequence[Asked]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(word.word for word in asked if not word.ways))
+    return tuple(dict.fromkeys([word.word for word in asked if not word.ways]))

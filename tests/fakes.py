@@ -12,11 +12,10 @@ from itertools import product
 from mcp import MCPError, types
 from mcp.server import Server
 
-from gateway.embed.cached import MemoryVectorStore, QueryRows
+from gateway.embed.cached import Embed, MemoryVectorStore, QueryRows
 from gateway.embed.protocol import Embedded, Role
 from gateway.errors import ClosedError, StoreError
 from gateway.search.normalize import Rewrite
-from gateway.search.pipeline import Embed
 from gateway.testing import HashingEmbedder
 from gateway.types import (
     Content,

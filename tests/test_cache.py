@@ -75,6 +75,19 @@ def test_the_owner_is_told_of_hits_and_misses_but_not_of_peeks() -> None:
     assert [("c", "miss"), ("c", "hit")] == told
 
 
+def test_several_values_are_given_together_or_not_at_all() -> None:
+    """Who asks for what is missing then tells of each once."""
+    events: list[tuple[str, str]] = []
+    cache = Cache[int]("c", max_items=2, ttl_s=10, told=lambda *event: events.append(event))
+    cache.put("a", 1)
+
+    partly = cache.every(["a", "b"])
+    cache.put("b", 2)
+
+    assert (None, [2, 1]) == (partly, cache.every(["b", "a"]))
+    assert [("c", "hit")] * 2 == events
+
+
 async def test_equal_work_at_the_same_time_runs_once(bridge: Bridge) -> None:
     """A hundred askers, one flight, and the owner knows who rode along."""
     told: list[str] = []

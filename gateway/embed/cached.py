@@ -211,6 +211,18 @@ class QueryRows:
     tokens: int = 0
 
 
+class Embed(Protocol):
+    """Embeds query texts."""
+
+    def __call__(self, texts: Sequence[str], *, dimensions: int | None) -> Awaitable[QueryRows]:
+        """Give one unit row a text, and say what that cost."""
+        ...
+
+
+Known = Callable[[Sequence[str], int | None], QueryRows | None]
+"""Gives what `Embed` gives of so many dimensions, if nothing has to be waited for; else None."""
+
+
 class Flights(Protocol):
     """Runs equal work once: `gateway.cache.SingleFlight`, or `LoopFlight`."""
 
@@ -264,8 +276,15 @@ class QueryVectors:
             )
             rows.update(zip(missing, answer.vectors, strict=True))
         found = [row for text in texts if (row := rows[text]) is not None]
-        matrix: Matrix = found[0][None] if len(found) == 1 else np.array(found)
-        return QueryRows(vectors=matrix, embedded=answer.embedded, tokens=answer.tokens)
+        return QueryRows(vectors=_rows(found), embedded=answer.embedded, tokens=answer.tokens)
+
+    def known(self, texts: Sequence[str], dimensions: int | None) -> QueryRows | None:
+        """Give what a call gives where every text is remembered, without waiting; else None."""
+        model_id = self._embedder.info.model_id
+        rows = self._cache.every([(model_id, text) for text in texts])
+        if rows is None or any(self._fit(row, dimensions) is None for row in rows):
+            return None
+        return QueryRows(vectors=_rows(rows))
 
     @staticmethod
     def _fit(row: Vector | None, dimensions: int | None) -> Vector | None:
@@ -298,3 +317,7 @@ class QueryVectors:
         for text, row in zip(texts, found, strict=True):
             self._cache.put((model_id, text), row)
         return QueryRows(vectors=np.stack(found), embedded=len(texts), tokens=tokens)
+
+
+def _rows(found: Sequence[Vector]) -> Matrix:
+    return found[0][None] if len(found) == 1 else np.array(found)

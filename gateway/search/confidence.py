@@ -98,16 +98,19 @@ def weigh_each(query: Signals, coverages: Sequence[float], near: Sequence[float]
     ]
 
 
-def standing(cosine: float, *, mean: float, spread: float, count: int) -> float:
-    """Measure a cosine against those of its catalog.
+def standings(cosines: Sequence[float], *, mean: float, spread: float, count: int) -> list[float]:
+    """Measure cosines against those of their catalog.
 
     Args:
-        cosine: The match's best cosine.
+        cosines: The best cosine of each match.
         mean: Mean cosine of the eligible catalog.
         spread: Standard deviation of the same.
         count: How many entities that is.
     """
-    return (cosine - mean) / spread * count / (count + _FEW) if spread > 0 else 0.0
+    if spread <= 0:
+        return [0.0] * len(cosines)
+    few = count + _FEW
+    return [(cosine - mean) / spread * count / few for cosine in cosines]
 
 
 def with_graph(confidence: float, agreement: float | None) -> float:

@@ -162,9 +162,9 @@ def read_graph(graph: ToolGraph, asked: Asked, mask: Mask, *, limit: int) -> Gra
 
 def ask_graph(graph: ToolGraph, asked: Asked, spots: Sequence[int]) -> GraphHits:
     """Ask the graph about the entities at *spots* alone: what its text search says of them."""
-    index, nodes = graph.index, graph.nodes
-    seen = [(index.positions.get(nodes[spot]), spot) for spot in spots]
-    known = {at: spot for at, spot in seen if at is not None and at < index.document_count}
+    index = graph.index
+    seen = zip(graph.places[spots].tolist(), spots, strict=True)
+    known = {at: spot for at, spot in seen if at >= 0}
     places = list(known)
     scores, coverage = among(index, asked.tokens(asked.graph_text), places)
     rows = zip(scores, index.ranks[places].tolist(), known.values(), coverage, strict=True)
@@ -243,7 +243,7 @@ class Ranking:
             judged = [1.0 if spot in self.named else each for spot, each in pairs]
         return Told(spots=spots, confidences=judged, cosines=cosines, held=held, request=request)
 
-    def evidence(self, told: Told, place: int, *, path: tuple[PathStep, ...]) -> Evidence:
+    def evidence(self, told: Told, place: int, path: tuple[PathStep, ...] = ()) -> Evidence:
         """Say why the entity that stands at *place* in *told* was found."""
         spot = told.spots[place]
         return Evidence(
@@ -282,11 +282,9 @@ class Ranking:
             unread=0.0 if yardstick is None else yardstick.unread(self.asked.judged[0]),
         )
         if yardstick is None:
-            mean, spread, count = found.cosine_mean, found.cosine_spread, found.eligible
-            near = [
-                confidence.standing(cosine, mean=mean, spread=spread, count=count)
-                for cosine in cosines
-            ]
+            seen = found.scanned
+            mean, spread = seen.moments.cosine_mean, seen.moments.cosine_spread
+            near = confidence.standings(cosines, mean=mean, spread=spread, count=seen.eligible)
         else:
             near = [yardstick.nearness(cosine) for cosine in cosines]
         odds = confidence.weigh_each(query, held.coverage, near)
@@ -305,8 +303,9 @@ class Ranking:
         judged = [confidence.share(each) for each in odds]
         met = self.graph.coverage
         if self.agree and met:
-            pairs = zip(spots, judged, strict=True)
-            judged = [confidence.with_graph(each, met.get(spot)) for spot, each in pairs]
+            for place, spot in enumerate(spots):
+                if (agreement := met.get(spot)) is not None:
+                    judged[place] = confidence.with_graph(judged[place], agreement)
         return judged, request
 
     def _request(

@@ -13,14 +13,13 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Protocol
 
 import numpy as np
 
 from gateway.config import SearchOptions
-from gateway.embed.cached import QueryRows
+from gateway.embed.cached import Embed, Known
 from gateway.embed.cohort import cohort
-from gateway.search import fusion, policies, results, tags
+from gateway.search import fusion, results, tags
 from gateway.search.dense import vector
 from gateway.search.dense.home import Homes
 from gateway.search.dense.scan import Question, VectorIndex
@@ -45,7 +44,6 @@ from gateway.search.served import FURTHER
 from gateway.search.spelling.mending import Mend
 from gateway.search.supplement import Supplements, supplement
 from gateway.search.usage.signals import NOTHING, Signals
-from gateway.search.used import used
 from gateway.types import (
     Counts,
     Diagnostic,
@@ -59,14 +57,6 @@ from gateway.types import (
 Rewrite = Callable[[str], Awaitable[str]]
 
 
-class Embed(Protocol):
-    """Embeds query texts."""
-
-    def __call__(self, texts: Sequence[str], *, dimensions: int | None) -> Awaitable[QueryRows]:
-        """Give one unit row a text, and say what that cost."""
-        ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Search:
     """The stages of a search. Leave one out, and the search does without it."""
@@ -74,6 +64,8 @@ class Search:
     options: SearchOptions
     strategy: Strategy
     embed: Embed | None = None
+    known: Known | None = None
+    """What was embedded before; asked first."""
     normalize: Rewrite | None = None
     mend: Mend | None = None
     """The offline spelling pass."""
@@ -104,15 +96,16 @@ class Search:
         """
         request, tagged = tags.tagged(snapshot, request)
         mask = snapshot.mask(request.filters)
-        degraded = degrading(snapshot, request.filters, mask)
-        told = [*notes, *tagged, *degraded]
+        told = [*notes, *tagged, *degrading(snapshot, request.filters, mask)]
         patience = self.options.query_timeout_s
         run = Run(patience, snapshot=snapshot, request=request, mask=mask, notes=told, use=use)
         if not snapshot.entities:
             return run.result("empty")
         if not request.queries and not request.context:
             most = min(request.limit, request.places or request.limit)
-            return run.result("browse", results.browse(snapshot, mask, most))
+            listed = results.browse(snapshot, mask, most)
+            run.notes += listed.doubts
+            return run.result("browse", listed.matches)
         asked = [await self._ask(run, query) for query in request.queries or ("",)]
         questions = await self._embed(run, asked)
         if questions is not None:
@@ -167,8 +160,11 @@ class Search:
             run.note("embed", "embedder_missing", "give one: Gateway(embedder=…)")
         elif run.snapshot.vectors is not None:
             texts = list(dict.fromkeys(text for each in asked for text in each.all_texts))
-            work = self.embed(texts, dimensions=run.snapshot.dimensions)
-            found = await run.optional("embed", "embedding_failed", work)
+            found = self.known(texts, run.snapshot.dimensions) if self.known else None
+            if found is None:
+                work = self.embed(texts, dimensions=run.snapshot.dimensions)
+                found = await run.optional("embed", "embedding_failed", work)
+            run.spent("embed")
             if found is not None:
                 run.texts, run.tokens = found.embedded, found.tokens
                 by_text = dict(zip(texts, found.vectors, strict=True))
@@ -207,6 +203,8 @@ class Search:
 
     def _by_policy(self, run: Run, asked: Asked, found: Candidates | None = None) -> Ranking:
         """Rank by one of the catalog's policies; without vectors by words alone."""
+        from gateway.search import policies  # noqa: PLC0415  (few searches ask for one)
+
         snapshot, mask = run.snapshot, run.mask
         lexical, words = look_up(snapshot.lexical, snapshot.names, asked)
         count = self.options.pool(run.request.limit)
@@ -326,6 +324,7 @@ class Search:
         added = self._supplement(run, rankings, [spot for _, spot in chosen], window)
         lists = results.lists(run.snapshot, rankings, chosen, added, limit=run.request.limit)
         nothing = self._judge(run, rankings, lists.matches)
+        run.notes += () if nothing else lists.doubts
         run.spent("confidence")
         counts = Counts(
             eligible=run.eligible,
@@ -396,4 +395,6 @@ class Search:
 
 
 def _used(run: Run, ranking: Ranking) -> Order:
+    from gateway.search.used import used  # noqa: PLC0415  (only where use has a say)
+
     return used(run.snapshot, ranking, run.use, limit=run.request.limit)

@@ -20,7 +20,6 @@ from gateway.search.index.snapshot import Snapshot
 from gateway.search.normalize import CachedNormalizer, Normalizer
 from gateway.search.patience import SHARED
 from gateway.search.pipeline import Search
-from gateway.search.results import doubted
 from gateway.search.spelling.mending import Mending
 from gateway.search.spelling.wordlists import installed
 from gateway.search.usage.memory import Usage
@@ -122,7 +121,6 @@ class RememberedSearch:
             result = self.cache.get(key)
             if result is None:
                 result = await self.search(snapshot, request, notes, use=signals)
-                result = doubted(result, snapshot)
                 if self.cache.keeps and not result.degraded:
                     self.cache.put(key, replace(result, cached=True))
             labels |= {"gateway.search.mode": result.mode, "gateway.cache.hit": result.cached}
@@ -268,13 +266,14 @@ def remembered(  # noqa: PLR0913  (keyword-only, wired in one place)
     Raises:
         ConfigError: The normalizer is none.
     """
-    embed = normalize = None
+    embed = known = normalize = None
     most_s = SHARED * options.query_timeout_s
     if embedder is not None:
         flights = _flights(embedder, submit, caches.embeddings.name, telemetry)
         embed = QueryVectors(
             embedder, cache=caches.embeddings, flights=flights, telemetry=telemetry, most_s=most_s
         )
+        known = embed.known
     if normalizer is not None:
         check_shape("normalizer", normalizer, "a Normalizer", "rewrite", "model_id", "provider")
         rewrites = SingleFlight[str](
@@ -292,6 +291,7 @@ def remembered(  # noqa: PLR0913  (keyword-only, wired in one place)
             options=options,
             strategy=strategy,
             embed=embed,
+            known=known,
             model=embedder.info.model_id if embedder else "",
             normalize=normalize,
             mend=Mending(installed()) if options.spelling else None,

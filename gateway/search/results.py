@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
 import numpy as np
 
-from gateway.search import fusion, grouped
+from gateway.search import fusion
 from gateway.search.eligible import Mask
 from gateway.search.evidence import Ranking, Told
 from gateway.search.index.snapshot import Snapshot
 from gateway.search.sayable import unmatched
-from gateway.search.spread import capped
 from gateway.search.supplement import Supplements
-from gateway.types import Entity, Evidence, Match, PathStep, SearchRequest, SearchResult
+from gateway.types import Diagnostic, Entity, Evidence, Match, SearchRequest, SearchResult
 
 _NO_EVIDENCE = Evidence()
 MAX_SERVERS = 50
@@ -30,12 +29,20 @@ class Lists:
     prerequisites: tuple[Match, ...]
     related: tuple[Match, ...]
     next_steps: tuple[Match, ...]
+    doubts: tuple[Diagnostic, ...]
+    """What is doubted of those whom they name, each once."""
 
 
-def browse(snapshot: Snapshot, mask: Mask, limit: int) -> tuple[Match, ...]:
+def browse(snapshot: Snapshot, mask: Mask, limit: int) -> Lists:
     """Give the first *limit* eligible entities by name: nothing was asked, nothing is ranked."""
-    spots = [position for position in range(len(snapshot.entities)) if mask[position]]
-    return tuple(plain(snapshot.entities[spot], score=0.0) for spot in spots[:limit])
+    spots = [position for position in range(len(snapshot.entities)) if mask[position]][:limit]
+    return Lists(
+        matches=tuple(plain(snapshot.entities[spot], score=0.0) for spot in spots),
+        prerequisites=(),
+        related=(),
+        next_steps=(),
+        doubts=_doubts(snapshot, spots),
+    )
 
 
 def nearest_of_jobs(rankings: Sequence[Ranking], limit: int) -> float:
@@ -76,20 +83,24 @@ def lists(
     told = [ranking.told(spots) for ranking in rankings]
     # Whoever was chosen stands among the first so many of its ranking: others took fewer places.
     scores = [_head(ranking, limit) for ranking in rankings]
+    entities = snapshot.entities
     found = [
-        _match(snapshot, rankings[owner], told[owner], place, score=scores[owner][spot])
+        plain(
+            entities[spot],
+            score=scores[owner][spot],
+            confidence=told[owner].confidences[place],
+            evidence=rankings[owner].evidence(told[owner], place),
+        )
         for place, (owner, spot) in enumerate(chosen)
     ]
     for place, each in enumerate(extra, start=len(chosen)):
         owner = _surest(told, place)
         found.append(
-            _match(
-                snapshot,
-                rankings[owner],
-                told[owner],
-                place,
+            plain(
+                entities[each.position],
                 score=each.score,
-                path=each.path,
+                confidence=told[owner].confidences[place],
+                evidence=rankings[owner].evidence(told[owner], place, each.path),
                 direct=each.direct,
             )
         )
@@ -99,11 +110,14 @@ def lists(
         prerequisites=tuple(islice(parts, len(added.prerequisites))),
         related=tuple(islice(parts, len(added.related))),
         next_steps=tuple(parts),
+        doubts=_doubts(snapshot, spots),
     )
 
 
 def spread(snapshot: Snapshot, ranking: Ranking, limit: int) -> Ranking:
     """Give *ranking* as kinds leave places to each other; see `gateway.search.spread`."""
+    from gateway.search.spread import capped  # noqa: PLC0415  (few searches ask for it)
+
     order = ranking.order
     kinds = snapshot.eligibility.kinds(order.positions)
     return replace(ranking, order=order.at(capped(kinds, order.scores.tolist(), limit=limit)))
@@ -116,6 +130,8 @@ def displayed(
     request: SearchRequest,
 ) -> tuple[list[tuple[int, int]], tuple[float, ...]]:
     """Choose for display: so many as `SearchRequest.places` says, and the score of each."""
+    from gateway.search import grouped  # noqa: PLC0415  (few searches ask for it)
+
     scores = [_head(ranking, request.limit) for ranking in rankings]
     shown = grouped.chosen(
         snapshot.eligibility.kinds(np.array([spot for _, spot in chosen], dtype=np.intp)),
@@ -150,28 +166,15 @@ def _head(ranking: Ranking, count: int) -> dict[int, float]:
     return dict(zip(order.positions[:count].tolist(), order.scores[:count].tolist(), strict=True))
 
 
+def _doubts(snapshot: Snapshot, spots: Iterable[int]) -> tuple[Diagnostic, ...]:
+    entities = snapshot.entities
+    return tuple(
+        dict.fromkeys([note for spot in spots for note in entities[spot].definition.doubts])
+    )
+
+
 def _surest(told: Sequence[Told], place: int) -> int:
     return max(range(len(told)), key=lambda number: told[number].confidences[place])
-
-
-def _match(  # noqa: PLR0913  (a match has so many sides)
-    snapshot: Snapshot,
-    ranking: Ranking,
-    told: Told,
-    place: int,
-    *,
-    score: float,
-    path: tuple[PathStep, ...] = (),
-    direct: bool = True,
-) -> Match:
-    """Tell of the entity at *place* in *told*, which *ranking* says."""
-    return plain(
-        snapshot.entities[told.spots[place]],
-        score=score,
-        confidence=told.confidences[place],
-        evidence=ranking.evidence(told, place, path=path),
-        direct=direct,
-    )
 
 
 def plain(
@@ -188,7 +191,7 @@ def plain(
         id=entity.id,
         name=entity.exposed_name,
         server=entity.server,
-        description=entity.description,
+        description=entity.definition.description,
         required=entity.required,
         score=score,
         confidence=round(confidence, 6),
@@ -196,13 +199,3 @@ def plain(
         direct=direct and not suspicious,
         suspicious=suspicious,
     )
-
-
-def doubted(found: SearchResult, snapshot: Snapshot) -> SearchResult:
-    """Give *found* with the doubts about whom it names, each once."""
-    named = (*found.matches, *found.prerequisites, *found.related, *found.next_steps)
-    spots = [snapshot.position(match.id) for match in named]
-    doubts = [note for spot in spots for note in snapshot.entities[spot].definition.doubts]
-    if not doubts:
-        return found
-    return replace(found, diagnostics=(*found.diagnostics, *dict.fromkeys(doubts)))

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from gateway.config import SearchOptions
+from gateway.embed.cached import Embed
 from gateway.errors import Failed, InvalidRequestError
 from gateway.search.dense.scan import Question
 from gateway.search.dense.vector import candidates
@@ -18,7 +19,6 @@ from gateway.search.index.snapshot import Snapshot
 from gateway.search.invoke import resolve
 from gateway.search.nextsteps import AFTER_WEIGHT, following_clauses, served, weigh
 from gateway.search.patience import patient
-from gateway.search.pipeline import Embed
 from gateway.search.request import clauses
 from gateway.search.results import plain
 from gateway.search.usage.signals import NOTHING, Signals

@@ -280,11 +280,11 @@ def test_the_graph_raises_confidence_and_never_beyond_one(
 
 def test_standing_is_measured_from_the_catalog() -> None:
     """Of which a few entities say little, and equal ones nothing."""
-    few = confidence.standing(0.5, mean=0.2, spread=0.1, count=3)
-    many = confidence.standing(0.5, mean=0.2, spread=0.1, count=3000)
+    (few,) = confidence.standings([0.5], mean=0.2, spread=0.1, count=3)
+    (many,) = confidence.standings([0.5], mean=0.2, spread=0.1, count=3000)
 
     assert 0 < few < many < 3
-    assert 0 == confidence.standing(0.5, mean=0.5, spread=0, count=9)
+    assert [0] == confidence.standings([0.5], mean=0.5, spread=0, count=9)
 
 
 # -- evidence --------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from gateway.search.dense.codes import Coder, Codes
 from gateway.search.dense.projected import Projected, chosen, worth
 from gateway.search.dense.segments import Mean, Positions, drawn, joined, lots, merged
 from gateway.search.dense.sketched import Sketched, long
-from gateway.search.eligible import Mask
+from gateway.search.eligible import Mask, everybody
 from gateway.vectors import Matrix, Vector, best_cosine, moments, top
 
 CLAUSE_WEIGHT = 0.7
@@ -264,7 +264,7 @@ class VectorIndex:
     def _whole(self, question: Question, mask: Mask, count: int) -> Scanned:
         cosines, strengths = self.score(question)
         seen, told, spots = cosines, strengths, None
-        if not mask.all():
+        if not everybody(mask):
             spots = np.flatnonzero(mask)
             seen = cosines[spots]
             told = seen if strengths is cosines else strengths[spots]

@@ -18,7 +18,7 @@ from gateway.search.index.entities import Entities, written
 from gateway.search.index.names import Names
 from gateway.search.index.pack import Pack
 from gateway.search.index.snapshot import Named, Snapshot, repeated
-from gateway.search.index.toolgraph import ToolGraph
+from gateway.search.index.toolgraph import ToolGraph, placed
 from gateway.search.order import Places
 from gateway.types import Diagnostic
 from graphs.apart import index_of, taken_apart
@@ -175,6 +175,7 @@ def _tool_graph(raw: Any, arrays: Mapping[str, np.ndarray]) -> ToolGraph:
         nodes=nodes,
         positions=dict(zip(nodes, range(len(nodes)), strict=True)),
         owners=arrays["owners"],
+        places=placed(arrays["owners"], len(nodes)),
         conditioned=frozenset(raw["conditioned"]),
         guessed=frozenset(raw["guessed"]),
         owned=raw["owned"],

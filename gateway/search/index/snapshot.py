@@ -96,7 +96,7 @@ class Snapshot:
         if _NOT_PLAIN.search(query):
             bare = (word.strip(".-/") for word in _IDENTIFIER.findall(query))
             stated += (word for word in bare if _NOT_PLAIN.search(word))
-        spots = (spot for name in stated for spot in self.by_name.get(fold(name), ()))
+        spots = [spot for name in stated for spot in self.by_name.of_name(fold(name))]
         return [spot for spot in dict.fromkeys(spots) if mask[spot]]
 
 
@@ -152,6 +152,11 @@ class Named(Mapping[str, tuple[int, ...]]):
     def __getitem__(self, name: str) -> tuple[int, ...]:
         """Give who has a folded name, in the order of the catalog."""
         return tuple(sorted(self.places.positions[list(self._numbers[name])].tolist()))
+
+    def of_name(self, name: str) -> tuple[int, ...]:
+        """Give who has a folded name; () for nobody."""
+        # Nearly every query is nobody's name: nothing is to be raised for it.
+        return self[name] if name in self._numbers else ()
 
     def __iter__(self) -> Iterator[str]:
         """Give the folded names."""

@@ -12,7 +12,7 @@ from urllib.parse import quote, unquote
 import numpy as np
 from numpy.typing import NDArray
 
-from gateway.search.eligible import Mask
+from gateway.search.eligible import Mask, everybody
 from gateway.types import PathStep
 from graphs.fact import Fact
 from graphs.index import GraphIndex
@@ -37,6 +37,8 @@ class ToolGraph:
     """The entity of each node that is one."""
     owners: NDArray[np.intp]
     """The entity of each of the graph's documents, by its place; -1 if it has none."""
+    places: NDArray[np.intp]
+    """The same the other way: the place of each entity's document; -1 if it has none."""
     conditioned: frozenset[str]
     """The nodes of which the host declares what must come before them, or what they consume."""
     guessed: frozenset[str]
@@ -54,6 +56,7 @@ class ToolGraph:
             nodes=(),
             positions={},
             owners=np.zeros(0, dtype=np.intp),
+            places=np.zeros(0, dtype=np.intp),
             conditioned=frozenset(),
             guessed=frozenset(),
             owned=True,
@@ -83,17 +86,25 @@ class ToolGraph:
 
     def barred(self, mask: Mask) -> Callable[[str], bool] | None:
         """Say of each node whether it is an entity that does not pass *mask*; None if all do."""
-        if mask.all():
+        if everybody(mask):
             return None
         positions = self.positions
         return lambda node: node in positions and not mask[positions[node]]
 
     def allowed(self, mask: Mask) -> Mask | None:
         """Say of each document of the graph whether its entity passes *mask*; None if all do."""
-        if self.owned and mask.all():
+        if self.owned and everybody(mask):
             return None
         # The last place, -1, stands for documents of no entity, which nobody may find.
         return np.append(mask, np.False_)[self.owners]
+
+
+def placed(owners: NDArray[np.intp], entities: int) -> NDArray[np.intp]:
+    """Give the place of the document of each of so many entities; see `ToolGraph`."""
+    places = np.full(entities, -1, dtype=np.intp)
+    (known,) = (owners >= 0).nonzero()
+    places[owners[known]] = known
+    return places
 
 
 def _source(step: Step) -> str:

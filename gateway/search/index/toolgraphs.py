@@ -18,7 +18,7 @@ from gateway.config import GraphOptions
 from gateway.search.derived.derive import Deriver, Edges
 from gateway.search.derived.namewords import Relation, nouns_of
 from gateway.search.index.texts import humanized, lexical_fields
-from gateway.search.index.toolgraph import ToolGraph, node_of
+from gateway.search.index.toolgraph import ToolGraph, node_of, placed
 from gateway.search.order import Step
 from gateway.types import Entity, JsonObject
 from graphs.arrays import Moves
@@ -115,6 +115,7 @@ class ToolGraphs:
             nodes=nodes,
             positions=positions,
             owners=owners,
+            places=placed(owners, len(nodes)),
             owned=bool((owners >= 0).all()),
             conditioned=frozenset(index.nodes[at] for at in conditions),
             guessed=frozenset(index.nodes[at] for at in guesses),
