@@ -14,13 +14,13 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from gateway.embed.models import E5, USE, Model, runs_here
+from gateway.embed.models import EVERY, Model, runs_here
 from gateway.vectors import Vector
 
 TEXTS = Path(__file__).with_name("background.txt")
 
 
-def means(models: tuple[Model, ...] = (USE, E5)) -> dict[str, Vector]:
+def means(models: tuple[Model, ...] = EVERY) -> dict[str, Vector]:
     """Give each encoder's mean vector over the texts, shape (d,), by its id.
 
     Raises:

@@ -6,7 +6,7 @@
 * Unanswerable: the set's ``nomatch.jsonl``, and the queries of the other sets given.
 * The best match's confidence should tell the two apart, and the default threshold should empty
   the results of the second kind. An empty result counts with its nearest tool's confidence.
-* ``--embedder first`` takes the first of the two local encoders alone and does not say what its
+* ``--embedder first`` takes the first of the local encoders alone and does not say what its
   cosines mean: how well the numbers carry over to a model that nobody tuned anything for.
 """
 

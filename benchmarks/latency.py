@@ -91,7 +91,7 @@ def main(
     *,
     tools: Annotated[str, typer.Option(help="Sizes of the catalogs.")] = "1000,10000,100000",
     as_json: Annotated[bool, typer.Option("--json", help="Print every digit.")] = False,
-    dimensions: Annotated[int, typer.Option(help="Of the vectors.")] = 896,
+    dimensions: Annotated[int, typer.Option(help="Of the vectors; the local model's.")] = 1280,
     queries: Annotated[int, typer.Option(help="Questions, each asked once.")] = 200,
 ) -> None:
     """Measure searches of each size, then a repeated one."""

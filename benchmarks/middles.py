@@ -1,4 +1,4 @@
-"""Where the activations of the second encoder lie, made from texts of our own.
+"""Where the activations of the encoders with layers lie, made from texts of our own.
 
     python -m benchmarks.middles --out gateway/embed/middles.npz
 
@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import tempfile
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -21,99 +21,122 @@ import numpy as np
 import typer
 
 from benchmarks.background import TEXTS
-from gateway.embed.body import WIDTH
-from gateway.embed.e5 import PREFIX
-from gateway.embed.models import E5, E5_FILE
+from gateway.embed import e5, minilm
+from gateway.embed.models import E5, E5_FILE, MINILM, MINILM_FILE, Model
+from gateway.embed.network import Linear, Network, Norm
 from gateway.embed.pieces import Pieces, write_pieces
-from gateway.embed.weights import Weights, opened, widened
+from gateway.embed.weights import network, opened
 from gateway.vectors import Matrix, Vector
 
 _RARE = 0.05
 _erf = np.vectorize(math.erf, otypes=[np.float32])
+Split = Callable[[str], Sequence[int]]
+"""A text -> the numbers of its pieces, both ends among them."""
 
 
 class Layers:
-    """The layers of *weights*, in full precision."""
+    """The layers of *network*, in full precision."""
 
-    def __init__(self, weights: Weights) -> None:
-        self._weights = weights
-        self._wide: dict[str, Matrix] = {}
-        places = weights.vector("emb.pos").reshape(-1, WIDTH)
-        self._places = places + weights.vector("emb.type")[:WIDTH]
+    def __init__(self, network: Network) -> None:
+        self._network = network
 
     def inputs(self, pieces: Sequence[int]) -> Iterator[tuple[str, Matrix]]:
-        """Give what goes into each attention and each inner layer, shape (n, 384), by its name.
+        """Give what goes into each attention and each inner layer, shape (n, d), by its name.
 
         What comes out of the last layer is the last of them, by the name ``out``.
         """
-        weights = self._weights
-        words = widened(weights.blocks("emb.word", WIDTH)[list(pieces)])
-        x = self._norm(words + self._places[: len(pieces)], "emb.ln")
-        for number in range(weights.layers):
-            at = f"l{number}."
-            yield f"{at}qkv", x
-            x = self._norm(x + self._linear(self._seen(x, at), f"{at}ao"), f"{at}aln")
-            yield f"{at}fi", x
-            inner = self._linear(x, f"{at}fi")
+        known = self._network
+        x = self._norm(known.words[list(pieces)] + known.places[: len(pieces)], known.begin)
+        for number, layer in enumerate(known.layers):
+            yield f"{number}.attention", x
+            seen = self._seen(_linear(x, layer.attention))
+            x = self._norm(x + _linear(seen, layer.joined), layer.between)
+            yield f"{number}.inner", x
+            inner = _linear(x, layer.inner)
             bent = inner * (1 + _erf(inner / np.sqrt(2))) / 2
-            x = self._norm(x + self._linear(bent, f"{at}fo", 4 * WIDTH), f"{at}oln")
+            x = self._norm(x + _linear(bent, layer.outer), layer.end)
         yield "out", x
 
-    def _seen(self, x: Matrix, at: str) -> Matrix:
-        heads = self._weights.heads
+    def _seen(self, parts: Matrix) -> Matrix:
+        heads, width = self._network.heads, self._network.width
         asked, offered, told = (
-            self._linear(x, f"{at}{part}").reshape(len(x), heads, -1).swapaxes(0, 1)
-            for part in "qkv"
+            part.reshape(len(part), heads, -1).swapaxes(0, 1) for part in np.split(parts, 3, axis=1)
         )
-        near = np.exp(asked @ offered.swapaxes(1, 2) / np.sqrt(WIDTH / heads))
+        near = np.exp(asked @ offered.swapaxes(1, 2) / np.sqrt(width / heads))
         seen: Matrix = (near / near.sum(axis=2, keepdims=True)) @ told
-        return seen.swapaxes(0, 1).reshape(len(x), WIDTH)
+        return seen.swapaxes(0, 1).reshape(-1, width)
 
-    def _linear(self, x: Matrix, name: str, width: int = WIDTH) -> Matrix:
-        if name not in self._wide:
-            self._wide[name] = widened(self._weights.blocks(f"{name}.w", width)).T
-        return x @ self._wide[name] + self._weights.vector(f"{name}.b")
-
-    def _norm(self, x: Matrix, name: str) -> Matrix:
+    def _norm(self, x: Matrix, norm: Norm) -> Matrix:
         away = x - x.mean(axis=1, keepdims=True)
-        scale = np.sqrt(np.square(away).mean(axis=1, keepdims=True) + self._weights.epsilon)
-        weights = self._weights
-        scaled: Matrix = away / scale * weights.vector(f"{name}.w")
-        return scaled + weights.vector(f"{name}.b")
+        scale = np.sqrt(np.square(away).mean(axis=1, keepdims=True) + self._network.epsilon)
+        scaled: Matrix = away / scale * norm.weight
+        return scaled + norm.bias
 
 
-def middles(texts: Sequence[str]) -> Mapping[str, Vector]:
-    """Give the middle of the activations over *texts*, shape (384,), by what they go into.
+def _linear(x: Matrix, linear: Linear) -> Matrix:
+    return x @ linear.weight.T + linear.bias
+
+
+def middles(network: Network, split: Split, texts: Sequence[str]) -> Mapping[str, Vector]:
+    """Give the middle of the activations over *texts*, shape (d,), by what they go into."""
+    layers, found = Layers(network), defaultdict[str, list[Matrix]](list)
+    for text in texts:
+        for name, rows in layers.inputs(split(text)):
+            found[name].append(rows)
+    return {
+        name: _middle(name, np.concatenate(rows)) for name, rows in found.items() if name != "out"
+    }
+
+
+def second() -> tuple[Network, Split]:
+    """Give the layers of multilingual-e5, and what splits its texts.
 
     Raises:
-        RuntimeError: If the encoder is not installed.
+        RuntimeError: If it is not installed.
     """
-    folder = E5.found()
-    if folder is None:
-        raise RuntimeError("the second encoder is not installed: install the extra 'local'")
-    weights = opened(folder / E5_FILE)
-    layers, found = Layers(weights), defaultdict[str, list[Matrix]](list)
+    weights = opened(_file(E5, E5_FILE))
     with tempfile.TemporaryDirectory() as place:
         write_pieces(weights, Path(place))
         read = Pieces(weights, Path(place))
-        for text in texts:
-            pieces = [weights.start, *read(PREFIX + text), weights.end]
-            for name, rows in layers.inputs(pieces):
-                found[name].append(rows)
-    return {name: _middle(name, np.concatenate(rows)) for name, rows in found.items()}
+    return network(weights), lambda text: [weights.start, *read(e5.PREFIX + text), weights.end]
+
+
+def third() -> tuple[Network, Split]:
+    """Give the layers of all-MiniLM, and what splits its texts; raises as `second` does."""
+    file = _file(MINILM, MINILM_FILE)
+    return minilm.network(file), minilm.Pieces()
+
+
+def _file(model: Model, name: str) -> Path:
+    folder = model.found()
+    if folder is None:
+        raise RuntimeError(f"{model.package} is not installed: install the extra 'local'")
+    return folder / name
 
 
 def _middle(name: str, rows: Matrix) -> Vector:
-    told = np.quantile(rows, (_RARE, 1 - _RARE), axis=0) if name.endswith("qkv") else rows
+    rare = (_RARE, 1 - _RARE)
+    told = np.quantile(rows, rare, axis=0) if name.endswith("attention") else rows
     middle: Vector = told.mean(axis=0)
     return middle
 
 
+ENCODERS: Mapping[str, Callable[[], tuple[Network, Split]]] = {
+    e5.MODEL: second,
+    minilm.MODEL: third,
+}
+"""By what name their middles are packaged."""
+
+
 def main(out: Annotated[Path, typer.Option(help="Where they go, as .npz.")]) -> None:
     """Compute them and write them, in half precision."""
-    found = middles(TEXTS.read_text(encoding="utf-8").splitlines())
-    told = {name: middle.astype(np.float16) for name, middle in found.items() if name != "out"}
-    np.savez_compressed(out, allow_pickle=False, **told)
+    texts = TEXTS.read_text(encoding="utf-8").splitlines()
+    found = {
+        f"{model}.{name}": middle.astype(np.float16)
+        for model, encoder in ENCODERS.items()
+        for name, middle in middles(*encoder(), texts).items()
+    }
+    np.savez_compressed(out, allow_pickle=False, **found)
 
 
 if __name__ == "__main__":

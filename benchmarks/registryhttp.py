@@ -29,7 +29,7 @@ from benchmarks.data import rows
 from gateway import CacheOptions, Gateway, Options
 from gateway.catalog.entries import Entry
 from gateway.embed.local import LocalEmbedder
-from gateway.embed.models import USE
+from gateway.embed.models import EVERY
 from gateway.serve.api.app import api_app, beside
 from gateway.serve.http import HttpOptions, serve_http
 from gateway.serve.server import mcp_server
@@ -45,7 +45,7 @@ _OFF = CacheOptions(normalized_items=0, embedding_items=0, result_items=0)
 
 
 def measure(
-    *, entities: int = 1000, concurrent: int = 10, requests: int = 300, encoders: int = 2
+    *, entities: int = 1000, concurrent: int = 10, requests: int = 300, encoders: int = len(EVERY)
 ) -> Mapping[str, float]:
     """Measure a server with *entities* under *concurrent* clients.
 
@@ -53,7 +53,7 @@ def measure(
         entities: In the catalog: tools, and agents and skills among them.
         concurrent: Clients at a time.
         requests: Requests with caches off; with caches on ten times as many.
-        encoders: Of the embedded model: 2 is the default one, 1 its first encoder alone.
+        encoders: So many of the embedded model's, of which 3 are the default.
 
     Returns:
         ``http_p50_ms``, ``http_p95_ms`` and ``http_uncached_rps`` with caches off;
@@ -145,7 +145,7 @@ async def _serve(folder: Path, *, entities: int, encoders: int, cache: bool) -> 
     options = Options(
         cache=CacheOptions() if cache else _OFF, catalog_store_path=folder / "catalog.sqlite3"
     )
-    embedder = LocalEmbedder() if encoders > 1 else LocalEmbedder((USE,))
+    embedder = LocalEmbedder(EVERY[:encoders])
     few = entities // _SHARE
     http = HttpOptions(port=0)
     async with Gateway(strategy="auto", embedder=embedder, options=options) as gateway:
@@ -181,7 +181,7 @@ def main() -> None:
     parser.add_argument("--entities", type=int, default=1000)
     parser.add_argument("--concurrent", type=int, default=10)
     parser.add_argument("--requests", type=int, default=300)
-    parser.add_argument("--encoders", type=int, default=2, choices=(1, 2))
+    parser.add_argument("--encoders", type=int, default=len(EVERY), choices=(1, 2, 3))
     parser.add_argument("--serve", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--cache", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()

@@ -34,11 +34,11 @@ from gateway.search.confidence import GRAPH_SHARE
 from gateway.search.served import BOUND, Numbers, Request, Weights
 
 FROZEN = Path(__file__).with_name("signals.npz")
-LOST = 0.0125
+LOST = 0.005
 """So many of the answerable requests are lost at the default threshold, as a mean over the sets."""
 RIDGE = 0.01
 """What a weight of one costs beside the mean loss of a request."""
-UNREAD = 1.5
+UNREAD = 2.5
 """What the odds gain by a whole request that the model cannot read, set by hand: one set alone has
 such, of one language, and in doubt the one who asks is right."""
 PART = 0.25

@@ -124,6 +124,7 @@ _HOMES = {
     "UpstreamUnavailableError": "gateway.errors",
     "UsageOptions": "gateway.limits",
     "Vector": "gateway.vectors",
+    "VectorParts": "gateway.embed.parts",
     "VectorStore": "gateway.vectors",
     "VirtualServer": "gateway.catalog.virtual",
     "accounting_of": "gateway.chat.accounting",

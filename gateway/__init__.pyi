@@ -32,6 +32,7 @@ from gateway.discovery.approval import Approve as Approve
 from gateway.embed.cached import MemoryVectorStore as MemoryVectorStore
 from gateway.embed.local import LocalEmbedder as LocalEmbedder
 from gateway.embed.openai import OpenAIEmbedder as OpenAIEmbedder
+from gateway.embed.parts import VectorParts as VectorParts
 from gateway.embed.protocol import Embedded as Embedded
 from gateway.embed.protocol import Embedder as Embedder
 from gateway.embed.protocol import EmbedderInfo as EmbedderInfo
@@ -243,6 +244,7 @@ __all__ = [
     "UpstreamUnavailableError",
     "UsageOptions",
     "Vector",
+    "VectorParts",
     "VectorStore",
     "VirtualServer",
     "accounting_of",

@@ -218,6 +218,34 @@ class Postings:
                 all_of_it |= alone & ((held >> np.uint64(column)) & np.uint64(1)).astype(np.bool_)
         return bits, all_of_it
 
+    def unknown(self, read: Reading, among: np.ndarray | None = None) -> float:
+        """Give the share of a question's words that nobody holds, by rarity, 0 to 1.
+
+        Args:
+            read: The question; one without words has 0.
+            among: A mask over all documents: of whom it is asked. None asks of all.
+        """
+        held = [word for word in read.asked if self._anywhere(word, among)]
+        return 1.0 - sum(word.weight for word in held) / read.weight if read.asked else 0.0
+
+    def rarest(self, read: Reading, among: np.ndarray | None = None) -> float:
+        """Give how rare the rarest word is that somebody holds, 0 to 1; see `unknown`.
+
+        Returns:
+            A share of how rare a word is that nobody holds, whatever the size of the index.
+        """
+        held = [word.weight for word in read.asked if self._anywhere(word, among)]
+        return max(held, default=0.0) / self._rarest
+
+    @property
+    def _rarest(self) -> float:
+        return float(np.log1p((self.size + 0.5) / 0.5))
+
+    def _anywhere(self, word: Asked, among: np.ndarray | None) -> bool:
+        if among is None:
+            return bool(word.ways)
+        return any(all(self.held_by(term, among) for term in ids) for ids, _ in word.ways)
+
     def held_by(self, row: int, among: np.ndarray) -> bool:
         """Say whether a document of *among*, a mask over all of them, holds the term of *row*."""
         return bool(among[self.positions[self.offsets[row] : self.offsets[row + 1]]].any())
@@ -316,11 +344,10 @@ class Postings:
                 near.setdefault((int(self.meanings[spelling]),), like)
             if pair := self.spelling.split(word):
                 near.setdefault(tuple(int(self.meanings[half]) for half in pair), _TWO_WORDS)
-        unknown = float(np.log1p((self.size + 0.5) / 0.5))
         return Asked(
             word=token.surface,
             ways=tuple(near.items()),
-            weight=max(map(self._rarity, near), default=unknown),
+            weight=max(map(self._rarity, near), default=self._rarest),
             guessed=True,
         )
 

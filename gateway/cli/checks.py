@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
+from itertools import chain
 from pathlib import Path
 from typing import Literal
 
@@ -20,8 +21,8 @@ from gateway.cli.servers import Known, known_servers
 from gateway.cli.settings import DEFAULT_CONFIG, manifest_at
 from gateway.cli.stored import store
 from gateway.config import VERSION, Options
-from gateway.embed.e5 import FOLDERS, folder_in
-from gateway.embed.models import E5, USE, Model, runs_here, verify
+from gateway.embed import e5, minilm
+from gateway.embed.models import E5, EVERY, MINILM, Model, runs_here, verify
 from gateway.environment import catalog_store_path, environment
 from gateway.errors import GatewayError
 from gateway.limits import UpstreamOptions
@@ -30,6 +31,7 @@ from gateway.upstream.servers import StdioServer
 
 Verdict = Literal["ok", "warn", "fail"]
 _OLDEST = (3, 11)
+_ALONE = "until all of them run, the first model ranks alone"
 _EXTRAS: Mapping[str, tuple[str, str]] = {
     "keyring": ("keyring", "secrets from the system's keyring"),
     "shacl": ("pyshacl", "gateway graph validate by SHACL"),
@@ -64,16 +66,17 @@ def machine(version: tuple[int, ...] = sys.version_info[:3]) -> Iterator[Check]:
 
 
 def models(
-    known: tuple[Model, ...] = (USE, E5), *, runs: Callable[[Model], bool] = runs_here
+    known: tuple[Model, ...] = EVERY, *, runs: Callable[[Model], bool] = runs_here
 ) -> Iterator[Check]:
     """Look at the files of the embedded model, all of them, byte for byte."""
     for model in known:
         folder = model.found()
         if folder is None:
             todo = 'for meaning in any language: pip install "tool-gateway[local]"'
-            yield Check(name=f"model {model.id}", verdict="warn", told="not installed", todo=todo)
+            told = f"not installed; {_ALONE}"
+            yield Check(name=f"model {model.id}", verdict="warn", told=told, todo=todo)
         elif not runs(model):
-            told = "installed, but not the engine that runs it; the other model ranks alone"
+            told = f"installed, but not all that runs it; {_ALONE}"
             todo = 'pip install "tool-gateway[local]"'
             yield Check(name=f"model {model.id}", verdict="warn", told=told, todo=todo)
         else:
@@ -106,9 +109,11 @@ def folders() -> Iterator[Check]:
 
 
 def _encoder_files(cache: Path) -> Check:
-    ours = folder_in(cache) if runs_here(E5) else None
-    every = [each for each in sorted(cache.glob(FOLDERS)) if each.is_dir()]
-    others = [each for each in every if ours is None or not each.name.startswith(ours.name)]
+    engines = ((E5, e5), (MINILM, minilm))
+    ours = tuple(engine.folder_in(cache).name for model, engine in engines if runs_here(model))
+    found = chain.from_iterable(cache.glob(engine.FOLDERS) for _, engine in engines)
+    every = [each for each in sorted(found) if each.is_dir()]
+    others = [each for each in every if not each.name.startswith(ours)]
     told = f"{cache}, {sum(map(_megabytes, every))} MB"
     todo = ", ".join(f"{each.name} ({_megabytes(each)} MB)" for each in others)
     return Check(

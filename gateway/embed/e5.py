@@ -16,10 +16,12 @@ import numpy as np
 from gateway.embed.body import Body, filled, made_by, run_body, write_body
 from gateway.embed.converted import converted
 from gateway.embed.pieces import Pieces, write_pieces
-from gateway.embed.weights import Weights, opened
+from gateway.embed.weights import Weights, network, opened
 from gateway.vectors import Matrix, unit_rows
 
-VERSION = 1
+MODEL = "e5"
+"""By what name its middles are packaged."""
+VERSION = 2
 """Of what is made: another one when any of it would come out differently."""
 FOLDERS = "e5-int8-*"
 """What folders of any version are called."""
@@ -75,5 +77,5 @@ def folder_in(cache: Path) -> Path:
 
 
 def _write(weights: Weights, folder: Path) -> None:
-    write_body(weights, folder)
+    write_body(network(weights), MODEL, folder)
     write_pieces(weights, folder)

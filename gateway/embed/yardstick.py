@@ -18,6 +18,7 @@ from typing import overload
 import numpy as np
 
 from gateway.embed.cached import text_key
+from gateway.embed.parts import VectorParts
 from gateway.embed.protocol import Embedder, EmbedderInfo
 from gateway.vectors import Matrix, Vector, best_cosine, unit_rows
 
@@ -92,6 +93,8 @@ class Yardstick:
     """The unit vector of a tool that wants to be used for everything, if it was embedded."""
     reads: Callable[[str], float] | None = None
     """See `EmbedderInfo.reads`."""
+    parts: VectorParts | None = None
+    """See `EmbedderInfo.parts`."""
 
     @overload
     def nearness(self, cosine: float) -> float: ...
@@ -100,6 +103,20 @@ class Yardstick:
     def nearness(self, cosine: float | Vector) -> float | Vector:
         """Say where *cosine* lies: 0 is a stranger's, 1 a weak match's."""
         return (cosine - self.strangers) / (self.matches - self.strangers)
+
+    def common(self, texts: Matrix, rows: Matrix | None = None) -> float:
+        """Give the most that a cosine of *texts*, the forms of a query, with *rows* can be.
+
+        Args:
+            texts: Unit rows, shape (t, d), t >= 1.
+            rows: Unit rows; None stands for English tools.
+
+        Returns:
+            > 0 to 1, of the form of which it is the most: cosines are held against each other by
+            what they could have been.
+        """
+        parts = self.parts
+        return 1.0 if parts is None else max(parts.common(text, rows) for text in texts)
 
     def unread(self, text: str) -> float:
         """Say how much of *text* the model cannot read, 0 to 1: there its cosines are small."""
@@ -124,7 +141,11 @@ def of(embedder: Embedder | None, rows: Mapping[str, Vector]) -> Yardstick | Non
     if scale is None:
         return None
     return Yardstick(
-        strangers=scale[0], matches=scale[1], boast=_boast(rows), reads=embedder.info.reads
+        strangers=scale[0],
+        matches=scale[1],
+        boast=_boast(rows),
+        reads=embedder.info.reads,
+        parts=embedder.info.parts,
     )
 
 

@@ -21,7 +21,7 @@ from gateway.search.index.names import Names
 from gateway.search.index.toolgraph import ToolGraph
 from gateway.search.served import Request
 from gateway.types import Evidence, PathStep
-from gateway.vectors import Vector
+from gateway.vectors import Matrix, Vector
 from graphs.hits import Held, Hits, Reading
 from graphs.postings import Postings
 from graphs.rank import among, best
@@ -281,20 +281,15 @@ class Ranking:
             nearness=None if yardstick is None else 0.0,
             unread=0.0 if yardstick is None else yardstick.unread(self.asked.judged[0]),
         )
-        if yardstick is None:
-            seen = found.scanned
-            mean, spread = seen.moments.cosine_mean, seen.moments.cosine_spread
-            near = confidence.standings(cosines, mean=mean, spread=spread, count=seen.eligible)
-        else:
-            near = [yardstick.nearness(cosine) for cosine in cosines]
-        odds = confidence.weigh_each(query, held.coverage, near)
+        first = found.index.rows(self.order.positions[: served.FIRST])
+        odds = confidence.weigh_each(query, held.coverage, self._near(found, cosines, first))
         request = None
         if self.cohort is not None and yardstick is not None and spots:
             head = {spots.index(spot) for spot in self._head}
             best = max(head, key=odds.__getitem__)
             most = max(held.coverage[place] for place in head)
             coverages = held.coverage[best], most
-            request = self._request(found, coverages, query.unread, yardstick, self.cohort)
+            request = self._request(found, coverages, query.unread, yardstick, self.cohort, first)
             served_by = served.packaged().logit(request) - odds[best]
             if job(self.asked.parts):
                 # It looks like nothing that one tool is made for, and is served by its parts.
@@ -308,6 +303,15 @@ class Ranking:
                     judged[place] = confidence.with_graph(judged[place], agreement)
         return judged, request
 
+    def _near(self, found: Candidates, cosines: Sequence[float], first: Matrix) -> Sequence[float]:
+        """Say how near *cosines* are: on the model's scale, if it is known, or in the catalog."""
+        if self.yardstick is None:
+            seen = found.scanned
+            mean, spread = seen.moments.cosine_mean, seen.moments.cosine_spread
+            return confidence.standings(cosines, mean=mean, spread=spread, count=seen.eligible)
+        common = self.yardstick.common(found.question.texts, first)
+        return [self.yardstick.nearness(cosine / common) for cosine in cosines]
+
     def _request(
         self,
         found: Candidates,
@@ -315,26 +319,34 @@ class Ranking:
         unread: float,
         yardstick: Yardstick,
         cohort: Cohort,
+        first: Matrix,
     ) -> Request:
-        """Say what is known of the request, by the coverage of its best match and the most."""
+        """Say what is known of the request, by the coverage of its best match and the most.
+
+        What is told of cosines is held against what they could be; *first* are the best rows.
+        """
+        texts, words = found.question.texts, self.words
         step = yardstick.matches - yardstick.strangers
-        texts = found.question.texts
-        strangers = cohort.cosines(texts)
+        ours, theirs = yardstick.common(texts, first), yardstick.common(texts)
+        strangers = cohort.cosines(texts) / theirs
+        own = self.homes.own(found, self._head[0])
+        ground = self.homes.ground(found, own)
         cosines = found.scanned.cosines
         far, near = float(_best(cosines, served.FURTHER)[0]), float(np.maximum.reduce(cosines))
-        ground = self.homes.ground(found, self._head[0])
         return Request(
             coverage=coverages[0],
             unread=unread,
             strangers=yardstick.nearness(_mean(_best(strangers, served.NEAREST))),
             cohort=yardstick.nearness(_mean(strangers)),
-            words=served.words(len(self.words.best.words)),
+            words=served.words(len(words.best.words)),
             eligible=math.log(ground.eligible),
-            ahead=(near - far) / step,
-            mean=yardstick.nearness(ground.mean),
-            spread=ground.spread / step,
-            alike=cohort.alike(texts, found.index.rows(self.order.positions[: served.FIRST])),
+            ahead=(near - far) / step / ours,
+            mean=yardstick.nearness(ground.mean / ours),
+            spread=ground.spread / step / ours,
+            alike=cohort.alike(texts, first),
             most=coverages[1],
+            unknown=words.index.unknown(words.best, own),
+            rarest=words.index.rarest(words.best, own),
         )
 
     @property

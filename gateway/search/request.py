@@ -24,7 +24,7 @@ _UNSPACED = "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\
 _LETTERS_A_WORD = 2
 _CLAUSE = re.compile(
     # A full stop inside a number, a version, an address or a file's name ends nothing.
-    rf"[{_STOPS}]+\s*|\.+(?!(?-i:[a-z0-9]))\s*|\s[-\u2013\u2014*]\s"
+    rf"[{_STOPS}]+\s*|\.++(?!\w)\s*|\s[-\u2013\u2014*]\s"
     r"|,\s+(?=(?:and|then|und|dann|et|puis|y|luego|e|poi)\s)"
     r"|\s+(?:and then|after that|and also|then)\s+",
     re.IGNORECASE,

@@ -33,7 +33,9 @@ _FILE = Path(__file__).with_name("served.json")
 
 
 class Request(NamedTuple):
-    """What is known of one request. Nearness is on the model's scale, see `Yardstick`."""
+    """What is known of one request. Nearness is on the model's scale, see `Yardstick`, and of
+    cosines by what they could be.
+    """
 
     coverage: float
     """Share of the request's words that the best of the first matches holds, by rarity, 0 to 1."""
@@ -46,17 +48,22 @@ class Request(NamedTuple):
     words: float
     """Logarithm of how many words the request has, and one."""
     eligible: float
-    """Logarithm of how many entities may be found."""
+    """Logarithm of how many the entities are that it is judged against: those of the first match's
+    own server that may be found, or all; see `gateway.search.dense.home`."""
     ahead: float
-    """How much nearer the nearest entity is than the twentieth."""
+    """How much nearer the nearest entity is than the twentieth, of all."""
     mean: float
-    """Mean nearness of the catalog."""
+    """Mean nearness of them."""
     spread: float
     """Standard deviation of the same."""
     alike: float
     """How alike it and one of the first matches stand to the cohort, -1 to 1."""
     most: float
     """The most of its words that one of the first matches holds, by rarity, 0 to 1."""
+    unknown: float
+    """Share of its words that none of them holds, by rarity, 0 to 1."""
+    rarest: float
+    """How rare the rarest of its words is that one of them holds, 0 to 1."""
 
 
 class Weights(NamedTuple):

@@ -51,7 +51,8 @@ def test_the_packaged_cohort_is_that_of_the_texts() -> None:
     assert (len(texts()), AXES) == known.places.shape
     np.testing.assert_allclose(known.axes @ known.axes.T, np.eye(AXES), atol=2e-3)
     rows = vectors(embedder, texts()[some])
-    np.testing.assert_allclose(known.places[some], rows @ known.axes.T, atol=5e-3)
+    # Processors round in 8 bits each in their own way.
+    np.testing.assert_allclose(known.places[some], rows @ known.axes.T, atol=1e-2)
 
 
 def test_the_file_holds_the_vectors_of_the_model_that_is_named() -> None:

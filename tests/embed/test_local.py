@@ -14,13 +14,14 @@ from benchmarks.background import means
 from gateway.embed import local
 from gateway.embed.alphabets import readable
 from gateway.embed.loading import AGAIN_S
-from gateway.embed.local import LocalEmbedder, embedder_of, side_by_side
-from gateway.embed.models import E5, USE, Encode, Model, runs_here, verify
+from gateway.embed.local import LocalEmbedder, embedder_of, shares_of, side_by_side
+from gateway.embed.models import E5, EVERY, MINILM, USE, Encode, Model, runs_here, verify
 from gateway.errors import ConfigError, MissingExtraError, ModelFileError
 from gateway.vectors import Matrix
 from tests.conftest import OpenGateway
 from tests.fakes import names, tool, until
 
+ALL = pytest.param(EVERY, id="all")
 BOTH = pytest.param((USE, E5), id="both")
 FIRST = pytest.param((USE,), id="first")
 
@@ -29,7 +30,7 @@ async def vectors(models: tuple[Model, ...], *texts: str) -> Matrix:
     return (await LocalEmbedder(models).embed(texts, role="query")).vectors
 
 
-@pytest.mark.parametrize("models", [BOTH, FIRST])
+@pytest.mark.parametrize("models", [ALL, BOTH, FIRST])
 async def test_the_same_wish_in_another_language_is_near(models: tuple[Model, ...]) -> None:
     """What the model is there for."""
     english, german, other = await vectors(
@@ -52,13 +53,35 @@ async def test_the_second_encoder_knows_languages_that_the_first_does_not() -> N
     assert lead(both) > lead(first) + 0.1
 
 
-def test_the_two_ways_have_two_names() -> None:
-    """Or vectors of the one would be searched with the other's."""
-    both, first = LocalEmbedder((USE, E5)).info, LocalEmbedder((USE,)).info
+async def test_the_third_encoder_knows_what_english_says() -> None:
+    """Idioms that the models of many languages take by their words."""
+    texts = ("I am feeling under the weather", "Find a doctor nearby.", "Get the forecast.")
 
-    assert both.model_id != first.model_id
-    assert (both.dimensions, first.dimensions) == (896, 512)
-    assert both.scale is not None
+    both = await vectors((USE, E5), *texts)
+    every = await vectors(EVERY, *texts)
+
+    def lead(rows: Matrix) -> float:
+        return float(rows[0] @ rows[1] - rows[0] @ rows[2])
+
+    assert lead(every) > lead(both) + 0.02
+
+
+async def test_the_third_encoder_has_no_say_in_other_languages() -> None:
+    """There it would be noise: the vector ends in zeros."""
+    german, english = await vectors(EVERY, "Wie komme ich zum Flughafen?", "Where is the airport?")
+
+    assert not german[-MINILM.dimensions :].any()
+    assert float(np.square(english[-MINILM.dimensions :]).sum()) == pytest.approx(0.25, abs=0.01)
+
+
+def test_each_way_has_a_name_of_its_own() -> None:
+    """Or vectors of the one would be searched with the other's."""
+    every, first = LocalEmbedder().info, LocalEmbedder((USE,)).info
+
+    assert LocalEmbedder(EVERY).info == every
+    assert every.model_id != first.model_id
+    assert (every.dimensions, first.dimensions) == (1280, 512)
+    assert every.scale is not None
     assert first.scale is not None
 
 
@@ -69,17 +92,43 @@ def test_without_a_second_encoder_the_first_is_taken(tmp_path: Path) -> None:
     assert not runs_here(absent)
     assert runs_here(replace(absent, folder=tmp_path))
     assert not runs_here(replace(E5, needs=("ctranslate2", "no_such_package")))
+    assert not runs_here(replace(MINILM, needs=("no_such_package.part",)))
     with pytest.raises(MissingExtraError, match="local"):
         LocalEmbedder((USE, absent))
 
 
-def test_side_by_side_each_half_weighs_as_it_is_trusted() -> None:
+@pytest.mark.parametrize("models", [(USE, MINILM), (E5, USE), (MINILM, E5, USE)])
+def test_encoders_stand_side_by_side_in_one_order(models: tuple[Model, ...]) -> None:
+    """Shares and means are known of no other."""
+    with pytest.raises(ConfigError, match="order"):
+        LocalEmbedder(models)
+
+
+def test_side_by_side_each_part_weighs_its_share() -> None:
     """Whatever length the encoders' own vectors have."""
     left, right = np.array([[3.0, 1.0]] * 2, np.float32), np.array([[0.0, 9.0]] * 2, np.float32)
-    rows = side_by_side(left, right, np.array([1.0, 0.2], np.float32))
+    rows = side_by_side((left, right), np.array([[0.5, 0.5], [0.1, 0.9]], np.float32))
 
     np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1.0, rtol=1e-6)
     np.testing.assert_allclose((rows[:, :2] ** 2).sum(axis=1), [0.5, 0.1], rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("read", "english", "shares"),
+    [
+        (1.0, None, (0.5, 0.5)),
+        (0.2, None, (0.1, 0.9)),
+        (1.0, 0.0, (0.5, 0.5, 0.0)),
+        (1.0, 1.0, (0.375, 0.375, 0.25)),
+        (0.2, 0.0, (0.1, 0.9, 0.0)),
+    ],
+)
+def test_who_cannot_read_a_text_leaves_its_share(
+    read: float, english: float | None, shares: tuple[float, ...]
+) -> None:
+    """To those who can."""
+    assert shares == pytest.approx(shares_of(read, english))
+    assert sum(shares_of(read, english)) == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize(
@@ -109,7 +158,7 @@ def test_the_packaged_means_are_those_of_the_texts() -> None:
 
 async def test_odd_texts_get_vectors_too() -> None:
     """An engine that reads up to a NUL, or no surrogates, must not see them."""
-    rows = await vectors((USE, E5), "a\0b", "\ud800", "word " * 3000, "😀")
+    rows = await vectors(EVERY, "a\0b", "\ud800", "word " * 3000, "😀")
 
     assert np.isfinite(rows).all()
     np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1.0, atol=1e-3)
@@ -256,7 +305,7 @@ async def test_a_changed_file_is_an_error_at_the_first_use(tmp_path: Path) -> No
         await vectors((replace(USE, folder=tmp_path),), "a")
 
 
-@pytest.mark.parametrize("model", [USE, E5], ids=lambda model: model.package)
+@pytest.mark.parametrize("model", EVERY, ids=lambda model: model.package)
 def test_the_installed_files_are_the_reviewed_ones(model: Model) -> None:
     """Or the model would not load anywhere."""
     folder = model.found()

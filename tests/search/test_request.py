@@ -130,14 +130,16 @@ def test_without_spaces_two_letters_count_as_a_word(text: str, parts: tuple[str,
     assert parts == clauses(text)
 
 
-@pytest.mark.parametrize("inside", ["PM2.5 and 3.5% of it", "notes.txt", "api.example.com", "v1.2"])
+@pytest.mark.parametrize(
+    "inside", ["PM2.5 and 3.5% of it", "notes.txt", "README.MD", "api.example.com", "v1.2", "1..5"]
+)
 def test_a_full_stop_inside_a_word_ends_nothing(inside: str) -> None:
     """Half a number is no part of a request."""
     first = f"Tell me whatever there is to be known about {inside} for the last two weeks"
     second = "Send all of it to the people of my team this evening"
 
     assert (first, second) == clauses(f"{first}. {second}.")
-    assert (first, second) == clauses(f"{first}.{second}")
+    assert (first, second) == clauses(f"{first}... {second}")
 
 
 def test_a_long_sentence_without_joints_has_no_clauses() -> None:

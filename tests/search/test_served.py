@@ -14,14 +14,16 @@ from benchmarks.hearing import Heard, Listening
 from benchmarks.training import FROZEN, fit
 from gateway.config import SearchOptions
 from gateway.embed.cohort import Cohort
+from gateway.embed.parts import VectorParts
 from gateway.embed.yardstick import Yardstick
 from gateway.search import served
 from gateway.search.confidence import share
-from gateway.search.evidence import Ranking
+from gateway.search.evidence import Ranking, Words
 from gateway.search.fusion import STEPS
 from gateway.search.served import BOUND, Request, Weights, packaged, read, written
 from gateway.testing import HashingEmbedder
 from gateway.types import SearchRequest, ToolDefinition
+from gateway.vectors import unit_rows
 from tests.fakes import definitions, entity, plain_embed
 from tests.search.conftest import auto, snapshot_of
 
@@ -140,6 +142,62 @@ def test_a_request_is_told_by_its_best_match(ranking: Ranking) -> None:
     assert ranking.cohort is not None
     rows = found.index.rows(ranking.order.positions[: served.FIRST])
     assert request.alike == ranking.cohort.alike(found.question.texts, rows)
+
+
+def test_a_request_is_told_of_the_words_that_nobody_holds(ranking: Ranking) -> None:
+    """Their share, and how rare the rarest of the others is."""
+    index = ranking.words.index
+    read = index.read("send an e-mail to the zebra of Zanzibar")
+    request = replace(ranking, words=Words(index=index, best=read)).told([]).request
+
+    assert request is not None
+    assert 0 < index.unknown(read) < 1
+    assert (index.unknown(read), index.rarest(read)) == (request.unknown, request.rarest)
+
+
+def test_cosines_are_told_by_what_they_could_be(ranking: Ranking) -> None:
+    """A request that one encoder does not read stands no further from its catalog for that."""
+    assert ranking.found is not None
+    assert ranking.yardstick is not None
+    found = ranking.found
+    size = found.question.texts.shape[1]
+    heard = found.question.texts.copy()
+    heard[:, size // 2 :] = 0
+    silent = replace(found, question=replace(found.question, texts=unit_rows(heard)))
+    parts = VectorParts(starts=(0, size // 2), usual=(0.5, 0.5))
+    scale = replace(ranking.yardstick, parts=parts)
+    rows = found.index.rows(ranking.order.positions[: served.FIRST])
+    part = scale.common(silent.question.texts, rows)
+
+    plain = replace(ranking, found=silent).told([])
+    told = replace(ranking, found=silent, yardstick=scale).told([])
+
+    assert plain.request is not None
+    assert told.request is not None
+    assert part < 0.9
+    assert told.request.ahead == pytest.approx(plain.request.ahead / part, rel=1e-4)
+    assert told.request.mean == pytest.approx(plain.request.mean / part, rel=1e-4)
+    assert told.request.spread == pytest.approx(plain.request.spread / part, rel=1e-4)
+    assert told.request.cohort == pytest.approx(
+        plain.request.cohort / scale.common(silent.question.texts), rel=1e-4
+    )
+
+
+def test_a_match_is_as_sure_as_its_cosine_could_be(ranking: Ranking) -> None:
+    """Without a cohort, too: half of a vector that is silent takes nothing from the other half."""
+    assert ranking.found is not None
+    assert ranking.yardstick is not None
+    found = ranking.found
+    heard = found.question.texts.copy()
+    heard[:, heard.shape[1] // 2 :] = 0
+    silent = replace(found, question=replace(found.question, texts=unit_rows(heard)))
+    parts = VectorParts(starts=(0, heard.shape[1] // 2), usual=(0.5, 0.5))
+    alone = replace(ranking, found=silent, cohort=None)
+
+    plain = alone.told([]).confidences
+    told = replace(alone, yardstick=replace(ranking.yardstick, parts=parts)).told([]).confidences
+
+    assert max(told) > max(plain)
 
 
 def test_where_nobody_knows_the_cohort_matches_are_judged_alone(

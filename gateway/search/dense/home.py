@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from gateway.search.dense.mates import Mates
 from gateway.search.dense.vector import Candidates
 from gateway.search.eligible import Mask
@@ -39,21 +41,30 @@ class Homes:
     mask: Mask | None = None
     """None if all of them."""
 
-    def ground(self, found: Candidates, spot: int) -> Ground:
-        """Say how the server of the entity at *spot* looks to the query.
+    def own(self, found: Candidates, spot: int) -> Mask | None:
+        """Say who of the server of the entity at *spot* may be found.
 
         Returns:
-            The eligible catalog as a whole if that server has fewer than `LEAST` that may be
-            found, or if the catalog is too large for every cosine to be known.
+            None for the eligible catalog as a whole: if that server has fewer than `LEAST` that
+            may be found, or if the catalog is too large for every cosine to be known.
         """
+        if self.mates is None or found.scanned.dense is None:
+            return None
+        numbers = self.mates.numbers
+        own: Mask = numbers == numbers[spot]
+        if self.mask is not None:
+            own &= self.mask
+        return own if np.count_nonzero(own) >= LEAST else None
+
+    def ground(self, found: Candidates, own: Mask | None) -> Ground:
+        """Say how those of *own*, as `own` gives them, look to the query."""
         known = found.scanned.dense
-        if self.mates is not None and known is not None:
-            numbers = self.mates.numbers
-            own = numbers == numbers[spot]
-            cosines = known[0][own if self.mask is None else own & self.mask]
-            if len(cosines) >= LEAST:
-                mean, spread = moments(cosines)
-                return Ground(eligible=len(cosines), mean=mean, spread=spread)
+        if own is not None and known is not None:
+            cosines = known[0][own]
+            mean, spread = moments(cosines)
+            return Ground(eligible=len(cosines), mean=mean, spread=spread)
         return Ground(
-            eligible=max(found.eligible, 1), mean=found.cosine_mean, spread=found.cosine_spread
+            eligible=max(found.eligible, 1),
+            mean=found.cosine_mean,
+            spread=found.cosine_spread,
         )

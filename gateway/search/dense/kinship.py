@@ -29,7 +29,7 @@ LEARNED = _Bounds(least=0.05, many=500)
 UNLEARNED = _Bounds(least=0.2, many=math.inf)
 _LONELY = 0.25
 """Tools that are lonelier than the rest: such a share."""
-_BROAD, _NARROW = 2.75, 3.1
+_BROAD, _NARROW = 2.85, 3.2
 """On the model's scale: how near the least lonely of those is to its nearest, in a catalog of tools
 that are all of another kind, and in one of a few subjects."""
 _SAMPLE = 64

@@ -130,7 +130,7 @@ def test_a_catalog_of_strangers_is_broad_and_one_of_kin_narrow(*, learned: bool)
     """What has its like beside it belongs to a subject."""
     least = (LEARNED if learned else UNLEARNED).least
     broad, half, narrow = (
-        narrowness(VectorIndex.of(near(each)), BOAST, learned=learned) for each in (0.5, 0.58, 0.7)
+        narrowness(VectorIndex.of(near(each)), BOAST, learned=learned) for each in (0.5, 0.6, 0.7)
     )
 
     assert (least, 1.0) == (broad, narrow)

@@ -31,7 +31,16 @@ def found(mask: Mask, *, dense: bool = True) -> Candidates:
 
 def whole(seen: Candidates) -> Ground:
     """The catalog."""
-    return Ground(eligible=seen.eligible, mean=seen.cosine_mean, spread=seen.cosine_spread)
+    return Ground(
+        eligible=seen.eligible,
+        mean=seen.cosine_mean,
+        spread=seen.cosine_spread,
+    )
+
+
+def ground_of(homes: Homes, seen: Candidates, spot: int) -> Ground:
+    """What the entity at *spot* is judged against."""
+    return homes.ground(seen, homes.own(seen, spot))
 
 
 def test_a_request_is_judged_against_the_server_of_its_first_match() -> None:
@@ -42,12 +51,12 @@ def test_a_request_is_judged_against_the_server_of_its_first_match() -> None:
     seen = found(mask)
     own = np.delete(np.linspace(1, -1, 2 * MANY)[:MANY], 1)
 
-    ground = homes.ground(seen, 0)
+    ground = ground_of(homes, seen, 0)
 
     assert MANY - 1 == ground.eligible
     assert (ground.mean, ground.spread) == pytest.approx((own.mean(), own.std()))
-    assert homes.ground(seen, MANY).mean < 0 < ground.mean
-    assert MANY == Homes(mates=homes.mates).ground(seen, 0).eligible
+    assert ground_of(homes, seen, MANY).mean < 0 < ground.mean
+    assert MANY == ground_of(Homes(mates=homes.mates), seen, 0).eligible
 
 
 def test_a_small_server_and_a_large_catalog_are_judged_as_a_whole() -> None:
@@ -57,7 +66,12 @@ def test_a_small_server_and_a_large_catalog_are_judged_as_a_whole() -> None:
     alone = Homes(mates=None, mask=mask)
     seen, quick = found(mask), found(mask, dense=False)
 
-    assert whole(seen) == small.ground(seen, 0) == alone.ground(seen, 0) == Homes().ground(seen, 0)
-    assert whole(seen) != small.ground(seen, LEAST)
-    assert whole(quick) == small.ground(quick, LEAST)
-    assert 1 == small.ground(found(mask & False), 0).eligible
+    assert (
+        whole(seen)
+        == ground_of(small, seen, 0)
+        == ground_of(alone, seen, 0)
+        == ground_of(Homes(), seen, 0)
+    )
+    assert whole(seen) != ground_of(small, seen, LEAST)
+    assert whole(quick) == ground_of(small, quick, LEAST)
+    assert 1 == ground_of(small, found(mask & False), 0).eligible
