@@ -117,10 +117,10 @@ def folder_in(cache: Path) -> Path:
 
 
 def network(file: Path) -> Network:
-    """Give the layers that *file* holds, in full precision.
+    """Give the layers that *file*, one that was verified, holds, in full precision.
 
     Raises:
-        ModelFileError: If it is no such file.
+        ModelFileError: If it holds no tensors at all.
     """
     found = tensors(file)
     kind = found["inner.embeddings.token_type_embeddings.weight"][0]
