@@ -124,7 +124,7 @@ def embedder_of(given: Embedder | Literal["local"] | None) -> Embedder | None:
             raise ConfigError(f"unknown embedder {given!r}; give 'local' or an Embedder")
         return LocalEmbedder()
     if given is not None:
-        check_shape("embedder", given, "'local' or an Embedder", "embed")
+        check_shape("embedder", given, "'local' or an Embedder", "embed", "info")
         _check_parts(given.info)
     return given
 

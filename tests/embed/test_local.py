@@ -317,3 +317,14 @@ def test_another_name_is_no_embedder() -> None:
     """The error says what there is."""
     with pytest.raises(ConfigError, match="local"):
         embedder_of("remote")  # type: ignore[arg-type]
+
+
+def test_what_does_not_say_what_it_is_is_no_embedder() -> None:
+    """Where it is given, not as a missing attribute at the first search."""
+
+    class Nameless:
+        async def embed(self, texts: object, *, role: str) -> None:
+            """Never asked."""
+
+    with pytest.raises(ConfigError, match="Nameless"):
+        embedder_of(Nameless())  # type: ignore[arg-type]
