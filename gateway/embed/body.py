@@ -44,8 +44,18 @@ _NAMES = ("<unk>", "<s>", "</s>")
 """Pieces go in as numbers: the engine is told of no more than these."""
 
 
-def made_by() -> str:
-    """Name what `write_body` writes: the engine's version and the middles go into it."""
+def folder_in(cache: Path, folders: str, version: int) -> Path:
+    """Say where in *cache* what `write_body` writes is, or will be.
+
+    Args:
+        cache: Where such folders are kept.
+        folders: A pattern of what those of any version are called, with a star at its end.
+        version: Of what is made; the engine's own and the middles go into the name too.
+    """
+    return cache / f"{folders[:-1]}{version}-{_made_by()}"
+
+
+def _made_by() -> str:
     from ctranslate2 import __version__  # noqa: PLC0415  (an optional extra)
 
     told = hashlib.sha256(_MIDDLES.read_bytes())

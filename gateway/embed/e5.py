@@ -13,7 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
-from gateway.embed.body import Body, filled, made_by, run_body, write_body
+from gateway.embed import body
+from gateway.embed.body import Body, filled, run_body, write_body
 from gateway.embed.converted import converted
 from gateway.embed.pieces import Pieces, write_pieces
 from gateway.embed.weights import Weights, network, opened
@@ -73,7 +74,7 @@ class Engine:
 
 def folder_in(cache: Path) -> Path:
     """Say where in *cache* this version's files are, or will be."""
-    return cache / f"{FOLDERS[:-1]}{VERSION}-{made_by()}"
+    return body.folder_in(cache, FOLDERS, VERSION)
 
 
 def _write(weights: Weights, folder: Path) -> None:

@@ -15,7 +15,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from gateway.embed.body import Body, made_by, run_body, write_body
+from gateway.embed import body
+from gateway.embed.body import Body, run_body, write_body
 from gateway.embed.converted import converted
 from gateway.embed.network import Layer, Linear, Network, Norm
 from gateway.embed.onnxfile import Tensors, tensors
@@ -113,7 +114,7 @@ class Engine:
 
 def folder_in(cache: Path) -> Path:
     """Say where in *cache* this version's files are, or will be."""
-    return cache / f"{FOLDERS[:-1]}{VERSION}-{made_by()}"
+    return body.folder_in(cache, FOLDERS, VERSION)
 
 
 def network(file: Path) -> Network:
