@@ -218,24 +218,20 @@ class Postings:
                 all_of_it |= alone & ((held >> np.uint64(column)) & np.uint64(1)).astype(np.bool_)
         return bits, all_of_it
 
-    def unknown(self, read: Reading, among: np.ndarray | None = None) -> float:
-        """Give the share of a question's words that nobody holds, by rarity, 0 to 1.
+    def scarcity(self, read: Reading, among: np.ndarray | None = None) -> tuple[float, float]:
+        """Tell of the words of a question that nobody holds, and of those that somebody does.
 
         Args:
-            read: The question; one without words has 0.
+            read: The question; one without words has 0 of both.
             among: A mask over all documents: of whom it is asked. None asks of all.
-        """
-        held = [word for word in read.asked if self._anywhere(word, among)]
-        return 1.0 - sum(word.weight for word in held) / read.weight if read.asked else 0.0
-
-    def rarest(self, read: Reading, among: np.ndarray | None = None) -> float:
-        """Give how rare the rarest word is that somebody holds, 0 to 1; see `unknown`.
 
         Returns:
-            A share of how rare a word is that nobody holds, whatever the size of the index.
+            The share of the words that nobody holds, by rarity, and how rare the rarest of the
+            others is, as a share of how rare such a word is; 0 to 1 each.
         """
         held = [word.weight for word in read.asked if self._anywhere(word, among)]
-        return max(held, default=0.0) / self._rarest
+        unknown = 1.0 - sum(held) / read.weight if read.asked else 0.0
+        return unknown, max(held, default=0.0) / self._rarest
 
     @property
     def _rarest(self) -> float:

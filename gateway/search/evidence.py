@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -189,6 +190,14 @@ class Told:
     """By what the request as a whole was judged; None where too little is known of the model."""
 
 
+class _First(NamedTuple):
+    """The first matches of a ranking."""
+
+    rows: Matrix
+    common: float
+    """The most that a cosine of the query with them can be, > 0 to 1; see `Yardstick.common`."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Ranking:
     """One query, ranked, with all that speaks for the order."""
@@ -281,8 +290,9 @@ class Ranking:
             nearness=None if yardstick is None else 0.0,
             unread=0.0 if yardstick is None else yardstick.unread(self.asked.judged[0]),
         )
-        first = found.index.rows(self.order.positions[: served.FIRST])
-        odds = confidence.weigh_each(query, held.coverage, self._near(found, cosines, first))
+        first = self._first(found)
+        near = self._near(found, cosines, first.common)
+        odds = confidence.weigh_each(query, held.coverage, near)
         request = None
         if self.cohort is not None and yardstick is not None and spots:
             head = {spots.index(spot) for spot in self._head}
@@ -303,13 +313,17 @@ class Ranking:
                     judged[place] = confidence.with_graph(judged[place], agreement)
         return judged, request
 
-    def _near(self, found: Candidates, cosines: Sequence[float], first: Matrix) -> Sequence[float]:
+    def _first(self, found: Candidates) -> _First:
+        rows = found.index.rows(self.order.positions[: served.FIRST])
+        scale = self.yardstick
+        return _First(rows, 1.0 if scale is None else scale.common(found.question.texts, rows))
+
+    def _near(self, found: Candidates, cosines: Sequence[float], common: float) -> Sequence[float]:
         """Say how near *cosines* are: on the model's scale, if it is known, or in the catalog."""
         if self.yardstick is None:
             seen = found.scanned
             mean, spread = seen.moments.cosine_mean, seen.moments.cosine_spread
             return confidence.standings(cosines, mean=mean, spread=spread, count=seen.eligible)
-        common = self.yardstick.common(found.question.texts, first)
         return [self.yardstick.nearness(cosine / common) for cosine in cosines]
 
     def _request(
@@ -319,18 +333,19 @@ class Ranking:
         unread: float,
         yardstick: Yardstick,
         cohort: Cohort,
-        first: Matrix,
+        first: _First,
     ) -> Request:
         """Say what is known of the request, by the coverage of its best match and the most.
 
-        What is told of cosines is held against what they could be; *first* are the best rows.
+        What is told of cosines is held against what they could be.
         """
         texts, words = found.question.texts, self.words
         step = yardstick.matches - yardstick.strangers
-        ours, theirs = yardstick.common(texts, first), yardstick.common(texts)
+        ours, theirs = first.common, yardstick.common(texts)
         strangers = cohort.cosines(texts) / theirs
         own = self.homes.own(found, self._head[0])
         ground = self.homes.ground(found, own)
+        unknown, rarest = words.index.scarcity(words.best, own)
         cosines = found.scanned.cosines
         far, near = float(_best(cosines, served.FURTHER)[0]), float(np.maximum.reduce(cosines))
         return Request(
@@ -343,10 +358,10 @@ class Ranking:
             ahead=(near - far) / step / ours,
             mean=yardstick.nearness(ground.mean / ours),
             spread=ground.spread / step / ours,
-            alike=cohort.alike(texts, first),
+            alike=cohort.alike(texts, first.rows),
             most=coverages[1],
-            unknown=words.index.unknown(words.best, own),
-            rarest=words.index.rarest(words.best, own),
+            unknown=unknown,
+            rarest=rarest,
         )
 
     @property

@@ -20,14 +20,14 @@ def test_what_nobody_holds_is_unknown(index: Postings) -> None:
     read = index.read("send zebras")
     known, unknown = (word.weight for word in read.asked)
 
-    assert index.unknown(read) == pytest.approx(unknown / (known + unknown))
-    assert index.rarest(read) == pytest.approx(known / unknown)
-    assert 0.0 == index.unknown(index.read("send parcel"))
-    assert (1.0, 0.0) == (index.unknown(index.read("zebras")), index.rarest(index.read("zebras")))
+    assert index.scarcity(read)[0] == pytest.approx(unknown / (known + unknown))
+    assert index.scarcity(read)[1] == pytest.approx(known / unknown)
+    assert 0.0 == index.scarcity(index.read("send parcel"))[0]
+    assert (1.0, 0.0) == index.scarcity(index.read("zebras"))
 
 
 def test_a_question_without_words_has_nothing_unknown(index: Postings) -> None:
-    assert (0.0, 0.0) == (index.unknown(index.read("")), index.rarest(index.read("")))
+    assert (0.0, 0.0) == index.scarcity(index.read(""))
 
 
 def test_it_is_asked_of_some_alone(index: Postings) -> None:
@@ -36,7 +36,7 @@ def test_it_is_asked_of_some_alone(index: Postings) -> None:
     first = np.array([True, False, False])
     letter = index.read("letter")
 
-    assert 0.0 == index.unknown(read)
-    assert 0.0 < index.unknown(read, first) < 1.0
-    assert (0.0, 1.0) == (index.unknown(letter, first), index.unknown(letter, ~first))
-    assert 0.0 == index.rarest(letter, ~first)
+    assert 0.0 == index.scarcity(read)[0]
+    assert 0.0 < index.scarcity(read, first)[0] < 1.0
+    assert (0.0, 1.0) == (index.scarcity(letter, first)[0], index.scarcity(letter, ~first)[0])
+    assert 0.0 == index.scarcity(letter, ~first)[1]

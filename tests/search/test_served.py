@@ -151,8 +151,8 @@ def test_a_request_is_told_of_the_words_that_nobody_holds(ranking: Ranking) -> N
     request = replace(ranking, words=Words(index=index, best=read)).told([]).request
 
     assert request is not None
-    assert 0 < index.unknown(read) < 1
-    assert (index.unknown(read), index.rarest(read)) == (request.unknown, request.rarest)
+    assert 0 < request.unknown < 1
+    assert index.scarcity(read) == (request.unknown, request.rarest)
 
 
 def test_cosines_are_told_by_what_they_could_be(ranking: Ranking) -> None:
