@@ -1,0 +1,149 @@
+"""Public function-calling sets as folders of the common format."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+from typer.testing import CliRunner
+
+from benchmarks.converted import FUNCTIONS, SYSTEMS, TURNS, app, functions, tasks, turns
+from benchmarks.data import read
+from gateway.errors import ConfigError
+
+
+def written(path: Path, rows: Sequence[object]) -> None:
+    """*rows* as JSON Lines at *path*."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("\n".join(map(json.dumps, rows)) + "\n", encoding="utf-8")
+
+
+def asked(key: str, text: str, *names: str) -> dict[str, object]:
+    """A request with its functions."""
+    schema = {"type": "dict", "properties": {"n": {"type": "float"}, "all": {"type": "array"}}}
+    return {
+        "id": key,
+        "question": [
+            [{"role": "system", "content": "Be brief."}, {"role": "user", "content": text}]
+        ],
+        "function": [
+            {"name": name, "description": f"Do {name}.", "parameters": schema} for name in names
+        ],
+    }
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """The folder of the package, with one request a category and one conversation."""
+    for category in (each for categories in FUNCTIONS.values() for each in categories):
+        row = asked(f"{category}_0", f"Please {category}", "add", category)
+        written(tmp_path / f"BFCL_v4_{category}.json", [row, row | {"id": "again"}])
+        answers = [{"id": key, "ground_truth": [{category: {}}]} for key in (row["id"], "again")]
+        written(tmp_path / "possible_answer" / f"BFCL_v4_{category}.json", answers)
+    for file in SYSTEMS:
+        each = {"name": "cd", "description": file, "parameters": {"type": "dict"}}
+        written(tmp_path / "multi_turn_func_doc" / f"{file}.json", [each])
+    talk = asked("talk_0", "\u6211\u60f3") | {"involved_classes": ["MathAPI", "TradingBot"]}
+    written(tmp_path / "BFCL_v4_multi_turn_base.json", [talk, talk | {"id": "idle"}])
+    calls = [
+        {"id": "talk_0", "ground_truth": [["cd(folder='a')", "cd()", "ls()"], ["rm()"]]},
+        {"id": "idle", "ground_truth": [[]]},
+    ]
+    written(tmp_path / "possible_answer" / "BFCL_v4_multi_turn_base.json", calls)
+    return tmp_path
+
+
+def test_functions_of_all_requests_make_one_catalog(data: Path) -> None:
+    """One of each name, with types that JSON Schema knows, and each text asked once."""
+    tools, queries = functions(data, ("multiple", "parallel"))
+
+    assert ["add", "multiple", "parallel"] == [tool["id"] for tool in tools]
+    assert "object" == tools[0]["input_schema"]["type"]
+    assert "number" == tools[0]["input_schema"]["properties"]["n"]["type"]
+    assert [
+        ("multiple_0", "Please multiple", ["multiple"]),
+        ("parallel_0", "Please parallel", ["parallel"]),
+    ] == [(query["id"], query["query"], query["relevant"]) for query in queries]
+
+
+def test_the_first_turn_of_a_conversation_is_a_request(data: Path) -> None:
+    """For what it calls of the systems that are involved, and one that calls nothing is none."""
+    tools, queries = turns(data)
+
+    assert {"MathAPI", "TradingBot"} < {tool["server"] for tool in tools}
+    assert len(SYSTEMS) == len(tools)
+    (query,) = queries
+    assert ["MathAPI.cd", "TradingBot.cd"] == query["relevant"] == query["sequence"]
+    assert "zh" == query["lang"]
+
+
+def test_the_command_writes_folders_that_can_be_read(data: Path, tmp_path: Path) -> None:
+    """A folder a set; without the data it says what is missing."""
+    out = tmp_path / "sets"
+    told = CliRunner().invoke(app, ["bfcl", str(data), "--out", str(out)])
+
+    assert 0 == told.exit_code, told.output
+    names = {*FUNCTIONS, TURNS}
+    assert names == {folder.name for folder in out.iterdir()}
+    assert all(read(out / name).queries for name in names)
+    with pytest.raises(ConfigError, match="unpacked package"):
+        functions(tmp_path / "nowhere", ("multiple",))
+
+
+class Where(BaseModel):
+    """What a tool is given."""
+
+    city: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Errand:
+    """A user's task, solved by calls of these names."""
+
+    PROMPT: str
+    calls: tuple[str, ...]
+
+    def ground_truth(self, environment: Any) -> Sequence[Any]:
+        """The calls."""
+        assert "environment" == environment
+        return [SimpleNamespace(function=name) for name in self.calls]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Errands:
+    """A suite of such."""
+
+    tools: Sequence[Any]
+    user_tasks: Mapping[str, Errand]
+
+    def load_and_inject_default_environment(self, injected: Mapping[str, str]) -> str:
+        """Whatever tasks are solved in."""
+        assert not injected
+        return "environment"
+
+
+def test_a_tool_that_two_suites_have_serves_the_tasks_of_both() -> None:
+    """And a task that calls nothing is left out."""
+    mail = SimpleNamespace(name="send", description="Send an e-mail.", parameters=Where)
+    rooms = SimpleNamespace(name="rooms", description="List rooms.", parameters=Where)
+    idle, busy = Errand(PROMPT="Hm.", calls=()), Errand(PROMPT="Write.", calls=("send", "send"))
+
+    found, queries = tasks(
+        {
+            "office": Errands(tools=[mail], user_tasks={"task_0": idle, "task_1": busy}),
+            "travel": Errands(tools=[mail, rooms], user_tasks={}),
+        }
+    )
+
+    assert ["office.send", "travel.send", "travel.rooms"] == [tool["id"] for tool in found]
+    assert ["city"] == found[0]["input_schema"]["required"]
+    (query,) = queries
+    assert ("office_task_1", ["office.send"]) == (query["id"], query["sequence"])
+    assert [["office.send", "travel.send"]] == query["groups"]
+    assert ["office.send", "travel.send"] == query["relevant"]
