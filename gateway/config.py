@@ -64,7 +64,7 @@ class SearchOptions:
     """Which prerequisites are listed: ``declared`` ones from anywhere and derived ones inside the
     window; beside them those that sure rules derive for the first match, from anywhere
     (``derived``); only those inside the ``window``; or none (``off``)."""
-    min_confidence: float = 0.35
+    min_confidence: float = 0.5
     """Below this for the best match, the result says ``low_confidence_results``."""
     no_match_confidence: float = 0.16
     """Below this for the best match, the result is empty: it says ``no_match`` and what is

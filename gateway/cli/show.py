@@ -73,7 +73,7 @@ def _matches(name: str, given: Sequence[Match], *, ranked: bool = True) -> Table
 
 
 def _style(confidence: float) -> str:
-    return "green" if confidence >= 0.6 else "yellow" if confidence >= 0.35 else "red"
+    return "green" if confidence >= 0.6 else "yellow" if confidence >= 0.5 else "red"
 
 
 def listed(entities: Sequence[Entity]) -> RenderableType:

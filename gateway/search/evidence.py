@@ -354,7 +354,7 @@ class Ranking:
             strangers=yardstick.nearness(_mean(_best(strangers, served.NEAREST))),
             cohort=yardstick.nearness(_mean(strangers)),
             words=served.words(len(words.best.words)),
-            eligible=math.log(ground.eligible),
+            parts=math.log1p(self.asked.parts),
             ahead=(near - far) / step / ours,
             mean=yardstick.nearness(ground.mean / ours),
             spread=ground.spread / step / ours,

@@ -47,13 +47,13 @@ class Request(NamedTuple):
     """Mean nearness of the whole cohort."""
     words: float
     """Logarithm of how many words the request has, and one."""
-    eligible: float
-    """Logarithm of how many the entities are that it is judged against: those of the first match's
-    own server that may be found, or all; see `gateway.search.dense.home`."""
+    parts: float
+    """Logarithm of how many parts the request has, and one: none of an undivided one."""
     ahead: float
     """How much nearer the nearest entity is than the twentieth, of all."""
     mean: float
-    """Mean nearness of them."""
+    """Mean nearness of the entities that it is judged against: those of the first match's own
+    server that may be found, or all; see `gateway.search.dense.home`."""
     spread: float
     """Standard deviation of the same."""
     alike: float

@@ -112,7 +112,7 @@ def test_the_best_of_the_first_is_as_sure_as_its_request(ranking: Ranking) -> No
 def test_a_job_is_no_less_sure_than_its_best_match(ranking: Ranking) -> None:
     """It looks like nothing that one tool is made for, and is served by its parts."""
     assert ranking.found is not None
-    near = replace(ranking, yardstick=Yardstick(strangers=-0.4, matches=0.4))
+    near = replace(ranking, yardstick=Yardstick(strangers=-1.0, matches=0.0))
     strange = replace(near, cohort=Cohort.of(ranking.found.question.texts))
     few, _ = STEPS
 
@@ -136,7 +136,10 @@ def test_a_request_is_told_by_its_best_match(ranking: Ranking) -> None:
     assert request.coverage in told.held.coverage
     assert request.ahead == pytest.approx(cosines[0] - cosines[min(19, len(cosines) - 1)], abs=1e-5)
     assert request.mean == pytest.approx(cosines.mean(), abs=1e-5)
-    assert request.eligible == pytest.approx(math.log(found.eligible))
+    parted = replace(ranking, asked=replace(ranking.asked, parts=4)).told([]).request
+    assert parted is not None
+    assert 0 == request.parts
+    assert math.log(5) == pytest.approx(parted.parts)
     assert request.strangers >= request.cohort
     assert request.most == max(told.held.coverage)
     assert ranking.cohort is not None

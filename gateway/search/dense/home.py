@@ -24,8 +24,6 @@ LEAST = 25
 class Ground:
     """How some tools look to a query."""
 
-    eligible: int
-    """How many they are, >= 1."""
     mean: float
     """Mean of their cosines."""
     spread: float
@@ -62,9 +60,5 @@ class Homes:
         if own is not None and known is not None:
             cosines = known[0][own]
             mean, spread = moments(cosines)
-            return Ground(eligible=len(cosines), mean=mean, spread=spread)
-        return Ground(
-            eligible=max(found.eligible, 1),
-            mean=found.cosine_mean,
-            spread=found.cosine_spread,
-        )
+            return Ground(mean=mean, spread=spread)
+        return Ground(mean=found.cosine_mean, spread=found.cosine_spread)

@@ -31,11 +31,7 @@ def found(mask: Mask, *, dense: bool = True) -> Candidates:
 
 def whole(seen: Candidates) -> Ground:
     """The catalog."""
-    return Ground(
-        eligible=seen.eligible,
-        mean=seen.cosine_mean,
-        spread=seen.cosine_spread,
-    )
+    return Ground(mean=seen.cosine_mean, spread=seen.cosine_spread)
 
 
 def ground_of(homes: Homes, seen: Candidates, spot: int) -> Ground:
@@ -53,10 +49,10 @@ def test_a_request_is_judged_against_the_server_of_its_first_match() -> None:
 
     ground = ground_of(homes, seen, 0)
 
-    assert MANY - 1 == ground.eligible
     assert (ground.mean, ground.spread) == pytest.approx((own.mean(), own.std()))
     assert ground_of(homes, seen, MANY).mean < 0 < ground.mean
-    assert MANY == ground_of(Homes(mates=homes.mates), seen, 0).eligible
+    everybody = ground_of(Homes(mates=homes.mates), seen, 0)
+    assert everybody.mean == pytest.approx(np.linspace(1, -1, 2 * MANY)[:MANY].mean())
 
 
 def test_a_small_server_and_a_large_catalog_are_judged_as_a_whole() -> None:
@@ -74,4 +70,4 @@ def test_a_small_server_and_a_large_catalog_are_judged_as_a_whole() -> None:
     )
     assert whole(seen) != ground_of(small, seen, LEAST)
     assert whole(quick) == ground_of(small, quick, LEAST)
-    assert 1 == ground_of(small, found(mask & False), 0).eligible
+    assert Ground(mean=0.0, spread=0.0) == ground_of(small, found(mask & False), 0)
