@@ -12,7 +12,6 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import Token
-from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
 from opentelemetry import metrics, trace
@@ -21,6 +20,7 @@ from opentelemetry.metrics import Counter, Histogram
 from opentelemetry.trace import SpanKind, Status, StatusCode
 
 from gateway.config import VERSION
+from gateway.values import dataclass
 
 SCOPE = "tool-gateway"
 SCHEMA_URL = "https://opentelemetry.io/schemas/1.41.1"

@@ -9,7 +9,7 @@ reading the files.
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from gateway.catalog.manifests import Manifest, read_manifest
@@ -19,6 +19,7 @@ from gateway.limits import CustomKind
 from gateway.types import Diagnostic
 from gateway.upstream.servers import HttpServer, StdioServer
 from gateway.upstream.shapes import Shape
+from gateway.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

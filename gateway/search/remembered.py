@@ -6,7 +6,7 @@ import json
 import time
 import uuid
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -26,6 +26,7 @@ from gateway.search.usage.memory import Usage
 from gateway.search.usage.signals import Signals
 from gateway.telemetry import CONTENT_ATTRIBUTES, Attributes, Span, Telemetry
 from gateway.types import Diagnostic, Filters, SearchRequest, SearchResult, Strategy
+from gateway.values import dataclass
 from gateway.vectors import Vector
 
 _FALLBACK_REASONS = (

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol, overload, runtime_checkable
 
 from gateway.errors import ConfigError
 from gateway.types import Content, Diagnostic, Entity, InvokeResult, JsonObject, ToolDefinition
+from gateway.values import dataclass
 
 Function = Callable[..., object]
 """What a host may offer as a tool, plain or async."""

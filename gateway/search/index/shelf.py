@@ -12,7 +12,6 @@ import hashlib
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -25,6 +24,7 @@ from gateway.search.index.saved import packed, unpacked
 from gateway.search.index.snapshot import Snapshot
 from gateway.types import Code, Diagnostic
 from gateway.upstream.source import LateTools
+from gateway.values import dataclass
 
 _SUFFIX = ".index"
 _CODE = ("gateway/search", "gateway/catalog", "gateway/embed", "graphs")
