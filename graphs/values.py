@@ -9,12 +9,15 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import MISSING, FrozenInstanceError
+from functools import partial
 from reprlib import recursive_repr
 from typing import TYPE_CHECKING, Any, TypeVar
 
 __all__ = ["dataclass"]
 
 T = TypeVar("T")
+_FEW = 16
+"""To make an ``__init__`` costs what it costs to fill so many objects without it."""
 
 
 def _dataclass(
@@ -52,7 +55,7 @@ def _dataclass(
 
 
 def _methods(cls: type[Any], *, frozen: bool, slots: bool, eq: bool) -> dict[str, object]:
-    methods: dict[str, object] = {"__init__": _Late(cls, _init), "__repr__": _repr}
+    methods: dict[str, object] = {"__init__": _LateInit(cls, _init), "__repr__": _Late(cls, _repr)}
     if eq:
         methods |= {"__eq__": _Late(cls, _eq), "__hash__": _Late(cls, _hash) if frozen else None}
     if frozen:
@@ -82,6 +85,46 @@ class _Late:
         method.__qualname__ = f"{cls.__qualname__}.{method.__name__}"
         setattr(cls, method.__name__, method)
         return method.__get__(instance, owner)
+
+
+class _LateInit(_Late):
+    """An ``__init__`` that is made when its class has a few objects: most have one or two."""
+
+    _left = _FEW
+
+    def __get__(self, instance: object, owner: type[Any]) -> Any:
+        """Give what fills *instance* field by field, or the method itself."""
+        if not self._left or not isinstance(instance, self._cls):
+            return super().__get__(instance, owner)
+        self._left -= 1
+        return partial(self._fill, instance)
+
+    def _fill(self, instance: Any, /, *args: object, **given: object) -> None:
+        values = None if args else _values(self._cls, given)
+        if values is None:
+            # By position, or wrong: the method itself says best what it lacks.
+            super().__get__(instance, type(instance))(*args, **given)
+            return
+        for name, value in values.items():
+            object.__setattr__(instance, name, value)
+        if hasattr(instance, "__post_init__"):
+            instance.__post_init__()
+
+
+def _values(cls: type[Any], given: dict[str, object]) -> dict[str, object] | None:
+    """Give the value of each field; None if one lacks it, or something *given* is of no field."""
+    left = dict(given)
+    values: dict[str, object] = {}
+    for field in dataclasses.fields(cls):
+        if field.init and field.name in left:
+            values[field.name] = left.pop(field.name)
+        elif field.default is not MISSING:
+            values[field.name] = field.default
+        elif field.default_factory is not MISSING:
+            values[field.name] = field.default_factory()
+        elif field.init:
+            return None
+    return None if left else values
 
 
 class _Factory:
@@ -138,6 +181,13 @@ def _put(cls: type[Any], name: str, value: str, called: dict[str, Any]) -> str:
     return f"_set_{name}(self, {value})"
 
 
+def _repr(cls: type[Any]) -> Callable[..., Any]:
+    shown = (field.name for field in dataclasses.fields(cls) if field.repr)
+    told = ", ".join(f"{name}={{self.{name}!r}}" for name in shown)
+    body = f'return f"{{self.__class__.__qualname__}}({told})"'
+    return recursive_repr()(_compiled("__repr__", ["self"], [body], {}))
+
+
 def _eq(cls: type[Any]) -> Callable[..., Any]:
     mine, others = _compared(cls, "self"), _compared(cls, "other")
     told = f"return {mine} == {others} if other.__class__ is self.__class__ else NotImplemented"
@@ -160,13 +210,6 @@ def _compiled(
     exec(source, called)  # noqa: S102  (our own words, and the names of fields)
     made: Callable[..., Any] = called[name]
     return made
-
-
-@recursive_repr()
-def _repr(self: Any) -> str:
-    shown = (each.name for each in dataclasses.fields(self) if each.repr)
-    told = ", ".join(f"{name}={getattr(self, name)!r}" for name in shown)
-    return f"{type(self).__qualname__}({told})"
 
 
 def _refuse_to_set(_self: object, name: str, _value: object) -> None:

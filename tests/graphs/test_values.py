@@ -105,15 +105,38 @@ def test_a_class_behaves_as_that_of_the_standard_library(how: dict[str, bool]) -
     assert behaviour(made(dataclasses.dataclass, **how)) == behaviour(made(values.dataclass, **how))
 
 
+def compiled(kind: Any) -> list[str]:
+    """Which of the methods are made."""
+    return [name for name in LATE if isinstance(vars(kind)[name], FunctionType)]
+
+
 def test_no_method_is_compiled_before_it_is_used() -> None:
-    """Most classes of a start are never made an object of."""
+    """Most classes of a start have no object, or one."""
     kind = made(values.dataclass, frozen=True, slots=True, kw_only=True)
 
-    assert [] == [name for name in LATE if isinstance(vars(kind)[name], FunctionType)]
+    before = compiled(kind)
+    few = [kind(first=1, shy=str(at)) for at in range(16)]
+    filled = compiled(kind)
+    many = kind(first=1, shy="15")
 
-    kind(first=1)
+    assert [[], [], ["__init__"]] == [before, filled, compiled(kind)]
+    assert few[15] == many != few[14]
+    assert [[], ["__init__", "__eq__"]] == [before, compiled(kind)]
 
-    assert ["__init__"] == [name for name in LATE if isinstance(vars(kind)[name], FunctionType)]
+
+@pytest.mark.parametrize("before", [0, 20])
+def test_what_is_given_wrong_is_told_by_name(before: int) -> None:
+    """The first objects of a class are made otherwise than the rest; what is wrong is the same."""
+    kind = made(values.dataclass, frozen=True, kw_only=True)
+    for _ in range(before):
+        kind(first=1)
+
+    with pytest.raises(TypeError, match=r"Whole\.__init__\(\) missing 1 .* argument: 'first'"):
+        kind()
+    with pytest.raises(TypeError, match=r"unexpected keyword argument 'last'"):
+        kind(first=1, last=2)
+    with pytest.raises(TypeError, match=r"unexpected keyword argument 'fixed'"):
+        kind(first=1, fixed=2)
 
 
 def test_a_method_is_compiled_once() -> None:
