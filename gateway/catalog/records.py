@@ -10,12 +10,13 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
+from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
 from typing import Any, Protocol
+from zlib import crc32
 
 from gateway.cache import Clock
 from gateway.catalog.schemas import CATALOG
@@ -38,12 +39,41 @@ _MANY = (
     "SELECT fingerprint, listed_at, CAST(listing AS BLOB), used_at FROM listings "
     "WHERE fingerprint IN (SELECT value FROM json_each(?))"
 )
-# One text an owner: ten thousand rows are ten thousand objects.
-_MANY_PINS = (
-    "SELECT owner, group_concat(name || char(0) || seen, char(0)) FROM pins "
-    "WHERE owner IN (SELECT value FROM json_each(?)) AND name {} '' "
-    "GROUP BY owner HAVING total(approved <> seen) = 0"
+_APPROVED = (
+    "SELECT owner, tools, launch FROM approved WHERE owner IN (SELECT value FROM json_each(?))"
 )
+_SUM_UP = "INSERT OR REPLACE INTO approved VALUES (?, ?, ?)"
+
+
+class LateDigests(Mapping[str, str]):
+    """Digests by name that are read when somebody looks at one of them.
+
+    Args:
+        count: How many there are.
+        seen: What `seen_of` gives of all of them.
+        read: Reads them.
+    """
+
+    def __init__(self, count: int, seen: str, read: Callable[[], Mapping[str, str]]) -> None:
+        self.seen = seen
+        self._count = count
+        self._read = read
+
+    @cached_property
+    def _all(self) -> Mapping[str, str]:
+        return self._read()
+
+    def __len__(self) -> int:
+        """Count them, and read none."""
+        return self._count
+
+    def __iter__(self) -> Iterator[str]:
+        """Give the names."""
+        return iter(self._all)
+
+    def __getitem__(self, name: str) -> str:
+        """Give the digest of a name."""
+        return self._all[name]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,12 +236,23 @@ class SqliteRecords:
             By owner, and whether it is the pin of a command line.
         """
         with self._database.reading() as connection:
-            told = (json.dumps(sorted(owners)),)
-            return {
-                (owner, which == "="): seen
-                for which in "=>"
-                for owner, seen in connection.execute(_MANY_PINS.format(which), told)
-            }
+            rows = connection.execute(_APPROVED, (json.dumps(sorted(owners)),)).fetchall()
+        rows += self._summed_up(sorted({*owners}.difference(owner for owner, _, _ in rows)))
+        found = {(owner, False): tools for owner, tools, _ in rows if tools}
+        return found | {(owner, True): launch for owner, _, launch in rows if launch}
+
+    def _summed_up(self, owners: Sequence[str]) -> list[tuple[str, str, str]]:
+        """Say what the pins of *owners* come to, and keep that for the next start."""
+        rows: list[tuple[str, str, str]] = []
+        # Who cannot write is asked for one owner after the other.
+        with suppress(StoreError), self._database.transaction() as connection:
+            for owner in owners:
+                pins = _pinned(connection, owner)
+                launch = {name: pins.pop(name) for name in [LAUNCH] if name in pins}
+                if pins or launch:
+                    rows.append((owner, _approved(pins), _approved(launch)))
+            connection.executemany(_SUM_UP, rows)
+        return rows
 
     def close(self) -> None:
         """See `Records.close`."""
@@ -224,22 +265,31 @@ def _pinned(connection: Connection, owner: str) -> dict[str, tuple[str, str]]:
     return {name: (approved, seen) for name, approved, seen in found}
 
 
+def _approved(pins: Mapping[str, tuple[str, str]]) -> str:
+    """Give what was seen of an owner, if all of it is approved; empty if not."""
+    whole = pins and all(approved == seen for approved, seen in pins.values())
+    return seen_of({name: seen for name, (_, seen) in pins.items()}) if whole else ""
+
+
 def _written(listing: Listing) -> str:
-    """Write what a start reads, and behind it, in a line of its own, what it may not have to."""
+    """Write what a start reads, and behind it, in lines of their own, what it may not have to."""
     tools = json.dumps([_tool(tool) for tool in listing.tools])
+    digests = json.dumps(dict(listing.digests))
     told = {
         "count": len(listing.tools),
         "digest": _digest(tools.encode()),
+        "sum": crc32(f"{digests}\n{tools}".encode()),
+        "pins": len(listing.digests),
+        "seen": seen_of(listing.digests),
         "things": [
             {**_tool(thing), "kind": thing.kind, "details": thing.details}
             for thing in listing.things
         ],
         "instructions": listing.instructions,
         "notes": [[note.code, note.detail] for note in listing.diagnostics],
-        "digests": dict(listing.digests),
         "suspicions": {name: list(why) for name, why in listing.suspicions.items()},
     }
-    return f"{json.dumps(told)}\n{tools}"
+    return "\n".join((json.dumps(told), digests, tools))
 
 
 def _tool(tool: ToolDefinition) -> JsonObject:
@@ -256,32 +306,52 @@ def _tool(tool: ToolDefinition) -> JsonObject:
 
 def _read(text: bytes) -> Listing:
     end = text.index(b"\n")
-    raw, tools = json.loads(text[:end].decode()), memoryview(text)[end + 1 :]
-    if _digest(tools) != raw["digest"]:
+    raw, rest = json.loads(text[:end].decode()), memoryview(text)[end + 1 :]
+    if "sum" not in raw:
+        raw, rest = _brought_up(raw, rest)
+    if crc32(rest) != raw["sum"]:
         raise ValueError("the tools are not as they were written")
     return Listing(
-        tools=LateTools(raw["count"], raw["digest"], partial(_definitions, tools)),
+        tools=LateTools(raw["count"], raw["digest"], partial(_definitions, rest)),
         things=tuple(_definition(thing) for thing in raw.get("things", ())),
         instructions=raw.get("instructions", ""),
         diagnostics=tuple(
             Diagnostic(stage="catalog", code=code, detail=detail) for code, detail in raw["notes"]
         ),
-        digests=raw["digests"],
+        digests=LateDigests(raw["pins"], raw["seen"], partial(_digests, rest)),
         suspicions={name: tuple(why) for name, why in raw["suspicions"].items()},
     )
 
 
+def _brought_up(raw: dict[str, Any], tools: memoryview) -> tuple[dict[str, Any], memoryview]:
+    """Give a row of a file before version 3, where digests stood in the first line, as today's."""
+    if _digest(tools) != raw["digest"]:
+        raise ValueError("the tools are not as they were written")
+    digests = raw["digests"]
+    rest = b"\n".join((json.dumps(digests).encode(), tools))
+    sums = {"sum": crc32(rest), "pins": len(digests), "seen": seen_of(digests)}
+    return {**raw, **sums}, memoryview(rest)
+
+
 def seen_of(digests: Mapping[str, str]) -> str:
-    """Write down what is seen of an owner, as its pins tell it: in the order of the names."""
-    return "\0".join(chain.from_iterable(sorted(digests.items())))
+    """Give the digest of what is seen of an owner, as its pins tell it; empty of nothing."""
+    if isinstance(digests, LateDigests):
+        return digests.seen
+    told = "\0".join(chain.from_iterable(sorted(digests.items())))
+    return _digest(told.encode("utf-8", "surrogatepass")) if digests else ""
 
 
 def _digest(text: bytes | memoryview) -> str:
     return hashlib.blake2b(text, digest_size=20).hexdigest()
 
 
-def _definitions(text: memoryview) -> tuple[ToolDefinition, ...]:
-    return tuple(map(_definition, json.loads(text.tobytes())))
+def _digests(lines: memoryview) -> Mapping[str, str]:
+    found: dict[str, str] = json.loads(lines.tobytes().partition(b"\n")[0])
+    return found
+
+
+def _definitions(lines: memoryview) -> tuple[ToolDefinition, ...]:
+    return tuple(map(_definition, json.loads(lines.tobytes().partition(b"\n")[2])))
 
 
 def _definition(raw: Any) -> ToolDefinition:

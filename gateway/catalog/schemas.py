@@ -68,6 +68,20 @@ CATALOG = Schema(
                 entry TEXT NOT NULL
             ) WITHOUT ROWID""",
         ),
+        # What the pins of an owner come to. Whoever writes pins, an older version too, drops it.
+        (
+            """CREATE TABLE IF NOT EXISTS approved (
+                owner TEXT PRIMARY KEY,
+                tools TEXT NOT NULL,
+                launch TEXT NOT NULL
+            ) WITHOUT ROWID""",
+            """CREATE TRIGGER IF NOT EXISTS pin_made AFTER INSERT ON pins
+                BEGIN DELETE FROM approved WHERE owner = NEW.owner; END""",
+            """CREATE TRIGGER IF NOT EXISTS pin_changed AFTER UPDATE ON pins
+                BEGIN DELETE FROM approved WHERE owner = NEW.owner; END""",
+            """CREATE TRIGGER IF NOT EXISTS pin_gone AFTER DELETE ON pins
+                BEGIN DELETE FROM approved WHERE owner = OLD.owner; END""",
+        ),
     ),
 )
 
