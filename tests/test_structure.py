@@ -152,7 +152,7 @@ HOMES = {
         "gateway/chat/",
         "gateway/cli/demo/",
     ),
-    "opentelemetry": ("gateway/telemetry.py", "gateway/cli/demo/"),
+    "opentelemetry": ("gateway/instruments.py", "gateway/cli/demo/"),
     "platformdirs": ("gateway/environment.py", "gateway/provision/provisioner.py"),
     "pydantic_ai": ("gateway/adapters/pydantic_ai.py",),
     "pydantic_core": ("gateway/adapters/pydantic_ai.py",),

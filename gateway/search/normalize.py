@@ -10,7 +10,8 @@ import asyncio
 from typing import Protocol, runtime_checkable
 
 from gateway.cache import Cache, SingleFlight
-from gateway.telemetry import Attributes, Telemetry
+from gateway.conventions import Attributes
+from gateway.telemetry import Telemetry
 from gateway.text import clean, literals
 from gateway.values import dataclass
 

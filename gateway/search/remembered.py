@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from gateway.cache import Cache, Clock, LoopFlight, SingleFlight, Submit, Told, key_of
 from gateway.checks import check_shape
 from gateway.config import CacheOptions, SearchOptions
+from gateway.conventions import CONTENT_ATTRIBUTES, Attributes, Span
 from gateway.embed.cached import Flights, QueryRows, QueryVectors
 from gateway.embed.local import LocalEmbedder
 from gateway.embed.protocol import Embedder
@@ -24,7 +25,7 @@ from gateway.search.spelling.mending import Mending
 from gateway.search.spelling.wordlists import installed
 from gateway.search.usage.memory import Usage
 from gateway.search.usage.signals import Signals
-from gateway.telemetry import CONTENT_ATTRIBUTES, Attributes, Span, Telemetry
+from gateway.telemetry import Telemetry
 from gateway.types import Diagnostic, Filters, SearchRequest, SearchResult, Strategy
 from gateway.values import dataclass
 from gateway.vectors import Vector
