@@ -11,7 +11,8 @@ from collections.abc import Collection, Mapping, Sequence
 from threading import Lock
 from typing import Protocol
 
-from gateway.catalog.records import LAUNCH, LateDigests, Recorded, Records, seen_of
+from gateway.catalog.listingtext import LateDigests, seen_of
+from gateway.catalog.records import LAUNCH, Recorded, Records
 from gateway.upstream.source import Listing
 
 

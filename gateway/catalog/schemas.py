@@ -68,8 +68,20 @@ CATALOG = Schema(
                 entry TEXT NOT NULL
             ) WITHOUT ROWID""",
         ),
-        # What the pins of an owner come to. Whoever writes pins, an older version too, drops it.
+        # What a start reads of the listings, and what the pins of an owner come to. Whoever writes
+        # either, an older version too, drops what was made of it.
         (
+            """CREATE TABLE IF NOT EXISTS heads (
+                fingerprint TEXT PRIMARY KEY,
+                head TEXT NOT NULL,
+                digests TEXT NOT NULL
+            )""",
+            """CREATE TRIGGER IF NOT EXISTS listing_made AFTER INSERT ON listings
+                BEGIN DELETE FROM heads WHERE fingerprint = NEW.fingerprint; END""",
+            """CREATE TRIGGER IF NOT EXISTS listing_changed AFTER UPDATE OF listing ON listings
+                BEGIN DELETE FROM heads WHERE fingerprint = NEW.fingerprint; END""",
+            """CREATE TRIGGER IF NOT EXISTS listing_gone AFTER DELETE ON listings
+                BEGIN DELETE FROM heads WHERE fingerprint = OLD.fingerprint; END""",
             """CREATE TABLE IF NOT EXISTS approved (
                 owner TEXT PRIMARY KEY,
                 tools TEXT NOT NULL,

@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from gateway.catalog.records import LateDigests, SqliteRecords, seen_of
+from gateway.catalog.listingtext import LateDigests, seen_of
+from gateway.catalog.records import SqliteRecords
 from gateway.catalog.schemas import CATALOG
 from gateway.catalog.sqlite import Database
 from gateway.errors import StoreError
+from gateway.upstream.source import Listing
 from tests.catalog.listed import LISTING
 
 
@@ -116,3 +118,37 @@ def test_a_start_writes_nothing_that_is_known(path: Path) -> None:
     file.close()
 
     assert {("o", False): seen_of({"a": "1"})} == found
+
+
+def test_tools_of_many_lists_are_read_late_and_only_as_they_were(path: Path) -> None:
+    """A start that finds its index reads none of them."""
+    records = SqliteRecords(path)
+    records.keep("f", "srv", LISTING)
+    same, other, gone = (records.listings(["f"])["f"].listing.tools for _ in range(3))
+
+    assert LISTING.tools == same
+    records.keep("f", "srv", Listing())
+    with pytest.raises(StoreError, match="others by now"):
+        list(other)
+    records.forget("f")
+    with pytest.raises(StoreError, match="not there any more"):
+        list(gone)
+
+
+def test_a_head_is_made_anew_of_what_somebody_else_wrote(path: Path) -> None:
+    """A version of this package that knows of no heads may have the same file open."""
+    records = SqliteRecords(path)
+    records.keep("f", "srv", LISTING)
+    records.keep("g", "srv", Listing(instructions="Other."))
+    with sqlite3.connect(path) as file:
+        file.execute(
+            "UPDATE listings SET listing = (SELECT listing FROM listings WHERE fingerprint = 'g') "
+            "WHERE fingerprint = 'f'"
+        )
+        left = file.execute("SELECT fingerprint FROM heads").fetchall()
+    file.close()
+
+    found = records.listings(["f", "g"])
+
+    assert [("g",)] == left
+    assert ["Other."] * 2 == [each.listing.instructions for each in found.values()]

@@ -17,7 +17,7 @@ from typing import Literal
 
 from gateway.cache import Clock, SingleFlight
 from gateway.catalog.entrystore import ENTRIES
-from gateway.catalog.refresh import Listed, Registration, Registry, list_sources
+from gateway.catalog.refresh import Listed, Registration, Registry, list_sources, read_late
 from gateway.config import Options
 from gateway.embed.protocol import Embedder
 from gateway.environment import index_path
@@ -248,7 +248,7 @@ class Indexer:
         finally:
             self._listing = False
         self._progress("servers", servers, servers)
-        made = await self._made(registrations, listed)
+        made, listed = await self._made(registrations, listed)
         self.builds += 1
         done, total = self._embedded
         unlisted = any(each.failed for each in listed.values())
@@ -265,8 +265,8 @@ class Indexer:
 
     async def _made(
         self, registrations: Mapping[str, Registration], listed: Mapping[str, Listed]
-    ) -> Made:
-        """Read the index as it was saved, or make it."""
+    ) -> tuple[Made, Mapping[str, Listed]]:
+        """Read the index as it was saved, or make it; give what it was made of as well."""
         read = None
         told: object = None
         if isinstance(self._graph, str | Path):
@@ -278,7 +278,9 @@ class Indexer:
         if self._keeper and not self.builds:
             found = self._keeper.find(ground, version=1)
         if found.snapshot is not None:
-            return Made(snapshot=found.snapshot, saved=True)
+            return Made(snapshot=found.snapshot, saved=True), listed
+        listed = await read_late(registrations, listed, telemetry=self._telemetry)
+        ground = replace(ground, listed=listed)
         whole = self._make_next is None or (self._built is not None and self._built.early)
         documents, unread = read or await load(self._graph)
         made = await self._making()(
@@ -293,7 +295,7 @@ class Indexer:
             self._keeper.made(ground, made.snapshot)
             if whole:
                 self._flights.start("keep", self._keep)
-        return made
+        return made, listed
 
     async def _keep(self) -> None:
         """Save the index, where nobody waits for it."""
