@@ -22,7 +22,7 @@ from gateway.catalog.sources import Sources
 from gateway.catalog.store import Store, store_of
 from gateway.config import Options, check_strategy
 from gateway.conventions import MeterProvider, TracerProvider
-from gateway.embed.local import embedder_of
+from gateway.embed.given import embedder_of
 from gateway.embed.protocol import Embedder
 from gateway.environment import resolved
 from gateway.registering import Registering

@@ -14,7 +14,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Literal
 
-from gateway.catalog.manifests import Manifest
+from gateway.catalog.manifest import Manifest
 from gateway.catalog.records import SqliteRecords
 from gateway.cli.servers import Known, known_servers
 from gateway.cli.settings import DEFAULT_CONFIG, manifest_at

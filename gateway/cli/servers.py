@@ -11,7 +11,7 @@ from typing import Literal
 
 from rich.text import Text
 
-from gateway.catalog.manifests import Manifest
+from gateway.catalog.manifest import Manifest
 from gateway.catalog.records import LAUNCH, SqliteRecords
 from gateway.cli.exits import NOTHING, OK, UNAVAILABLE
 from gateway.cli.files import text_of

@@ -12,7 +12,8 @@ from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
-from gateway.catalog.manifests import Manifest, read_manifest
+from gateway.catalog.manifest import Manifest
+from gateway.catalog.manifests import read_manifest
 from gateway.cli.exits import OK, UNAVAILABLE
 from gateway.cli.progress import bars
 from gateway.cli.screen import note, warn

@@ -14,7 +14,8 @@ from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 
-from gateway.catalog.manifests import Manifest, parse_manifest
+from gateway.catalog.manifest import Manifest
+from gateway.catalog.manifests import parse_manifest
 from gateway.catalog.records import LAUNCH, SqliteRecords
 from gateway.environment import catalog_store_path
 from gateway.errors import ConfigError, GatewayError, StoreError, UpstreamError

@@ -15,7 +15,6 @@ from gateway.checks import check_shape
 from gateway.config import CacheOptions, SearchOptions
 from gateway.conventions import CONTENT_ATTRIBUTES, Attributes, Span
 from gateway.embed.cached import Flights, QueryRows, QueryVectors
-from gateway.embed.local import LocalEmbedder
 from gateway.embed.protocol import Embedder
 from gateway.search.index.snapshot import Snapshot
 from gateway.search.normalize import CachedNormalizer, Normalizer
@@ -313,6 +312,9 @@ def _flights(
     embedder: Embedder, submit: Submit[QueryRows], name: str, telemetry: Telemetry
 ) -> Flights:
     """Let a client of a service keep to one loop, as its connections must."""
-    if isinstance(embedder, LocalEmbedder):
-        return LoopFlight[QueryRows](name=name, told=telemetry.cache_event)
+    if embedder.info.provider == "local":
+        from gateway.embed.local import LocalEmbedder  # noqa: PLC0415  (whose modules are there if it is)
+
+        if isinstance(embedder, LocalEmbedder):
+            return LoopFlight[QueryRows](name=name, told=telemetry.cache_event)
     return SingleFlight[QueryRows](submit, name=name, told=telemetry.cache_event)
