@@ -7,7 +7,8 @@ anybody will use it or not, and a start makes two hundred classes. Here a class 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, FrozenInstanceError
 from functools import partial
 from reprlib import recursive_repr
@@ -149,7 +150,7 @@ def _init(cls: type[Any]) -> Callable[..., Any]:
     if hasattr(cls, "__post_init__"):
         body.append("self.__post_init__()")
     star = ["*"] if named else []
-    made = _compiled("__init__", [*positional, *star, *named], body or ["pass"], called)
+    made = _compiled(cls, "__init__", [*positional, *star, *named], body or ["pass"], called)
     types = {field.name: field.type for field in dataclasses.fields(cls) if field.init}
     made.__annotations__ = {**types, "return": None}
     return made
@@ -185,17 +186,17 @@ def _repr(cls: type[Any]) -> Callable[..., Any]:
     shown = (field.name for field in dataclasses.fields(cls) if field.repr)
     told = ", ".join(f"{name}={{self.{name}!r}}" for name in shown)
     body = f'return f"{{self.__class__.__qualname__}}({told})"'
-    return recursive_repr()(_compiled("__repr__", ["self"], [body], {}))
+    return recursive_repr()(_compiled(cls, "__repr__", ["self"], [body]))
 
 
 def _eq(cls: type[Any]) -> Callable[..., Any]:
     mine, others = _compared(cls, "self"), _compared(cls, "other")
     told = f"return {mine} == {others} if other.__class__ is self.__class__ else NotImplemented"
-    return _compiled("__eq__", ["self", "other"], [told], {})
+    return _compiled(cls, "__eq__", ["self", "other"], [told])
 
 
 def _hash(cls: type[Any]) -> Callable[..., Any]:
-    return _compiled("__hash__", ["self"], [f"return hash({_compared(cls, 'self')})"], {})
+    return _compiled(cls, "__hash__", ["self"], [f"return hash({_compared(cls, 'self')})"])
 
 
 def _compared(cls: type[Any], of: str) -> str:
@@ -204,11 +205,30 @@ def _compared(cls: type[Any], of: str) -> str:
 
 
 def _compiled(
-    name: str, parameters: Sequence[str], body: Sequence[str], called: dict[str, Any]
+    cls: type[Any],
+    name: str,
+    parameters: Sequence[str],
+    body: Sequence[str],
+    called: Mapping[str, object] | None = None,
 ) -> Callable[..., Any]:
-    source = "\n ".join([f"def {name}({', '.join(parameters)}):", *body])
-    exec(source, called)  # noqa: S102  (our own words, and the names of fields)
-    made: Callable[..., Any] = called[name]
+    """Compile a method in the module of *cls*, where its annotations are looked up.
+
+    Args:
+        cls: Whose.
+        name: Its name.
+        parameters: As they stand in its head.
+        body: Its lines.
+        called: What they call by names that the module does not have.
+    """
+    lines = [
+        f"def _made({', '.join(called or ())}):",
+        f" def {name}({', '.join(parameters)}):",
+        *(f"  {line}" for line in body),
+        f" return {name}",
+    ]
+    held: dict[str, Any] = {}
+    exec("\n".join(lines), vars(sys.modules[cls.__module__]), held)  # noqa: S102  (our own words, and the names of fields)
+    made: Callable[..., Any] = held["_made"](**(called or {}))
     return made
 
 

@@ -10,7 +10,7 @@ import weakref
 from collections.abc import Callable
 from dataclasses import KW_ONLY, FrozenInstanceError, field
 from types import FunctionType
-from typing import Any
+from typing import Any, get_type_hints
 
 import pytest
 
@@ -75,6 +75,7 @@ def behaviour(kind: Any) -> list[object]:
     seen += [one.later, other.later, one.fourth is same.fourth, one.own is same.own]
     seen += [[each.name for each in dataclasses.fields(kind)], dataclasses.asdict(one)]
     seen += [str(inspect.signature(kind)), inspect.get_annotations(kind.__init__)]
+    seen += [get_type_hints(kind), get_type_hints(kind.__init__)]
     seen += [kind.__match_args__, kind.__doc__, kind.__name__, kind.__qualname__, kind.__module__]
     seen += [kind.__hash__ is None, kind.__hash__ is object.__hash__]
     seen += [kind.__init__.__qualname__, getattr(kind, "__slots__", None)]
