@@ -34,7 +34,7 @@ from benchmarks.mixed import KINDS, SLICES, Asked, Mixed, read_mixed
 from benchmarks.recalled import Recalled
 from benchmarks.retrieval import one_of
 from gateway import Embedder, Gateway
-from gateway.embed.local import embedder_of
+from gateway.embed.given import embedder_of
 from gateway.types import Filters
 
 CHIEF = Way(ranking="hybrid")

@@ -25,7 +25,7 @@ from benchmarks.metrics import COLUMNS, Figures, Summary, summary, to_json
 from benchmarks.ranking import STRATEGIES, Edges, View, Way, asked, rank
 from benchmarks.recalled import Recalled
 from benchmarks.report import Plan, feasible, read_given, write_report
-from gateway.embed.local import embedder_of
+from gateway.embed.given import embedder_of
 from gateway.environment import environment
 
 _Word = TypeVar("_Word", bound=str)

@@ -63,7 +63,7 @@ _HOMES = {
     "Listing": "gateway.upstream.source",
     "LocalEmbedder": "gateway.embed.local",
     "LoopError": "gateway.errors",
-    "Manifest": "gateway.catalog.manifests",
+    "Manifest": "gateway.catalog.manifest",
     "ManyRecords": "gateway.catalog.ahead",
     "Match": "gateway.types",
     "Matrix": "gateway.vectors",

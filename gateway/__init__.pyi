@@ -6,7 +6,7 @@ from gateway.catalog.entries import Entries as Entries
 from gateway.catalog.entries import Entry as Entry
 from gateway.catalog.entries import Page as Page
 from gateway.catalog.ledger import Ledger as Ledger
-from gateway.catalog.manifests import Manifest as Manifest
+from gateway.catalog.manifest import Manifest as Manifest
 from gateway.catalog.sqlite import SqliteVectorStore as SqliteVectorStore
 from gateway.catalog.store import SqliteStore as SqliteStore
 from gateway.catalog.store import Store as Store

@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -15,6 +15,7 @@ from gateway.checks import at_least, between, check, one_of, share
 from gateway.errors import ConfigError
 from gateway.limits import CatalogOptions, ChatOptions, UpstreamOptions, UsageOptions
 from gateway.types import Strategy
+from gateway.values import dataclass
 
 VERSION = "0.1.0"
 """As `pyproject.toml` says it: to ask the installed package costs a warm start more."""

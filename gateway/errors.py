@@ -24,8 +24,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Mapping
-from dataclasses import dataclass
 from typing import Literal, TypeVar
+
+from gateway.values import dataclass
 
 T = TypeVar("T")
 UpstreamFault = Literal[

@@ -21,7 +21,8 @@ from gateway.catalog.refresh import Registry
 from gateway.catalog.sources import Sources
 from gateway.catalog.store import Store, store_of
 from gateway.config import Options, check_strategy
-from gateway.embed.local import embedder_of
+from gateway.conventions import MeterProvider, TracerProvider
+from gateway.embed.given import embedder_of
 from gateway.embed.protocol import Embedder
 from gateway.environment import resolved
 from gateway.registering import Registering
@@ -35,7 +36,7 @@ from gateway.search.propose import Proposed, Proposer, propose
 from gateway.search.remembered import Caches, caches_of, remembered
 from gateway.search.request import prepare
 from gateway.search.usage.memory import Usage
-from gateway.telemetry import MeterProvider, Telemetry, TracerProvider
+from gateway.telemetry import Telemetry
 from gateway.types import (
     Content,
     Entity,

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from gateway.catalog.configured import Reloaded
-from gateway.catalog.manifests import Manifest
+from gateway.catalog.manifest import Manifest
 from gateway.catalog.sources import Sources
 from gateway.catalog.virtual import Alias
 from gateway.types import Diagnostic, Hints, ToolDefinition

@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from math import log2
 from typing import Generic, Literal, TypeAlias, TypeVar
 
@@ -17,6 +17,7 @@ import numpy as np
 
 from graphs.arrays import inserted, without
 from graphs.fact import Fact
+from graphs.values import dataclass
 from graphs.vocabulary import PREDICATES
 
 CROWD = 64

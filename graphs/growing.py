@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import Literal, get_args
 
@@ -21,6 +21,7 @@ from graphs.fact import Fact
 from graphs.lexicon import Fields, Lexicon, Phrase
 from graphs.postings import Postings
 from graphs.standing import Standing
+from graphs.values import dataclass
 from graphs.vocabulary import CONCEPT_BASE, DOCUMENT_TYPE, PREDICATES
 
 EdgeRole = Literal["related", "next_step", "prerequisite", "member", "consumes", "produces"]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from graphs.lexicon import Fields, Lexicon, Read, phrases
 from graphs.patched import patched
 from graphs.spelling import Spelling
 from graphs.text import tokens
+from graphs.values import dataclass
 
 _Pair = tuple[str, int]
 _SLACK = 1024

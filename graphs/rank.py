@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import islice
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from graphs.hits import Hits
 from graphs.index import GraphIndex
 from graphs.postings import Question
+from graphs.values import dataclass
 
 _CONCEPT_SHARE = 0.15
 _CONCEPTS = 16

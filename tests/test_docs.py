@@ -16,7 +16,7 @@ from typing import get_args
 import pytest
 
 import gateway
-from gateway import config, errors, limits, telemetry, types
+from gateway import config, conventions, errors, limits, types
 from gateway.provision.options import ProvisionOptions
 from gateway.testing import Call, ModelRequest, ScriptedModel, Turn, script
 
@@ -112,7 +112,7 @@ def test_every_metric_is_documented_as_it_is() -> None:
     expected = {
         name: f" {metric.kind} | `{metric.unit}` | {metric.description} | "
         f"{', '.join(f'`{each}`' for each in metric.attributes) or '–'} |"  # noqa: RUF001
-        for name, metric in telemetry.METRICS.items()
+        for name, metric in conventions.METRICS.items()
     }
 
     assert expected == {name: told.get(name) for name in expected}
@@ -122,9 +122,9 @@ def test_every_span_is_documented_as_it_is() -> None:
     """Traces are read by people who did not write them."""
     told = rows("telemetry.md")
     expected = {
-        name: f" {span.kind.name.lower()} | {span.description} | "
+        name: f" {span.kind} | {span.description} | "
         f"{', '.join(f'`{each}`' for each in span.attributes)} |"
-        for name, span in telemetry.SPANS.items()
+        for name, span in conventions.SPANS.items()
     }
 
     assert expected == {name: told.get(name) for name in expected}

@@ -56,7 +56,7 @@ INTERNAL = {
     "gateway.chat.prepared": {"Bridge", "Loop", "Plain", "ToolCall"},
     "gateway.config": {"First", "Mode", "Prerequisites"},
     "gateway.embed.local": {"Gathering", "Model"},
-    "gateway.gateway": {"Bridge"},
+    "gateway.gateway": {"Bridge", "MeterProvider", "TracerProvider"},
     "gateway.limits": {"Confirm", "Learn", "Lifecycle", "Policy", "Rerank"},
     "gateway.provision.consent": {"Stage"},
     "gateway.provision.gates": {"Verdict"},

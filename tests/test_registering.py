@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gateway.catalog.manifests import Manifest
+from gateway.catalog.manifest import Manifest
 from gateway.config import CacheOptions
 from gateway.errors import ClosedError, ConfigError
 from gateway.gateway import Gateway

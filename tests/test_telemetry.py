@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Sequence
 
 import pytest
@@ -14,10 +16,11 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import StatusCode, get_tracer_provider
 
 from gateway.config import Options
+from gateway.conventions import CONTENT_ATTRIBUTES, METRICS, SPANS
 from gateway.errors import UpstreamTimeoutError
 from gateway.gateway import Gateway
 from gateway.limits import UpstreamOptions
-from gateway.telemetry import CONTENT_ATTRIBUTES, METRICS, SPANS, Telemetry
+from gateway.telemetry import Telemetry
 from gateway.testing import HashingEmbedder
 from gateway.types import ToolDefinition
 from tests.conftest import OpenGateway
@@ -223,7 +226,7 @@ async def test_only_names_and_attributes_of_the_tables_go_out(
     for span in ours:
         row = SPANS[span.name.partition(" ")[0]]
         assert set() == (span.attributes or {}).keys() - set(row.attributes)
-        assert row.kind == span.kind
+        assert row.kind == span.kind.name.lower()
     for metric, point in recorded(watch.reader):
         row_of = METRICS[metric.name]
         assert set() == (point.attributes or {}).keys() - set(row_of.attributes)
@@ -382,3 +385,32 @@ def test_names_are_of_two_families() -> None:
     """Ours, and the conventions'."""
     for name in (*METRICS, *(each for row in SPANS.values() for each in row.attributes)):
         assert name.startswith(("gateway.", "gen_ai.")) or name == "error.type"
+
+
+LATE = """
+import sys
+from gateway.telemetry import Telemetry
+telemetry = Telemetry()
+with telemetry.span("retrieval", "catalog") as span, telemetry.timed("gateway.search.duration", {}):
+    span.set_attribute("gateway.search.mode", "vector")
+    telemetry.record("gateway.search.results", 3)
+    telemetry.add("gateway.search.fallbacks")
+    telemetry.fail(span, "none")
+begun = telemetry.begin("invoke_agent")
+print(span.is_recording(), begun.is_recording(), "opentelemetry" in sys.modules)
+
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
+trace.set_tracer_provider(TracerProvider(shutdown_on_exit=False))
+with telemetry.within(begun), telemetry.span("retrieval", "catalog") as span:
+    print(span.is_recording(), trace.get_current_span() is span, span.parent)
+telemetry.fail(begun, "none")
+begun.end()
+"""
+
+
+def test_who_begins_to_listen_hears_what_comes_then() -> None:
+    """Until somebody loads its API nobody can listen, and nothing is paid for it."""
+    done = subprocess.run([sys.executable, "-c", LATE], capture_output=True, text=True, check=True)
+
+    assert ["False False False", "True True None"] == done.stdout.splitlines()

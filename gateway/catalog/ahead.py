@@ -11,7 +11,8 @@ from collections.abc import Collection, Mapping, Sequence
 from threading import Lock
 from typing import Protocol
 
-from gateway.catalog.records import LAUNCH, Recorded, Records, seen_of
+from gateway.catalog.listingtext import LateDigests, seen_of
+from gateway.catalog.records import LAUNCH, Recorded, Records
 from gateway.upstream.source import Listing
 
 
@@ -66,7 +67,8 @@ class Ahead:
         with self._lock:
             if owner in self._owners:
                 self._read()
-            known = self._pins.pop((owner, LAUNCH in digests), None)
+            launch = not isinstance(digests, LateDigests) and LAUNCH in digests
+            known = self._pins.pop((owner, launch), None)
         if known is not None and known == seen_of(digests):
             return frozenset()
         return self._records.see(owner, digests)

@@ -9,16 +9,17 @@ reading the files.
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
-from gateway.catalog.manifests import Manifest, read_manifest
+from gateway.catalog.manifest import Manifest
 from gateway.catalog.virtual import VirtualServer
 from gateway.errors import ConfigError
 from gateway.limits import CustomKind
 from gateway.types import Diagnostic
 from gateway.upstream.servers import HttpServer, StdioServer
 from gateway.upstream.shapes import Shape
+from gateway.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,6 +120,8 @@ class Configuration:
         Raises:
             ConfigError: If a file cannot be read, or a new name is taken.
         """
+        from gateway.catalog.manifests import read_manifest  # noqa: PLC0415  (as for `Sources.add_config`)
+
         after = {name: each for name, each in self.servers.items() if not each.owner}
         kinds = dict(self.given)
         notes: list[Diagnostic] = []

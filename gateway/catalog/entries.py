@@ -10,7 +10,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Protocol, get_args
 
 import numpy as np
@@ -25,6 +25,7 @@ from gateway.limits import CatalogOptions
 from gateway.text import clean, visible
 from gateway.types import Entity, Filters, Hints, JsonObject, Status, ToolDefinition
 from gateway.upstream.source import check_server_name
+from gateway.values import dataclass
 
 NAMESPACE = "catalog"
 """Whose an entry is where nobody says otherwise."""

@@ -13,7 +13,7 @@ import asyncio
 import math
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Protocol
 
 from gateway.bridge import Bridge
@@ -23,9 +23,17 @@ from gateway.catalog.vetting import NOTHING, Withheld, vetted
 from gateway.errors import InvalidRequestError, StoreError, UpstreamError, UpstreamTimeoutError
 from gateway.limits import UpstreamOptions
 from gateway.types import Diagnostic, InvokeResult, JsonObject, Kind, ToolDefinition
-from gateway.upstream.source import Listing, ResourceSource, Source, Watchable, WatchCallbacks
+from gateway.upstream.source import (
+    Listing,
+    ResourceSource,
+    Source,
+    Watchable,
+    WatchCallbacks,
+    readable,
+)
 from gateway.upstream.supervisor import State
 from gateway.upstream.things import asked_of
+from gateway.values import dataclass
 
 _CLOCK_DRIFT_S = 60.0
 """By how much the clocks of two processes may differ."""
@@ -133,7 +141,7 @@ class LastingSource:
             UpstreamTimeoutError: They are still being read for the first time.
             ClosedError: After `close`.
         """
-        at_hand = self.at_hand()
+        at_hand = self._read_late()
         if at_hand is not None:
             return at_hand
         if self._known is not None:
@@ -160,6 +168,15 @@ class LastingSource:
             self._load()
         known = self._known
         return None if known is None or self._expired or self._aged else known.listing
+
+    def _read_late(self) -> Listing | None:
+        """Give what `at_hand` gives, its tools read; what the store has by now, if they changed."""
+        found = self.at_hand()
+        if found is None or readable(found):
+            return found
+        self._known, self._loaded = None, False
+        found = self.at_hand()
+        return found if found is None or readable(found) else None
 
     async def _anew(self) -> Listing:
         try:
@@ -289,13 +306,15 @@ class LastingSource:
     async def _read(self) -> Listing:
         listing = await self._live.list_tools()
         known = self._known
+        # Before the store forgets them: what stays as it was is to be the same objects.
+        before = known.listing if known is not None and readable(known.listing) else Listing()
         self._expired = self._aged = False
         if self._memory.fingerprint:
             keep = self._memory.records.keep
             note = self._attempt(lambda: keep(self._memory.fingerprint, self.server, listing))
             listing = replace(listing, diagnostics=(*listing.diagnostics, *note))
         listing = self._vetted(listing)
-        listing = _steady(listing, known.listing if known is not None else Listing())
+        listing = _steady(listing, before)
         self._known = _Known(listing, self._clock() + self._options.listing_ttl_s)
         return listing
 

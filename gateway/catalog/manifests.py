@@ -14,19 +14,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from gateway.catalog.authorization import read_auth
 from gateway.catalog.declared import read_kinds
 from gateway.catalog.jsonc import parse
+from gateway.catalog.manifest import Manifest
 from gateway.catalog.secrets import as_variable, from_keyring, is_keyring, literal_secrets
 from gateway.catalog.shaping import SHAPED, read_shapes, read_virtual
 from gateway.catalog.virtual import VirtualServer
 from gateway.environment import variables
 from gateway.errors import ConfigError
-from gateway.limits import CustomKind
 from gateway.types import Diagnostic
 from gateway.upstream.servers import HttpServer, StdioServer
 from gateway.upstream.shapes import Shape
@@ -38,30 +38,6 @@ _HTTP_KEYS = frozenset({"url", "headers", "auth", "type", "disabled", "descripti
 _OWN_KEYS = frozenset(SHAPED)
 _TYPES = {"stdio": "stdio", "http": "http", "streamable-http": "http", "streamableHttp": "http"}
 _TOP_KEYS = frozenset({"mcpServers", "servers", "virtualServers", "kinds", "inputs", "$schema"})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Manifest:
-    """What a configuration file says."""
-
-    servers: Mapping[str, StdioServer | HttpServer]
-    """By name, in the file's order; the disabled ones are absent."""
-    warnings: tuple[Diagnostic, ...] = ()
-    """Unknown keys, and servers that cannot be used, each with the mend."""
-    unusable: tuple[str, ...] = ()
-    """The names of the servers that cannot be used."""
-    origin: str = ""
-    """The file's path; empty if it is none."""
-    shapes: Mapping[str, tuple[Shape, ...]] = field(default_factory=dict)
-    """What is shown of the tools of a server; those that are not in it show all."""
-    virtual: Mapping[str, VirtualServer] = field(default_factory=dict)
-    """By name, in the file's order; the disabled ones are absent."""
-    kinds: Mapping[str, CustomKind] = field(default_factory=dict)
-    """Kinds of entries that the file declares."""
-
-    def owner(self, name: str) -> str:
-        """Say under which name the definitions of server *name* are pinned."""
-        return f"{self.origin}#{name}" if self.origin else ""
 
 
 def read_manifest(path: Path) -> Manifest:

@@ -7,23 +7,21 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import time
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
-from itertools import chain
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from gateway.cache import Clock
+from gateway.catalog.listingtext import head_of, of_head, seen_of, tools_of, whole, written
 from gateway.catalog.schemas import CATALOG
 from gateway.catalog.sqlite import Connection, Database, database_of
 from gateway.errors import StoreError
-from gateway.types import Diagnostic, Hints, JsonObject, ToolDefinition
-from gateway.upstream.source import LateTools, Listing
+from gateway.upstream.source import Listing
+from gateway.values import dataclass
 
 LAUNCH = ""
 """The name under which the digest of a server's command line is pinned."""
@@ -34,16 +32,17 @@ _NOTED_S = 24 * 3600.0
 _KNOWN = "SELECT 1 FROM listings WHERE fingerprint = ?"
 _SWEEP = "DELETE FROM listings WHERE used_at < ?"
 _PINS = "SELECT name, approved, seen FROM pins WHERE owner = ?"
+# With `+` SQLite goes through the rows: to find one by its key it would read all of its text.
 _MANY = (
-    "SELECT fingerprint, listed_at, CAST(listing AS BLOB), used_at FROM listings "
-    "WHERE fingerprint IN (SELECT value FROM json_each(?))"
+    "SELECT fingerprint, listed_at, used_at, head, digests FROM listings LEFT JOIN heads "
+    "USING (fingerprint) WHERE +fingerprint IN (SELECT value FROM json_each(?))"
 )
-# One text an owner: ten thousand rows are ten thousand objects.
-_MANY_PINS = (
-    "SELECT owner, group_concat(name || char(0) || seen, char(0)) FROM pins "
-    "WHERE owner IN (SELECT value FROM json_each(?)) AND name {} '' "
-    "GROUP BY owner HAVING total(approved <> seen) = 0"
+_TEXT = "SELECT listing FROM listings WHERE fingerprint = ?"
+_HEAD = "INSERT OR REPLACE INTO heads VALUES (?, ?, ?)"
+_APPROVED = (
+    "SELECT owner, tools, launch FROM approved WHERE owner IN (SELECT value FROM json_each(?))"
 )
+_SUM_UP = "INSERT OR REPLACE INTO approved VALUES (?, ?, ?)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +109,7 @@ class SqliteRecords:
         if self._wall() - row[2] > _NOTED_S:
             self._note_use([fingerprint])
         try:
-            listing = _read(row[1].encode())
+            listing = whole(row[1])
         except (ValueError, KeyError, TypeError):
             return None
         return Recorded(listing=listing, listed_at=row[0])
@@ -128,7 +127,7 @@ class SqliteRecords:
     def keep(self, fingerprint: str, server: str, listing: Listing) -> None:
         """See `Records.keep`."""
         now = self._wall()
-        text = _written(listing)
+        text = written(listing)
         with self._database.transaction() as connection:
             # Who lives too briefly to sweep must not fill the file with ever new configurations.
             if connection.execute(_KNOWN, (fingerprint,)).fetchone() is None:
@@ -137,6 +136,7 @@ class SqliteRecords:
                 "INSERT OR REPLACE INTO listings VALUES (?, ?, ?, ?, ?)",
                 (fingerprint, server, now, now, text),
             )
+            connection.execute(_HEAD, (fingerprint, *head_of(text)))
 
     def forget(self, fingerprint: str) -> None:
         """See `Records.forget`."""
@@ -187,17 +187,41 @@ class SqliteRecords:
             )
 
     def listings(self, fingerprints: Collection[str]) -> dict[str, Recorded]:
-        """Give the tool lists of many configurations, those that can be read, in one go."""
-        told = json.dumps(sorted(fingerprints))
+        """Give the tool lists of many configurations, those that can be read, in one go.
+
+        Their tools are read when somebody looks at them: `StoreError` if they are others by then.
+        """
         with self._database.reading() as connection:
-            rows = connection.execute(_MANY, (told,)).fetchall()
+            rows = connection.execute(_MANY, (json.dumps(sorted(fingerprints)),)).fetchall()
         now = self._wall()
-        self._note_use([fingerprint for fingerprint, _, _, used in rows if now - used > _NOTED_S])
+        self._note_use([fingerprint for fingerprint, _, used, *_ in rows if now - used > _NOTED_S])
+        made = self._heads_made([row[0] for row in rows if row[3] is None])
         found: dict[str, Recorded] = {}
-        for fingerprint, listed_at, text, _ in rows:
+        for fingerprint, listed_at, _, *kept in rows:
+            head, digests = made.get(fingerprint, kept)
             with suppress(ValueError, KeyError, TypeError):
-                found[fingerprint] = Recorded(listing=_read(text), listed_at=listed_at)
+                late = of_head(head, digests, partial(self._tools, fingerprint))
+                found[fingerprint] = Recorded(listing=late, listed_at=listed_at)
         return found
+
+    def _heads_made(self, fingerprints: Sequence[str]) -> dict[str, tuple[str, str]]:
+        """Make the heads that a version of this package did not write that knew of none."""
+        made: dict[str, tuple[str, str]] = {}
+        if fingerprints:
+            with suppress(StoreError), self._database.transaction() as connection:
+                for fingerprint in fingerprints:
+                    for (text,) in connection.execute(_TEXT, (fingerprint,)):
+                        with suppress(ValueError, KeyError, TypeError):
+                            made[fingerprint] = head_of(text)
+                connection.executemany(_HEAD, [(each, *head) for each, head in made.items()])
+        return made
+
+    def _tools(self, fingerprint: str) -> str:
+        with self._database.reading() as connection:
+            row = connection.execute(_TEXT, (fingerprint,)).fetchone()
+        if row is None:
+            raise StoreError("a remembered list is not there any more")
+        return tools_of(row[0])
 
     def pins(self, owners: Collection[str]) -> dict[tuple[str, bool], str]:
         """Give what was seen last, as `seen_of` writes it, where all of it is approved.
@@ -206,12 +230,25 @@ class SqliteRecords:
             By owner, and whether it is the pin of a command line.
         """
         with self._database.reading() as connection:
-            told = (json.dumps(sorted(owners)),)
-            return {
-                (owner, which == "="): seen
-                for which in "=>"
-                for owner, seen in connection.execute(_MANY_PINS.format(which), told)
-            }
+            rows = connection.execute(_APPROVED, (json.dumps(sorted(owners)),)).fetchall()
+        rows += self._summed_up(sorted({*owners}.difference(owner for owner, _, _ in rows)))
+        found = {(owner, False): tools for owner, tools, _ in rows if tools}
+        return found | {(owner, True): launch for owner, _, launch in rows if launch}
+
+    def _summed_up(self, owners: Sequence[str]) -> list[tuple[str, str, str]]:
+        """Say what the pins of *owners* come to, and keep that for the next start."""
+        rows: list[tuple[str, str, str]] = []
+        # Who cannot write is asked for one owner after the other.
+        if not owners:
+            return rows
+        with suppress(StoreError), self._database.transaction() as connection:
+            for owner in owners:
+                pins = _pinned(connection, owner)
+                launch = {name: pins.pop(name) for name in [LAUNCH] if name in pins}
+                if pins or launch:
+                    rows.append((owner, _approved(pins), _approved(launch)))
+            connection.executemany(_SUM_UP, rows)
+        return rows
 
     def close(self) -> None:
         """See `Records.close`."""
@@ -224,75 +261,7 @@ def _pinned(connection: Connection, owner: str) -> dict[str, tuple[str, str]]:
     return {name: (approved, seen) for name, approved, seen in found}
 
 
-def _written(listing: Listing) -> str:
-    """Write what a start reads, and behind it, in a line of its own, what it may not have to."""
-    tools = json.dumps([_tool(tool) for tool in listing.tools])
-    told = {
-        "count": len(listing.tools),
-        "digest": _digest(tools.encode()),
-        "things": [
-            {**_tool(thing), "kind": thing.kind, "details": thing.details}
-            for thing in listing.things
-        ],
-        "instructions": listing.instructions,
-        "notes": [[note.code, note.detail] for note in listing.diagnostics],
-        "digests": dict(listing.digests),
-        "suspicions": {name: list(why) for name, why in listing.suspicions.items()},
-    }
-    return f"{json.dumps(told)}\n{tools}"
-
-
-def _tool(tool: ToolDefinition) -> JsonObject:
-    hints = tool.hints
-    return {
-        "name": tool.name,
-        "title": tool.title,
-        "description": tool.description,
-        "input": tool.input_schema,
-        "output": tool.output_schema,
-        "hints": [hints.read_only, hints.destructive, hints.idempotent],
-    }
-
-
-def _read(text: bytes) -> Listing:
-    end = text.index(b"\n")
-    raw, tools = json.loads(text[:end].decode()), memoryview(text)[end + 1 :]
-    if _digest(tools) != raw["digest"]:
-        raise ValueError("the tools are not as they were written")
-    return Listing(
-        tools=LateTools(raw["count"], raw["digest"], partial(_definitions, tools)),
-        things=tuple(_definition(thing) for thing in raw.get("things", ())),
-        instructions=raw.get("instructions", ""),
-        diagnostics=tuple(
-            Diagnostic(stage="catalog", code=code, detail=detail) for code, detail in raw["notes"]
-        ),
-        digests=raw["digests"],
-        suspicions={name: tuple(why) for name, why in raw["suspicions"].items()},
-    )
-
-
-def seen_of(digests: Mapping[str, str]) -> str:
-    """Write down what is seen of an owner, as its pins tell it: in the order of the names."""
-    return "\0".join(chain.from_iterable(sorted(digests.items())))
-
-
-def _digest(text: bytes | memoryview) -> str:
-    return hashlib.blake2b(text, digest_size=20).hexdigest()
-
-
-def _definitions(text: memoryview) -> tuple[ToolDefinition, ...]:
-    return tuple(map(_definition, json.loads(text.tobytes())))
-
-
-def _definition(raw: Any) -> ToolDefinition:
-    read_only, destructive, idempotent = raw["hints"]
-    return ToolDefinition(
-        name=raw["name"],
-        title=raw["title"],
-        description=raw["description"],
-        input_schema=raw["input"],
-        output_schema=raw["output"],
-        hints=Hints(read_only=read_only, destructive=destructive, idempotent=idempotent),
-        kind=raw.get("kind", "tool"),
-        details=raw.get("details", {}),
-    )
+def _approved(pins: Mapping[str, tuple[str, str]]) -> str:
+    """Give what was seen of an owner, if all of it is approved; empty if not."""
+    whole = pins and all(approved == seen for approved, seen in pins.values())
+    return seen_of({name: seen for name, (_, seen) in pins.items()}) if whole else ""

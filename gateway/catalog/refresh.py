@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from gateway.catalog.given import Given, entity_of, given, merge, turned
 from gateway.catalog.identity import Naming, definition_digest
@@ -14,7 +14,8 @@ from gateway.checks import check_hints
 from gateway.errors import ConfigError, Failed, attempt
 from gateway.telemetry import Telemetry
 from gateway.types import Diagnostic, Entity, Hints, ToolDefinition
-from gateway.upstream.source import Listing, Source
+from gateway.upstream.source import Listing, Source, readable
+from gateway.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,6 +195,17 @@ async def list_sources(
     )
     fresh |= zip(asked, found, strict=True)
     return {server: fresh.get(server) or known[server] for server in registrations}
+
+
+async def read_late(
+    registrations: Mapping[str, Registration], listed: Mapping[str, Listed], *, telemetry: Telemetry
+) -> Mapping[str, Listed]:
+    """Read the tools of *listed* that are late; what another process changed is listed again."""
+    asked = [server for server, each in listed.items() if not readable(each.listing)]
+    found = await asyncio.gather(
+        *(_list(registrations[server], None, telemetry) for server in asked)
+    )
+    return {**listed, **dict(zip(asked, found, strict=True))}
 
 
 async def _remembered(source: Source) -> Listing | None:

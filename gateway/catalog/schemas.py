@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from gateway.values import dataclass
 
 Step = tuple[str, ...]
 
@@ -67,6 +67,32 @@ CATALOG = Schema(
                 id TEXT PRIMARY KEY,
                 entry TEXT NOT NULL
             ) WITHOUT ROWID""",
+        ),
+        # What a start reads of the listings, and what the pins of an owner come to. Whoever writes
+        # either, an older version too, drops what was made of it.
+        (
+            """CREATE TABLE IF NOT EXISTS heads (
+                fingerprint TEXT PRIMARY KEY,
+                head TEXT NOT NULL,
+                digests TEXT NOT NULL
+            )""",
+            """CREATE TRIGGER IF NOT EXISTS listing_made AFTER INSERT ON listings
+                BEGIN DELETE FROM heads WHERE fingerprint = NEW.fingerprint; END""",
+            """CREATE TRIGGER IF NOT EXISTS listing_changed AFTER UPDATE OF listing ON listings
+                BEGIN DELETE FROM heads WHERE fingerprint = NEW.fingerprint; END""",
+            """CREATE TRIGGER IF NOT EXISTS listing_gone AFTER DELETE ON listings
+                BEGIN DELETE FROM heads WHERE fingerprint = OLD.fingerprint; END""",
+            """CREATE TABLE IF NOT EXISTS approved (
+                owner TEXT PRIMARY KEY,
+                tools TEXT NOT NULL,
+                launch TEXT NOT NULL
+            ) WITHOUT ROWID""",
+            """CREATE TRIGGER IF NOT EXISTS pin_made AFTER INSERT ON pins
+                BEGIN DELETE FROM approved WHERE owner = NEW.owner; END""",
+            """CREATE TRIGGER IF NOT EXISTS pin_changed AFTER UPDATE ON pins
+                BEGIN DELETE FROM approved WHERE owner = NEW.owner; END""",
+            """CREATE TRIGGER IF NOT EXISTS pin_gone AFTER DELETE ON pins
+                BEGIN DELETE FROM approved WHERE owner = OLD.owner; END""",
         ),
     ),
 )

@@ -16,7 +16,7 @@ from gateway.catalog.configured import Configuration, Configured, Reloaded, chan
 from gateway.catalog.entries import Catalog, View
 from gateway.catalog.entrystore import EntrySource
 from gateway.catalog.health import Health
-from gateway.catalog.manifests import Manifest, read_manifest
+from gateway.catalog.manifest import Manifest
 from gateway.catalog.refresh import Registry
 from gateway.catalog.servers import Servers
 from gateway.catalog.store import Store
@@ -161,6 +161,8 @@ class Sources:
         if not isinstance(config, str | Path | Manifest):
             told = f"got {type(config).__name__}: for what is read already, parse_manifest(…)"
             raise ConfigError(f"config must be a path or a Manifest, {told}")
+        from gateway.catalog.manifests import read_manifest  # noqa: PLC0415  (only who reads a file pays for it)
+
         manifest = config if isinstance(config, Manifest) else read_manifest(Path(config))
         for name, entry in self._configuration.take(manifest, self._registry).items():
             self._servers.place(name, entry)

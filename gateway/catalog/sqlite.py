@@ -14,7 +14,6 @@ import contextlib
 import sqlite3
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -23,6 +22,7 @@ import numpy as np
 from gateway.catalog.schemas import VECTORS, Schema
 from gateway.errors import StoreError
 from gateway.upstream.backoff import while_held
+from gateway.values import dataclass
 from gateway.vectors import Vector
 
 Connection = sqlite3.Connection

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from gateway.catalog.records import LAUNCH
 from gateway.limits import UpstreamOptions
@@ -12,6 +12,7 @@ from gateway.types import Code, Diagnostic, Kind, ToolDefinition
 from gateway.upstream.sieve import MAX_NAME_CHARS
 from gateway.upstream.source import Listing
 from gateway.upstream.things import fits, thing_key
+from gateway.values import dataclass
 
 
 def vetted(

@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from gateway.catalog.addresses import thing_id
 from gateway.catalog.aliases import check_alias, meant, shown_as
@@ -28,6 +28,7 @@ from gateway.upstream.shapes import check_tool_name
 from gateway.upstream.source import Listing, Source, check_server_name, unknown_tool
 from gateway.upstream.things import thing_key
 from gateway.upstream.wrappers import parts
+from gateway.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

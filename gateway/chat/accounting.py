@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from pydantic import BaseModel
+
+from gateway.values import dataclass
 
 _NAME = "gateway"
 

@@ -31,7 +31,6 @@ from gateway.discovery.offer import Asked, Discovery, Offer
 from gateway.discovery.window import told_before
 from gateway.errors import LoopError
 from gateway.gateway import Gateway
-from gateway.telemetry import fail
 
 _NOTHING = Offer(
     tools=(), names=MetaNames(search="", call=""), host=frozenset(), proxies=(), empty=True
@@ -82,7 +81,7 @@ class Loop(Generic[R]):
     ) -> None:
         """End, and say what failed."""
         if kind is not None and kind is not GeneratorExit:
-            fail(self._span, kind.__name__)
+            self._gateway.telemetry.fail(self._span, kind.__name__)
         self.end()
 
     def end(self) -> None:

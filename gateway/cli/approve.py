@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gateway.catalog.manifests import Manifest
+from gateway.catalog.manifest import Manifest
 from gateway.catalog.records import LAUNCH, SqliteRecords
 from gateway.cli.exits import NOTHING, OK
 from gateway.cli.screen import emit, out, printable

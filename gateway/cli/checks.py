@@ -9,13 +9,12 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from importlib.util import find_spec
 from itertools import chain
 from pathlib import Path
 from typing import Literal
 
-from gateway.catalog.manifests import Manifest
+from gateway.catalog.manifest import Manifest
 from gateway.catalog.records import SqliteRecords
 from gateway.cli.servers import Known, known_servers
 from gateway.cli.settings import DEFAULT_CONFIG, manifest_at
@@ -28,6 +27,7 @@ from gateway.errors import GatewayError
 from gateway.limits import UpstreamOptions
 from gateway.upstream.guard import guarded
 from gateway.upstream.servers import StdioServer
+from gateway.values import dataclass
 
 Verdict = Literal["ok", "warn", "fail"]
 _OLDEST = (3, 11)

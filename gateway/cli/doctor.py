@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rich.text import Text
 
-from gateway.catalog.manifests import Manifest
+from gateway.catalog.manifest import Manifest
 from gateway.cli.checks import Check, configuration, folders, machine, models, servers
 from gateway.cli.exits import OK, UNAVAILABLE, USAGE
 from gateway.cli.jsonable import jsonable

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from gateway.cli.exits import NOTHING, OK
@@ -11,6 +10,7 @@ from gateway.cli.screen import emit, note
 from gateway.cli.settings import opened
 from gateway.errors import ConfigError
 from gateway.search.propose import Batch, batches
+from gateway.values import dataclass
 from graphs import render
 
 _CHARS_A_TOKEN = 4

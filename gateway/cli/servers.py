@@ -5,13 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Literal
 
 from rich.text import Text
 
-from gateway.catalog.manifests import Manifest
+from gateway.catalog.manifest import Manifest
 from gateway.catalog.records import LAUNCH, SqliteRecords
 from gateway.cli.exits import NOTHING, OK, UNAVAILABLE
 from gateway.cli.files import text_of
@@ -28,6 +28,7 @@ from gateway.gateway import Gateway
 from gateway.sync import SyncGateway
 from gateway.types import Diagnostic
 from gateway.upstream.servers import HttpServer, StdioServer
+from gateway.values import dataclass
 
 State = Literal["listed", "never listed", "unusable", "disabled"]
 Kind = Literal["program", "address", "virtual", ""]

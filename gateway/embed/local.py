@@ -20,12 +20,10 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
 from itertools import accumulate
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 
 from gateway.cache import Clock
-from gateway.checks import check_shape
 from gateway.embed.alphabets import readable
 from gateway.embed.body import PASSES
 from gateway.embed.forked import begin_anew_in_children
@@ -33,7 +31,7 @@ from gateway.embed.gathering import Gathering
 from gateway.embed.loading import Loading
 from gateway.embed.models import EVERY, USE, Choosy, Model, Sorting, runs_here, verify
 from gateway.embed.parts import VectorParts
-from gateway.embed.protocol import Embedded, Embedder, EmbedderInfo, EmbeddingLimits, Role
+from gateway.embed.protocol import Embedded, EmbedderInfo, EmbeddingLimits, Role
 from gateway.errors import ConfigError, MissingExtraError
 from gateway.vectors import Matrix, Vector, unit_rows
 
@@ -110,33 +108,6 @@ class LocalEmbedder:
         """Embed *texts* in the worker threads; documents and queries alike, queries sooner."""
         asked = self._gathering.ask(list(map(_plain, texts)), role)
         return Embedded(vectors=await asyncio.wrap_future(asked))
-
-
-def embedder_of(given: Embedder | Literal["local"] | None) -> Embedder | None:
-    """Give the embedder that a host names or brings.
-
-    Raises:
-        ConfigError: If it names another than ``local``, or is none.
-        MissingExtraError: If the local one is not installed.
-    """
-    if isinstance(given, str):
-        if given != "local":
-            raise ConfigError(f"unknown embedder {given!r}; give 'local' or an Embedder")
-        return LocalEmbedder()
-    if given is not None:
-        check_shape("embedder", given, "'local' or an Embedder", "embed", "info")
-        _check_parts(given.info)
-    return given
-
-
-def _check_parts(info: EmbedderInfo) -> None:
-    parts, size = info.parts, info.dimensions
-    if parts is None:
-        return
-    if not isinstance(parts, VectorParts):
-        raise ConfigError(f"parts of an embedder must be VectorParts, got {type(parts).__name__}")
-    if size is not None and parts.starts[-1] >= size:
-        raise ConfigError(f"parts begin at {parts.starts}, vectors have {size} numbers")
 
 
 def side_by_side(parts: Sequence[Matrix], shares: Matrix) -> Matrix:

@@ -6,8 +6,7 @@ inner part, a norm after each. In full precision; ``gateway.embed.body`` runs th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from gateway.values import dataclass
 from gateway.vectors import Matrix, Vector
 
 

@@ -7,11 +7,11 @@ with texts that have are smaller by what they would have had there, however well
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
 from gateway.errors import ConfigError
+from gateway.values import dataclass
 from gateway.vectors import Matrix, Vector
 
 _LEAST = 0.05

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, Protocol, runtime_checkable
 
 from gateway.embed.parts import VectorParts
+from gateway.values import dataclass
 from gateway.vectors import Matrix
 
 Role = Literal["document", "query"]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from gateway.conventions import Attributes
 from gateway.embed.batches import fit
 from gateway.embed.protocol import Embedded, Embedder, Role
 from gateway.errors import EmbeddingError
-from gateway.telemetry import Attributes, Telemetry
+from gateway.telemetry import Telemetry
 from gateway.vectors import unit_rows, usable
 
 

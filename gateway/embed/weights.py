@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 
 from gateway.embed.network import Layer, Linear, Network, Norm
 from gateway.errors import ModelFileError
+from gateway.values import dataclass
 from gateway.vectors import Matrix, Vector
 
 Bytes = NDArray[np.uint8]

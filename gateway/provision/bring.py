@@ -10,11 +10,12 @@ import asyncio
 import shutil
 from collections.abc import Sequence
 from contextlib import AsyncExitStack, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 
-from gateway.catalog.manifests import Manifest, parse_manifest
+from gateway.catalog.manifest import Manifest
+from gateway.catalog.manifests import parse_manifest
 from gateway.catalog.records import LAUNCH, SqliteRecords
 from gateway.environment import catalog_store_path
 from gateway.errors import ConfigError, GatewayError, StoreError, UpstreamError
@@ -30,6 +31,7 @@ from gateway.provision.programs import Programs
 from gateway.types import Entity, Filters
 from gateway.upstream.servers import HttpServer, StdioServer
 from gateway.upstream.source import Listing
+from gateway.values import dataclass
 
 
 class DeclinedError(GatewayError):

@@ -5,7 +5,7 @@ Everything in them is a stranger's text: it is shown, ranked and checked, never 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from gateway.values import dataclass
 
 KNOWN = "known"
 """The source of an entry of the bundled list."""

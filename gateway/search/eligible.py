@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Container, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
 
 import numpy as np
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from gateway.search.order import Places, Step
 from gateway.types import Entity, Filters, Kind
+from gateway.values import dataclass
 
 Mask = NDArray[np.bool_]
 """Shape (n,): True where an entity may be found."""

@@ -10,10 +10,11 @@ from functools import partial
 from gateway.catalog.kinds import row_of
 from gateway.catalog.ledger import Call, Outcome, shape_of
 from gateway.catalog.refresh import Registration
+from gateway.conventions import CONTENT_ATTRIBUTES
 from gateway.errors import GatewayError, InvalidRequestError, UnknownToolError
 from gateway.search.index.snapshot import Snapshot
 from gateway.search.usage.memory import Usage
-from gateway.telemetry import CONTENT_ATTRIBUTES, Telemetry, fail
+from gateway.telemetry import Telemetry
 from gateway.text import near
 from gateway.types import Entity, Filters, InvokeResult, JsonObject, Match
 from graphs.text import fold
@@ -102,7 +103,7 @@ async def invoke(  # noqa: PLR0913  (keyword-only, wired in one place)
         if result.is_error:
             # The convention's name for a tool that answered with an error.
             labels["error.type"] = "tool_error"
-            fail(span, "tool_error")
+            telemetry.fail(span, "tool_error")
         if telemetry.capture_content and span.is_recording():
             span.set_attribute(CONTENT_ATTRIBUTES.arguments, json.dumps(arguments, default=str))
             span.set_attribute(CONTENT_ATTRIBUTES.result, result.text)

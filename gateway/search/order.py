@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gateway.types import Entity
+from gateway.values import dataclass
 from graphs.arrays import Moves
 from graphs.patched import patched
 

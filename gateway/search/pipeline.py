@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 
 import numpy as np
@@ -53,6 +53,7 @@ from gateway.types import (
     SearchResult,
     Strategy,
 )
+from gateway.values import dataclass
 
 Rewrite = Callable[[str], Awaitable[str]]
 
@@ -209,15 +210,8 @@ class Search:
         lexical, words = look_up(snapshot.lexical, snapshot.names, asked)
         count = self.options.pool(run.request.limit)
         fused = self._graph_hits(run, asked, limit=count).scores if self.options.fuse_graph else ()
-        heard = policies.heard(
-            snapshot,
-            asked,
-            lexical,
-            words,
-            mask=mask,
-            found=found,
-            graph=np.fromiter(fused, np.intp),
-        )
+        spots = np.fromiter(fused, np.intp)
+        heard = policies.heard(snapshot, asked, lexical, words, mask=mask, found=found, graph=spots)
         order = policies.rank(run.request.ranking, heard, count=count)
         return self._ranking(run, asked, order, words=words, found=found)
 

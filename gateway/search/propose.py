@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 from urllib.parse import quote
 
@@ -21,6 +20,7 @@ from gateway.errors import Failed, InvalidRequestError, attempt
 from gateway.search.index.snapshot import Snapshot
 from gateway.text import clean
 from gateway.types import Entity, JsonObject
+from gateway.values import dataclass
 
 BATCH = 24
 """Tools of one request: what belongs together is seen together, and an answer stays short."""

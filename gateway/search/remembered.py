@@ -6,15 +6,15 @@ import json
 import time
 import uuid
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import Any, NamedTuple
 
 from gateway.cache import Cache, Clock, LoopFlight, SingleFlight, Submit, Told, key_of
 from gateway.checks import check_shape
 from gateway.config import CacheOptions, SearchOptions
+from gateway.conventions import CONTENT_ATTRIBUTES, Attributes, Span
 from gateway.embed.cached import Flights, QueryRows, QueryVectors
-from gateway.embed.local import LocalEmbedder
 from gateway.embed.protocol import Embedder
 from gateway.search.index.snapshot import Snapshot
 from gateway.search.normalize import CachedNormalizer, Normalizer
@@ -24,8 +24,9 @@ from gateway.search.spelling.mending import Mending
 from gateway.search.spelling.wordlists import installed
 from gateway.search.usage.memory import Usage
 from gateway.search.usage.signals import Signals
-from gateway.telemetry import CONTENT_ATTRIBUTES, Attributes, Span, Telemetry
+from gateway.telemetry import Telemetry
 from gateway.types import Diagnostic, Filters, SearchRequest, SearchResult, Strategy
+from gateway.values import dataclass
 from gateway.vectors import Vector
 
 _FALLBACK_REASONS = (
@@ -311,6 +312,9 @@ def _flights(
     embedder: Embedder, submit: Submit[QueryRows], name: str, telemetry: Telemetry
 ) -> Flights:
     """Let a client of a service keep to one loop, as its connections must."""
-    if isinstance(embedder, LocalEmbedder):
-        return LoopFlight[QueryRows](name=name, told=telemetry.cache_event)
+    if embedder.info.provider == "local":
+        from gateway.embed.local import LocalEmbedder  # noqa: PLC0415  (whose modules are there if it is)
+
+        if isinstance(embedder, LocalEmbedder):
+            return LoopFlight[QueryRows](name=name, told=telemetry.cache_event)
     return SingleFlight[QueryRows](submit, name=name, told=telemetry.cache_event)

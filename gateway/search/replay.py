@@ -8,7 +8,7 @@ ended. The label is the tool that was really called next.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from gateway.catalog.ledger import Task
 from gateway.search.eligible import Mask
@@ -19,6 +19,7 @@ from gateway.search.usage.bounded import Outcomes
 from gateway.search.usage.gain import Gain, gain
 from gateway.search.usage.sequences import Habits, Learned
 from gateway.types import Filters
+from gateway.values import dataclass
 
 MOST_CALLS = 400
 """So many calls are judged, those of the newest tasks."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 
 import numpy as np
@@ -15,6 +15,7 @@ from gateway.search.index.snapshot import Snapshot
 from gateway.search.sayable import unmatched
 from gateway.search.supplement import Supplements
 from gateway.types import Diagnostic, Entity, Evidence, Match, SearchRequest, SearchResult
+from gateway.values import dataclass
 
 _NO_EVIDENCE = Evidence()
 MAX_SERVERS = 50

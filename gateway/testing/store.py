@@ -6,7 +6,6 @@ import threading
 import time
 from collections import Counter, defaultdict, deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import combinations, product
 
 from gateway.cache import Clock
@@ -14,10 +13,12 @@ from gateway.catalog.entries import Entry
 from gateway.catalog.entryjson import written
 from gateway.catalog.entrystore import readable
 from gateway.catalog.ledger import DAY_S, MOST_CALLS, Call, Seen, Tally, Task, label
-from gateway.catalog.records import KEEP_S, LAUNCH, Recorded, seen_of
+from gateway.catalog.listingtext import seen_of
+from gateway.catalog.records import KEEP_S, LAUNCH, Recorded
 from gateway.embed.cached import MemoryVectorStore
 from gateway.types import JsonObject
 from gateway.upstream.source import Listing
+from gateway.values import dataclass
 
 
 class MemoryEntries:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from gateway.types.entities import JsonObject
+from gateway.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import docstring_parser
@@ -28,6 +27,7 @@ from gateway.errors import ConfigError
 from gateway.types import Hints, JsonObject, ToolDefinition
 from gateway.upstream.source import Function, UnfitError
 from gateway.upstream.walk import mapped
+from gateway.values import dataclass
 
 _ANY: TypeAdapter[Any] = TypeAdapter(Any)
 _REFUSED: Mapping[object, str] = {

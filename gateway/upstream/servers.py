@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from gateway.errors import ConfigError
 from gateway.upstream.oauth import OAuth
+from gateway.values import dataclass
 
 _WRITTEN = json.JSONEncoder(sort_keys=True).encode
 

@@ -14,7 +14,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import KW_ONLY, field, replace
 from fnmatch import fnmatchcase
 from typing import Protocol, TypeVar
 
@@ -22,6 +22,7 @@ from gateway.errors import ConfigError
 from gateway.types import Diagnostic, Kind, ToolDefinition
 from gateway.upstream.source import Listing
 from gateway.upstream.things import pin_key
+from gateway.values import dataclass
 
 T = TypeVar("T")
 _NAMED: frozenset[Kind] = frozenset({"tool", "prompt"})

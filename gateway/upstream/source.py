@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol, overload, runtime_checkable
 
-from gateway.errors import ConfigError
+from gateway.errors import ConfigError, StoreError
 from gateway.types import Content, Diagnostic, Entity, InvokeResult, JsonObject, ToolDefinition
+from gateway.values import dataclass
 
 Function = Callable[..., object]
 """What a host may offer as a tool, plain or async."""
@@ -21,7 +22,7 @@ class LateTools(Sequence[ToolDefinition]):
     Args:
         count: How many there are.
         digest: Of all of them: equal ones mean equal tools.
-        read: Reads them.
+        read: Reads them. Whoever looks gets its `StoreError`.
     """
 
     def __init__(
@@ -36,6 +37,14 @@ class LateTools(Sequence[ToolDefinition]):
         if self._tools is None:
             self._tools = self._read()
         return self._tools
+
+    def readable(self) -> bool:
+        """Read them, and say whether they can be read."""
+        try:
+            self._all()
+        except StoreError:
+            return False
+        return True
 
     def __len__(self) -> int:
         """Count them, and read none."""
@@ -85,6 +94,11 @@ class Listing:
     no tool goes by ``kind:name``."""
     suspicions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Under the same names: why a definition looks like an attack on a model; only such ones."""
+
+
+def readable(listing: Listing) -> bool:
+    """Read the tools of *listing* that are late, and say whether all can be read."""
+    return not isinstance(listing.tools, LateTools) or listing.tools.readable()
 
 
 @runtime_checkable

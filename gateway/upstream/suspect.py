@@ -21,12 +21,12 @@ _MAX_ALL_CHARS = 400_000
 """… and of all texts, what a person or a model reads first."""
 _READ = ("name", "description", "title", "inputSchema", "outputSchema", "annotations")
 
-_HIDDEN = re.compile(
+_HIDDEN = (
     "[\U000e0000-\U000e007f\u202a-\u202e\u2066-\u2069\x00-\x08\x0e-\x1f\x7f]"
     "|[\ufe00-\ufe0f\U000e0100-\U000e01ef]{3}"
     "|(?:\\w[\u200b\u2060\ufeff]\\w)|[\u200b-\u200f\u2060-\u2064\ufeff]{4}"
 )
-_INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u2060-\u2064\ufeff\U000e0000-\U000e01ef]")
+_INVISIBLE = "[\u00ad\u200b-\u200f\u2060-\u2064\ufeff\U000e0000-\U000e01ef]"
 
 _PRIVATE_FILES = (
     r"\.ssh\b|\bid_(?:rsa|dsa|ecdsa|ed25519)\b|/etc/(?:passwd|shadow)\b|\.aws/credentials"
@@ -95,26 +95,28 @@ _RULES: Mapping[str, str] = {
         r"|\bnc -e\b|/dev/tcp/|__import__\(|\bos\.system\(|\bpowershell\b[^\n]{0,20}-enc"
     ),
 }
-_NAMED_LOOT = re.compile(r"ssh_id_|id_rsa|content_(?:from|of)_reading|system_prompt|private_key_of")
+_NAMED_LOOT = r"ssh_id_|id_rsa|content_(?:from|of)_reading|system_prompt|private_key_of"
 
 
 def suspicions(tool: JsonObject) -> tuple[str, ...]:
     """Say why the definition *tool*, as its server sent it, looks like an attack; empty if not."""
     first = {key: tool[key] for key in _READ if key in tool}
     raw = "\n".join(_clipped({**first, **tool}))
-    text = _INVISIBLE.sub("", unicodedata.normalize("NFKC", raw)).casefold()
-    found = [reason for reason, rule in _compiled().items() if rule.search(text)]
-    if _HIDDEN.search(raw):
+    text = _compiled(_INVISIBLE).sub("", unicodedata.normalize("NFKC", raw)).casefold()
+    found = [reason for reason, rule in _RULES.items() if _compiled(rule).search(text)]
+    if _compiled(_HIDDEN).search(raw):
         found.append("hidden characters")
-    if any(_NAMED_LOOT.search(name.casefold()) for name in _names(tool.get("inputSchema"))):
+    if any(
+        _compiled(_NAMED_LOOT).search(name.casefold()) for name in _names(tool.get("inputSchema"))
+    ):
         found.append("a parameter asks for secrets")
     return tuple(found)
 
 
 @cache
-def _compiled() -> Mapping[str, re.Pattern[str]]:
+def _compiled(rule: str) -> re.Pattern[str]:
     # Not with the module: a start that lists nothing anew has nothing to look at.
-    return {reason: re.compile(rule) for reason, rule in _RULES.items()}
+    return re.compile(rule)
 
 
 def _clipped(tool: JsonObject) -> Iterator[str]:

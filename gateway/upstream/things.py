@@ -13,7 +13,7 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from gateway.limits import UpstreamOptions
 from gateway.text import clean
@@ -21,6 +21,7 @@ from gateway.types import Code, Diagnostic, JsonObject, Kind, ToolDefinition
 from gateway.upstream.sieve import MAX_NAME_CHARS, MAX_TITLE_CHARS
 from gateway.upstream.source import Listing
 from gateway.upstream.suspect import suspicions
+from gateway.values import dataclass
 
 MAX_URI_CHARS = 2000
 _VARIABLE = re.compile(r"[A-Za-z0-9_.]+")

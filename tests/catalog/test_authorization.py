@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.catalog.manifests import Manifest, parse_manifest
+from gateway.catalog.manifest import Manifest
+from gateway.catalog.manifests import parse_manifest
 from gateway.upstream.oauth import OAuth
 from gateway.upstream.servers import HttpServer
 

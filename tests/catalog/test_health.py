@@ -19,7 +19,7 @@ from gateway.gateway import Gateway
 from gateway.limits import UpstreamOptions
 from gateway.testing import ManualClock
 from gateway.types import Filters
-from tests.catalog.test_lasting import LiveSource
+from tests.catalog.room import LiveSource
 from tests.conftest import OpenGateway
 from tests.fakes import ListSource, names, tool
 from tests.upstream.conftest import PATIENCE_S, served, until

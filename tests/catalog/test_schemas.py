@@ -71,7 +71,7 @@ def test_vectors_of_an_older_file_are_still_there(tmp_path: Path) -> None:
     store.close()
 
 
-@pytest.mark.parametrize("name", ["catalog-1", "catalog-2"])
+@pytest.mark.parametrize("name", ["catalog-1", "catalog-2", "catalog-3"])
 def test_tool_lists_and_approvals_of_an_older_file_are_still_there(
     name: str, tmp_path: Path
 ) -> None:
@@ -88,7 +88,9 @@ def test_tool_lists_and_approvals_of_an_older_file_are_still_there(
     records.close()
 
 
-@pytest.mark.parametrize(("name", "before"), [("catalog-1", []), ("catalog-2", ["planner"])])
+@pytest.mark.parametrize(
+    ("name", "before"), [("catalog-1", []), ("catalog-2", ["planner"]), ("catalog-3", ["planner"])]
+)
 def test_entries_are_kept_in_a_file_of_any_version(
     name: str, before: list[str], tmp_path: Path
 ) -> None:

@@ -13,8 +13,9 @@ import pytest
 from benchmarks.background import means
 from gateway.embed import local
 from gateway.embed.alphabets import readable
+from gateway.embed.given import embedder_of
 from gateway.embed.loading import AGAIN_S
-from gateway.embed.local import LocalEmbedder, embedder_of, shares_of, side_by_side
+from gateway.embed.local import LocalEmbedder, shares_of, side_by_side
 from gateway.embed.models import E5, EVERY, MINILM, USE, Encode, Model, runs_here, verify
 from gateway.errors import ConfigError, MissingExtraError, ModelFileError
 from gateway.vectors import Matrix

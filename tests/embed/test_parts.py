@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from gateway.embed import yardstick
-from gateway.embed.local import embedder_of
+from gateway.embed.given import embedder_of
 from gateway.embed.parts import VectorParts
 from gateway.embed.protocol import EmbedderInfo
 from gateway.embed.yardstick import Yardstick

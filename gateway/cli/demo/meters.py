@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import (
@@ -12,6 +11,8 @@ from opentelemetry.sdk.metrics.export import (
     InMemoryMetricReader,
     NumberDataPoint,
 )
+
+from gateway.values import dataclass
 
 Point = NumberDataPoint | HistogramDataPoint | ExponentialHistogramDataPoint
 _STAGE = "gateway.search.stage.duration"

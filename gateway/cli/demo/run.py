@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
@@ -20,6 +19,7 @@ from gateway.discovery.offer import definition_tokens
 from gateway.discovery.proxies import proxy
 from gateway.errors import GatewayError
 from gateway.sync import SyncGateway
+from gateway.values import dataclass
 
 E = TypeVar("E")
 

@@ -16,13 +16,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gateway.search.dense.segments import Positions, gathered, joined
 from gateway.search.eligible import Mask
+from gateway.values import dataclass
 from gateway.vectors import Matrix, Vector
 
 Planes = NDArray[np.uint64]

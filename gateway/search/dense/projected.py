@@ -12,12 +12,13 @@ After Halko, Martinsson and Tropp, *Finding structure with randomness* (2011).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from gateway.search.dense.segments import Positions, joined
 from gateway.search.eligible import Mask
+from gateway.values import dataclass
 from gateway.vectors import Matrix, Vector, best_cosine
 
 AXES = 128

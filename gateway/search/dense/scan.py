@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ from gateway.search.dense.projected import Projected, chosen, worth
 from gateway.search.dense.segments import Mean, Positions, drawn, joined, lots, merged
 from gateway.search.dense.sketched import Sketched, long
 from gateway.search.eligible import Mask, everybody
+from gateway.values import dataclass
 from gateway.vectors import Matrix, Vector, best_cosine, moments, top
 
 CLAUSE_WEIGHT = 0.7

@@ -7,12 +7,12 @@ made anew.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gateway.values import dataclass
 from gateway.vectors import Matrix, Vector
 
 Positions = NDArray[np.intp]

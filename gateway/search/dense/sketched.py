@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,7 @@ from gateway.search.dense.codes import NOBODY, Distances, Planes, differing, lea
 from gateway.search.dense.projected import MOST_ROWS, SEED, chief_axes, chosen, sampled
 from gateway.search.dense.segments import Positions, gathered, joined
 from gateway.search.eligible import Mask
+from gateway.values import dataclass
 from gateway.vectors import Matrix, Vector
 
 Places = NDArray[np.int8]

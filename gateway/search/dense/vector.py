@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,6 +10,7 @@ from gateway.config import SearchOptions
 from gateway.search.dense.scan import Question, Scanned, VectorIndex
 from gateway.search.dense.segments import Positions
 from gateway.search.eligible import Mask
+from gateway.values import dataclass
 from gateway.vectors import Vector
 
 

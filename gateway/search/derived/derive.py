@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeAlias
 
 from gateway.config import GraphOptions
@@ -21,6 +21,7 @@ from gateway.search.derived import conditions
 from gateway.search.derived.namewords import ACT, Relation, ToolWords
 from gateway.search.derived.places import Found, Place, Rule, Table
 from gateway.types import Entity
+from gateway.values import dataclass
 
 Edges: TypeAlias = Mapping[tuple[Relation, str], str]
 """The edges of one tool: the rule of each, by what it says and the id it leads to."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
 
 from gateway.search.derived.namewords import Relation, ToolWords
+from gateway.values import dataclass
 
 Place: TypeAlias = tuple[str, Hashable]
 """A rule's word of its own, and the words by which tools stand there or look there."""

@@ -11,13 +11,13 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
 from gateway.cache import Clock, SingleFlight
 from gateway.catalog.entrystore import ENTRIES
-from gateway.catalog.refresh import Listed, Registration, Registry, list_sources
+from gateway.catalog.refresh import Listed, Registration, Registry, list_sources, read_late
 from gateway.config import Options
 from gateway.embed.protocol import Embedder
 from gateway.environment import index_path
@@ -28,6 +28,7 @@ from gateway.search.index.shelf import Found, Shelf, mark_of_files
 from gateway.search.index.snapshot import Snapshot
 from gateway.telemetry import Telemetry
 from gateway.types import Diagnostic, IndexReport
+from gateway.values import dataclass
 from gateway.vectors import VectorStore
 
 _SOON = 64
@@ -247,7 +248,7 @@ class Indexer:
         finally:
             self._listing = False
         self._progress("servers", servers, servers)
-        made = await self._made(registrations, listed)
+        made, listed = await self._made(registrations, listed)
         self.builds += 1
         done, total = self._embedded
         unlisted = any(each.failed for each in listed.values())
@@ -264,8 +265,8 @@ class Indexer:
 
     async def _made(
         self, registrations: Mapping[str, Registration], listed: Mapping[str, Listed]
-    ) -> Made:
-        """Read the index as it was saved, or make it."""
+    ) -> tuple[Made, Mapping[str, Listed]]:
+        """Read the index as it was saved, or make it; give what it was made of as well."""
         read = None
         told: object = None
         if isinstance(self._graph, str | Path):
@@ -277,7 +278,9 @@ class Indexer:
         if self._keeper and not self.builds:
             found = self._keeper.find(ground, version=1)
         if found.snapshot is not None:
-            return Made(snapshot=found.snapshot, saved=True)
+            return Made(snapshot=found.snapshot, saved=True), listed
+        listed = await read_late(registrations, listed, telemetry=self._telemetry)
+        ground = replace(ground, listed=listed)
         whole = self._make_next is None or (self._built is not None and self._built.early)
         documents, unread = read or await load(self._graph)
         made = await self._making()(
@@ -292,7 +295,7 @@ class Indexer:
             self._keeper.made(ground, made.snapshot)
             if whole:
                 self._flights.start("keep", self._keep)
-        return made
+        return made, listed
 
     async def _keep(self) -> None:
         """Save the index, where nobody waits for it."""

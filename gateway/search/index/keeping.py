@@ -7,12 +7,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from gateway.catalog.refresh import Listed, Registration
 from gateway.search.index.shelf import Found, Shelf, mark
 from gateway.search.index.snapshot import Snapshot
 from gateway.types import Diagnostic
+from gateway.values import dataclass
 
 _LASTING = frozenset({"name_qualified", "graph_document_invalid"})
 """What is wrong with a catalog whenever it is built."""

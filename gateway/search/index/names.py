@@ -6,11 +6,10 @@ itself, yet more than a description that happens to hold the same words.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
+from gateway.values import dataclass
 from gateway.vectors import Vector
 from graphs.hits import Hits
 from graphs.postings import Postings

@@ -11,7 +11,6 @@ import hashlib
 import json
 import mmap
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -19,6 +18,7 @@ from uuid import uuid4
 import numpy as np
 
 from gateway.errors import StoreError
+from gateway.values import dataclass
 
 _MAGIC = b"tgpack02"
 _DIGEST = 16

@@ -8,11 +8,11 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import hashlib
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -25,6 +25,7 @@ from gateway.search.index.saved import packed, unpacked
 from gateway.search.index.snapshot import Snapshot
 from gateway.types import Code, Diagnostic
 from gateway.upstream.source import LateTools
+from gateway.values import dataclass
 
 _SUFFIX = ".index"
 _CODE = ("gateway/search", "gateway/catalog", "gateway/embed", "graphs")
@@ -56,10 +57,11 @@ class Shelf:
         """
         path = self._path(mark)
         try:
-            pack = read(path)
-            if pack is None:
-                return Found()
-            snapshot = unpacked(pack, version=version, diagnostics=diagnostics)
+            with _uncollected():
+                pack = read(path)
+                if pack is None:
+                    return Found()
+                snapshot = unpacked(pack, version=version, diagnostics=diagnostics)
         except StoreError as error:
             return Found(diagnostics=(_note("store_rebuilt", str(error)),))
         except (KeyError, TypeError, ValueError, IndexError) as error:
@@ -96,6 +98,18 @@ class Shelf:
         files = sorted(self.folder.glob(f"*{_SUFFIX}"), key=lambda path: -path.stat().st_mtime)
         for path in files[self.options.kept :]:
             path.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def _uncollected() -> Iterator[None]:
+    """Do without the garbage collector: what is read lasts, and to look through it takes long."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
 
 
 def mark(

@@ -6,7 +6,6 @@ How it is made is told in `gateway.search.index.toolgraphs`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from urllib.parse import quote, unquote
 
 import numpy as np
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 
 from gateway.search.eligible import Mask, everybody
 from gateway.types import PathStep
+from gateway.values import dataclass
 from graphs.fact import Fact
 from graphs.index import GraphIndex
 from graphs.neighbour import Step

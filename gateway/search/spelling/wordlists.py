@@ -12,7 +12,6 @@ from __future__ import annotations
 import gzip
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from importlib.util import find_spec
 from itertools import chain, islice
@@ -23,6 +22,7 @@ from typing import TypeAlias
 import numpy as np
 
 from gateway.search.eligible import Mask
+from gateway.values import dataclass
 from graphs.nearby import Nearby
 from graphs.postings import Postings
 from graphs.text import bare, stem

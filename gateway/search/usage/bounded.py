@@ -8,7 +8,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from gateway.values import dataclass
 
 MOST = 0.15
 """How far use may move a score, as a share of it."""

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from gateway.values import dataclass
 
 SALIENCE = 0.5
 DEGREE = 0.15

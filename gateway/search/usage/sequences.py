@@ -10,8 +10,10 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise, repeat
+
+from gateway.values import dataclass
 
 DISCOUNT = 0.75
 """What is taken off the count of each pair."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from gateway.catalog.ahead import ManyRecords
-from gateway.catalog.records import LAUNCH, seen_of
+from gateway.catalog.listingtext import seen_of
+from gateway.catalog.records import LAUNCH
 from gateway.catalog.store import Store
 from gateway.testing import ManualClock
 from gateway.upstream.source import Listing

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import os
 import random
@@ -212,6 +213,25 @@ def test_a_pack_of_another_version_is_left_aside(tmp_path: Path) -> None:
 
     assert ["store_rebuilt"] == [note.code for note in found.diagnostics]
     assert "KeyError" in found.diagnostics[0].detail
+
+
+@pytest.mark.parametrize("on", [True, False])
+def test_the_garbage_collector_is_left_as_it_was(on: bool, tmp_path: Path) -> None:
+    """It rests while an index is read, which is never garbage; also if none can be read."""
+    shelf = Shelf(folder=tmp_path, options=IndexOptions())
+    shelf.keep("there", compile_snapshot(CATALOG, rows=rows_of(CATALOG)), ())
+    shelf.keep("torn", compile_snapshot(CATALOG, rows=rows_of(CATALOG)), ())
+    (tmp_path / "torn.index").write_bytes(b"torn")
+    before = gc.isenabled()
+    try:
+        (gc.enable if on else gc.disable)()
+        found = [shelf.find(mark, version=1, diagnostics=()) for mark in ("there", "torn", "none")]
+        after = gc.isenabled()
+    finally:
+        (gc.enable if before else gc.disable)()
+
+    assert on == after
+    assert [True, False, False] == [each.snapshot is not None for each in found]
 
 
 def test_objects_are_never_written_nor_read(tmp_path: Path) -> None:

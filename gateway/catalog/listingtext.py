@@ -1,0 +1,169 @@
+"""A tool list as text: all of it, and the little of it that a start reads.
+
+* The text has two lines: what is told of the list, and its tools.
+* The head is made of the first line alone. It says what the tools and the digests come to, so that
+  neither has to be parsed before somebody looks at one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property, partial
+from itertools import chain
+from typing import Any
+
+from gateway.errors import StoreError
+from gateway.types import Diagnostic, Hints, JsonObject, ToolDefinition
+from gateway.upstream.source import LateTools, Listing, readable
+
+Read = Callable[[], str]
+"""Reads the line of the tools."""
+
+
+class LateDigests(Mapping[str, str]):
+    """Digests by name that are read when somebody looks at one of them.
+
+    Args:
+        count: How many there are.
+        seen: What `seen_of` gives of all of them.
+        read: Reads them.
+    """
+
+    def __init__(self, count: int, seen: str, read: Callable[[], Mapping[str, str]]) -> None:
+        self.seen = seen
+        self._count = count
+        self._read = read
+
+    @cached_property
+    def _all(self) -> Mapping[str, str]:
+        return self._read()
+
+    def __len__(self) -> int:
+        """Count them, and read none."""
+        return self._count
+
+    def __iter__(self) -> Iterator[str]:
+        """Give the names."""
+        return iter(self._all)
+
+    def __getitem__(self, name: str) -> str:
+        """Give the digest of a name."""
+        return self._all[name]
+
+
+def written(listing: Listing) -> str:
+    """Write a list down, as `whole` reads it."""
+    tools = json.dumps([_tool(tool) for tool in listing.tools])
+    told = {
+        "count": len(listing.tools),
+        "digest": _digest(tools),
+        "things": [
+            {**_tool(thing), "kind": thing.kind, "details": thing.details}
+            for thing in listing.things
+        ],
+        "instructions": listing.instructions,
+        "notes": [[note.code, note.detail] for note in listing.diagnostics],
+        "digests": dict(listing.digests),
+        "suspicions": {name: list(why) for name, why in listing.suspicions.items()},
+    }
+    return f"{json.dumps(told)}\n{tools}"
+
+
+def whole(text: str) -> Listing:
+    """Read a list that was `written`.
+
+    Raises:
+        ValueError, KeyError, TypeError: It is not as it was written.
+    """
+    listing = of_head(*head_of(text), partial(tools_of, text))
+    if not readable(listing):
+        raise ValueError("the tools are not as they were written")
+    return listing
+
+
+def tools_of(text: str) -> str:
+    """Give the line of the tools."""
+    return text[text.index("\n") + 1 :]
+
+
+def head_of(text: str) -> tuple[str, str]:
+    """Give the head of a list that was `written`, and its digests.
+
+    Raises:
+        ValueError, KeyError, TypeError: It is not as it was written.
+    """
+    told = json.loads(text[: text.index("\n")])
+    digests = told.pop("digests")
+    sums = {"pins": len(digests), "seen": seen_of(digests)}
+    return json.dumps({**told, **sums}), json.dumps(digests)
+
+
+def of_head(head: str, digests: str, read: Read) -> Listing:
+    """Give the list of a head.
+
+    Args:
+        head: What `head_of` gave.
+        digests: The same.
+        read: Reads its tools, when somebody looks at them; may raise `StoreError`.
+
+    Raises:
+        ValueError, KeyError, TypeError: It is not as it was written.
+    """
+    told = json.loads(head)
+    return Listing(
+        tools=LateTools(told["count"], told["digest"], partial(_definitions, told["digest"], read)),
+        things=tuple(map(_definition, told.get("things", ()))),
+        instructions=told.get("instructions", ""),
+        diagnostics=tuple(
+            Diagnostic(stage="catalog", code=code, detail=detail) for code, detail in told["notes"]
+        ),
+        digests=LateDigests(told["pins"], told["seen"], partial(json.loads, digests)),
+        suspicions={name: tuple(why) for name, why in told["suspicions"].items()},
+    )
+
+
+def seen_of(digests: Mapping[str, str]) -> str:
+    """Give the digest of what is seen of an owner, as its pins tell it; empty of nothing."""
+    if isinstance(digests, LateDigests):
+        return digests.seen
+    told = "\0".join(chain.from_iterable(sorted(digests.items())))
+    return _digest(told) if digests else ""
+
+
+def _digest(text: str) -> str:
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=20).hexdigest()
+
+
+def _tool(tool: ToolDefinition) -> JsonObject:
+    hints = tool.hints
+    return {
+        "name": tool.name,
+        "title": tool.title,
+        "description": tool.description,
+        "input": tool.input_schema,
+        "output": tool.output_schema,
+        "hints": [hints.read_only, hints.destructive, hints.idempotent],
+    }
+
+
+def _definitions(digest: str, read: Read) -> tuple[ToolDefinition, ...]:
+    text = read()
+    if _digest(text) != digest:
+        raise StoreError("the tools of a remembered list are others by now")
+    return tuple(map(_definition, json.loads(text)))
+
+
+def _definition(raw: Any) -> ToolDefinition:
+    read_only, destructive, idempotent = raw["hints"]
+    return ToolDefinition(
+        name=raw["name"],
+        title=raw["title"],
+        description=raw["description"],
+        input_schema=raw["input"],
+        output_schema=raw["output"],
+        hints=Hints(read_only=read_only, destructive=destructive, idempotent=idempotent),
+        kind=raw.get("kind", "tool"),
+        details=raw.get("details", {}),
+    )

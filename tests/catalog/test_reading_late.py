@@ -1,0 +1,74 @@
+"""A start takes what is told of a tool list; its tools are read when they are wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gateway.bridge import Bridge
+from gateway.catalog.ahead import Ahead
+from gateway.catalog.lasting import LastingSource
+from gateway.catalog.records import SqliteRecords
+from gateway.catalog.refresh import Registry, list_sources, read_late
+from gateway.telemetry import Telemetry
+from gateway.upstream.source import Listing
+from tests.catalog.room import LiveSource, Room, names
+from tests.fakes import tool
+
+
+@pytest.fixture
+def room(tmp_path: Path) -> Iterator[Room]:
+    bridge = Bridge("lasting")
+    yield Room(bridge, tmp_path)
+    bridge.close()
+
+
+def next_start(room: Room, live: LiveSource) -> LastingSource:
+    """The source as a start has it that reads all lists in one go: without its tools."""
+    ahead = Ahead(SqliteRecords(room.path, wall=room.wall))
+    ahead.expect("f", "f")
+    room.records = ahead
+    source = room.source(live)
+    assert source.at_hand() is not None
+    return source
+
+
+async def test_tools_are_read_when_they_are_wanted(room: Room) -> None:
+    """They are the very ones that were listed, and those that stay are the same objects."""
+    await room.source(LiveSource(tool("a"), tool("b"))).list_tools()
+    source = next_start(room, LiveSource(tool("a"), tool("c")))
+    before = (await source.list_tools()).tools
+
+    source.expire()
+    after = (await source.list_tools()).tools
+
+    assert (["a", "b"], ["a", "c"]) == ([each.name for each in before], [x.name for x in after])
+    assert before[0] is after[0]
+
+
+async def test_what_another_process_listed_meanwhile_is_taken(room: Room) -> None:
+    """The tools that were to be read are others by now; the server need not be asked for them."""
+    await room.source(LiveSource(tool("a"))).list_tools()
+    live = LiveSource(tool("never"))
+    source = next_start(room, live)
+    SqliteRecords(room.path, wall=room.wall).keep("f", "srv", Listing(tools=(tool("b"),)))
+
+    assert ["b"] == names(await source.list_tools())
+    assert not live.asked.is_set()
+
+
+async def test_what_was_forgotten_meanwhile_is_listed_anew(room: Room) -> None:
+    """Also where a build has the list in its hands already."""
+    await room.source(LiveSource(tool("a"))).list_tools()
+    source = next_start(room, LiveSource(tool("new")))
+    registry = Registry()
+    registry.add(source, {})
+    listed = await list_sources(registry.all(), {}, telemetry=Telemetry())
+    room.records.forget("f")
+
+    read = await read_late(registry.all(), listed, telemetry=Telemetry())
+
+    assert 1 == len(listed["srv"].listing.tools)
+    assert ["new"] == names(read["srv"].listing)

@@ -1,0 +1,218 @@
+"""`dataclass` behaves as the one of the standard library, and makes no method before its time."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import inspect
+import pickle
+import weakref
+from collections.abc import Callable
+from dataclasses import KW_ONLY, FrozenInstanceError, field
+from types import FunctionType
+from typing import Any, get_type_hints
+
+import pytest
+
+from graphs import values
+
+LATE = ("__init__", "__eq__", "__hash__")
+
+
+@values.dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """Somewhere."""
+
+    x: int
+    y: int = 0
+    names: list[str] = field(default_factory=list, compare=False)
+
+
+@values.dataclass(frozen=True, slots=True, kw_only=True)
+class Named(Point):
+    """Somewhere with a name."""
+
+    name: str = "here"
+
+
+def made(dataclass: Callable[..., Any], **how: Any) -> Any:
+    """A class of every kind of field, by a decorator."""
+
+    class Whole:
+        """Everything at once."""
+
+        first: int
+        second: str = "two"
+        _: KW_ONLY
+        third: tuple[int, ...] = ()
+        fourth: list[int] = field(default_factory=list, compare=False)
+        shy: str = field(default="hush", repr=False)
+        apart: int = field(default=0, compare=False)
+        own: list[int] = field(default_factory=list, init=False, compare=False)
+        fixed: int = field(default=7, init=False)
+        later: int = field(init=False, repr=False, compare=False)
+
+        def __post_init__(self) -> None:
+            object.__setattr__(self, "later", self.first + 1)
+
+    return dataclass(**how)(Whole)
+
+
+KINDS = [
+    {"frozen": frozen, "slots": slots, "eq": eq, "kw_only": kw_only}
+    for frozen in (False, True)
+    for slots in (False, True)
+    for eq in (False, True)
+    for kw_only in (False, True)
+]
+
+
+def behaviour(kind: Any) -> list[object]:
+    """What can be seen of a class of `made` and of its objects."""
+    one, same = (kind(first=1, third=(3,), apart=apart) for apart in (4, 5))
+    other = dataclasses.replace(one, first=2)
+    seen: list[object] = [repr(one), repr(other), one == same, one == other, one == "one"]
+    seen += [one.later, other.later, one.fourth is same.fourth, one.own is same.own]
+    seen += [[each.name for each in dataclasses.fields(kind)], dataclasses.asdict(one)]
+    seen += [str(inspect.signature(kind)), inspect.get_annotations(kind.__init__)]
+    seen += [get_type_hints(kind), get_type_hints(kind.__init__)]
+    seen += [kind.__match_args__, kind.__doc__, kind.__name__, kind.__qualname__, kind.__module__]
+    seen += [kind.__hash__ is None, kind.__hash__ is object.__hash__]
+    seen += [kind.__init__.__qualname__, getattr(kind, "__slots__", None)]
+    for refused in (
+        kind,
+        lambda: kind(1, no=2),
+        lambda: kind(1, "two", (3,)),
+        lambda: setattr(one, "second", "three"),
+        lambda: delattr(one, "second"),
+    ):
+        seen.append(refusal(refused))
+    if kind.__hash__ not in (None, object.__hash__):
+        seen += [hash(one) == hash(same), hash(one) == hash(other), hash(one)]
+    return seen
+
+
+def refusal(work: Callable[[], object]) -> type[Exception] | None:
+    try:
+        work()
+    except (TypeError, AttributeError) as error:
+        return type(error)
+    return None
+
+
+@pytest.mark.parametrize("how", KINDS, ids=str)
+def test_a_class_behaves_as_that_of_the_standard_library(how: dict[str, bool]) -> None:
+    """Signature, comparison, text, what it refuses: whoever reads `@dataclass` knows it all."""
+    assert behaviour(made(dataclasses.dataclass, **how)) == behaviour(made(values.dataclass, **how))
+
+
+def compiled(kind: Any) -> list[str]:
+    """Which of the methods are made."""
+    return [name for name in LATE if isinstance(vars(kind)[name], FunctionType)]
+
+
+def test_no_method_is_compiled_before_it_is_used() -> None:
+    """Most classes of a start have no object, or one."""
+    kind = made(values.dataclass, frozen=True, slots=True, kw_only=True)
+
+    before = compiled(kind)
+    few = [kind(first=1, shy=str(at)) for at in range(16)]
+    filled = compiled(kind)
+    many = kind(first=1, shy="15")
+
+    assert [[], [], ["__init__"]] == [before, filled, compiled(kind)]
+    assert few[15] == many != few[14]
+    assert [[], ["__init__", "__eq__"]] == [before, compiled(kind)]
+
+
+@pytest.mark.parametrize("before", [0, 20])
+def test_what_is_given_wrong_is_told_by_name(before: int) -> None:
+    """The first objects of a class are made otherwise than the rest; what is wrong is the same."""
+    kind = made(values.dataclass, frozen=True, kw_only=True)
+    for _ in range(before):
+        kind(first=1)
+
+    with pytest.raises(TypeError, match=r"Whole\.__init__\(\) missing 1 .* argument: 'first'"):
+        kind()
+    with pytest.raises(TypeError, match=r"unexpected keyword argument 'last'"):
+        kind(first=1, last=2)
+    with pytest.raises(TypeError, match=r"unexpected keyword argument 'fixed'"):
+        kind(first=1, fixed=2)
+
+
+def test_a_method_is_compiled_once() -> None:
+    """What was looked up once costs what any method costs."""
+    kind = made(values.dataclass, frozen=True)
+
+    assert kind.__init__ is kind.__init__ is vars(kind)["__init__"]
+
+
+def test_what_is_derived_has_the_fields_of_both() -> None:
+    """Each class has methods of its own, whichever of the two is used first."""
+    named, bare = Named(x=1, name="there"), Point(x=1)
+
+    assert "Named(x=1, y=0, names=[], name='there')" == repr(named)
+    assert (named, bare) == (Named(x=1, name="there"), Point(x=1))
+    assert named != bare
+    assert len({named, bare, Named(x=1, name="there")}) == 2
+
+
+def test_a_host_derives_a_frozen_dataclass_of_its_own() -> None:
+    """The standard library must find ours to be frozen, or it would refuse."""
+
+    @dataclasses.dataclass(frozen=True, kw_only=True)
+    class Own(Point):
+        z: int = 3
+
+    assert (1, 0, 3) == (Own(x=1).x, Own(x=1).y, Own(x=1).z)
+    with pytest.raises(FrozenInstanceError):
+        Own(x=1).x = 2  # type: ignore[misc]  # (the point of the test)
+
+
+def pickled(each: Any) -> Any:
+    return pickle.loads(pickle.dumps(each))  # noqa: S301  (written a moment ago)
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, pickled])
+def test_a_copy_is_equal(copied: Callable[[Any], Any]) -> None:
+    """Frozen objects travel between processes."""
+    point = Named(x=1, names=["a"], name="there")
+
+    assert (point, ["a"]) == (copied(point), copied(point).names)
+
+
+def test_a_method_of_its_own_stays() -> None:
+    """As in the standard library, what a class writes itself is not replaced."""
+
+    @values.dataclass(frozen=True, kw_only=True)
+    class Loud:  # noqa: PLW1641  (it has one: the point of the test)
+        x: int
+
+        def __repr__(self) -> str:
+            return "LOUD"
+
+        def __eq__(self, other: object) -> bool:
+            return isinstance(other, Loud)
+
+    assert ("LOUD", True) == (repr(Loud(x=1)), Loud(x=1) == Loud(x=2))
+    assert hash(Loud(x=1)) != hash(Loud(x=2))
+
+
+def test_an_object_that_holds_itself_can_be_shown() -> None:
+    """A text must not go on for ever."""
+    point = Point(x=1)
+    point.names.append(point)  # type: ignore[arg-type]  # (whatever holds itself)
+
+    assert "Point(x=1, y=0, names=[...])" == repr(point)
+
+
+def test_a_slot_for_weak_references() -> None:
+    """For what is remembered as long as somebody holds it."""
+
+    @values.dataclass(eq=False, slots=True, kw_only=True, weakref_slot=True)
+    class Held:
+        x: int
+
+    held = Held(x=1)
+
+    assert held is weakref.ref(held)()
