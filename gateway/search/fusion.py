@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gateway.search.dense.doubts import Doubts
 from gateway.search.dense.mates import Mates
 from gateway.search.dense.segments import Positions
 from gateway.search.dense.vector import Candidates
@@ -76,7 +77,7 @@ def fuse(  # noqa: PLR0913  (keyword-only, one a piece of evidence)
     mask: Mask,
     weight: float,
     mates: Mates | None = None,
-    doubts: Vector | None = None,
+    doubts: Doubts | None = None,
     parts: int = 0,
 ) -> Order:
     """Re-score the pool by vectors and words together, then by who serves with whom.
@@ -87,16 +88,17 @@ def fuse(  # noqa: PLR0913  (keyword-only, one a piece of evidence)
         mask: Who may be found.
         weight: See `together`.
         mates: Which server each entity is of; None if that says nothing.
-        doubts: What each entity loses for wanting to be found for everything; see `Snapshot`.
-            Whom nobody believes speaks for no mate.
+        doubts: What each entity loses for wanting to be found for everything. Who is not heard is
+            ranked by its vector: neither its words nor its mates speak for it.
         parts: How many clauses the request has, 0 for a short one.
     """
-    scores = together(found, lexical, spots=found.pool, mask=mask, weight=weight)
-    if doubts is not None:
-        scores = scores - doubts[found.pool]
+    pool = found.pool
+    vector, words = _evidence(found, lexical, spots=pool, mask=mask, weight=weight)
+    heard = np.float32(1) if doubts is None else 1 - doubts.unheard[pool]
+    scores = vector + np.where(words > 0, heard * words, words)
     if mates is not None:
-        scores = scores + _supported(mates, found.pool, scores, parts)
-    return _sorted(found.pool, scores)
+        scores = scores + heard * _supported(mates, pool, scores, parts)
+    return _sorted(pool, scores if doubts is None else scores - doubts.lost[pool])
 
 
 def job(parts: int) -> float:
@@ -119,17 +121,26 @@ def together(
 ) -> Vector:
     """Score the entities at *spots* by vectors and words, shape (len(spots),).
 
-    Each kind of evidence is measured in standard deviations from the eligible catalog's mean, so
-    that the one which tells the candidates apart decides. Words count by how much of the query
-    they explain at best: a query in another language than the catalog's, which shares next to
-    none, is ranked by vectors alone.
-
     Args:
         found: The vector candidates.
         lexical: What the words say of the whole catalog.
         spots: Whom to score.
         mask: Who may be found.
         weight: How much a deviation in words counts beside one in vectors.
+    """
+    vector, words = _evidence(found, lexical, spots=spots, mask=mask, weight=weight)
+    return vector + words
+
+
+def _evidence(
+    found: Candidates, lexical: Lexical, *, spots: Positions, mask: Mask, weight: float
+) -> tuple[Vector, Vector]:
+    """Say what vectors and what words say of the entities at *spots*; see `together`.
+
+    Each kind of evidence is measured in standard deviations from the eligible catalog's mean, so
+    that the one which tells the candidates apart decides. Words count by how much of the query
+    they explain at best: a query in another language than the catalog's, which shares next to
+    none, is ranked by vectors alone.
     """
     strengths = found.strengths if spots is found.pool else found.strengths_at(spots)
     vector = (strengths - found.mean) / found.spread if found.spread > 0 else strengths
@@ -140,7 +151,8 @@ def together(
         words += CLAUSE_WORDS * _deviations(lexical.clauses, spots, mask)
     names = lexical.names[spots]
     shares = COVERAGE * coverage + NAMES / 2 * names * (1 + names)
-    return np.asarray(vector + trust * words + shares, dtype=np.float32)
+    told = np.asarray(trust * words + shares, dtype=np.float32)
+    return np.asarray(vector, dtype=np.float32), told
 
 
 def _deviations(scores: Vector, spots: Positions, mask: Mask) -> Vector:
