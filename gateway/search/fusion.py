@@ -30,11 +30,16 @@ NAMES = 0.8
 eighths of that."""
 MATES = 0.35
 """What a deviation of the best other tool of the same, rare server adds."""
+CREDIT = 0.2
+FARTHEST = 0.2
+"""Of a short request, words count less where vectors say less: by this power of the share of what
+they say of the nearest, which is taken for no less than the second number."""
 JOB = 2.0
 """What a deviation of the server's best tool adds besides in a job of many steps, by how rare the
 server is, twice: few servers do a job, and of a large one some tool is always near."""
 STEPS = (5, 10)
 """A request of no more parts than the first is no job; of as many as the second it is one."""
+_NOTHING = 1e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -94,11 +99,20 @@ def fuse(  # noqa: PLR0913  (keyword-only, one a piece of evidence)
     """
     pool = found.pool
     vector, words = _evidence(found, lexical, spots=pool, mask=mask, weight=weight)
+    if lexical.clauses is None:
+        words = words * _credit(vector)
     heard = np.float32(1) if doubts is None else 1 - doubts.unheard[pool]
     scores = vector + np.where(words > 0, heard * words, words)
     if mates is not None:
         scores = scores + heard * _supported(mates, pool, scores, parts)
     return _sorted(pool, scores if doubts is None else scores - doubts.lost[pool])
+
+
+def _credit(vector: Vector) -> Vector:
+    """Say how much words count for each, 0 to 1: the nearest has all of its own."""
+    best = max(float(vector.max(initial=0.0)), _NOTHING)
+    credit: Vector = np.maximum(vector / np.float32(best), FARTHEST) ** np.float32(CREDIT)
+    return credit
 
 
 def job(parts: int) -> float:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -208,10 +210,12 @@ def test_for_who_is_not_heard_no_mate_speaks() -> None:
 
 
 def spoken(
-    cosines: list[float], said: list[float], doubts: Doubts | None = None
+    cosines: list[float], said: list[float], doubts: Doubts | None = None, *, clauses: bool = False
 ) -> dict[int, float]:
     """Rank by vectors and words; give the scores by position."""
     lexical = words(said, said)
+    if clauses:
+        lexical = replace(lexical, clauses=np.zeros(len(said), np.float32))
     mask = np.ones(len(said), bool)
     order = fusion.fuse(found(cosines), lexical, mask=mask, weight=0.4, doubts=doubts)
     return dict(zip(*listed(order), strict=True))
@@ -230,6 +234,17 @@ def test_who_is_not_heard_gains_nothing_by_its_words() -> None:
     assert half[1] == pytest.approx((heard[1] + none[1]) / 2, abs=1e-5)
     assert all(heard[spot] == none[spot] for spot in range(8) if spot != 1)
     assert spoken(cosines, said, doubting(0, lost=0, unheard=1))[0] == heard[0]
+
+
+def test_words_count_less_the_farther_vectors_are_from_the_nearest() -> None:
+    """Of a short request: each part of a long one is near to something else."""
+    cosines, said = [0.8, 0.5, 0.3, 0.1, 0.1, 0.1, 0.1, 0.1], [0.0, 0, 1, 0, 0, 0, 0, 0]
+    closer = [0.8, 0.5, 0.8, 0.1, 0.1, 0.1, 0.1, 0.1]
+
+    short, long = spoken(cosines, said), spoken(cosines, said, clauses=True)
+
+    assert short[2] < long[2]
+    assert spoken(closer, said)[2] == pytest.approx(spoken(closer, said, clauses=True)[2])
 
 
 # -- confidence ------------------------------------------------------------------------------------
