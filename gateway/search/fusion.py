@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gateway.search.dense.doubts import Doubts
+from gateway.search.dense.doubts import MAX_DOUBT, Doubts
 from gateway.search.dense.mates import Mates
 from gateway.search.dense.segments import Positions
 from gateway.search.dense.vector import Candidates
@@ -93,19 +93,24 @@ def fuse(  # noqa: PLR0913  (keyword-only, one a piece of evidence)
         mask: Who may be found.
         weight: See `together`.
         mates: Which server each entity is of; None if that says nothing.
-        doubts: What each entity loses for wanting to be found for everything. Who is not heard is
-            ranked by its vector: neither its words nor its mates speak for it.
+        doubts: What each entity loses for wanting to be found for everything. Who loses the most
+            speaks for no mate; who is not heard is ranked by its vector alone.
         parts: How many clauses the request has, 0 for a short one.
     """
     pool = found.pool
     vector, words = _evidence(found, lexical, spots=pool, mask=mask, weight=weight)
     if lexical.clauses is None:
         words = words * _credit(vector)
-    heard = np.float32(1) if doubts is None else 1 - doubts.unheard[pool]
+    if doubts is None:
+        added = 0 if mates is None else _supported(mates, pool, vector + words, parts)
+        return _sorted(pool, vector + words + added)
+    heard, lost = 1 - doubts.unheard[pool], doubts.lost[pool]
     scores = vector + np.where(words > 0, heard * words, words)
     if mates is not None:
-        scores = scores + heard * _supported(mates, pool, scores, parts)
-    return _sorted(pool, scores if doubts is None else scores - doubts.lost[pool])
+        # Half of the most may be chance: mates hear of what is beyond, and then of all of it.
+        told = scores - np.maximum(2 * lost - np.float32(MAX_DOUBT), 0)
+        scores = scores + heard * _supported(mates, pool, told, parts)
+    return _sorted(pool, scores - lost)
 
 
 def _credit(vector: Vector) -> Vector:
