@@ -65,6 +65,7 @@ INTERNAL = {
     "gateway.provision.rank": {"Entry"},
     "gateway.registering": {"Sources", "State"},
     "gateway.search.index.snapshot": {
+        "Doubts",
         "Eligibility",
         "Mask",
         "Mates",

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from gateway.search.dense.doubts import MAX_DOUBT, Doubts
 from gateway.search.dense.mates import Mates
 from gateway.search.dense.segments import Positions
 from gateway.search.dense.vector import Candidates
@@ -29,11 +30,16 @@ NAMES = 0.8
 eighths of that."""
 MATES = 0.35
 """What a deviation of the best other tool of the same, rare server adds."""
+CREDIT = 0.2
+FARTHEST = 0.2
+"""Of a short request, words count less where vectors say less: by this power of the share of what
+they say of the nearest, which is taken for no less than the second number."""
 JOB = 2.0
 """What a deviation of the server's best tool adds besides in a job of many steps, by how rare the
 server is, twice: few servers do a job, and of a large one some tool is always near."""
 STEPS = (5, 10)
 """A request of no more parts than the first is no job; of as many as the second it is one."""
+_NOTHING = 1e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -76,7 +82,7 @@ def fuse(  # noqa: PLR0913  (keyword-only, one a piece of evidence)
     mask: Mask,
     weight: float,
     mates: Mates | None = None,
-    doubts: Vector | None = None,
+    doubts: Doubts | None = None,
     parts: int = 0,
 ) -> Order:
     """Re-score the pool by vectors and words together, then by who serves with whom.
@@ -87,16 +93,31 @@ def fuse(  # noqa: PLR0913  (keyword-only, one a piece of evidence)
         mask: Who may be found.
         weight: See `together`.
         mates: Which server each entity is of; None if that says nothing.
-        doubts: What each entity loses for wanting to be found for everything; see `Snapshot`.
-            Whom nobody believes speaks for no mate.
+        doubts: What each entity loses for wanting to be found for everything. Who loses the most
+            speaks for no mate; who is not heard is ranked by its vector alone.
         parts: How many clauses the request has, 0 for a short one.
     """
-    scores = together(found, lexical, spots=found.pool, mask=mask, weight=weight)
-    if doubts is not None:
-        scores = scores - doubts[found.pool]
+    pool = found.pool
+    vector, words = _evidence(found, lexical, spots=pool, mask=mask, weight=weight)
+    if lexical.clauses is None:
+        words = words * _credit(vector)
+    if doubts is None:
+        added = 0 if mates is None else _supported(mates, pool, vector + words, parts)
+        return _sorted(pool, vector + words + added)
+    heard, lost = 1 - doubts.unheard[pool], doubts.lost[pool]
+    scores = vector + np.where(words > 0, heard * words, words)
     if mates is not None:
-        scores = scores + _supported(mates, found.pool, scores, parts)
-    return _sorted(found.pool, scores)
+        # Half of the most may be chance: mates hear of what is beyond, and then of all of it.
+        told = scores - np.maximum(2 * lost - np.float32(MAX_DOUBT), 0)
+        scores = scores + heard * _supported(mates, pool, told, parts)
+    return _sorted(pool, scores - lost)
+
+
+def _credit(vector: Vector) -> Vector:
+    """Say how much words count for each, 0 to 1: the nearest has all of its own."""
+    best = max(float(vector.max(initial=0.0)), _NOTHING)
+    credit: Vector = np.maximum(vector / np.float32(best), FARTHEST) ** np.float32(CREDIT)
+    return credit
 
 
 def job(parts: int) -> float:
@@ -119,17 +140,26 @@ def together(
 ) -> Vector:
     """Score the entities at *spots* by vectors and words, shape (len(spots),).
 
-    Each kind of evidence is measured in standard deviations from the eligible catalog's mean, so
-    that the one which tells the candidates apart decides. Words count by how much of the query
-    they explain at best: a query in another language than the catalog's, which shares next to
-    none, is ranked by vectors alone.
-
     Args:
         found: The vector candidates.
         lexical: What the words say of the whole catalog.
         spots: Whom to score.
         mask: Who may be found.
         weight: How much a deviation in words counts beside one in vectors.
+    """
+    vector, words = _evidence(found, lexical, spots=spots, mask=mask, weight=weight)
+    return vector + words
+
+
+def _evidence(
+    found: Candidates, lexical: Lexical, *, spots: Positions, mask: Mask, weight: float
+) -> tuple[Vector, Vector]:
+    """Say what vectors and what words say of the entities at *spots*; see `together`.
+
+    Each kind of evidence is measured in standard deviations from the eligible catalog's mean, so
+    that the one which tells the candidates apart decides. Words count by how much of the query
+    they explain at best: a query in another language than the catalog's, which shares next to
+    none, is ranked by vectors alone.
     """
     strengths = found.strengths if spots is found.pool else found.strengths_at(spots)
     vector = (strengths - found.mean) / found.spread if found.spread > 0 else strengths
@@ -140,7 +170,8 @@ def together(
         words += CLAUSE_WORDS * _deviations(lexical.clauses, spots, mask)
     names = lexical.names[spots]
     shares = COVERAGE * coverage + NAMES / 2 * names * (1 + names)
-    return np.asarray(vector + trust * words + shares, dtype=np.float32)
+    told = np.asarray(trust * words + shares, dtype=np.float32)
+    return np.asarray(vector, dtype=np.float32), told
 
 
 def _deviations(scores: Vector, spots: Positions, mask: Mask) -> Vector:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,6 +12,7 @@ from hypothesis import strategies as st
 from gateway.config import SearchOptions
 from gateway.search import confidence, fusion
 from gateway.search.confidence import Signals
+from gateway.search.dense.doubts import MAX_DOUBT, Doubts
 from gateway.search.dense.mates import Mates
 from gateway.search.dense.scan import Question, VectorIndex
 from gateway.search.dense.vector import Candidates, candidates
@@ -146,7 +149,7 @@ def test_fusion_reorders_the_pool_and_nothing_else(evidence: list[tuple[float, f
 SERVERS = Mates.of(["small", "small", "big", "big", "big", "big", "big", "big"])
 
 
-def job(parts: int, doubts: list[float] | None = None) -> fusion.Order:
+def job(parts: int, doubts: Doubts | None = None) -> fusion.Order:
     """Rank a small server's two tools and a big one's six: the big one's first is the nearest."""
     cosines = [0.5, 0.44, 0.56, 0.1, 0.1, 0.1, 0.1, 0.1]
     return fusion.fuse(
@@ -155,7 +158,7 @@ def job(parts: int, doubts: list[float] | None = None) -> fusion.Order:
         mask=np.ones(8, bool),
         weight=0.8,
         mates=SERVERS,
-        doubts=None if doubts is None else np.asarray(doubts, np.float32),
+        doubts=doubts,
         parts=parts,
     )
 
@@ -180,15 +183,77 @@ def listed(order: fusion.Order) -> tuple[list[int], list[float]]:
     return order.positions.tolist(), order.scores.tolist()
 
 
-def test_who_is_doubted_falls_back_and_speaks_for_nobody() -> None:
-    """By its loss; what its mates gained by it they lose too, and strangers lose nothing."""
-    before = dict(zip(*listed(job(0)), strict=True))
-    after = dict(zip(*listed(job(0, doubts=[0, 3, 0, 0, 0, 0, 0, 0])), strict=True))
+def doubting(spot: int, *, lost: float, unheard: float) -> Doubts:
+    """Doubt one of eight."""
+    losses, shares = np.zeros((2, 8), np.float32)
+    losses[spot], shares[spot] = lost, unheard
+    return Doubts(lost=losses, unheard=shares)
 
-    assert before[1] - 3 == pytest.approx(after[1])
-    assert before[0] > after[0]
-    assert all(before[spot] == after[spot] for spot in range(2, 8))
-    assert listed(job(0)) == listed(job(0, doubts=[0.0] * 8))
+
+def test_who_is_doubted_falls_back_and_nobody_else_does() -> None:
+    """By its loss, of which up to half of the most may be chance."""
+    before = dict(zip(*listed(job(0)), strict=True))
+    after = dict(zip(*listed(job(0, doubting(1, lost=1.5, unheard=0))), strict=True))
+
+    assert before[1] - 1.5 == pytest.approx(after[1])
+    assert all(before[spot] == after[spot] for spot in (0, *range(2, 8)))
+    assert listed(job(0)) == listed(job(0, doubting(0, lost=0, unheard=0)))
+
+
+def test_who_is_doubted_in_full_speaks_for_nobody() -> None:
+    """What its mates gained by it they lose too, and strangers lose nothing."""
+    for parts in (0, 10):
+        before = dict(zip(*listed(job(parts)), strict=True))
+        after = dict(zip(*listed(job(parts, doubting(0, lost=MAX_DOUBT, unheard=0))), strict=True))
+        assert before[1] > after[1]
+        assert all(before[spot] == after[spot] for spot in range(2, 8))
+
+
+def test_for_who_is_not_heard_no_mate_speaks() -> None:
+    """In a job too; it stands where its vector puts it."""
+    for parts in (0, 10):
+        before = dict(zip(*listed(job(parts)), strict=True))
+        after = dict(zip(*listed(job(parts, doubting(1, lost=0, unheard=1))), strict=True))
+        assert before[1] > after[1]
+        assert all(before[spot] == after[spot] for spot in range(2, 8))
+
+
+def spoken(
+    cosines: list[float], said: list[float], doubts: Doubts | None = None, *, clauses: bool = False
+) -> dict[int, float]:
+    """Rank by vectors and words; give the scores by position."""
+    lexical = words(said, said)
+    if clauses:
+        lexical = replace(lexical, clauses=np.zeros(len(said), np.float32))
+    mask = np.ones(len(said), bool)
+    order = fusion.fuse(found(cosines), lexical, mask=mask, weight=0.4, doubts=doubts)
+    return dict(zip(*listed(order), strict=True))
+
+
+def test_who_is_not_heard_gains_nothing_by_its_words() -> None:
+    """And loses nothing more: what stands below the average for its words stays there."""
+    cosines, said = [0.5, 0.4, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1], [0.0, 1, 0, 0, 0, 0, 0, 0]
+
+    heard, half, none = (
+        spoken(cosines, said, doubting(1, lost=0, unheard=share)) for share in (0, 0.5, 1)
+    )
+
+    assert heard == spoken(cosines, said)
+    assert heard[1] > half[1] > none[1]
+    assert half[1] == pytest.approx((heard[1] + none[1]) / 2, abs=1e-5)
+    assert all(heard[spot] == none[spot] for spot in range(8) if spot != 1)
+    assert spoken(cosines, said, doubting(0, lost=0, unheard=1))[0] == heard[0]
+
+
+def test_words_count_less_the_farther_vectors_are_from_the_nearest() -> None:
+    """Of a short request: each part of a long one is near to something else."""
+    cosines, said = [0.8, 0.5, 0.3, 0.1, 0.1, 0.1, 0.1, 0.1], [0.0, 0, 1, 0, 0, 0, 0, 0]
+    closer = [0.8, 0.5, 0.8, 0.1, 0.1, 0.1, 0.1, 0.1]
+
+    short, long = spoken(cosines, said), spoken(cosines, said, clauses=True)
+
+    assert short[2] < long[2]
+    assert spoken(closer, said)[2] == pytest.approx(spoken(closer, said, clauses=True)[2])
 
 
 # -- confidence ------------------------------------------------------------------------------------

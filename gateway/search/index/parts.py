@@ -15,6 +15,7 @@ import numpy as np
 
 from gateway.embed.yardstick import Yardstick
 from gateway.search.dense.codes import Coder, Codes
+from gateway.search.dense.doubts import Doubts
 from gateway.search.dense.mates import Mates
 from gateway.search.dense.projected import Projected
 from gateway.search.dense.scan import Large, Layout, VectorIndex
@@ -26,6 +27,7 @@ _CLASSES: Mapping[str, type] = {
     for kind in (
         Coder,
         Codes,
+        Doubts,
         Large,
         Layout,
         Mates,

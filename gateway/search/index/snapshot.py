@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Self
 
 from gateway.embed.yardstick import Yardstick
+from gateway.search.dense.doubts import Doubts
 from gateway.search.dense.mates import Mates
 from gateway.search.dense.scan import VectorIndex
 from gateway.search.eligible import Eligibility, Mask
@@ -54,8 +55,8 @@ class Snapshot:
     """Those of them that a search repeats; see the function of this name."""
     yardstick: Yardstick | None = None
     """What the model's cosines mean; None if nobody measured it."""
-    doubts: Vector | None = None
-    """What each entity loses in `auto`, in deviations, shape (n,); None if nobody loses."""
+    doubts: Doubts | None = None
+    """What each entity loses in `auto`; None if nobody loses."""
     narrowness: float = 1.0
     """How narrow the catalog is, above 0, at the most 1; see `gateway.search.dense.kinship`."""
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.embed.yardstick import Yardstick
-from gateway.search.dense.doubts import MAX_DOUBT, Boasts, among, doubts
+from gateway.search.dense.doubts import MAX_DOUBT, Boasts, Doubts, among, doubts
 from gateway.search.dense.kinship import LEARNED, UNLEARNED, narrowness
 from gateway.search.dense.mates import Mates
 from gateway.search.dense.scan import VectorIndex
@@ -43,6 +43,18 @@ def lost(
     listed: Mask | None = None,
 ) -> Vector | None:
     """What each tool of a fresh catalog loses."""
+    found = doubted(words, servers, rows, yardstick, listed)
+    return None if found is None else found.lost
+
+
+def doubted(
+    words: Postings,
+    servers: Sequence[str],
+    rows: Matrix | None = None,
+    yardstick: Yardstick | None = None,
+    listed: Mask | None = None,
+) -> Doubts | None:
+    """Weigh a fresh catalog."""
     vectors = None if rows is None else VectorIndex.of(rows)
     moves = Moves(size=0, gone=(), new=range(words.size))
     near_a_boast = Boasts().change(vectors, moves, None, yardstick)
@@ -72,6 +84,75 @@ def test_one_tool_of_a_server_may_speak_of_others_by_chance() -> None:
     most = lost(index(*honest(), heap, *([heap] * 3), *plain[:2]), [*owners, *(["stranger"] * 6)])
     assert most is not None
     assert most[len(NAMES) : len(NAMES) + 4].all()
+    assert not most[: len(NAMES)].any()
+
+
+def test_where_most_of_a_server_is_doubted_all_of_it_is() -> None:
+    """Also who says little: a request would find it instead."""
+    heap = ("do_it", f"Do {' '.join(NAMES)}.")
+    words = index(*honest(), *([heap] * 5), ("do_it", "Do it."))
+
+    found = lost(words, [*(["own"] * len(NAMES)), *(["stranger"] * 6)])
+
+    assert found is not None
+    assert found[-1] == pytest.approx(found[-2])
+
+
+def test_where_many_speak_of_all_the_others_do_too_nobody_is_doubted() -> None:
+    """Beside a large server whose names hold nearly every word, each says what somebody's name is.
+
+    The large one's own tools say as much of each other; where it speaks of nobody, that tells.
+    """
+    pairs = [(one, other) for one in NAMES for other in NAMES if one < other]
+    large = [(f"{one}_{other}", f"Do {' '.join(NAMES)}.") for one, other in pairs]
+    plain = [(f"{one}_{other}", "Do it.") for one, other in pairs]
+    small = [("wash", f"Wash {' '.join(NAMES)}.")] * 3
+    owners = [*(["large"] * len(pairs)), *(["small"] * 3)]
+
+    assert lost(index(*large, *small), owners) is None
+    against = lost(index(*plain, *small), owners)
+    assert against is not None
+    assert against[-3:].all()
+
+
+def test_what_third_parties_say_of_others_is_usual_too() -> None:
+    """As many words of the others' names as most servers hold are no sign."""
+    told = f"Do {' '.join(NAMES)}."
+    words = index(*honest(), *[(f"wash_{each}", told) for each in range(4)])
+    owners = [*(["own"] * len(NAMES)), "a", "b", "c", "d"]
+
+    assert lost(words, owners) is None
+    alone = lost(index(*honest(), ("wash", told)), owners[: len(NAMES) + 1])
+    assert alone is not None
+
+
+def test_a_name_as_long_as_a_text_is_no_name() -> None:
+    """Whoever writes all words into one makes none its own, and nobody else's words foreign."""
+    named = ("_".join(NAMES), f"Do {' '.join(NAMES)}.")
+    words = index(*honest(), named, ("do_it", f"Do {' '.join(NAMES)}."))
+
+    found = lost(words, [*(["own"] * len(NAMES)), "stranger", "stranger"])
+
+    assert found is not None
+    assert found[-2:].all()
+    assert not found[:-2].any()
+    plain = [("wash", f"Wash {' '.join(NAMES)}.")]
+    assert lost(index(*plain, *([named] * 2)), ["own", "stranger", "stranger"]) is None
+
+
+def test_of_many_doubted_tools_none_is_heard() -> None:
+    """Of three each is, as of none; whoever is not doubted is heard in any case."""
+    spoken = [[f"{name}{number}" for name in NAMES] for number in range(12)]
+    plain = [(f"get_{word}", "Get it.") for each in spoken for word in each]
+    unheard = []
+    for count in (3, 6, 10, 12):
+        heaps = [("do_it", f"Do {' '.join(each)}.") for each in spoken[:count]]
+        found = doubted(index(*plain, *heaps), [*(["own"] * len(plain)), *(["other"] * count)])
+        assert found is not None
+        assert not found.unheard[: len(plain)].any()
+        unheard.append(float(found.unheard[-1]))
+
+    assert [0, pytest.approx(3 / 7), 1, 1] == unheard
 
 
 def test_the_name_of_what_no_server_lists_is_nobody_elses_word() -> None:
@@ -85,6 +166,21 @@ def test_the_name_of_what_no_server_lists_is_nobody_elses_word() -> None:
     assert rivals is not None
     assert rivals[-1] > 0
     assert lost(words, owners, listed=np.array([*([False] * len(NAMES)), True])) is None
+
+
+def test_an_entry_may_speak_of_tools() -> None:
+    """A server's own does: it is no measure for tools either."""
+    words = index(*honest(), ("mine", f"It has {' '.join(NAMES)}."), ("do_it", "Do it."))
+    heap = index(
+        *honest(), ("mine", f"It has {' '.join(NAMES)}."), ("do", f"Do {' '.join(NAMES)}.")
+    )
+    owners = [*(["own"] * len(NAMES)), "entry", "stranger"]
+    listed = np.array([*([True] * len(NAMES)), False, True])
+
+    assert lost(words, owners, listed=listed) is None
+    found = lost(heap, owners, listed=listed)
+    assert found is not None
+    assert [False, True] == (found[-2:] > 0).tolist()
 
 
 def test_nobody_is_doubted_for_a_few_words() -> None:

@@ -87,7 +87,9 @@ def same(fresh: Snapshot, found: Snapshot) -> None:
         assert np.array_equal(fresh.vectors.rows(everyone), found.vectors.rows(everyone))
         assert np.array_equal(fresh.vectors.mean.row, found.vectors.mean.row)
     assert np.array_equal(fresh.names.weights, found.names.weights)
-    alike(fresh.doubts, found.doubts)
+    doubts = fresh.doubts, found.doubts
+    for name in ("lost", "unheard"):
+        alike(*(None if each is None else getattr(each, name) for each in doubts))
     alike(rarities(fresh), rarities(found))
     if fresh.graph is None or found.graph is None:
         assert fresh.graph is found.graph
