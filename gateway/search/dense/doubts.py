@@ -12,7 +12,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -23,6 +22,7 @@ from gateway.search.dense.mates import Mates
 from gateway.search.dense.scan import VectorIndex
 from gateway.search.dense.segments import Positions
 from gateway.search.eligible import Mask
+from gateway.values import dataclass
 from gateway.vectors import Vector, best_cosine
 from graphs.arrays import Moves
 from graphs.postings import Postings
