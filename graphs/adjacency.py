@@ -190,14 +190,16 @@ class Adjacency:
             concepts = self.concepts
             return [each for each in self._edges(node, role, way) if not concepts[each[0]]]
         if way == "in":
-            few = self.count(node, role, "in") <= CROWD
-            return self._edges(node, role, way) if few else []
+            start, end = self._span(node, role, way)
+            return self._between(start, end) if end - start <= CROWD else []
         edges = self._edges(node, role, way)
         back = _BACK[role]
         return [each for each in edges if 0 < self.count(each[0], back, "in") <= CROWD]
 
     def _edges(self, node: int, role: str, way: str) -> list[Edge]:
-        start, end = self._span(node, role, way)
+        return self._between(*self._span(node, role, way))
+
+    def _between(self, start: int, end: int) -> list[Edge]:
         if start == end:
             return []
         ends, told = self._ends(start, end).tolist(), self.edges[start:end].tolist()

@@ -133,7 +133,7 @@ class Sketched:
     @property
     def size(self) -> int:
         """How many rows there are."""
-        return sum(len(part) for part in self.places)
+        return sum(map(len, self.places))
 
     def joined(self, added: Matrix, sizes: Sequence[int]) -> Sketched:
         """Give the same with *added* behind it, in segments of these *sizes*."""
@@ -212,7 +212,7 @@ class Sketched:
             _Seen(
                 short=short,
                 stepped=short * self.steps,
-                code=packed(self._turned(short[None]) > 0)[:, 0],
+                code=np.packbits(self._turned(short[None]) > 0).view(np.uint64),
                 common=float(np.dot(self.mean, text)),
             )
             for text, short in zip(texts, shorts, strict=True)
