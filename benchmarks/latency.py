@@ -78,6 +78,10 @@ class Cost:
     """The kernel on the same vectors, between the searches."""
     recall: float
     """Share of the exact ten nearest among the ten matches; `auto` reorders them by words."""
+    answered: float
+    """The same of the requests that were answered: what the scan finds."""
+    emptied: float
+    """Share of the other requests, whose matches were taken for nothing that serves them."""
     stages_us: Mapping[str, float]
 
     @property
@@ -126,6 +130,7 @@ async def searching(strategy: Strategy, about: Asked) -> Cost:
     ours: list[int] = []
     theirs: list[int] = []
     shares: list[float] = []
+    emptied = 0
     spent: defaultdict[str, list[float]] = defaultdict(list)
     async with _gateway(strategy, about) as gateway:
         snapshot = await gateway.snapshot(vectors=True)
@@ -145,12 +150,15 @@ async def searching(strategy: Strategy, about: Asked) -> Cost:
             theirs.append(time.process_time_ns() - began)
             exact = {snapshot.entities[spot].id for spot in nearest.tolist()}
             shares.append(len(exact & {match.id for match in result.matches}) / len(exact))
+            emptied += not result.matches
             for stage, seconds in result.stages.items():
                 spent[stage].append(seconds * 1e6)
     return Cost(
         cpu_us=median(ours) / 1000,
         numpy_cpu_us=median(theirs) / 1000,
         recall=fmean(shares),
+        answered=sum(shares) / max(len(shares) - emptied, 1),
+        emptied=emptied / len(shares),
         stages_us={stage: median(found) for stage, found in spent.items()},
     )
 
@@ -259,20 +267,25 @@ def _searched(strategy: Strategy, about: Asked) -> Cost:
 
 
 def _figures(costs: Mapping[Strategy, Cost]) -> Mapping[str, object]:
-    rows: dict[str, object] = {
-        strategy: {
-            "cpu_us": cost.cpu_us,
-            "ratio_to_numpy": cost.ratio,
-            "stages_us": cost.stages_us,
-        }
-        | ({"recall_at_10": cost.recall} if strategy == "embeddings" else {})
-        for strategy, cost in costs.items()
-    }
+    rows: dict[str, object] = {strategy: _row(strategy, cost) for strategy, cost in costs.items()}
     return rows | {"numpy_cpu_us": median(cost.numpy_cpu_us for cost in costs.values())}
 
 
+def _row(strategy: Strategy, cost: Cost) -> Mapping[str, object]:
+    row: dict[str, object] = {
+        "cpu_us": cost.cpu_us,
+        "ratio_to_numpy": cost.ratio,
+        "stages_us": cost.stages_us,
+        "emptied": cost.emptied,
+    }
+    if strategy == "embeddings":
+        row |= {"recall_at_10": cost.recall, "recall_at_10_answered": cost.answered}
+    return row
+
+
 def _print(told: Mapping[str, Mapping[Strategy, Cost]], again: Mapping[str, float]) -> None:
-    table = Table("tools", "strategy", "µs", "numpy µs", "ratio", "goal", "recall@10", "stages, µs")
+    heads = ("tools", "strategy", "µs", "numpy µs", "ratio", "goal")
+    table = Table(*heads, "recall@10", "answered", "emptied", "stages, µs")
     for size, costs in told.items():
         for strategy, cost in costs.items():
             goal = GOALS[strategy].get(int(size))
@@ -285,6 +298,8 @@ def _print(told: Mapping[str, Mapping[Strategy, Cost]], again: Mapping[str, floa
                 f"{cost.ratio:.2f}",
                 f"≤ {goal}" if goal else "-",
                 f"{cost.recall:.3f}",
+                f"{cost.answered:.3f}",
+                f"{cost.emptied:.3f}",
                 stages,
             )
     console = Console()

@@ -155,9 +155,7 @@ class Adjacency:
 
     def ends(self, node: int, role: str, way: str = "out") -> np.ndarray:
         """Give the other ends of those edges, int64, ascending."""
-        start, end = self._span(node, role, way)
-        found: np.ndarray = self.keys[start:end] >> _PREDICATE_BITS & ((1 << _NODE_BITS) - 1)
-        return found
+        return self._ends(*self._span(node, role, way))
 
     def starts(self) -> Iterator[tuple[int, int]]:
         """Give each kind, by its number, and node that has edges, ascending."""
@@ -193,18 +191,24 @@ class Adjacency:
             concepts = self.concepts
             return [each for each in self._edges(node, role, way) if not concepts[each[0]]]
         if way == "in":
-            few = self.count(node, role, "in") <= CROWD
-            return self._edges(node, role, way) if few else []
+            start, end = self._span(node, role, way)
+            return self._between(start, end) if end - start <= CROWD else []
         edges = self._edges(node, role, way)
         back = _BACK[role]
         return [each for each in edges if 0 < self.count(each[0], back, "in") <= CROWD]
 
     def _edges(self, node: int, role: str, way: str) -> list[Edge]:
-        start, end = self._span(node, role, way)
-        ends = self.ends(node, role, way).tolist()
-        return [
-            (end, *told) for end, told in zip(ends, self.edges[start:end].tolist(), strict=True)
-        ]
+        return self._between(*self._span(node, role, way))
+
+    def _between(self, start: int, end: int) -> list[Edge]:
+        if start == end:
+            return []
+        ends, told = self._ends(start, end).tolist(), self.edges[start:end].tolist()
+        return [(there, *edge) for there, edge in zip(ends, told, strict=True)]
+
+    def _ends(self, start: int, end: int) -> np.ndarray:
+        found: np.ndarray = self.keys[start:end] >> _PREDICATE_BITS & ((1 << _NODE_BITS) - 1)
+        return found
 
     def _span(self, node: int, role: str, way: str) -> tuple[int, int]:
         first = (NUMBERS[role, way] << _NODE_BITS | node) << (_NODE_BITS + _PREDICATE_BITS)

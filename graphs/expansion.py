@@ -77,8 +77,8 @@ def expand(  # noqa: PLR0913  (the question has eight parts, six of them by name
 
 
 def _places(index: GraphIndex, nodes: Iterable[str]) -> dict[int, None]:
-    positions = index.positions
-    return {positions[node]: None for node in nodes if node in positions}
+    known = map(index.positions.get, nodes)
+    return {at: None for at in known if at is not None}
 
 
 @dataclass(slots=True, kw_only=True)

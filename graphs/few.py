@@ -50,7 +50,12 @@ class Rows:
         total = read.weight
         for word in read.asked:
             part = word.weight / total
-            ways = [_met([next(found) for _ in ids], like, like * part) for ids, like in word.ways]
+            # Of most words none of a few documents holds anything.
+            ways = [
+                _met(parts, like, like * part)
+                for ids, like in word.ways
+                if any(parts := [next(found) for _ in ids])
+            ]
             for at, score, share in ways[0] if len(ways) == 1 else _best(ways):
                 scores[at] += score
                 shares[at] += share

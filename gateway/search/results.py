@@ -187,12 +187,13 @@ def plain(
     direct: bool = True,
 ) -> Match:
     """Say what *entity* is, with the numbers that it was found by."""
-    suspicious = entity.suspicious
+    definition = entity.definition
+    suspicious = bool(definition.doubts) and entity.suspicious
     return Match(
         id=entity.id,
         name=entity.exposed_name,
         server=entity.server,
-        description=entity.definition.description,
+        description=definition.description,
         required=entity.required,
         score=score,
         confidence=round(confidence, 6),

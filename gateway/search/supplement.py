@@ -125,8 +125,9 @@ def supplement(  # noqa: PLR0913  (keyword-only, one a part of the search)
             the order of their names.
         learned: Next steps that calls have shown, behind all that the host wrote.
     """
-    inside = frozenset(spot for spot in window if mask[spot])
-    gathered = _Gathered(taken=set(primaries), nearness=nearness, barred=graph.barred(mask))
+    barred = graph.barred(mask)
+    inside = frozenset(window if barred is None else (spot for spot in window if mask[spot]))
+    gathered = _Gathered(taken=set(primaries), nearness=nearness, barred=barred)
     _prerequisites(graph, primaries, inside, options, gathered)
     _neighbours_in_window(graph, primaries, "next_step", inside, options.max_next_steps, gathered)
     if learned:

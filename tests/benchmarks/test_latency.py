@@ -27,8 +27,10 @@ def test_every_size_is_told_beside_the_kernel() -> None:
     assert ["30", "60"] == list(found["tools"])
     for sizes in found["tools"].values():
         assert {"embeddings", "auto", "numpy_cpu_us"} == set(sizes)
-        assert {"cpu_us", "ratio_to_numpy", "stages_us"} == set(sizes["auto"])
+        assert {"cpu_us", "ratio_to_numpy", "stages_us", "emptied"} == set(sizes["auto"])
         assert 1.0 == sizes["embeddings"]["recall_at_10"]
+        assert 1.0 == sizes["embeddings"]["recall_at_10_answered"]
+        assert 0.0 == sizes["embeddings"]["emptied"]
         stages = {"normalize", "embed", "vector", "lexical", "graph", "confidence"}
         assert stages == set(sizes["auto"]["stages_us"])
     assert found["cached_us"] > 0

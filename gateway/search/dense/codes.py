@@ -90,7 +90,7 @@ class Coder:
             mean=mean.astype(np.float32),
             order=order.astype(np.intp),
             signs=signs,
-            turn=_hadamard(_BLOCK),
+            turn=hadamard(_BLOCK),
         )
 
     @property
@@ -130,7 +130,8 @@ class Coder:
         return packed(above), packed((np.abs(turned) > spread) == above)
 
 
-def _hadamard(size: int) -> Matrix:
+def hadamard(size: int) -> Matrix:
+    """Give what turns *size* numbers, a power of two, but for their length; shape (size, size)."""
     found = np.ones((1, 1), dtype=np.float32)
     while len(found) < size:
         found = np.block([[found, found], [found, -found]])
@@ -155,12 +156,12 @@ class Codes:
         """How many rows there are."""
         return sum(part.shape[1] for part in self.planes)
 
-    def nearest(self, queries: Matrix, allowed: Mask, count: int) -> Positions:
+    def nearest(self, queries: Matrix, allowed: Mask | None, count: int) -> Positions:
         """Choose about *count* rows that seem nearest to one of *queries*; ties come along.
 
         Args:
             queries: Shape (q, d), q >= 1.
-            allowed: Who may be chosen, shape (n,): at least *count* of them.
+            allowed: Who may be chosen, shape (n,): at least *count* of them; None for all.
             count: How many.
 
         Returns:
@@ -170,7 +171,7 @@ class Codes:
         size = self.size
         first = (_ALL if size <= _SAMPLED else _FIRST) // _BLOCK
         far = np.minimum.reduce([self._distances(code[:first]) for code in high.T])
-        if not allowed.all():
+        if allowed is not None:
             far[~allowed] = NOBODY
         again = max(_AGAIN * count, round(_AGAIN_ROOT * math.sqrt(size)))
         spots = least(far, again)
@@ -224,6 +225,14 @@ def least(far: Distances, count: int) -> Positions:
     step = max(1, count // _LEAST_SEEN) if len(far) > _CHUNK else 1
     last = int(np.partition(far[::step], count // step - 1)[count // step - 1])
     return np.flatnonzero(far <= min(last, NOBODY - 1))
+
+
+def chosen(near: Vector, allowed: Mask | None, count: int) -> Positions:
+    """Give where the *count* largest of *near* stand, of those allowed, ascending; ties too."""
+    count = min(count, len(near) if allowed is None else int(np.count_nonzero(allowed)))
+    if allowed is not None:
+        near = np.where(allowed, near, np.float32(-np.inf))
+    return np.flatnonzero(near >= np.partition(near, -count)[-count])
 
 
 def differing(planes: Planes, code: NDArray[np.uint64]) -> Distances:

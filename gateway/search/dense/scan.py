@@ -1,8 +1,8 @@
 """The vectors of a catalog, and the scan that finds the nearest of them. Pure.
 
 * A small catalog is scored row by row, whole. A large one is looked at first: along its chief axes,
-  or, if it is very long, by compact codes. Who looks near is then scored by the same arithmetic, so
-  that every cosine that anybody sees is exact.
+  or, if it is very long or its rows are short, by compact codes. Who looks near is then scored by
+  the same arithmetic, so that every cosine that anybody sees is exact.
 * Each row's cosine is computed by itself, in one thread: equal rows get equal scores to the last
   bit, wherever they stand and whoever else is looked at.
 * Who may be found is a part of the scan: what the mask leaves out takes nobody's place.
@@ -16,10 +16,10 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from gateway.search.dense.codes import Coder, Codes
-from gateway.search.dense.projected import Projected, chosen, worth
+from gateway.search.dense.codes import Coder, Codes, chosen
+from gateway.search.dense.scatter import Scatter
 from gateway.search.dense.segments import Mean, Positions, drawn, joined, lots, merged
-from gateway.search.dense.sketched import Sketched, long
+from gateway.search.dense.sketched import Sketched, worth
 from gateway.search.eligible import Mask, everybody
 from gateway.values import dataclass
 from gateway.vectors import Matrix, Vector, best_cosine, moments, top
@@ -32,6 +32,8 @@ of the weights of the whole and its best clause together."""
 DENSE_NUMBERS = 2_500_000
 """A matrix of so many numbers is read whole sooner than it is looked at and rows are gathered."""
 SAMPLE_LEAST = 128
+_GATHERED = 128
+"""Rows at a time where they are gathered and scored."""
 _MOST_STORED = 1.5
 """So many rows are stored for each one that is there, tombstones among them."""
 
@@ -101,7 +103,7 @@ class Scanned:
 class Large:
     """What a large catalog has besides its rows."""
 
-    codes: Codes | Projected | Sketched
+    codes: Codes | Sketched
     """Tells who looks near."""
     lots: NDArray[np.uint64]
     """What each row draws by its numbers: who draws least stands for all, whenever it came."""
@@ -109,13 +111,22 @@ class Large:
     """Where the rows of the sample stand."""
     sample: Matrix
     """Rows that stand for all, side by side in memory."""
+    scatter: Scatter
+    """What the sample tells of all, and their mean."""
 
     @classmethod
-    def of(cls, rows: Matrix) -> Large:
-        """Look at *rows*, and draw the sample."""
+    def of(cls, rows: Matrix, mean: Mean) -> Large:
+        """Look at *rows*, whose mean is given, and draw the sample."""
         tickets = lots(rows)
         slots = drawn(tickets, np.arange(len(rows), dtype=np.intp))
-        return cls(codes=_looks(rows), lots=tickets, slots=slots, sample=rows[slots])
+        sample = rows[slots]
+        return cls(
+            codes=_looks(rows),
+            lots=tickets,
+            slots=slots,
+            sample=sample,
+            scatter=Scatter.of(sample, mean.over(len(rows))),
+        )
 
     def changed(self, added: Matrix, sizes: Sequence[int], index: VectorIndex) -> Large:
         """Give the same with *added* behind it.
@@ -127,12 +138,15 @@ class Large:
         """
         tickets = np.concatenate([self.lots, lots(added)])
         slots = drawn(tickets, index.slots)
+        sample, mean = index.stored(slots), index.mean.over(index.size)
+        same = np.array_equal(sample, self.sample)
         return replace(
             self,
             codes=self.codes.joined(added, sizes),
             lots=tickets,
             slots=slots,
-            sample=index.stored(slots),
+            sample=sample,
+            scatter=replace(self.scatter, mean=mean) if same else Scatter.of(sample, mean),
         )
 
 
@@ -175,10 +189,9 @@ class VectorIndex:
             matrix: Unit rows, shape (n, d); a row of zeros is an entity without a vector.
             dense_numbers: A matrix of more numbers than this gets codes.
         """
-        large = Large.of(matrix) if matrix.size > dense_numbers else None
-        return cls(
-            segments=(matrix,), mean=Mean.of(matrix), large=large, dense_numbers=dense_numbers
-        )
+        mean = Mean.of(matrix)
+        large = Large.of(matrix, mean) if matrix.size > dense_numbers else None
+        return cls(segments=(matrix,), mean=mean, large=large, dense_numbers=dense_numbers)
 
     def changed(self, kept: Positions, added: Matrix, order: Positions) -> VectorIndex:
         """Give the index without some rows and with others, without touching those that stay.
@@ -256,10 +269,14 @@ class VectorIndex:
         wanted = self.large.codes.wide(count)
         if eligible * self.dimensions <= self.dense_numbers or eligible <= wanted:
             return self._of(question, np.flatnonzero(mask), count, eligible)
-        allowed = mask if self.layout is None else self.layout.allowed(mask)
+        allowed: Mask | None = None
+        if self.layout is not None:
+            allowed = self.layout.allowed(mask)
+        elif eligible < len(mask):
+            allowed = mask
         near = _nearest(self.large.codes, question, allowed, wanted)
         spots = near if self.layout is None else np.sort(self.layout.positions[near])
-        about = self._sampled(self.large, question, allowed)
+        about = self._moments(self.large, question, None if eligible == self.size else allowed)
         return self._of(question, spots, count, eligible, about)
 
     def _whole(self, question: Question, mask: Mask, count: int) -> Scanned:
@@ -290,7 +307,7 @@ class VectorIndex:
         about: Moments | None = None,
     ) -> Scanned:
         """Score the rows at *spots*, ascending, and no others."""
-        cosines, strengths = question.score(self.rows(spots))
+        cosines, strengths = self._scored(question, spots)
         best = top(strengths, count)
         near = cosines[best]
         return Scanned(
@@ -302,12 +319,29 @@ class VectorIndex:
             scored=len(spots),
         )
 
-    def _sampled(self, large: Large, question: Question, allowed: Mask) -> Moments:
-        """Estimate the moments of the eligible rows from a few of them."""
-        inside = allowed[large.slots]
-        rows = large.sample[inside] if not inside.all() else large.sample
-        if len(rows) < SAMPLE_LEAST:
-            rows = self.stored(drawn(large.lots, np.flatnonzero(allowed)))
+    def _scored(self, question: Question, spots: Positions) -> tuple[Vector, Vector]:
+        """Score the rows at *spots*, so few at a time that copies stay in the processor's cache."""
+        if len(spots) <= _GATHERED:
+            return question.score(self.rows(spots))
+        starts = range(0, len(spots), _GATHERED)
+        parts = [question.score(self.rows(spots[start : start + _GATHERED])) for start in starts]
+        cosines = np.concatenate([each for each, _ in parts])
+        if not len(question.clauses):
+            return cosines, cosines
+        return cosines, np.concatenate([each for _, each in parts])
+
+    def _moments(self, large: Large, question: Question, allowed: Mask | None) -> Moments:
+        """Estimate the moments of the eligible rows, by how all scatter or from a few of them."""
+        if allowed is None and len(question.texts) == 1 and not len(question.clauses):
+            mean, spread = large.scatter.moments(question.texts[0])
+            return Moments(mean=mean, spread=spread, cosine_mean=mean, cosine_spread=spread)
+        rows = large.sample
+        if allowed is not None:
+            inside = allowed[large.slots]
+            if not inside.all():
+                rows = rows[inside]
+            if len(rows) < SAMPLE_LEAST:
+                rows = self.stored(drawn(large.lots, np.flatnonzero(allowed)))
         return Moments.of(*question.score(rows))
 
     def stored(self, slots: Positions) -> Matrix:
@@ -323,20 +357,18 @@ class VectorIndex:
         return found
 
 
-def _looks(rows: Matrix) -> Codes | Projected | Sketched:
+def _looks(rows: Matrix) -> Codes | Sketched:
     """Give what tells of *rows* who looks near."""
     if worth(rows):
-        return Projected.of(rows)
-    if long(rows):
         return Sketched.of(rows)
     coder = Coder.of(rows)
     return Codes(coder=coder, planes=(coder.encode(rows),))
 
 
 def _nearest(
-    codes: Codes | Projected | Sketched, question: Question, allowed: Mask, count: int
+    codes: Codes | Sketched, question: Question, allowed: Mask | None, count: int
 ) -> Positions:
-    """Choose *count* of the *allowed* rows that seem nearest, ascending; who ties comes along."""
+    """Choose *count* of those *allowed* that seem nearest, ascending; who ties comes along."""
     if isinstance(codes, Sketched):
         parts = question.clauses
         return codes.nearest(question.texts, allowed, count, clauses=parts, weight=CLAUSE_WEIGHT)

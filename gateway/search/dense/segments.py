@@ -54,7 +54,11 @@ class Mean:
     @property
     def row(self) -> Vector:
         """The mean row, shape (d,); zeros for no rows."""
-        return np.asarray(self.sums / (_UNIT * max(self.count, 1)), dtype=np.float32)
+        return self.over(self.count)
+
+    def over(self, count: int) -> Vector:
+        """Give the mean of *count* rows, of which those that are zeros count too, shape (d,)."""
+        return np.asarray(self.sums / (_UNIT * max(count, 1)), dtype=np.float32)
 
 
 def lots(rows: Matrix) -> NDArray[np.uint64]:

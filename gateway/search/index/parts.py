@@ -17,8 +17,8 @@ from gateway.embed.yardstick import Yardstick
 from gateway.search.dense.codes import Coder, Codes
 from gateway.search.dense.doubts import Doubts
 from gateway.search.dense.mates import Mates
-from gateway.search.dense.projected import Projected
 from gateway.search.dense.scan import Large, Layout, VectorIndex
+from gateway.search.dense.scatter import Scatter
 from gateway.search.dense.segments import Mean
 from gateway.search.dense.sketched import Sketched
 
@@ -32,7 +32,7 @@ _CLASSES: Mapping[str, type] = {
         Layout,
         Mates,
         Mean,
-        Projected,
+        Scatter,
         Sketched,
         VectorIndex,
         Yardstick,

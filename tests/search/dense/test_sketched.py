@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gateway.search.dense.projected import MOST_ROWS
+from gateway.search.dense.codes import Codes, chosen
 from gateway.search.dense.scan import CLAUSE_WEIGHT, Question, VectorIndex
-from gateway.search.dense.sketched import AXES, Sketched, long
+from gateway.search.dense.sketched import LEAST_LONG, MOST_ROWS, SHORT, Sketched, worth
 from gateway.vectors import Matrix, unit_rows
 
-SIZE = 2 * AXES
+SIZE = LEAST_LONG
 COUNT = 6000
 
 
@@ -103,23 +103,92 @@ def test_rows_that_hardly_differ_have_sketches_too() -> None:
     assert {0, 150} <= set(nearest(Sketched.of(rows), ROWS[:2], np.ones(200, np.bool_), 200))
 
 
+def test_a_longer_catalog_is_told_by_fewer_bits() -> None:
+    """They cost more of it, and looking at more rows again costs less."""
+    longer = Sketched.of(np.broadcast_to(ROWS[0], (SHORT + 1, SIZE)))
+
+    assert sketch.bits == 64 * len(sketch.planes[0])
+    assert longer.bits == 64 * len(longer.planes[0])
+    assert longer.bits < sketch.bits
+
+
+@pytest.mark.parametrize("count", [9000, 200_000])
+def test_the_largest_are_chosen_of_long_lists_too(count: int) -> None:
+    """Ties come along, and who may not be chosen takes nobody's place."""
+    near = np.random.default_rng(1).integers(0, count, size=count).astype(np.float32)
+    allowed = np.arange(count) % 2 == 0
+    least = np.sort(near[allowed])[-700]
+
+    found = chosen(near, allowed, 700)
+
+    assert found.tolist() == np.flatnonzero(allowed & (near >= least)).tolist()
+
+
+def test_of_fewer_than_are_wanted_all_are_chosen() -> None:
+    """Those that may be."""
+    near = np.arange(9, dtype=np.float32)
+
+    assert [0, 1, 2] == chosen(near, near < 3, 6).tolist()
+    assert list(range(9)) == chosen(near, None, 60).tolist()
+
+
+@pytest.mark.parametrize("clauses", [0, 2])
+def test_an_index_of_long_rows_is_sketched_and_scores_rows(clauses: int) -> None:
+    """Exact numbers, the same best ones, and no more rows scored than looked near."""
+    index = VectorIndex.of(ROWS, dense_numbers=0)
+    query = Question(texts=ROWS[7:8], clauses=ROWS[20 : 20 + clauses])
+
+    found = index.search(query, mask=everybody, count=20)
+
+    exact = VectorIndex.of(ROWS).search(query, mask=everybody, count=20)
+    assert index.large is not None
+    assert isinstance(index.large.codes, Sketched)
+    assert exact.pool[:10].tolist() == found.pool[:10].tolist()
+    assert exact.strengths[:10].tolist() == found.strengths[:10].tolist()
+    assert 128 == found.scored
+
+
+def test_rows_that_come_and_go_rank_as_in_a_fresh_index() -> None:
+    """Who is looked at may differ; what is said of the best does not."""
+    kept = np.arange(100, 5900)
+    index = VectorIndex.of(ROWS[:5900], dense_numbers=0)
+    index = index.changed(kept, ROWS[5900:], np.arange(5900))
+    query = Question(texts=ROWS[5950:5951], clauses=NOBODY)
+
+    found = index.search(query, mask=everybody[:5900], count=10)
+
+    fresh = VectorIndex.of(ROWS[100:], dense_numbers=0)
+    expected = fresh.search(query, mask=everybody[:5900], count=10)
+    assert expected.pool.tolist() == found.pool.tolist()
+    assert expected.strengths.tolist() == found.strengths.tolist()
+    assert expected.moments == found.moments
+
+
 @pytest.mark.parametrize(
     ("count", "size", "sketched"),
     [
-        (MOST_ROWS + 1, SIZE, True),
-        (MOST_ROWS + 1, SIZE - 1, False),
-        (MOST_ROWS, SIZE, False),
-        (8 * MOST_ROWS + 1, SIZE, False),
+        (600, SIZE, True),
+        (600, SIZE - 1, False),
+        (MOST_ROWS, SIZE, True),
+        (MOST_ROWS + 1, SIZE, False),
     ],
 )
-def test_only_many_and_long_rows_are_sketched(count: int, size: int, sketched: bool) -> None:
-    """Fewer are told along axes, shorter ones and very many by codes."""
-    assert sketched == long(np.broadcast_to(np.float32(0), (count, size)))
+def test_long_rows_that_are_not_too_many_are_sketched(
+    count: int, size: int, sketched: bool
+) -> None:
+    """Shorter ones and very many have codes."""
+    rows = np.broadcast_to(np.float32(0.1), (count, size))
+
+    assert sketched == worth(rows)
+    if count < SHORT:
+        large = VectorIndex.of(rows, dense_numbers=0).large
+        assert large is not None
+        assert isinstance(large.codes, Sketched if sketched else Codes)
 
 
 def test_a_long_catalog_reads_few_rows_and_says_exact_numbers() -> None:
-    """However many there are, a few hundred are scored."""
-    rows = rows_of(MOST_ROWS + 1000)
+    """However many there are, a few are scored: .8 for each root of a row."""
+    rows = rows_of(SHORT + 1000)
     index = VectorIndex.of(rows)
 
     found = index.search(
@@ -130,6 +199,6 @@ def test_a_long_catalog_reads_few_rows_and_says_exact_numbers() -> None:
 
     assert index.large is not None
     assert isinstance(index.large.codes, Sketched)
-    assert 384 == found.scored
+    assert 147 == found.scored
     assert 7 == found.pool[0]
     assert np.vecdot(rows[found.pool], rows[7]).tolist() == found.strengths.tolist()

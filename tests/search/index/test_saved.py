@@ -17,7 +17,6 @@ from gateway.config import IndexOptions
 from gateway.embed.yardstick import Yardstick
 from gateway.errors import StoreError
 from gateway.search.dense.codes import Codes
-from gateway.search.dense.projected import Projected
 from gateway.search.dense.scan import VectorIndex
 from gateway.search.dense.sketched import Sketched
 from gateway.search.index import pack, parts
@@ -80,9 +79,9 @@ def test_an_empty_catalog_is_saved_too(tmp_path: Path) -> None:
     assert (0, None, None) == (len(found.entities), found.graph, found.vectors)
 
 
-@pytest.mark.parametrize(("size", "looks"), [(0, Codes), (400, Projected)])
+@pytest.mark.parametrize(("size", "looks"), [(0, Codes), (400, Sketched)])
 def test_all_that_vectors_bring_comes_back(size: int, looks: type, tmp_path: Path) -> None:
-    """Codes or axes, mates, doubts and the yardstick."""
+    """Codes or a sketch, mates, doubts and the yardstick."""
     tools = [entity(each) for each in definitions(60)]
     tools = [replace(tool, server=f"s{at % 3}") for at, tool in enumerate(tools)]
     yardstick = Yardstick(strangers=0.1, matches=0.5, boast=EMBEDDER.vectors(["use it first"])[0])
@@ -286,16 +285,14 @@ def test_the_digest_of_documents_is_that_of_their_files(tmp_path: Path) -> None:
     assert "" == mark_of_files(tmp_path / "nothing.md")
 
 
-@pytest.mark.parametrize(("width", "looks"), [(64, Codes), (384, Projected), (384, Sketched)])
+@pytest.mark.parametrize(("width", "looks"), [(64, Codes), (384, Sketched)])
 def test_whatever_tells_who_looks_near_can_be_saved(
-    width: int, looks: type[Codes | Projected | Sketched]
+    width: int, looks: type[Codes | Sketched]
 ) -> None:
-    """Codes, axes or a sketch: a class that `parts` does not know would be found by users alone."""
+    """Codes or a sketch: a class that `parts` does not know would be found by users alone."""
     rows = unit_rows(np.random.default_rng(1).standard_normal((300, width)))
     index = VectorIndex.of(rows, dense_numbers=1)
     assert index.large is not None
-    if looks is Sketched:
-        index = replace(index, large=replace(index.large, codes=Sketched.of(rows)))
     arrays: dict[str, np.ndarray] = {}
     raw = parts.taken(index, "vectors", arrays)
 
