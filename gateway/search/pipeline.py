@@ -37,6 +37,7 @@ from gateway.search.evidence import (
 from gateway.search.fusion import Order
 from gateway.search.index.snapshot import Snapshot
 from gateway.search.index.toolgraph import ToolGraph
+from gateway.search.parted import each_part
 from gateway.search.request import parted
 from gateway.search.run import Run
 from gateway.search.sayable import degrading
@@ -198,6 +199,7 @@ class Search:
                 doubts=snapshot.doubts,
                 parts=asked.parts,
             )
+            order = each_part(found, order, parts=asked.parts, doubts=snapshot.doubts)
         else:
             words = read_words(snapshot.lexical, asked)
         return self._ranking(run, asked, order, words=words, found=found)
