@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, FrozenInstanceError
 from functools import partial
 from reprlib import recursive_repr
+from types import MemberDescriptorType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 __all__ = ["dataclass"]
@@ -46,7 +47,8 @@ def _dataclass(
             weakref_slot=weakref_slot,
         )
         cls = fields_only(written)
-        vars(cls)["__dataclass_params__"].frozen = frozen
+        told = vars(cls)["__dataclass_params__"]
+        told.init, told.repr, told.eq, told.frozen = True, True, eq, frozen
         for name, method in _methods(cls, frozen=frozen, slots=slots, eq=eq).items():
             if own.get(name) is None:
                 setattr(cls, name, method)
@@ -106,9 +108,10 @@ class _LateInit(_Late):
             # By position, or wrong: the method itself says best what it lacks.
             super().__get__(instance, type(instance))(*args, **given)
             return
+        put = object.__setattr__ if self._cls.__dataclass_params__.frozen else setattr
         for name, value in values.items():
-            object.__setattr__(instance, name, value)
-        if hasattr(instance, "__post_init__"):
+            put(instance, name, value)
+        if hasattr(self._cls, "__post_init__"):
             instance.__post_init__()
 
 
@@ -175,10 +178,11 @@ def _given(field: dataclasses.Field[Any], called: dict[str, Any]) -> tuple[str, 
 def _put(cls: type[Any], name: str, value: str, called: dict[str, Any]) -> str:
     if not cls.__dataclass_params__.frozen:
         return f"self.{name} = {value}"
-    if "__slots__" not in vars(cls):
+    slot = getattr(cls, name, None)
+    if not isinstance(slot, MemberDescriptorType):
         return f"self.__dict__[{name!r}] = {value}"
     # Half of what `object.__setattr__` costs, which would look for the slot each time.
-    called[f"_set_{name}"] = getattr(cls, name).__set__
+    called[f"_set_{name}"] = slot.__set__
     return f"_set_{name}(self, {value})"
 
 

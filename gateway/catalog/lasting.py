@@ -369,6 +369,9 @@ def _steady(new: Listing, old: Listing) -> Listing:
 
 
 def _same(one: Listing, other: Listing) -> bool:
+    # Tools that nobody read before another process replaced them are others by now.
+    if not (readable(one) and readable(other)):
+        return False
     codes = [[note.code for note in listing.diagnostics] for listing in (one, other)]
     mine, others = ((*listing.tools, *listing.things) for listing in (one, other))
     return (

@@ -153,22 +153,26 @@ class SqliteRecords:
         with self._database.reading() as connection:
             known = _pinned(connection, owner)
         # To write what is there already would cost every start more than to read it.
-        if any(known.get(name, ("", ""))[1] != digest for name, digest in digests.items()):
-            with self._database.transaction() as connection:
-                # Another process may have seen them first, and seen something else.
-                known = _pinned(connection, owner)
-                connection.executemany(
-                    "INSERT INTO pins VALUES (?, ?, ?, ?) "
-                    "ON CONFLICT (owner, name) DO UPDATE SET seen = excluded.seen",
-                    [
-                        (owner, name, digest, digest)
-                        for name, digest in digests.items()
-                        if known.get(name, ("", ""))[1] != digest
-                    ],
-                )
-        return frozenset(
-            name for name, digest in digests.items() if known.get(name, (digest, ""))[0] != digest
-        )
+        if _unseen(known, digests):
+            try:
+                known = self._note_seen(owner, digests)
+            except StoreError:
+                # A full disk must not hide what is not as it was approved.
+                if not _unapproved(known, digests):
+                    raise
+        return _unapproved(known, digests)
+
+    def _note_seen(self, owner: str, digests: Mapping[str, str]) -> dict[str, tuple[str, str]]:
+        """Note what was seen; give what was pinned just before."""
+        with self._database.transaction() as connection:
+            # Another process may have seen them first, and seen something else.
+            known = _pinned(connection, owner)
+            connection.executemany(
+                "INSERT INTO pins VALUES (?, ?, ?, ?) "
+                "ON CONFLICT (owner, name) DO UPDATE SET seen = excluded.seen",
+                [(owner, name, each, each) for name, each in _unseen(known, digests).items()],
+            )
+        return known
 
     def changed(self, owner: str) -> frozenset[str]:
         """See `Records.changed`."""
@@ -259,6 +263,18 @@ def _pinned(connection: Connection, owner: str) -> dict[str, tuple[str, str]]:
     """Give what was approved and what was seen, by name."""
     found = connection.execute(_PINS, (owner,))
     return {name: (approved, seen) for name, approved, seen in found}
+
+
+def _unseen(known: Mapping[str, tuple[str, str]], digests: Mapping[str, str]) -> dict[str, str]:
+    """Give those of *digests* that were not what was seen last."""
+    return {name: each for name, each in digests.items() if known.get(name, ("", ""))[1] != each}
+
+
+def _unapproved(known: Mapping[str, tuple[str, str]], digests: Mapping[str, str]) -> frozenset[str]:
+    """Give the names whose digest is not the approved one."""
+    return frozenset(
+        name for name, each in digests.items() if known.get(name, (each, ""))[0] != each
+    )
 
 
 def _approved(pins: Mapping[str, tuple[str, str]]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -13,9 +13,11 @@ from gateway.catalog.lasting import LastingSource
 from gateway.catalog.records import SqliteRecords
 from gateway.catalog.refresh import Registry, list_sources, read_late
 from gateway.telemetry import Telemetry
+from gateway.types import ToolDefinition
 from gateway.upstream.source import Listing
 from tests.catalog.room import LiveSource, Room, names
 from tests.fakes import tool
+from tests.upstream.conftest import until
 
 
 @pytest.fixture
@@ -57,6 +59,23 @@ async def test_what_another_process_listed_meanwhile_is_taken(room: Room) -> Non
 
     assert ["b"] == names(await source.list_tools())
     assert not live.asked.is_set()
+
+
+@pytest.mark.parametrize("tools", [(tool("b"),), (tool("a"), tool("b"))], ids=len)
+@pytest.mark.parametrize("begin", [LastingSource.tend, LastingSource.outdate])
+async def test_what_changed_is_told_of_though_nobody_can_read_what_was(
+    room: Room, begin: Callable[[LastingSource], object], tools: tuple[ToolDefinition, ...]
+) -> None:
+    """Another process listed it first; the catalog still has what this one took at its start."""
+    await room.source(LiveSource(tool("a"))).list_tools()
+    source = next_start(room, LiveSource(*tools))
+    SqliteRecords(room.path, wall=room.wall).keep("f", "srv", Listing(tools=tools))
+
+    room.tick(100)
+    begin(source)
+    await until(lambda: room.changes == 1)
+
+    assert [each.name for each in tools] == names(await source.list_tools())
 
 
 async def test_what_was_forgotten_meanwhile_is_listed_anew(room: Room) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 from collections.abc import Mapping
 from pathlib import Path
@@ -152,3 +153,18 @@ def test_a_head_is_made_anew_of_what_somebody_else_wrote(path: Path) -> None:
 
     assert [("g",)] == left
     assert ["Other."] * 2 == [each.listing.instructions for each in found.values()]
+
+
+def test_what_changed_is_told_of_though_nobody_can_write_it_down(path: Path) -> None:
+    """A full disk, or a file that may only be read: here one that somebody else holds."""
+    SqliteRecords(path).see("o", {"a": "1", "b": "1"})
+    records = SqliteRecords(Database(path, CATALOG, busy_s=0))
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+
+        changed = records.see("o", {"a": "2", "b": "1", "c": "1"})
+        with pytest.raises(StoreError, match="locked"):
+            records.see("o", {"b": "1", "c": "1"})
+
+    assert {"a"} == changed
+    assert frozenset() == records.changed("o")

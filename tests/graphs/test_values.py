@@ -169,6 +169,58 @@ def test_a_host_derives_a_frozen_dataclass_of_its_own() -> None:
         Own(x=1).x = 2  # type: ignore[misc]  # (the point of the test)
 
 
+@pytest.mark.parametrize("dataclass", [dataclasses.dataclass, values.dataclass])
+@pytest.mark.parametrize("slots", [(True, False), (False, True)], ids=str)
+def test_one_of_base_and_derived_has_slots(
+    dataclass: Callable[..., Any], slots: tuple[bool, bool]
+) -> None:
+    """A field stands where its class has room for it, in the first objects and in all others."""
+
+    class Base:
+        x: int
+
+    base = dataclass(frozen=True, slots=slots[0])(Base)
+
+    class Derived(base):  # type: ignore[misc, valid-type]  # (made by the line above)
+        y: int = 2
+
+    derived = dataclass(frozen=True, slots=slots[1])(Derived)
+
+    assert [(1, 2)] * 20 == [(each.x, each.y) for each in (derived(x=1) for _ in range(20))]
+    assert derived(1) == derived(x=1)
+
+
+@pytest.mark.parametrize("dataclass", [dataclasses.dataclass, values.dataclass])
+def test_every_object_is_made_alike(dataclass: Callable[..., Any]) -> None:
+    """Those that are filled before there is an `__init__` are as those that it makes."""
+
+    class Doubled:
+        x: int
+
+        def __setattr__(self, name: str, value: int) -> None:
+            object.__setattr__(self, name, 2 * value)
+
+    doubled = dataclass()(Doubled)
+
+    class Later(doubled):  # type: ignore[misc, valid-type]  # (made by the line above)
+        def __post_init__(self) -> None:
+            raise AssertionError  # It is no dataclass: its base knows nothing of it.
+
+    assert [2] * 20 == [Later(x=1).x for _ in range(20)]
+
+
+@pytest.mark.parametrize("how", KINDS, ids=str)
+def test_a_class_tells_how_it_was_made(how: dict[str, bool]) -> None:
+    """Others that read dataclasses look there."""
+    kinds = (made(kind, **how) for kind in (dataclasses.dataclass, values.dataclass))
+    told, expected = (
+        [getattr(kind.__dataclass_params__, name) for name in ("init", "repr", "eq", "frozen")]
+        for kind in kinds
+    )
+
+    assert expected == told
+
+
 def pickled(each: Any) -> Any:
     return pickle.loads(pickle.dumps(each))  # noqa: S301  (written a moment ago)
 
