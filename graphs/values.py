@@ -97,7 +97,7 @@ class _LateInit(_Late):
 
     def __get__(self, instance: object, owner: type[Any]) -> Any:
         """Give what fills *instance* field by field, or the method itself."""
-        if not self._left or not isinstance(instance, self._cls):
+        if self._left <= 0 or not isinstance(instance, self._cls):
             return super().__get__(instance, owner)
         self._left -= 1
         return partial(self._fill, instance)
