@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property, partial
 from itertools import chain
 from typing import Any
@@ -55,7 +55,7 @@ class LateDigests(Mapping[str, str]):
 
 def written(listing: Listing) -> str:
     """Write a list down, as `whole` reads it."""
-    tools = json.dumps([_tool(tool) for tool in listing.tools])
+    tools = _line(listing.tools)
     told = {
         "count": len(listing.tools),
         "digest": _digest(tools),
@@ -69,6 +69,20 @@ def written(listing: Listing) -> str:
         "suspicions": {name: list(why) for name, why in listing.suspicions.items()},
     }
     return f"{json.dumps(told)}\n{tools}"
+
+
+def digest_of(listing: Listing) -> str:
+    """Give the digest of the tools of a list as it is kept, whether they were read late or not.
+
+    Returns:
+        Empty of what is not told by it: tools that are not kept, or that are doubted.
+    """
+    tools = listing.tools
+    if isinstance(tools, LateTools):
+        return tools.digest
+    if not listing.digests or any(tool.doubts for tool in tools):
+        return ""
+    return _digest(_line(tools))
 
 
 def whole(text: str) -> Listing:
@@ -134,6 +148,10 @@ def seen_of(digests: Mapping[str, str]) -> str:
 
 def _digest(text: str) -> str:
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=20).hexdigest()
+
+
+def _line(tools: Iterable[ToolDefinition]) -> str:
+    return json.dumps([_tool(tool) for tool in tools])
 
 
 def _tool(tool: ToolDefinition) -> JsonObject:

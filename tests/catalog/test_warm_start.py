@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.config import Options
+from gateway.config import IndexOptions, Options
 from gateway.gateway import Gateway
 from gateway.limits import UpstreamOptions
 from tests.fakes import codes
@@ -31,6 +31,8 @@ class Desk:
             options=Options(
                 upstream=UpstreamOptions(**options),  # type: ignore[arg-type]  # passed on as they came
                 catalog_store_path=self.folder / "catalog.sqlite3",
+                index_path=self.folder / "index",
+                index=IndexOptions(min_tools=1),
             )
         )
         gateway.add_server(
@@ -71,6 +73,17 @@ async def test_a_warm_start_starts_no_process_and_answers(desk: Desk) -> None:
     assert {"srv": "idle"} == second.server_states()
     assert "pong" == (await second.invoke("srv/good")).text
     assert 2 == len(desk.children)
+
+
+async def test_the_second_start_reads_the_index_that_the_first_saved(desk: Desk) -> None:
+    """The first made it of tools that were just listed, the second has read none of them."""
+    first = desk.gateway()
+    await found(first)
+    await first.aclose()
+    second = desk.gateway()
+
+    assert ["srv/good"] == await found(second)
+    assert (await second.report()).saved
 
 
 async def test_a_sleeping_server_stays_searchable_and_wakes_for_a_call(desk: Desk) -> None:

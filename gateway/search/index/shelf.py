@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
+from gateway.catalog.listingtext import digest_of
 from gateway.catalog.refresh import Listed, Registration
 from gateway.config import VERSION, IndexOptions
 from gateway.errors import StoreError
@@ -24,7 +25,6 @@ from gateway.search.index.pack import read, write
 from gateway.search.index.saved import packed, unpacked
 from gateway.search.index.snapshot import Snapshot
 from gateway.types import Code, Diagnostic
-from gateway.upstream.source import LateTools
 from gateway.values import dataclass
 
 _SUFFIX = ".index"
@@ -127,8 +127,8 @@ def mark(
     digest = hashlib.blake2b(_code().encode(), digest_size=20)
     for server in sorted(listed):
         registration, listing = registrations[server], listed[server].listing
-        tools = listing.tools
-        tools_told = tools.digest if isinstance(tools, LateTools) else _digest(repr(tools))
+        # What a server lists is kept, and comes to the same when the next start reads it late.
+        tools_told = digest_of(listing) or _digest(repr(listing.tools))
         told = (
             (server, registration.source.trusted, registration.itself),
             (registration.hints, tools_told, listing.things, listing.instructions),
