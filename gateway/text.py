@@ -1,4 +1,4 @@
-"""Small laws of text: cleaning, clipping, counting tokens, near names, literals.
+"""Small laws of text: cleaning, clipping, counting tokens, near names, literals, digests.
 
 Words and stems live in `graphs.text`; here is only what the gateway itself must hold to. All
 functions are linear in their input and accept any string, lone surrogates included.
@@ -6,6 +6,7 @@ functions are linear in their input and accept any string, lone surrogates inclu
 
 from __future__ import annotations
 
+import hashlib
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator
@@ -130,3 +131,8 @@ def _literal() -> re.Pattern[str]:
         """,
         re.VERBOSE,
     )
+
+
+def digest(text: str) -> str:
+    """Give what *text* comes to, 40 hexadecimal digits: what has the same is the same text."""
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=20).hexdigest()

@@ -7,7 +7,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property, partial
@@ -15,6 +14,7 @@ from itertools import chain
 from typing import Any
 
 from gateway.errors import StoreError
+from gateway.text import digest
 from gateway.types import Diagnostic, Hints, JsonObject, ToolDefinition
 from gateway.upstream.source import LateTools, Listing, readable
 
@@ -58,7 +58,7 @@ def written(listing: Listing) -> str:
     tools = _line(listing.tools)
     told = {
         "count": len(listing.tools),
-        "digest": _digest(tools),
+        "digest": digest(tools),
         "things": [
             {**_tool(thing), "kind": thing.kind, "details": thing.details}
             for thing in listing.things
@@ -82,7 +82,7 @@ def digest_of(listing: Listing) -> str:
         return tools.digest
     if not listing.digests or any(tool.doubts for tool in tools):
         return ""
-    return _digest(_line(tools))
+    return digest(_line(tools))
 
 
 def whole(text: str) -> Listing:
@@ -143,11 +143,7 @@ def seen_of(digests: Mapping[str, str]) -> str:
     if isinstance(digests, LateDigests):
         return digests.seen
     told = "\0".join(chain.from_iterable(sorted(digests.items())))
-    return _digest(told) if digests else ""
-
-
-def _digest(text: str) -> str:
-    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=20).hexdigest()
+    return digest(told) if digests else ""
 
 
 def _line(tools: Iterable[ToolDefinition]) -> str:
@@ -166,9 +162,9 @@ def _tool(tool: ToolDefinition) -> JsonObject:
     }
 
 
-def _definitions(digest: str, read: Read) -> tuple[ToolDefinition, ...]:
+def _definitions(kept: str, read: Read) -> tuple[ToolDefinition, ...]:
     text = read()
-    if _digest(text) != digest:
+    if digest(text) != kept:
         raise StoreError("the tools of a remembered list are others by now")
     return tuple(map(_definition, json.loads(text)))
 

@@ -54,11 +54,6 @@ class Candidates:
         """Standard deviation of the same."""
         return self.scanned.moments.cosine_spread
 
-    @property
-    def eligible(self) -> int:
-        """How many entities that is."""
-        return self.scanned.eligible
-
     def cosines(self, spots: Sequence[int]) -> list[float]:
         """Give the exact best cosine over the query's texts of anybody, -1 to 1."""
         if self.scanned.dense is not None:

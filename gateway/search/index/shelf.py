@@ -24,6 +24,7 @@ from gateway.search.index.entities import line
 from gateway.search.index.pack import read, write
 from gateway.search.index.saved import packed, unpacked
 from gateway.search.index.snapshot import Snapshot
+from gateway.text import digest
 from gateway.types import Code, Diagnostic
 from gateway.values import dataclass
 
@@ -124,21 +125,21 @@ def mark(
         listed: What each of them listed.
         made_with: Whatever else it depends on, each with a `repr` that says all of it.
     """
-    digest = hashlib.blake2b(_code().encode(), digest_size=20)
+    hashed = hashlib.blake2b(_code().encode(), digest_size=20)
     for server in sorted(listed):
         registration, listing = registrations[server], listed[server].listing
         # What a server lists is kept, and comes to the same when the next start reads it late.
-        tools_told = digest_of(listing) or _digest(repr(listing.tools))
+        tools_told = digest_of(listing) or digest(repr(listing.tools))
         told = (
             (server, registration.source.trusted, registration.itself),
             (registration.hints, tools_told, listing.things, listing.instructions),
         )
-        digest.update(repr(told).encode("utf-8", "surrogatepass"))
+        hashed.update(repr(told).encode("utf-8", "surrogatepass"))
         for entity in listing.entities:
-            digest.update(line(entity))
+            hashed.update(line(entity))
     for part in made_with:
-        digest.update(repr(part).encode("utf-8", "surrogatepass"))
-    return digest.hexdigest()
+        hashed.update(repr(part).encode("utf-8", "surrogatepass"))
+    return hashed.hexdigest()
 
 
 def mark_of_files(path: Path) -> str:
@@ -148,7 +149,7 @@ def mark_of_files(path: Path) -> str:
         read_ = [(str(each), each.read_bytes()) for each in files if not each.is_dir()]
     except OSError:
         return ""
-    return _digest(repr(read_))
+    return digest(repr(read_))
 
 
 @cache
@@ -170,10 +171,6 @@ def _files(folder: Path) -> Iterator[tuple[str, int, int]]:
         elif entry.name.endswith(".py"):
             told = entry.stat()
             yield entry.path, told.st_size, told.st_mtime_ns
-
-
-def _digest(text: str) -> str:
-    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=20).hexdigest()
 
 
 def _note(code: Code, detail: str) -> Diagnostic:
