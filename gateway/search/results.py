@@ -187,13 +187,12 @@ def plain(
     direct: bool = True,
 ) -> Match:
     """Say what *entity* is, with the numbers that it was found by."""
-    definition = entity.definition
-    suspicious = bool(definition.doubts) and entity.suspicious
+    suspicious = entity.suspicious
     return Match(
         id=entity.id,
         name=entity.exposed_name,
         server=entity.server,
-        description=definition.description,
+        description=entity.definition.description,
         required=entity.required,
         score=score,
         confidence=round(confidence, 6),
