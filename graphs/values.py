@@ -108,11 +108,23 @@ class _LateInit(_Late):
             # By position, or wrong: the method itself says best what it lacks.
             super().__get__(instance, type(instance))(*args, **given)
             return
-        put = object.__setattr__ if self._cls.__dataclass_params__.frozen else setattr
-        for name, value in values.items():
-            put(instance, name, value)
-        if hasattr(self._cls, "__post_init__"):
-            instance.__post_init__()
+        _fill(self._cls, instance, values)
+
+
+def _fill(cls: type[Any], instance: Any, values: Mapping[str, object]) -> None:
+    """Do what the ``__init__`` of *cls* does, with the value of each field."""
+    put = object.__setattr__ if cls.__dataclass_params__.frozen else setattr
+    for name, value in values.items():
+        put(instance, name, value)
+    if hasattr(cls, "__post_init__"):
+        instance.__post_init__()
+
+
+def _fill_below(cls: type[Any], instance: Any, local: Mapping[str, object]) -> None:
+    """Fill an object of a subclass of *cls*; among the *local* names are the parameters."""
+    names = (field.name for field in dataclasses.fields(cls) if field.init)
+    given = {name: local[name] for name in names if local[name] is not _FACTORY}
+    _fill(cls, instance, _values(cls, given) or {})
 
 
 def _values(cls: type[Any], given: dict[str, object]) -> dict[str, object] | None:
@@ -152,6 +164,10 @@ def _init(cls: type[Any]) -> Callable[..., Any]:
             body.append(_put(cls, field.name, value, called))
     if hasattr(cls, "__post_init__"):
         body.append("self.__post_init__()")
+    if cls.__dataclass_params__.frozen:
+        # A class below this one may have a property where this one has a slot.
+        called |= {"_cls": cls, "_below": _fill_below}
+        body.insert(0, "if self.__class__ is not _cls: return _below(_cls, self, locals())")
     star = ["*"] if named else []
     made = _compiled(cls, "__init__", [*positional, *star, *named], body or ["pass"], called)
     types = {field.name: field.type for field in dataclasses.fields(cls) if field.init}

@@ -209,6 +209,37 @@ def test_every_object_is_made_alike(dataclass: Callable[..., Any]) -> None:
     assert [2] * 20 == [Later(x=1).x for _ in range(20)]
 
 
+@pytest.mark.parametrize("dataclass", [dataclasses.dataclass, values.dataclass])
+@pytest.mark.parametrize("frozen", [False, True])
+@pytest.mark.parametrize("slots", [False, True])
+def test_a_property_of_a_plain_subclass_is_set_in_every_object(
+    dataclass: Callable[..., Any], frozen: bool, slots: bool
+) -> None:
+    """The first sixteen objects and all later ones go through it, as in the standard library."""
+
+    class Base:
+        x: int
+        names: list[str] = field(default_factory=list)
+
+    base = dataclass(frozen=frozen, slots=slots)(Base)
+
+    class Doubled(base):  # type: ignore[misc, valid-type]  # (made by the line above)
+        @property
+        def x(self) -> int:
+            return int(self.twice)
+
+        @x.setter
+        def x(self, value: int) -> None:
+            object.__setattr__(self, "twice", 2 * value)
+
+    class Fixed(base):  # type: ignore[misc, valid-type]  # (made by the line above)
+        x = property(lambda self: 5)
+
+    assert [(2, [])] * 20 == [(each.x, each.names) for each in (Doubled(x=1) for _ in range(20))]
+    assert [AttributeError] * 20 == [refusal(lambda: Fixed(x=1)) for _ in range(20)]
+    assert 1 == base(x=1).x
+
+
 @pytest.mark.parametrize("how", KINDS, ids=str)
 def test_a_class_tells_how_it_was_made(how: dict[str, bool]) -> None:
     """Others that read dataclasses look there."""
