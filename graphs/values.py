@@ -47,6 +47,7 @@ def _dataclass(
             weakref_slot=weakref_slot,
         )
         cls = fields_only(written)
+        _refuse_init_only(cls)
         told = vars(cls)["__dataclass_params__"]
         told.init, told.repr, told.eq, told.frozen = True, True, eq, frozen
         for name, method in _methods(cls, frozen=frozen, slots=slots, eq=eq).items():
@@ -55,6 +56,16 @@ def _dataclass(
         return cls
 
     return made
+
+
+def _refuse_init_only(cls: type[Any]) -> None:
+    every: Mapping[str, object] = vars(cls)["__dataclass_fields__"]
+    if len(every) == len(dataclasses.fields(cls)):
+        return
+    # What kind of field it is, nothing public says but its text.
+    names = [name for name, each in every.items() if "_FIELD_INITVAR" in repr(each)]
+    if names:
+        raise TypeError(f"{cls.__qualname__}: InitVar is not supported here: {', '.join(names)}")
 
 
 def _methods(cls: type[Any], *, frozen: bool, slots: bool, eq: bool) -> dict[str, object]:

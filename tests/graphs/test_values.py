@@ -8,9 +8,9 @@ import inspect
 import pickle
 import weakref
 from collections.abc import Callable
-from dataclasses import KW_ONLY, FrozenInstanceError, field
+from dataclasses import KW_ONLY, FrozenInstanceError, InitVar, field
 from types import FunctionType
-from typing import Any, get_type_hints
+from typing import Any, ClassVar, get_type_hints
 
 import pytest
 
@@ -238,6 +238,18 @@ def test_a_property_of_a_plain_subclass_is_set_in_every_object(
     assert [(2, [])] * 20 == [(each.x, each.names) for each in (Doubled(x=1) for _ in range(20))]
     assert [AttributeError] * 20 == [refusal(lambda: Fixed(x=1)) for _ in range(20)]
     assert 1 == base(x=1).x
+
+
+def test_an_init_only_field_is_refused() -> None:
+    """Left out of ``__init__`` without a word, it would be missed at the first object."""
+
+    class Asked:
+        x: int
+        kept: ClassVar[str] = "for all"
+        asked: InitVar[int]
+
+    with pytest.raises(TypeError, match=r"Asked: InitVar is not supported here: asked"):
+        values.dataclass(frozen=True)(Asked)
 
 
 @pytest.mark.parametrize("how", KINDS, ids=str)
