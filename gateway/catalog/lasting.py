@@ -117,6 +117,7 @@ class LastingSource:
         self._aged = False
         self._again = False
         self._launch_changed: frozenset[str] | None = None
+        self._launch_unchecked: tuple[Diagnostic, ...] = ()
         self._withheld = NOTHING
 
     @property
@@ -255,7 +256,7 @@ class LastingSource:
         if not launch:
             return
         if self._launch_changed is None:
-            self._launch_changed = self._seen({LAUNCH: launch})
+            self._launch_changed, self._launch_unchecked = self._seen({LAUNCH: launch})
         if self._launch_changed and self._options.on_change == "block":
             raise UpstreamError(
                 self.server,
@@ -271,20 +272,33 @@ class LastingSource:
                 f"{self.server!r}: {kind} {name!r} is left out: the diagnostics of a search say why"
             )
 
-    def _seen(self, digests: Mapping[str, str]) -> frozenset[str]:
-        """Note *digests*; give the names that changed. A store that fails knows of none."""
+    def _seen(self, digests: Mapping[str, str]) -> tuple[frozenset[str], tuple[Diagnostic, ...]]:
+        """Note *digests*; give the names that changed.
+
+        A store that fails knows of none: then a diagnostic says that nothing was checked.
+        """
         if not digests:
-            return frozenset()
+            return frozenset(), ()
         found: list[frozenset[str]] = []
         see = self._memory.records.see
-        self._attempt(lambda: found.append(see(self._memory.pinned, digests)))
-        return frozenset().union(*found)
+        notes = self._attempt(
+            lambda: found.append(see(self._memory.pinned, digests)),
+            lost=f"{self.server!r} was not compared with what was approved: ",
+        )
+        return frozenset().union(*found), notes
 
     def _vetted(self, listing: Listing) -> Listing:
-        changed = self._seen(listing.digests) if self._memory.fingerprint else frozenset()
+        changed, unchecked = (
+            self._seen(listing.digests) if self._memory.fingerprint else (frozenset[str](), ())
+        )
         changed |= self._launch_changed or frozenset()
+        unchecked = unchecked or self._launch_unchecked
         left = vetted(listing, changed, server=self.server, options=self._options)
         self._withheld = Withheld.of(listing, left)
+        if unchecked:
+            # One note of the store, the graver one, is enough for each server.
+            others = (note for note in left.diagnostics if note.code != "catalog_unavailable")
+            left = replace(left, diagnostics=(*others, *unchecked))
         return left
 
     def _load(self) -> None:
@@ -349,11 +363,13 @@ class LastingSource:
         self._known = _Known(listing, self._clock() + self._options.retry_after_s)
         return listing
 
-    def _attempt(self, work: Callable[[], None]) -> tuple[Diagnostic, ...]:
+    def _attempt(self, work: Callable[[], None], *, lost: str = "") -> tuple[Diagnostic, ...]:
+        """Do *work* with the store; if the store fails, say why, after what was *lost* by that."""
         try:
             work()
         except StoreError as error:
-            return (Diagnostic(stage="store", code="catalog_unavailable", detail=str(error)),)
+            told = f"{lost}{error}"
+            return (Diagnostic(stage="store", code="catalog_unavailable", detail=told),)
         return ()
 
 

@@ -66,7 +66,7 @@ CODES: Mapping[Code, str] = {
     "config_warning": "A configuration file says something that is not understood or cannot work.",
     "source_load_failed": "A source could not be listed; its tools are missing, the others work.",
     "source_stale": "A source could not be listed again; its tools are those of before.",
-    "catalog_unavailable": "The catalog store failed; tool lists live in memory only.",
+    "catalog_unavailable": "The catalog store failed: lists live in memory, approvals are unknown.",
     "registry_unavailable": "The registry of servers could not be read.",
     "registry_stale": "The registry's last answer was used, which is older than a day.",
     "registry_truncated": "The registry offers more than its limits allow, or stopped under way.",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import sqlite3
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -9,8 +11,11 @@ from pathlib import Path
 import pytest
 
 from gateway.bridge import Bridge
+from gateway.catalog.ahead import Ahead
 from gateway.catalog.records import LAUNCH, Recorded, SqliteRecords
 from gateway.catalog.refresh import Registry, list_sources
+from gateway.catalog.schemas import CATALOG
+from gateway.catalog.sqlite import Database
 from gateway.errors import (
     InvalidRequestError,
     StoreError,
@@ -26,6 +31,7 @@ from tests.catalog.room import OPTIONS, LiveSource, Room, names
 from tests.fakes import ListSource, tool
 from tests.upstream.conftest import until
 
+OLD = Path(__file__).parent / "files" / "catalog-2.sql"
 SILENT = WatchCallbacks(began=lambda: None, changed=lambda: None)
 
 
@@ -310,6 +316,13 @@ class Broken:
         return
 
 
+class Forgetful(SqliteRecords):
+    """Knows lists, but not what was approved."""
+
+    def see(self, owner: str, digests: Mapping[str, str]) -> frozenset[str]:
+        raise StoreError("full")
+
+
 async def test_without_a_store_lists_live_in_memory_and_say_so(room: Room) -> None:
     """A full disk must not cost a tool."""
     room.records = Broken()
@@ -322,6 +335,51 @@ async def test_without_a_store_lists_live_in_memory_and_say_so(room: Room) -> No
         names(listing),
         [note.code for note in listing.diagnostics],
     )
+
+
+async def test_a_list_that_could_not_be_compared_with_what_was_approved_says_so(
+    room: Room,
+) -> None:
+    """It is used, since a full disk must not cost a tool; that nobody checked it is no secret."""
+    await room.source(LiveSource(tool("a"))).list_tools()
+    room.options = replace(OPTIONS, on_change="block")
+    room.records = Forgetful(room.path, wall=room.wall)
+    remembered = await room.source(LiveSource(tool("a"))).list_tools()
+    source = room.source(LiveSource(tool("a", "Now with more.")))
+    source.expire()
+
+    fresh = await source.list_tools()
+
+    assert (["a"], ["a"]) == (names(remembered), names(fresh))
+    (note,) = fresh.diagnostics
+    assert (note,) == remembered.diagnostics
+    assert ("store", "catalog_unavailable") == (note.stage, note.code)
+    assert "'srv' was not compared with what was approved: full" == note.detail
+
+
+async def test_a_command_line_that_could_not_be_compared_is_told_of(room: Room) -> None:
+    """Also where nothing else of the server is remembered."""
+    room.records = Broken()
+    source = room.source(LiveSource(tool("a")), fingerprint="", launch="new")
+
+    listing = await source.list_tools()
+
+    assert ["'srv' was not compared with what was approved: full"] == [
+        note.detail for note in listing.diagnostics
+    ]
+
+
+async def test_an_old_file_that_cannot_be_brought_up_is_told_of(room: Room) -> None:
+    """Nothing of it can be read either: what it approved is lost on this start."""
+    with contextlib.closing(sqlite3.connect(room.path, isolation_level=None)) as other:
+        other.executescript(OLD.read_text(encoding="utf-8"))
+        other.execute("BEGIN IMMEDIATE")
+        room.records = Ahead(SqliteRecords(Database(room.path, CATALOG, busy_s=0)))
+        listing = await room.source(LiveSource(tool("a"))).list_tools()
+
+    (note,) = listing.diagnostics
+    assert "catalog_unavailable" == note.code
+    assert "not compared with what was approved: catalog store" in note.detail
 
 
 async def test_calls_and_closing_go_to_the_source(room: Room) -> None:
