@@ -103,14 +103,20 @@ class Shelf:
 
 @contextlib.contextmanager
 def _uncollected() -> Iterator[None]:
-    """Do without the garbage collector: what is read lasts, and to look through it takes long."""
-    collecting = gc.isenabled()
-    gc.disable()
+    """Do without the garbage collector: what is read lasts, and to look through it takes long.
+
+    By its threshold, not by `gc.disable`: the host may switch the collector off meanwhile, on
+    another thread, and nothing would say so to whoever switches it on again.
+    """
+    before = gc.get_threshold()
+    ours = (0, *before[1:])
+    gc.set_threshold(*ours)
     try:
         yield
     finally:
-        if collecting:
-            gc.enable()
+        # What somebody else has set meanwhile stays.
+        if gc.get_threshold() == ours:
+            gc.set_threshold(*before)
 
 
 def mark(

@@ -6,7 +6,7 @@ import gc
 import hashlib
 import os
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -231,6 +231,36 @@ def test_the_garbage_collector_is_left_as_it_was(on: bool, tmp_path: Path) -> No
 
     assert on == after
     assert [True, False, False] == [each.snapshot is not None for each in found]
+
+
+class Meanwhile(tuple[Diagnostic, ...]):
+    """Diagnostics that, while an index is read, do what another thread could."""
+
+    __slots__ = ()
+
+    def __iter__(self) -> Iterator[Diagnostic]:
+        """Switch the garbage collector off, and change when it runs."""
+        gc.disable()
+        gc.set_threshold(300, 3, 3)
+        return super().__iter__()
+
+
+def test_what_a_host_does_to_the_garbage_collector_meanwhile_stays(tmp_path: Path) -> None:
+    """It is the whole process's: another thread may switch it off while an index is read."""
+    shelf = Shelf(folder=tmp_path, options=IndexOptions())
+    shelf.keep("there", compile_snapshot(CATALOG, rows=rows_of(CATALOG)), ())
+    threshold = gc.get_threshold()
+    try:
+        shelf.find("there", version=1, diagnostics=())
+        rested = gc.get_threshold()
+        shelf.find("there", version=1, diagnostics=Meanwhile())
+        after = gc.isenabled(), gc.get_threshold()
+    finally:
+        gc.enable()
+        gc.set_threshold(*threshold)
+
+    assert threshold == rested
+    assert (False, (300, 3, 3)) == after
 
 
 def test_objects_are_never_written_nor_read(tmp_path: Path) -> None:
