@@ -54,7 +54,7 @@ class Notifications:
         self._task: asyncio.Task[None] | None = None
 
     def seen(self, kind: Kind, entities: Iterable[Entity]) -> None:
-        """Note that a client is shown *entities*; of tools those that are `listable`."""
+        """Note that a client is shown *entities*, all that are `listable` of *kind*."""
         if self._tools or kind != "tool":
             self._seen[kind] = _digest(entities)
 
@@ -94,7 +94,7 @@ class Notifications:
         entities = await attempt(self._library.entities(kind))
         if isinstance(entities, Failed):
             return
-        digest = _digest(listable(entities) if kind == "tool" else entities)
+        digest = _digest(listable(entities))
         if digest != self._seen.get(kind):
             self._seen[kind] = digest
             await self.bus.publish(_EVENTS[kind])

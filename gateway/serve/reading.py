@@ -16,7 +16,7 @@ from gateway.serve.exchange import Exchanges, Params
 from gateway.serve.faulty import faulty
 from gateway.serve.notifications import Notifications
 from gateway.serve.placed import block, contents, is_template, prompt, resource, template
-from gateway.serve.shown import Page, page
+from gateway.serve.shown import Page, listable, page
 from gateway.types import Entity, JsonObject, Kind
 from gateway.upstream.blocks import malformed
 from gateway.upstream.faults import failed
@@ -113,7 +113,7 @@ class Reading:
         return await faulty(work(), {"ref": name}, context)
 
     async def _page(self, kind: Kind, params: _Paging, *, templates: bool | None = None) -> Page:
-        every = await self._library.entities(kind)
+        every = listable(await self._library.entities(kind))
         self._notifications.seen(kind, every)
         chosen: Sequence[Entity] = [
             each for each in every if templates is None or is_template(each) is templates

@@ -47,12 +47,13 @@ def _meta(names: MetaNames, function: object) -> types.Tool:
     )
 
 
-def listable(tools: Iterable[Entity]) -> tuple[Entity, ...]:
-    """Give the tools that a list may hold: none whose definition looks like an attack.
+def listable(entities: Iterable[Entity]) -> tuple[Entity, ...]:
+    """Give those of *entities* that a list may hold: none whose definition looks like an attack.
 
-    A client makes each of them a tool of its model's. Such a one is called by its name alone.
+    A client gives the texts of a list to its model. What is in no list can still be called, read
+    or filled in by its name.
     """
-    return tuple(each for each in tools if not each.suspicious)
+    return tuple(each for each in entities if not each.suspicious)
 
 
 def page(entities: Sequence[Entity], cursor: str | None, *, size: int = PAGE) -> Page:

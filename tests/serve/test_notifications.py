@@ -127,6 +127,26 @@ def test_a_tool_that_is_in_no_list_changes_none(open_gateway: OpenGateway) -> No
     assert ["a", "b"] == tools
 
 
+def test_a_prompt_that_is_in_no_list_changes_none(open_gateway: OpenGateway) -> None:
+    """As with tools: only the resource that came with it is news."""
+    gateway = open_gateway()
+    shop = Shop("shop", suspicious(thing("prompt", "p")))
+    gateway.add_source(shop)
+
+    async def talk() -> object:
+        async with Client(mcp_server(gateway), cache=None) as client:
+            await listed(client)
+            async with client.listen(
+                prompts_list_changed=True, resources_list_changed=True
+            ) as events:
+                odd = suspicious(thing("prompt", "p", "Anew."))
+                shop.things = (odd, thing("resource", "a://b"))
+                await gateway.refresh()
+                return await anext(events)
+
+    assert ResourcesListChanged() == asyncio.run(asyncio.wait_for(talk(), 60))
+
+
 @pytest.mark.parametrize(("expose", "heard"), [("all", True), ("meta", False)])
 def test_a_tool_of_the_host_is_a_change_too(
     open_gateway: OpenGateway, expose: Expose, heard: bool

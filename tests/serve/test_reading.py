@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import pytest
@@ -18,6 +19,7 @@ from gateway.types import Entity, JsonObject, ToolDefinition
 from gateway.upstream.shapes import Filter, Rename
 from gateway.upstream.wrappers import Shaped
 from tests.conftest import OpenGateway
+from tests.fakes import suspicious
 from tests.search.test_library import Shop, thing
 from tests.serve.upstream import Fixture
 
@@ -66,6 +68,37 @@ def test_what_is_listed_can_be_read(fixture: Gateway, mode: str) -> None:
         "static-text": "This is the content of the static text resource.",
         "watched-resource": "Somebody may watch this.",
     } == served(fixture, talk, mode)
+
+
+@pytest.mark.parametrize("mode", ERAS)
+def test_what_is_suspicious_is_in_no_list_and_can_be_read(
+    open_gateway: OpenGateway, mode: str
+) -> None:
+    """A client would give its texts to its model, as it would those of a tool."""
+    things = [thing("resource", "a://x"), thing("resource", "a://{id}"), thing("prompt", "p")]
+    things[1] = replace(things[1], details={"template": True})
+    odd = [suspicious(replace(each, name=f"odd-{each.name}")) for each in things]
+    shop = Shop("shop", *things, *odd)
+    shop.answer = {**filled({"type": "text", "text": "Hello."}), "contents": []}
+    gateway = open_gateway()
+    gateway.add_source(shop)
+
+    async def talk(client: Client) -> list[str]:
+        await client.read_resource("gateway:/shop/odd-a://x")
+        await client.get_prompt("shop/odd-p")
+        return [
+            *(each.uri for each in (await client.list_resources()).resources),
+            *(
+                each.uri_template
+                for each in (await client.list_resource_templates()).resource_templates
+            ),
+            *(each.name for each in (await client.list_prompts()).prompts),
+        ]
+
+    assert ["gateway:/shop/a://x", "gateway:/shop/a://{id}", "shop/p"] == served(
+        gateway, talk, mode
+    )
+    assert ["resources/read", "prompts/get"] == [method for method, _ in shop.asked]
 
 
 @pytest.mark.parametrize("mode", ERAS)
