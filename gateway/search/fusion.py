@@ -1,7 +1,7 @@
 """Evidence -> order. Pure.
 
 * The graph has no say here: it never reorders matches.
-* An entity whose name the query states comes first, in the order of the stating.
+* Entities that the query calls by their exact names come first, in the order of the query.
 * Ties break by name: positions are in the order of names.
 """
 
@@ -20,25 +20,28 @@ from gateway.values import dataclass
 from gateway.vectors import Vector, moments
 
 FULL_TRUST = 0.2
-"""Lexical evidence counts in full if some entity holds this share of the query's words."""
+"""Words count in full if some candidate holds this share of the query's words, and in proportion
+below it."""
 CLAUSE_WORDS = 0.4
-"""What a deviation in the words of a long request's best clause counts beside one in vectors."""
+"""What one deviation in the words of a long request's best clause adds, in deviations."""
 COVERAGE = 2.0
-"""What holding all of the query's words adds, in deviations."""
+"""What holding all of the query's words adds, in deviations; a share of them adds its share."""
 NAMES = 0.8
-"""What a name that is stated whole, in words, adds, in deviations; half of one adds three
-eighths of that."""
+"""What it adds if the query holds all words of an entity's name, in deviations; see `_for_name`."""
 MATES = 0.35
-"""What a deviation of the best other tool of the same, rare server adds."""
-CREDIT = 0.2
-FARTHEST = 0.2
-"""Of a short request, words count less where vectors say less: by this power of the share of what
-they say of the nearest, which is taken for no less than the second number."""
+"""What one deviation of the best other tool of the same, rare server adds, in deviations."""
+CREDIT_POWER = 0.2
+"""By which power of its vector score, as a share of the best one, the words of a candidate count;
+see `_credit`."""
+LEAST_SHARE = 0.2
+"""That share is never taken for less."""
 JOB = 2.0
-"""What a deviation of the server's best tool adds besides in a job of many steps, by how rare the
-server is, twice: few servers do a job, and of a large one some tool is always near."""
+"""What one deviation of the server's best tool adds besides in a job of many parts, in deviations.
+It is multiplied by the square of the server's rarity: few servers do a job, and of a large one some
+tool is always near."""
 STEPS = (5, 10)
-"""A request of no more parts than the first is no job; of as many as the second it is one."""
+"""A request of no more parts than the first is no job; of as many as the second it is one in full;
+see `job`."""
 _NOTHING = 1e-6
 
 
@@ -53,16 +56,18 @@ class Lexical:
     names: Vector
     """Share of each entity's name that the query states, by rarity, 0 to 1."""
     clauses: Vector | None = None
-    """The best clause's BM25F scores; None for a short request."""
+    """The BM25F scores of the clause that met each entity best, >= 0; None for a short request."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Order:
-    """A ranking of positions, best first."""
+    """A ranking, best first; empty if nobody was found."""
 
     positions: Positions
+    """Of entities, each once, shape (m,)."""
     scores: Vector
-    """One a position; falls along the ranking, but for exact names at its head."""
+    """One for each position, shape (m,), comparable within one search; exact names at the head
+    share the best one."""
 
     def at(self, places: Sequence[int]) -> Order:
         """Give what stands at these places, in their order."""
@@ -71,7 +76,7 @@ class Order:
 
 
 def by_vector(found: Candidates) -> Order:
-    """Rank the pool by vectors alone."""
+    """Give the pool as vectors alone rank it, scored by their strengths."""
     return Order(positions=found.pool, scores=found.strengths)
 
 
@@ -89,12 +94,13 @@ def fuse(  # noqa: PLR0913  (keyword-only, one a piece of evidence)
 
     Args:
         found: The vector candidates.
-        lexical: What the words say of the whole catalog.
+        lexical: What words say of the whole catalog.
         mask: Who may be found.
         weight: See `together`.
-        mates: Which server each entity is of; None if that says nothing.
-        doubts: What each entity loses for wanting to be found for everything. Who loses the most
-            speaks for no mate; who is not heard is ranked by its vector alone.
+        mates: The server of each entity; None if servers say nothing.
+        doubts: What each entity loses for wanting to be found for everything; None if nobody loses
+            anything. An entity that loses the most speaks for no mate; one that is not heard is
+            ranked by its vector alone.
         parts: How many clauses the request has, 0 for a short one.
     """
     pool = found.pool
@@ -102,34 +108,40 @@ def fuse(  # noqa: PLR0913  (keyword-only, one a piece of evidence)
     if lexical.clauses is None:
         words = words * _credit(vector)
     if doubts is None:
-        added = 0 if mates is None else _supported(mates, pool, vector + words, parts)
+        added = 0 if mates is None else _support(mates, pool, vector + words, parts)
         return _sorted(pool, vector + words + added)
     heard, lost = 1 - doubts.unheard[pool], doubts.lost[pool]
     scores = vector + np.where(words > 0, heard * words, words)
     if mates is not None:
-        # Half of the most may be chance: mates hear of what is beyond, and then of all of it.
-        told = scores - np.maximum(2 * lost - np.float32(MAX_DOUBT), 0)
-        scores = scores + heard * _supported(mates, pool, told, parts)
+        # Half of the greatest doubt may be chance. Only what is beyond it is kept from mates, and
+        # twice as much of that, so that of the greatest doubt all is.
+        for_mates = scores - np.maximum(2 * lost - np.float32(MAX_DOUBT), 0)
+        scores = scores + heard * _support(mates, pool, for_mates, parts)
     return _sorted(pool, scores - lost)
 
 
 def _credit(vector: Vector) -> Vector:
-    """Say how much words count for each, 0 to 1: the nearest has all of its own."""
+    """Give the share of its words that counts for each candidate of a short request, > 0 to 1.
+
+    Words count less where vectors say less; those of the nearest candidate count in full.
+    """
     best = max(float(vector.max(initial=0.0)), _NOTHING)
-    credit: Vector = np.maximum(vector / np.float32(best), FARTHEST) ** np.float32(CREDIT)
+    shares = np.maximum(vector / np.float32(best), LEAST_SHARE)
+    credit: Vector = shares ** np.float32(CREDIT_POWER)
     return credit
 
 
 def job(parts: int) -> float:
-    """Say how much a request of so many parts is a job, 0 to 1."""
+    """Say how much of a job a request of so many *parts* is, 0 to 1."""
     least, most = STEPS
     return min(max((parts - least) / (most - least), 0.0), 1.0)
 
 
-def _supported(mates: Mates, spots: Positions, scores: Vector, parts: int) -> Vector:
+def _support(mates: Mates, spots: Positions, scores: Vector, parts: int) -> Vector:
+    """Give what its server's other tools add for each of *spots*, in deviations."""
     added = np.float32(MATES) * mates.support(spots, scores)
     if share := job(parts):
-        # All of a server gain the same, so that a mate never stands before who it speaks for.
+        # All tools of a server gain the same: no mate may overtake the tool it was lifted by.
         rarity = mates.weights[spots]
         added += np.float32(JOB * share) * rarity * rarity * mates.heads(spots, scores)
     return np.asarray(added, dtype=np.float32)
@@ -142,10 +154,13 @@ def together(
 
     Args:
         found: The vector candidates.
-        lexical: What the words say of the whole catalog.
-        spots: Whom to score.
+        lexical: What words say of the whole catalog.
+        spots: Whom to score, by position.
         mask: Who may be found.
-        weight: How much a deviation in words counts beside one in vectors.
+        weight: What one deviation in words adds, in deviations of vectors.
+
+    Returns:
+        In deviations from the mean of all who may be found.
     """
     vector, words = _evidence(found, lexical, spots=spots, mask=mask, weight=weight)
     return vector + words
@@ -154,12 +169,12 @@ def together(
 def _evidence(
     found: Candidates, lexical: Lexical, *, spots: Positions, mask: Mask, weight: float
 ) -> tuple[Vector, Vector]:
-    """Say what vectors and what words say of the entities at *spots*; see `together`.
+    """Score the entities at *spots* by vectors and by words, shape (len(spots),) each.
 
     Each kind of evidence is measured in standard deviations from the eligible catalog's mean, so
-    that the one which tells the candidates apart decides. Words count by how much of the query
-    they explain at best: a query in another language than the catalog's, which shares next to
-    none, is ranked by vectors alone.
+    that the one which tells the candidates apart decides. Words are trusted by how much of the
+    query they explain at best: a query in another language than the catalog's, which shares next
+    to none, is ranked by vectors alone.
     """
     strengths = found.strengths if spots is found.pool else found.strengths_at(spots)
     vector = (strengths - found.mean) / found.spread if found.spread > 0 else strengths
@@ -168,13 +183,19 @@ def _evidence(
     words = weight * _deviations(lexical.scores, spots, mask)
     if lexical.clauses is not None:
         words += CLAUSE_WORDS * _deviations(lexical.clauses, spots, mask)
-    names = lexical.names[spots]
-    shares = COVERAGE * coverage + NAMES / 2 * names * (1 + names)
-    told = np.asarray(trust * words + shares, dtype=np.float32)
-    return np.asarray(vector, dtype=np.float32), told
+    shares = COVERAGE * coverage + _for_name(lexical.names[spots])
+    words = np.asarray(trust * words + shares, dtype=np.float32)
+    return np.asarray(vector, dtype=np.float32), words
+
+
+def _for_name(shares: Vector) -> Vector:
+    """Give what *shares* of a name add: `NAMES` for a whole one, less than half for a half."""
+    added: Vector = NAMES / 2 * shares * (1 + shares)
+    return added
 
 
 def _deviations(scores: Vector, spots: Positions, mask: Mask) -> Vector:
+    """Give how far *scores* at *spots* are above the mean of the eligible; 0 if all are equal."""
     mean, spread = moments(scores if mask.all() else scores[mask])
     if spread <= 0:
         return np.zeros(len(spots), dtype=np.float32)
@@ -182,7 +203,7 @@ def _deviations(scores: Vector, spots: Positions, mask: Mask) -> Vector:
 
 
 def named_first(order: Order, named: Sequence[int]) -> Order:
-    """Put the entities that the query names before all others."""
+    """Put the entities at *named* before all others, in that order; none of them needs a score."""
     if not named:
         return order
     rest = ~np.isin(order.positions, named)
@@ -199,7 +220,7 @@ def interleave(orders: Sequence[Order], *, limit: int) -> list[tuple[int, int]]:
     """Take the next best of each ranking in turn, each entity once.
 
     Returns:
-        Pairs of the ranking's number and the position, at most *limit*.
+        Pairs of the ranking's number and the entity's position, at most *limit*.
     """
     if len(orders) == 1:
         return [(0, position) for position in orders[0].positions[:limit].tolist()]
