@@ -1,4 +1,8 @@
-"""What is known of one query: its texts, its evidence, its ranking. Pure."""
+"""What speaks for the entities that one query found: words, the graph, a ranking with both. Pure.
+
+* A *spot* is an entity's position in the snapshot; a *place* counts from the first of a list.
+* Confidence is judged here, over the numbers of `confidence` and `served`: it needs all of them.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +16,9 @@ import numpy as np
 from gateway.embed.cohort import Cohort
 from gateway.embed.yardstick import Yardstick
 from gateway.search import confidence, served
+from gateway.search.asked import Asked
 from gateway.search.confidence import Signals
 from gateway.search.dense.home import Homes
-from gateway.search.dense.scan import Question
 from gateway.search.dense.vector import Candidates
 from gateway.search.eligible import Mask
 from gateway.search.fusion import Lexical, Order, job
@@ -27,70 +31,6 @@ from gateway.vectors import Matrix, Vector
 from graphs.hits import Held, Hits, Reading
 from graphs.postings import Postings
 from graphs.rank import among, best
-from graphs.text import Token, tokens
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """One query in all its forms."""
-
-    query: str
-    """As the user said it; blank if there is only a context."""
-    english: str
-    """Its English form, or the query itself."""
-    mended: str = ""
-    """As it was probably meant to be spelt; blank or the query itself if that is how it is."""
-    context: str = ""
-    clauses: tuple[str, ...] = ()
-    """Parts of a long request, as they were said and as they were probably meant."""
-    parts: int = 0
-    """How many they are, each counted once."""
-    taken_apart: dict[str, Sequence[Token]] = field(default_factory=dict, compare=False)
-    """The tokens of the texts that were looked up so far."""
-
-    @property
-    def texts(self) -> tuple[str, ...]:
-        """What vectors and words see: all forms, with the context; the graph's form last."""
-        if not self.context:
-            return self._forms
-        return tuple(f"{form}. {self.context}" if form else self.context for form in self._forms)
-
-    @property
-    def all_texts(self) -> tuple[str, ...]:
-        """The texts and the clauses: all that has to be embedded."""
-        return (*self.texts, *self.clauses)
-
-    @property
-    def graph_text(self) -> str:
-        """What the graph sees: the English form, else the mended one, with the context."""
-        return self.texts[-1]
-
-    @property
-    def judged(self) -> tuple[str, ...]:
-        """What confidence is measured on: the query without its context, if there is one."""
-        return self._forms if self.query else (self.context,)
-
-    @property
-    def _forms(self) -> tuple[str, ...]:
-        """The original, the mended and the English form, each once."""
-        query, mended = self.query, self.mended or self.query
-        if query == mended == self.english:
-            return (query,)
-        rewritten = (self.english,) if self.english != query else ()
-        return tuple(dict.fromkeys((query, mended, *rewritten)))
-
-    def tokens(self, text: str) -> Sequence[Token]:
-        """Take one of the texts apart, once for all indexes that it is looked up in."""
-        if text not in self.taken_apart:
-            self.taken_apart[text] = tokens(text)
-        return self.taken_apart[text]
-
-    def question(self, found: Mapping[str, Vector], common: Vector | None = None) -> Question:
-        """Give the vectors of the texts and of the clauses; see `Question.common`."""
-        rows = [found[text] for text in self.texts]
-        texts = rows[0][None] if len(rows) == 1 else np.array(rows)
-        parts = [found[text] for text in self.clauses]
-        return Question(texts=texts, clauses=np.array(parts) if parts else texts[:0], common=common)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -99,37 +39,41 @@ class Words:
 
     index: Postings
     best: Reading
-    """The form that met best: what judges a match, and what an explanation quotes."""
+    """The form of the query that the catalog holds most of. Matches are judged by it, and
+    explanations quote it."""
 
     def held(self, spots: Sequence[int]) -> Held:
-        """Say what the entities at *spots* hold of it."""
+        """Say what the entities at *spots* hold of that form."""
         return self.index.held(self.best, spots)
 
 
 def read_words(index: Postings, asked: Asked) -> Words:
-    """Read *asked* in the catalog's words, looking at documents only where forms differ."""
+    """Read *asked* in the catalog's words.
+
+    Documents are looked at only where there are several forms to choose from.
+    """
     if len(asked.judged) == 1:
         return Words(index=index, best=index.read(asked.tokens(asked.judged[0])))
     forms = [index.match(asked.tokens(text)) for text in asked.judged]
-    return Words(index=index, best=max(forms, key=_met))
+    return Words(index=index, best=max(forms, key=_best_coverage))
 
 
 def look_up(index: Postings, names: Names, asked: Asked) -> tuple[Lexical, Words]:
-    """Look the whole catalog up for *asked*: what words say of everybody."""
+    """Look *asked* up in the whole catalog: what words say of every entity, and the best form."""
     texts = dict.fromkeys((*asked.judged, *asked.texts))
     forms = {text: index.match(asked.tokens(text)) for text in texts}
-    met = max((forms[text] for text in asked.judged), key=_met)
-    parts = [index.match(text).scores for text in asked.clauses]
+    best_form = max((forms[text] for text in asked.judged), key=_best_coverage)
+    clauses = [index.match(text).scores for text in asked.clauses]
     lexical = Lexical(
         scores=_highest([hits.scores for hits in forms.values()]),
-        coverage=met.coverage,
-        names=names.stated(met),
-        clauses=_highest(parts) if parts else None,
+        coverage=best_form.coverage,
+        names=names.stated(best_form),
+        clauses=_highest(clauses) if clauses else None,
     )
-    return lexical, Words(index=index, best=met)
+    return lexical, Words(index=index, best=best_form)
 
 
-def _met(hits: Hits) -> float:
+def _best_coverage(hits: Hits) -> float:
     return float(hits.coverage.max(initial=0.0))
 
 
@@ -139,7 +83,9 @@ def _highest(scores: Sequence[Vector]) -> Vector:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class GraphHits:
-    """What the graph's text search says of one query: by position, best first."""
+    """What the graph's text search says of one query, by position, best first; empty if it was not
+    asked or found nothing.
+    """
 
     scores: Mapping[int, float] = field(default_factory=dict)
     """> 0; comparable within one search only."""
@@ -148,7 +94,7 @@ class GraphHits:
 
 
 def read_graph(graph: ToolGraph, asked: Asked, mask: Mask, *, limit: int) -> GraphHits:
-    """Look *asked* up in the graph: the best *limit* eligible entities."""
+    """Look *asked* up in the graph; give the best *limit* of the eligible entities."""
     found = best(
         graph.index,
         asked.tokens(asked.graph_text),
@@ -163,13 +109,13 @@ def read_graph(graph: ToolGraph, asked: Asked, mask: Mask, *, limit: int) -> Gra
 
 
 def ask_graph(graph: ToolGraph, asked: Asked, spots: Sequence[int]) -> GraphHits:
-    """Ask the graph about the entities at *spots* alone: what its text search says of them."""
+    """Ask the graph's text search about the entities at *spots* alone; some may have no node."""
     index = graph.index
-    seen = zip(graph.places[spots].tolist(), spots, strict=True)
-    known = {at: spot for at, spot in seen if at >= 0}
-    places = list(known)
-    scores, coverage = among(index, asked.tokens(asked.graph_text), places)
-    rows = zip(scores, index.ranks[places].tolist(), known.values(), coverage, strict=True)
+    owners = zip(graph.places[spots].tolist(), spots, strict=True)
+    known = {node: spot for node, spot in owners if node >= 0}
+    nodes = list(known)
+    scores, coverage = among(index, asked.tokens(asked.graph_text), nodes)
+    rows = zip(scores, index.ranks[nodes].tolist(), known.values(), coverage, strict=True)
     found = sorted((-score, rank, spot, share) for score, rank, spot, share in rows if score > 0)
     return GraphHits(
         scores={spot: -score for score, _, spot, _ in found},
@@ -182,39 +128,44 @@ class Told:
     """What one ranking says of some entities, one entry an entity."""
 
     spots: Sequence[int]
-    """Where they stand."""
+    """Their positions: those that were asked for, then the first of the ranking besides."""
     confidences: list[float]
+    """How likely each is what was asked for, 0 to 1."""
     cosines: Sequence[float | None]
+    """The best over the query's forms, -1 to 1; None without vectors."""
     held: Held
     """What they hold of the query's words."""
     request: Request | None = None
-    """By what the request as a whole was judged; None where too little is known of the model."""
+    """The signals by which it was judged whether the catalog serves the request at all; None
+    without vectors, or where too little is known of the model."""
 
 
 class _First(NamedTuple):
-    """The first matches of a ranking."""
+    """The first matches of a ranking, at most `served.FIRST`."""
 
     rows: Matrix
+    """Their unit vectors, shape (f, d)."""
     common: float
     """The most that a cosine of the query with them can be, > 0 to 1; see `Yardstick.common`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Ranking:
-    """One query, ranked, with all that speaks for the order."""
+    """One query, ranked, with all the evidence for the order."""
 
     asked: Asked
     order: Order
     window: frozenset[int] = frozenset()
-    """Where supplements may come from."""
+    """The positions that supplements may come from."""
     named: frozenset[int] = frozenset()
-    """Entities that the query calls by name."""
+    """The positions of entities that the query calls by their exact names."""
     found: Candidates | None = None
-    """What vectors say; None if the graph ranked."""
+    """What vectors say; None if words or the graph ranked alone."""
     words: Words
     graph: GraphHits = field(default_factory=GraphHits)
+    """What the graph's text search says of those who may be listed."""
     homes: Homes = field(default_factory=Homes)
-    """What the request is judged against."""
+    """The servers, to judge the request against that of its first match."""
     eligible: int = 1
     """How many entities may be found, >= 1."""
     agree: bool = True
@@ -237,7 +188,8 @@ class Ranking:
     def told(self, spots: Sequence[int]) -> Told:
         """Judge the entities at *spots*, once for all that is said of them.
 
-        The first of the ranking are judged too, behind them: one stands for its request.
+        The first of the ranking are judged too, behind them: whether the request is served at all
+        is told by the best of those.
         """
         spots = [*spots, *(spot for spot in self._head if spot not in spots)]
         held = self.words.held(spots)
@@ -254,7 +206,7 @@ class Ranking:
         return Told(spots=spots, confidences=judged, cosines=cosines, held=held, request=request)
 
     def evidence(self, told: Told, place: int, path: tuple[PathStep, ...] = ()) -> Evidence:
-        """Say why the entity that stands at *place* in *told* was found."""
+        """Say why the entity at *place* in *told* was found, by *path* if the graph added it."""
         spot = told.spots[place]
         return Evidence(
             vector=told.cosines[place],
@@ -267,6 +219,7 @@ class Ranking:
 
     @property
     def _unmatched(self) -> float:
+        """The share of the query's words that nobody holds, 0 to 1."""
         read = self.words.best
         return len(read.unmatched) / max(len(read.words), 1)
 
@@ -281,7 +234,7 @@ class Ranking:
     def _by_vectors(
         self, found: Candidates, spots: Sequence[int], held: Held, cosines: Sequence[float]
     ) -> tuple[list[float], Request | None]:
-        # Read once what all of them have in common: this is asked of every match.
+        # What all of them have in common is read once, not for each.
         yardstick = self.yardstick
         query = Signals(
             coverage=0.0,
@@ -301,11 +254,12 @@ class Ranking:
             most = max(held.coverage[place] for place in head)
             coverages = held.coverage[best], most
             request = self._request(found, coverages, query.unread, yardstick, self.cohort, first)
-            served_by = served.packaged().logit(request) - odds[best]
+            # The best of the first gets the odds of the request; the others keep their distance.
+            shift = served.packaged().logit(request) - odds[best]
             if job(self.asked.parts):
-                # It looks like nothing that one tool is made for, and is served by its parts.
-                served_by = max(served_by, 0.0)
-            odds = [served_by + each for each in odds]
+                # A job looks like nothing that one tool is made for, and is served by its parts.
+                shift = max(shift, 0.0)
+            odds = [shift + each for each in odds]
         judged = [confidence.share(each) for each in odds]
         met = self.graph.coverage
         if self.agree and met:
@@ -320,7 +274,10 @@ class Ranking:
         return _First(rows, 1.0 if scale is None else scale.common(found.question.texts, rows))
 
     def _near(self, found: Candidates, cosines: Sequence[float], common: float) -> Sequence[float]:
-        """Say how near *cosines* are: on the model's scale, if it is known, or in the catalog."""
+        """Place *cosines* on the model's scale, or among the catalog's where that is not known.
+
+        See `confidence.Signals` for both: ``nearness`` and ``standing``.
+        """
         if self.yardstick is None:
             seen = found.scanned
             mean, spread = seen.moments.cosine_mean, seen.moments.cosine_spread
@@ -336,9 +293,15 @@ class Ranking:
         cohort: Cohort,
         first: _First,
     ) -> Request:
-        """Say what is known of the request, by the coverage of its best match and the most.
+        """Give the signals that tell whether the catalog serves the request.
 
-        What is told of cosines is held against what they could be.
+        Args:
+            found: What vectors say.
+            coverages: Of the best of the first matches, and the highest among the first.
+            unread: How much of the query the model cannot read, 0 to 1.
+            yardstick: What the model's cosines mean.
+            cohort: Tools that are in no catalog.
+            first: The first matches.
         """
         texts, words = found.question.texts, self.words
         step = yardstick.matches - yardstick.strangers
@@ -367,12 +330,13 @@ class Ranking:
 
     @property
     def _head(self) -> list[int]:
+        """The positions of the first matches, at most `served.FIRST`."""
         head: list[int] = self.order.positions[: served.FIRST].tolist()
         return head
 
 
 def _best(values: Vector, count: int) -> Vector:
-    """Give the best of *values*, so many if there are so many, the least of them first."""
+    """Give the *count* highest of *values*, or all if there are fewer; the lowest of them first."""
     place = max(len(values) - count, 0)
     parted = values.copy()
     parted.partition(place)
@@ -380,5 +344,5 @@ def _best(values: Vector, count: int) -> Vector:
 
 
 def _mean(values: Vector) -> float:
-    # What numpy's own does, without the layers of Python around it.
+    # As `numpy.mean`, without the layers of Python around it.
     return float(np.add.reduce(values)) / len(values)

@@ -20,12 +20,12 @@ from gateway.config import SearchOptions
 from gateway.embed.cached import Embed, Known
 from gateway.embed.cohort import cohort
 from gateway.search import fusion, results, tags
+from gateway.search.asked import Asked
 from gateway.search.dense import vector
 from gateway.search.dense.home import Homes
 from gateway.search.dense.scan import Question, VectorIndex
 from gateway.search.dense.vector import Candidates
 from gateway.search.evidence import (
-    Asked,
     GraphHits,
     Ranking,
     Words,

@@ -31,7 +31,8 @@ class Lists:
     related: tuple[Match, ...]
     next_steps: tuple[Match, ...]
     doubts: tuple[Diagnostic, ...]
-    """What is doubted of those whom they name, each once."""
+    """What the catalog doubts of the entities in these lists (`ToolDefinition.doubts`), each once.
+    """
 
 
 def browse(snapshot: Snapshot, mask: Mask, limit: int) -> Lists:
@@ -47,18 +48,18 @@ def browse(snapshot: Snapshot, mask: Mask, limit: int) -> Lists:
 
 
 def nearest_of_jobs(rankings: Sequence[Ranking], limit: int) -> float:
-    """Say how sure the nearest of each job are, at best; 0 without a job.
+    """Give the best confidence among the nearest of each job, 0 to 1; 0 without a job.
 
-    Few servers do a job, and their tools may each look duller than strangers that are near to one
-    of its parts: whether anything serves it is asked of both.
+    The tools of a server that does a job may each look less likely than strangers that are near to
+    one of its parts. So whether anything serves a job is asked of the nearest as well.
 
     Args:
-        rankings: One a query; only those of vectors and of many parts are looked at.
+        rankings: One for each query; only those by vectors, of many parts, are looked at.
         limit: How many of the nearest are judged.
     """
     jobs = (each for each in rankings if each.found and fusion.job(each.asked.parts))
-    told = (each.told(each.found.pool[:limit].tolist()) for each in jobs if each.found)
-    return max((max(each.confidences, default=0.0) for each in told), default=0.0)
+    judged = (each.told(each.found.pool[:limit].tolist()) for each in jobs if each.found)
+    return max((max(each.confidences, default=0.0) for each in judged), default=0.0)
 
 
 def lists(
@@ -69,54 +70,54 @@ def lists(
     *,
     limit: int,
 ) -> Lists:
-    """Say what was found and what the graph added.
+    """Write down what was found and what the graph added.
 
     Args:
         snapshot: The index.
-        rankings: One a query.
+        rankings: One for each query.
         chosen: The matches, as pairs of the ranking's number and the position. The ranking that
             found a match judges it.
         added: The supplements, each with the way that led to it. The surest ranking judges it.
-        limit: How many were wanted, of whom the matches may be a choice.
+        limit: How many were wanted; the matches may be a choice among so many.
     """
     extra = (*added.prerequisites, *added.related, *added.next_steps)
     spots = [spot for _, spot in chosen] + [each.position for each in extra]
-    told = [ranking.told(spots) for ranking in rankings]
-    # Whoever was chosen stands among the first so many of its ranking: others took fewer places.
+    judged = [ranking.told(spots) for ranking in rankings]
+    # A match stands among the first *limit* of the ranking that found it.
     scores = [_head(ranking, limit) for ranking in rankings]
     entities = snapshot.entities
     found = [
         plain(
             entities[spot],
             score=scores[owner][spot],
-            confidence=told[owner].confidences[place],
-            evidence=rankings[owner].evidence(told[owner], place),
+            confidence=judged[owner].confidences[place],
+            evidence=rankings[owner].evidence(judged[owner], place),
         )
         for place, (owner, spot) in enumerate(chosen)
     ]
     for place, each in enumerate(extra, start=len(chosen)):
-        owner = _surest(told, place)
+        owner = _surest(judged, place)
         found.append(
             plain(
                 entities[each.position],
                 score=each.score,
-                confidence=told[owner].confidences[place],
-                evidence=rankings[owner].evidence(told[owner], place, each.path),
+                confidence=judged[owner].confidences[place],
+                evidence=rankings[owner].evidence(judged[owner], place, each.path),
                 direct=each.direct,
             )
         )
-    parts = iter(found)
+    rest = iter(found)
     return Lists(
-        matches=tuple(islice(parts, len(chosen))),
-        prerequisites=tuple(islice(parts, len(added.prerequisites))),
-        related=tuple(islice(parts, len(added.related))),
-        next_steps=tuple(parts),
+        matches=tuple(islice(rest, len(chosen))),
+        prerequisites=tuple(islice(rest, len(added.prerequisites))),
+        related=tuple(islice(rest, len(added.related))),
+        next_steps=tuple(rest),
         doubts=_doubts(snapshot, spots),
     )
 
 
 def spread(snapshot: Snapshot, ranking: Ranking, limit: int) -> Ranking:
-    """Give *ranking* as kinds leave places to each other; see `gateway.search.spread`."""
+    """Give *ranking* with places left by each kind to the others; see `gateway.search.spread`."""
     from gateway.search.spread import capped  # noqa: PLC0415  (few searches ask for it)
 
     order = ranking.order
@@ -130,7 +131,11 @@ def displayed(
     chosen: Sequence[tuple[int, int]],
     request: SearchRequest,
 ) -> tuple[list[tuple[int, int]], tuple[float, ...]]:
-    """Choose for display: so many as `SearchRequest.places` says, and the score of each."""
+    """Choose which of *chosen* are displayed, as many as `SearchRequest.places` says.
+
+    Returns:
+        The choice, and the display score of each, 0 to 1.
+    """
     from gateway.search import grouped  # noqa: PLC0415  (few searches ask for it)
 
     scores = [_head(ranking, request.limit) for ranking in rankings]
@@ -146,7 +151,9 @@ def displayed(
 def emptied(
     found: SearchResult, snapshot: Snapshot, rankings: Sequence[Ranking], mask: Mask
 ) -> SearchResult:
-    """Say that nothing serves the request, and what might help: the nearest, and what there is."""
+    """Take all lists out of *found*, and add what might help: the nearest match, the words that
+    nobody holds, and the servers there are.
+    """
     readings = [ranking.words.best for ranking in rankings]
     servers = snapshot.eligibility.servers(mask)
     return replace(
@@ -163,6 +170,7 @@ def emptied(
 
 
 def _head(ranking: Ranking, count: int) -> dict[int, float]:
+    """Give the scores of the first *count*, by position."""
     order = ranking.order
     return dict(zip(order.positions[:count].tolist(), order.scores[:count].tolist(), strict=True))
 
@@ -174,8 +182,9 @@ def _doubts(snapshot: Snapshot, spots: Iterable[int]) -> tuple[Diagnostic, ...]:
     )
 
 
-def _surest(told: Sequence[Told], place: int) -> int:
-    return max(range(len(told)), key=lambda number: told[number].confidences[place])
+def _surest(judged: Sequence[Told], place: int) -> int:
+    """Give the number of the ranking that is surest of the entity at *place*."""
+    return max(range(len(judged)), key=lambda number: judged[number].confidences[place])
 
 
 def plain(
@@ -186,7 +195,7 @@ def plain(
     evidence: Evidence = _NO_EVIDENCE,
     direct: bool = True,
 ) -> Match:
-    """Say what *entity* is, with the numbers that it was found by."""
+    """Write *entity* as a match, with the numbers that it was found by."""
     suspicious = entity.suspicious
     return Match(
         id=entity.id,

@@ -10,10 +10,11 @@ import numpy as np
 from gateway.config import SearchOptions
 from gateway.embed.cached import Embed
 from gateway.errors import Failed, InvalidRequestError
+from gateway.search.asked import Asked
 from gateway.search.dense.scan import Question
 from gateway.search.dense.vector import candidates
 from gateway.search.eligible import Mask
-from gateway.search.evidence import Asked, look_up
+from gateway.search.evidence import look_up
 from gateway.search.fusion import together
 from gateway.search.index.snapshot import Snapshot
 from gateway.search.invoke import resolve

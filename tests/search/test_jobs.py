@@ -13,9 +13,10 @@ from gateway import Gateway
 from gateway.config import Options, SearchOptions
 from gateway.embed.yardstick import Yardstick
 from gateway.search import fusion
+from gateway.search.asked import Asked
 from gateway.search.dense.scan import Question, VectorIndex
 from gateway.search.dense.vector import candidates
-from gateway.search.evidence import Asked, Ranking, read_words
+from gateway.search.evidence import Ranking, read_words
 from gateway.search.request import clauses, parted
 from gateway.search.results import nearest_of_jobs
 from gateway.testing import HashingEmbedder

@@ -11,12 +11,13 @@ import pytest
 from gateway.config import Options, SearchOptions
 from gateway.errors import InvalidRequestError
 from gateway.search import policies
+from gateway.search.asked import Asked
 from gateway.search.company import Company
 from gateway.search.dense.mates import Mates
 from gateway.search.dense.scan import Question, VectorIndex
 from gateway.search.dense.vector import Candidates, candidates
 from gateway.search.eligible import Eligibility, Mask
-from gateway.search.evidence import Asked, look_up
+from gateway.search.evidence import look_up
 from gateway.search.index.snapshots import compile_snapshot
 from gateway.search.index.texts import lexical_fields
 from gateway.search.keywords import Keywords, read

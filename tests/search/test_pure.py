@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from gateway.config import SearchOptions
 from gateway.search import confidence, fusion
+from gateway.search.asked import Asked
 from gateway.search.confidence import Signals
 from gateway.search.dense.doubts import MAX_DOUBT, Doubts
 from gateway.search.dense.mates import Mates
 from gateway.search.dense.scan import Question, VectorIndex
 from gateway.search.dense.vector import Candidates, candidates
-from gateway.search.evidence import Asked
 from gateway.search.fusion import Order, interleave, named_first
 from gateway.vectors import unit_rows
 
