@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -78,6 +78,14 @@ class Order:
 def by_vector(found: Candidates) -> Order:
     """Give the pool as vectors alone rank it, scored by their strengths."""
     return Order(positions=found.pool, scores=found.strengths)
+
+
+def by_graph(scores: Mapping[int, float]) -> Order:
+    """Give the entities as the graph alone ranks them: *scores* by position, best first."""
+    return Order(
+        positions=np.fromiter(scores, np.intp, len(scores)),
+        scores=np.fromiter(scores.values(), np.float32, len(scores)),
+    )
 
 
 def fuse(  # noqa: PLR0913  (keyword-only, one a piece of evidence)

@@ -46,7 +46,6 @@ from gateway.search.spelling.mending import Mend
 from gateway.search.supplement import Supplements, supplement
 from gateway.search.usage.signals import NOTHING, Signals
 from gateway.types import (
-    Counts,
     Diagnostic,
     Match,
     RankingMode,
@@ -67,14 +66,15 @@ class Search:
     strategy: Strategy
     embed: Embed | None = None
     known: Known | None = None
-    """What was embedded before; asked first."""
+    """Gives the vectors of texts that were embedded before, without waiting; asked first."""
     normalize: Rewrite | None = None
     mend: Mend | None = None
     """The offline spelling pass."""
     model: str = ""
-    """By whose vectors is searched: the embedder's model id."""
+    """The embedder's model id; empty without one."""
     graph: bool = True
-    """Whether the graph supplements and agrees; without vectors it answers in any case."""
+    """Whether the graph adds to results and raises confidence. Without vectors it ranks in any
+    case."""
 
     async def __call__(
         self,
@@ -88,32 +88,32 @@ class Search:
 
         Args:
             snapshot: The index.
-            request: What is asked.
-            notes: What is known to be amiss already.
-            use: What calls say.
+            request: What is asked; `gateway.search.request` has checked it.
+            notes: What is known to be amiss already; they come first in the diagnostics.
+            use: What past calls say of tools.
 
         Returns:
-            A result in every case: ``empty`` without a catalog, ``browse`` without a query, and
-            what was missing or failed in its ``diagnostics``.
+            A result in every case. Its mode is ``empty`` without a catalog and ``browse`` without a
+            query and a context; its diagnostics name each stage that was missing or failed.
         """
         request, tagged = tags.tagged(snapshot, request)
         mask = snapshot.mask(request.filters)
-        told = [*notes, *tagged, *degrading(snapshot, request.filters, mask)]
+        notes = [*notes, *tagged, *degrading(snapshot, request.filters, mask)]
         patience = self.options.query_timeout_s
-        run = Run(patience, snapshot=snapshot, request=request, mask=mask, notes=told, use=use)
+        run = Run(patience, snapshot=snapshot, request=request, mask=mask, notes=notes, use=use)
         if not snapshot.entities:
             return run.result("empty")
         if not request.queries and not request.context:
-            most = min(request.limit, request.places or request.limit)
-            listed = results.browse(snapshot, mask, most)
+            limit = min(request.limit, request.places or request.limit)
+            listed = results.browse(snapshot, mask, limit)
             run.notes += listed.doubts
             return run.result("browse", listed.matches)
         asked = [await self._ask(run, query) for query in request.queries or ("",)]
         questions = await self._embed(run, asked)
         if questions is not None:
             ranked = [self._by_vectors(run, *each) for each in zip(asked, questions, strict=True)]
-            alone = self._ranks_alone(run.request)
-            return self._finish(run, ranked, "vector" if alone else "hybrid")
+            mode: RankingMode = "vector" if self._vectors_alone(run.request) else "hybrid"
+            return self._finish(run, ranked, mode)
         if request.ranking != "strategy":
             return self._finish(run, [self._by_policy(run, each) for each in asked], "lexical")
         graph = snapshot.graph
@@ -123,7 +123,10 @@ class Search:
         return self._finish(run, [self._by_graph(run, graph, each) for each in asked], "graph")
 
     async def _ask(self, run: Run, query: str) -> Asked:
-        """Give *query* in all its forms: rewritten in English if somebody can, and mended."""
+        """Give *query* in all its forms: as it is, mended, and in English if somebody rewrites it.
+
+        Only a query that is alone is parted into clauses: several queries are parts already.
+        """
         english = query
         if self.normalize and query:
             work = self.normalize(query)
@@ -132,19 +135,19 @@ class Search:
         if english != query:
             run.note("normalize", "query_normalized")
         mended = self._mended(run, query)
-        alone = len(run.request.queries) == 1
-        several, parts = parted(query, mended) if alone else ((), 0)
+        only = len(run.request.queries) == 1
+        clauses, parts = parted(query, mended) if only else ((), 0)
         return Asked(
             query=query,
             mended=mended,
             english=english,
             context=run.request.context,
-            clauses=several,
+            clauses=clauses,
             parts=parts,
         )
 
     def _mended(self, run: Run, query: str) -> str:
-        """Mend the spelling of *query*; the original stays too."""
+        """Give *query* as it was probably meant to be spelt, by the words of who may be found."""
         if self.mend is None or not query:
             return query
         mended = self.mend(run.snapshot.lexical, query, None if run.everybody else run.mask)
@@ -154,7 +157,12 @@ class Search:
         return mended.text
 
     async def _embed(self, run: Run, asked: Sequence[Asked]) -> list[Question] | None:
-        """Embed all texts of all queries in one request; None if the graph must answer."""
+        """Embed all texts of all queries in one request.
+
+        Returns:
+            The vectors of each query; None if it must be answered without, which a note then says
+            unless the strategy or the policy wants it so.
+        """
         ranking = run.request.ranking
         if ranking == "lexical" or (ranking == "strategy" and self.strategy == "graph"):
             return None
@@ -175,6 +183,7 @@ class Search:
         return None
 
     def _by_vectors(self, run: Run, asked: Asked, question: Question) -> Ranking:
+        """Rank by vectors, and as strategy or policy want it by words too."""
         snapshot, mask, limit = run.snapshot, run.mask, run.request.limit
         found = vector.candidates(
             snapshot.vectors or VectorIndex.of(question.texts[:0]),
@@ -205,14 +214,14 @@ class Search:
         return self._ranking(run, asked, order, words=words, found=found)
 
     def _by_policy(self, run: Run, asked: Asked, found: Candidates | None = None) -> Ranking:
-        """Rank by one of the catalog's policies; without vectors by words alone."""
+        """Rank by the policy that the request names; without vectors words rank alone."""
         from gateway.search import policies  # noqa: PLC0415  (few searches ask for one)
 
         snapshot, mask = run.snapshot, run.mask
         lexical, words = look_up(snapshot.lexical, snapshot.names, asked)
         count = self.options.pool(run.request.limit)
-        fused = self._graph_hits(run, asked, limit=count).scores if self.options.fuse_graph else ()
-        spots = np.fromiter(fused, np.intp)
+        hits = self._graph_hits(run, asked, limit=count).scores if self.options.fuse_graph else ()
+        spots = np.fromiter(hits, np.intp)
         heard = policies.heard(snapshot, asked, lexical, words, mask=mask, found=found, graph=spots)
         order = policies.rank(run.request.ranking, heard, count=count)
         return self._ranking(run, asked, order, words=words, found=found)
@@ -234,7 +243,7 @@ class Search:
             found=found,
             words=words,
             eligible=max(run.eligible, 1),
-            # Who is displayed is not known yet, and nobody else is looked at.
+            # With places, only those that are displayed are looked up: see `_finish`.
             graph=GraphHits()
             if run.request.places
             else self._agreement(run, asked, window.union(first.tolist())),
@@ -245,32 +254,31 @@ class Search:
         )
 
     def _pool(self, run: Run) -> int:
-        """How many candidates vectors are to give: what only vectors rank needs no more.
+        """Give how many candidates vectors must give: fewer where words re-score none.
 
-        Whether the request is served is told by the first `served.FURTHER`, whatever is wanted.
+        At least `served.FURTHER`: by those it is judged whether the request is served.
         """
         limit = run.request.limit
-        if self._ranks_alone(run.request):
+        if self._vectors_alone(run.request):
             return max(limit, FURTHER, self.options.window(limit))
         return max(FURTHER, self.options.pool(limit))
 
-    def _ranks_alone(self, request: SearchRequest) -> bool:
-        """Say whether vectors rank, and words have no say."""
+    def _vectors_alone(self, request: SearchRequest) -> bool:
+        """Say whether vectors rank alone, without words."""
         return self.strategy != "auto" and request.ranking == "strategy"
 
     def _by_graph(self, run: Run, graph: ToolGraph, asked: Asked) -> Ranking:
+        """Rank by the graph's text search; the window holds those near its best score."""
         limit = run.request.limit
         hits = read_graph(graph, asked, run.mask, limit=self.options.pool(limit))
         run.spent("graph")
         words = read_words(run.snapshot.lexical, asked)
         named = run.snapshot.named(asked.query, run.mask)
         run.spent("lexical")
-        spots = np.fromiter(hits.scores, np.intp, len(hits.scores))
-        scores = np.fromiter(hits.scores.values(), np.float32, len(hits.scores))
-        order = fusion.Order(positions=spots, scores=scores)
-        head = spots[: self.options.window(limit)]
-        best = float(scores[0]) if len(scores) else 0.0
-        near = scores[: len(head)] >= self.options.window_margin * best
+        order = fusion.by_graph(hits.scores)
+        head = order.positions[: self.options.window(limit)]
+        best = float(order.scores[0]) if len(order.scores) else 0.0
+        near = order.scores[: len(head)] >= self.options.window_margin * best
         return Ranking(
             asked=asked,
             order=fusion.named_first(order, named),
@@ -282,6 +290,7 @@ class Search:
         )
 
     def _graph_hits(self, run: Run, asked: Asked, *, limit: int) -> GraphHits:
+        """Look *asked* up in the graph, if there is one and it may speak."""
         graph = run.snapshot.graph
         if graph is None or not self.graph:
             return GraphHits()
@@ -290,7 +299,7 @@ class Search:
         return hits
 
     def _agreement(self, run: Run, asked: Asked, spots: Collection[int]) -> GraphHits:
-        """Ask the graph about those who may be listed."""
+        """Ask the graph about the entities at *spots*: those that may be listed."""
         graph = run.snapshot.graph
         if graph is None or not self.graph:
             return GraphHits()
@@ -299,13 +308,20 @@ class Search:
         return hits
 
     def _agreed(self, run: Run, ranking: Ranking, chosen: Iterable[tuple[int, int]]) -> Ranking:
-        """Ask the graph about those that were chosen for display, and what a job is judged by."""
+        """Give *ranking* with the graph asked about those on display, and about what judges a job.
+
+        Args:
+            run: The search.
+            ranking: Of one query.
+            chosen: Who is displayed, as pairs of the ranking's number and the position.
+        """
         spots = {spot for _, spot in chosen}
         if fusion.job(ranking.asked.parts):
             spots |= ranking.window
         return replace(ranking, graph=self._agreement(run, ranking.asked, spots))
 
     def _finish(self, run: Run, rankings: Sequence[Ranking], mode: RankingMode) -> SearchResult:
+        """Choose the matches among *rankings*, add the graph's, judge all, and write the result."""
         if run.use.liked or run.use.exposure:
             rankings = [replace(each, order=_used(run, each)) for each in rankings]
         if run.request.spread:
@@ -322,26 +338,9 @@ class Search:
         nothing = self._judge(run, rankings, lists.matches)
         run.notes += () if nothing else lists.doubts
         run.spent("confidence")
-        counts = Counts(
-            eligible=run.eligible,
-            candidates=max(len(each.order.positions) for each in rankings),
-            window=len(window),
-            graph_nodes=added.visited,
-            embedded_texts=run.texts,
-            tokens=run.tokens,
-        )
-        found = SearchResult(
-            matches=lists.matches,
-            prerequisites=lists.prerequisites,
-            related=lists.related,
-            next_steps=lists.next_steps,
-            mode=mode,
-            diagnostics=tuple(run.notes),
-            counts=counts,
-            normalized=tuple(each.asked.english for each in rankings),
-            stages=run.seconds,
-            displays=displays,
-        )
+        found = results.assembled(run, rankings, lists, added, mode=mode, window=len(window))
+        if displays:
+            found = replace(found, displays=displays)
         return results.emptied(found, run.snapshot, rankings, run.mask) if nothing else found
 
     def _supplement(
@@ -351,6 +350,7 @@ class Search:
         primaries: Sequence[int],
         window: frozenset[int],
     ) -> Supplements:
+        """Ask the graph what belongs to *primaries*; nothing if it may not speak."""
         graph = run.snapshot.graph
         if graph is None:
             run.note("graph", "graph_unavailable")
@@ -370,10 +370,10 @@ class Search:
         return added
 
     def _judge(self, run: Run, rankings: Sequence[Ranking], matches: Sequence[Match]) -> bool:
-        """Say so if nothing was found, or nothing that is likely to be meant.
+        """Note that nothing was found, or only what is hardly meant.
 
-        A model is not shown what hardly serves; who asks for a policy of the catalog is a person
-        or a program, who is told and judges.
+        A model is not shown what hardly serves. Whoever names a policy is a person or a program,
+        who is told and judges alone.
 
         Returns:
             Whether the result is to say that nothing serves the request.
@@ -391,6 +391,7 @@ class Search:
 
 
 def _used(run: Run, ranking: Ranking) -> Order:
+    """Give the order of *ranking* as what calls say moves it."""
     from gateway.search.used import used  # noqa: PLC0415  (only where use has a say)
 
     return used(run.snapshot, ranking, run.use, limit=run.request.limit)

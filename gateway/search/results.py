@@ -12,9 +12,19 @@ from gateway.search import fusion
 from gateway.search.eligible import Mask
 from gateway.search.evidence import Ranking, Told
 from gateway.search.index.snapshot import Snapshot
+from gateway.search.run import Run
 from gateway.search.sayable import unmatched
 from gateway.search.supplement import Supplements
-from gateway.types import Diagnostic, Entity, Evidence, Match, SearchRequest, SearchResult
+from gateway.types import (
+    Counts,
+    Diagnostic,
+    Entity,
+    Evidence,
+    Match,
+    RankingMode,
+    SearchRequest,
+    SearchResult,
+)
 from gateway.values import dataclass
 
 _NO_EVIDENCE = Evidence()
@@ -146,6 +156,45 @@ def displayed(
         policy=request.ranking,
     )
     return [chosen[each.place] for each in shown], tuple(each.display for each in shown)
+
+
+def assembled(
+    run: Run,
+    rankings: Sequence[Ranking],
+    lists: Lists,
+    added: Supplements,
+    *,
+    mode: RankingMode,
+    window: int,
+) -> SearchResult:
+    """Put a result together: its lists, with what the search noted, counted and spent.
+
+    Args:
+        run: The search.
+        rankings: One for each query.
+        lists: What was found.
+        added: What the graph added, for what that cost.
+        mode: What ranked.
+        window: How many entities supplements could come from.
+    """
+    return SearchResult(
+        matches=lists.matches,
+        prerequisites=lists.prerequisites,
+        related=lists.related,
+        next_steps=lists.next_steps,
+        mode=mode,
+        diagnostics=tuple(run.notes),
+        counts=Counts(
+            eligible=run.eligible,
+            candidates=max(len(each.order.positions) for each in rankings),
+            window=window,
+            graph_nodes=added.visited,
+            embedded_texts=run.texts,
+            tokens=run.tokens,
+        ),
+        normalized=tuple(each.asked.english for each in rankings),
+        stages=run.seconds,
+    )
 
 
 def emptied(

@@ -34,18 +34,24 @@ class Run:
     """One search on its way."""
 
     patience: float
-    """Seconds that it waits for what it can do without, in each stage."""
+    """Seconds that it waits, in each stage, for what it can do without."""
     _: KW_ONLY
     snapshot: Snapshot
     request: SearchRequest
     mask: Mask
+    """Who may be found, shape (n,)."""
     notes: list[Diagnostic]
+    """What is amiss, in the order in which it was noticed; grows."""
     use: Signals = NOTHING
-    """What calls say."""
+    """What past calls say of tools."""
     seconds: dict[str, float] = field(default_factory=dict)
-    told_at: float = field(default_factory=time.perf_counter)
+    """Spent so far, by stage."""
+    counted_at: float = field(default_factory=time.perf_counter)
+    """When seconds were last given to a stage."""
     texts: int = 0
+    """How many texts were embedded for it."""
     tokens: int = 0
+    """What those cost, if the embedder tells."""
     eligible: int = field(init=False)
     """How many entities may be found."""
 
@@ -53,18 +59,18 @@ class Run:
         self.eligible = int(np.count_nonzero(self.mask))
 
     def spent(self, stage: Stage) -> None:
-        """Say that all since the last time went into *stage*."""
+        """Give *stage* the time since the last call."""
         now = time.perf_counter()
-        self.seconds[stage] = self.seconds.get(stage, 0.0) + now - self.told_at
-        self.told_at = now
+        self.seconds[stage] = self.seconds.get(stage, 0.0) + now - self.counted_at
+        self.counted_at = now
 
     @property
     def everybody(self) -> bool:
-        """Whether nobody is filtered out."""
+        """Whether every entity may be found."""
         return self.eligible == len(self.mask)
 
     def result(self, mode: RankingMode, matches: tuple[Match, ...] = ()) -> SearchResult:
-        """End it without a ranking."""
+        """Give the result of a search that ranks nothing."""
         return SearchResult(
             matches=matches,
             mode=mode,
@@ -79,12 +85,16 @@ class Run:
         self.notes.append(Diagnostic(stage=stage, code=code, detail=detail))
 
     async def optional(self, stage: Stage, code: Code, work: Awaitable[T]) -> T | None:
-        """Await a stage that the search can do without, no longer than its patience lasts.
+        """Await *work* of a stage that the search can do without, as long as its patience lasts.
 
-        What comes again in one search, as the rewriting of each of several queries, shares it.
+        Patience is a stage's: the rewritings of several queries share it.
+
+        Returns:
+            None if the stage failed or took too long; *code*, or ``query_vector_unusable``, is then
+            noted with the reason.
 
         Raises:
-            ClosedError: The gateway was closed meanwhile: no stage will come back.
+            ClosedError: The gateway was closed meanwhile: every later stage would fail as well.
         """
         answer = await patient(work, self.patience, spent=self.seconds.get(stage, 0.0))
         self.spent(stage)
