@@ -1,13 +1,16 @@
-"""What a tool loses that wants to be found for everything, in deviations. Pure.
+"""What a tool loses, in deviations, if it wants to be found for every request. Pure.
 
-* It says so: its vector is near to that of a boast, in whatever language. Key words of many
-  domains do not hide it.
-* It speaks of what others do: its texts hold many rare words that stand in the names of other
-  servers' tools, and in none of its own server's. Everybody does so by chance, the more the more
-  names there are: what counts is how much more often than the tools of other servers. A server that
-  means it does so with most of its tools, and then none of them is believed.
-* The loss is bounded: what a request plainly means is still found, whoever boasts. Only where many
-  tools of a server are doubted their words, and what they say for each other, count nothing.
+Two signs tell such a tool:
+
+* It says so. Its vector is near to that of a boast, in any language, and key words of many domains
+  do not hide that.
+* It speaks of what others do. Its texts hold many rare words from the names of other servers'
+  tools, which stand in no name of its own server's. Every tool does so by chance, the more the
+  more names there are; what counts is how much more it does so than the tools of other servers. A
+  server that does it on purpose does it in most of its tools, and then all of them lose.
+
+The loss is bounded, so that what a request plainly means is still found. Where many tools of one
+server are doubted, their words, and what they say for each other, no longer count either.
 """
 
 from __future__ import annotations
@@ -28,31 +31,33 @@ from graphs.arrays import Moves
 from graphs.postings import Postings
 
 MAX_DOUBT = 3.0
-"""The most that an entity loses: as much as a tool of the subject is ahead of a stranger."""
+"""The most that an entity loses: as much as a tool of the right subject is ahead of a stranger."""
 _BOASTING = 1.3
+"""How near to a boast a vector may be, on the model's scale, before it costs anything."""
 _BOAST_WEIGHT = 9.0
-"""A vector so near to a boast, on the model's scale, is one; what each step above that costs."""
+"""What each step above that costs, in deviations."""
 _FOREIGN = 1.8
+"""How many foreign words of the rarest kind, beyond the usual, cost nothing. Such a word weighs the
+logarithm of the catalog's size."""
 _FOREIGN_WEIGHT = 2.0
-"""So many words of the rarest kind beyond what is usual are nothing; what each doubling of that
-costs."""
+"""What each doubling of that costs, in deviations."""
 _OWN = 0.6
-"""What tools say of others by chance is at the least so much of what they say with the words of all
-names, those of their own server's other tools too."""
+"""The usual share of foreign words is at least this part of the usual share of words from any
+other tool's name, of the own server's too."""
 _LONG_NAME = 6
-"""A name of more words than this is a text: it says whose word nothing is."""
-_SOME = 0.2
-_MOST = 0.5
-"""Where no larger share of a server's tools has more than that, it means nothing; from the second
-share on it counts in full."""
+"""A name of more words than this is a text, and makes no word anybody's."""
+_SOME, _MOST = 0.2, 0.5
+"""Up to the first share of a server's tools, speaking of others counts as chance; from the second
+on it counts in full."""
 _DOUBTED = 0.5
+"""Who loses at least so much is doubted."""
 _FEW, _MANY = 3, 10
-"""Who loses so much is doubted. Of a server with so many doubted tools each is heard as before;
-with as many as the second number none."""
+"""With up to the first number of doubted tools of a server each is heard in full; with the second
+or more none is."""
 _NOTHING = 1e-6
-"""A sum of rarities that is only what rounding left."""
+"""A sum of rarities below this is what rounding left."""
 _TABLE = 1 << 27
-"""Numbers up to here are looked up, not searched for."""
+"""Below this bound a set of numbers is a table with one flag for each; above it is searched."""
 Numbers = NDArray[np.float64]
 Places = NDArray[np.int64]
 
@@ -62,50 +67,53 @@ class Words(Protocol):
 
     @property
     def index(self) -> Postings:
-        """All words."""
+        """All words of all texts."""
         ...
 
     @property
     def offsets(self) -> Places:
-        """Where the row of a term begins and ends in `holders`."""
+        """Where the row of each term begins in `holders`, and the last ends, shape (terms + 1,)."""
         ...
 
     @property
     def holders(self) -> NDArray[np.int32]:
-        """Whose name holds the term."""
+        """The positions of the entities whose names hold a term, term by term."""
         ...
 
     @property
     def weights(self) -> Vector:
-        """The rarity of each name's words together."""
+        """The rarity of all words of each name together, shape (n,)."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Doubts:
-    """What each entity loses, shape (n,) each."""
+    """What each entity loses for wanting to be found for every request."""
 
     lost: Vector
-    """In deviations, 0 to `MAX_DOUBT`."""
+    """In deviations, 0 to `MAX_DOUBT`, shape (n,)."""
     unheard: Vector
-    """Share of what its words and its mates say that does not count, 0 to 1."""
+    """Which share of what its words and its mates say does not count, 0 to 1, shape (n,)."""
 
 
 class _Said(NamedTuple):
-    """What texts say with whose words, by rarity, shape (n,) each."""
+    """The words in each entity's texts by whose names they stand in.
+
+    Each is a sum of rarities, one for each entity, shape (n,).
+    """
 
     foreign: Numbers
-    """With words of other servers' names that are in none of its own's."""
+    """Words of other servers' names that stand in no name of its own server's."""
     beyond: Numbers
-    """With all words that are in none of its own server's names."""
+    """All words that stand in no name of its own server's."""
     named: Numbers
-    """With words of any other tool's name."""
+    """Words of any other entity's name."""
     all: Numbers
-    """With all words but those of its own name."""
+    """All words but those of its own name."""
 
 
 class Boasts:
-    """How near the rows of a catalog that changes are to a boast. Not for two builds at once."""
+    """How near to a boast each row of a changing catalog is. Not for two builds at once."""
 
     def __init__(self) -> None:
         self._boast: Vector | None = None
@@ -118,16 +126,16 @@ class Boasts:
         fresh: Positions | None,
         yardstick: Yardstick | None,
     ) -> Vector | None:
-        """Measure the rows that are new.
+        """Measure the rows that are new, and give how near all of them are.
 
         Args:
             vectors: The entities' rows.
-            moves: Where those of the last time stand now.
-            fresh: Whose rows are new; None if all are.
+            moves: Where the entities of the last time stand now.
+            fresh: The positions whose rows are new; None if all are.
             yardstick: What the model's cosines mean, if known.
 
         Returns:
-            On the model's scale, shape (n,); None if there is no row or nobody measured a boast.
+            On the model's scale, shape (n,); None without rows, or if no boast was measured.
         """
         boast = yardstick.boast if yardstick is not None else None
         before, known = self._boast, self._near
@@ -154,10 +162,10 @@ def doubts(
 
     Args:
         words: The words of the catalog.
-        mates: The server of each entity; None if there are not two.
-        boasts: How near each is to a boast; see `Boasts`.
-        listed: Whom a server lists. An entry's name, as a server's own, is no other server's word;
-            None if all are listed.
+        mates: The server of each entity; None if there are not two servers.
+        boasts: How near each is to a boast, as `Boasts` gives it; None if nobody knows.
+        listed: Who is listed by a server, shape (n,); None if all are. The name of an entry, or of
+            a server itself, makes no word another server's.
 
     Returns:
         None if nobody loses anything.
@@ -174,7 +182,7 @@ def doubts(
 
 
 def among(numbers: Places, chosen: Places, below: int) -> NDArray[np.bool_]:
-    """Say of each of *numbers*, from 0 to *below* that, whether it is among the *chosen*."""
+    """Say of each of *numbers*, all at least 0 and below *below*, whether *chosen* holds it."""
     if below > _TABLE:
         return np.isin(numbers, chosen)
     table = np.zeros(below, dtype=np.bool_)
@@ -184,20 +192,24 @@ def among(numbers: Places, chosen: Places, below: int) -> NDArray[np.bool_]:
 
 
 def _said(words: Words, mates: Mates, listed: Mask | None) -> _Said:
-    """Weigh the words of each by whose names they stand in."""
+    """Weigh each entity's words by whose names they stand in.
+
+    A pair of a term and a server is one number here: the term's times the servers, plus the
+    server's. `ours` are the words that stand in a name of the entity's own server.
+    """
     index, holders, size = words.index, words.holders, words.index.size
     terms = np.repeat(np.arange(len(words.offsets) - 1), np.diff(words.offsets))
     naming = _lengths(index)[holders] <= _LONG_NAME
     if listed is not None:
         naming &= listed[holders]
     owned = np.bincount(terms[naming], minlength=len(words.offsets) - 1)
-    # Most words stand in nobody's name: only the others are looked at, under numbers of their own.
+    # Most words stand in nobody's name: only the others are looked at, numbered anew from 0.
     named = owned > 0
     counts = np.diff(index.offsets)
     positions = index.positions[np.repeat(named, counts)]
     weights = np.repeat(index.rarity[named], counts[named])
     pairs = int(np.count_nonzero(named)) * mates.servers
-    # Short numbers, where they suffice, are read in half the time.
+    # Numbers of 32 bits, where they suffice, are read in half the time.
     kind = np.int32 if pairs <= np.iinfo(np.int32).max else np.int64
     starts: np.ndarray = np.arange(0, pairs, mates.servers, dtype=kind)
     servers: np.ndarray = mates.numbers.astype(kind)
@@ -211,7 +223,7 @@ def _said(words: Words, mates: Mates, listed: Mask | None) -> _Said:
 
 
 def _lengths(index: Postings) -> NDArray[np.int32]:
-    """Count the words of each name."""
+    """Count the words of each entity's name; 0 where names are no field of the index."""
     if "name" not in index.fields:
         return np.zeros(index.size, dtype=np.int32)
     lengths: NDArray[np.int32] = index.inverted.lengths[:, index.fields.index("name")]
@@ -219,11 +231,17 @@ def _lengths(index: Postings) -> NDArray[np.int32]:
 
 
 def _summed(positions: NDArray[np.int32], values: np.ndarray, size: int) -> Numbers:
+    """Add up *values* by position, shape (size,)."""
     return np.asarray(np.bincount(positions, values, minlength=size), dtype=np.float64)
 
 
 def _lost(said: _Said, mates: Mates, listed: Mask | None) -> Numbers:
-    """Weigh how far each says more of others than is usual, for a tool and for its server."""
+    """Weigh by how much each says more of others than is usual.
+
+    Returns:
+        In deviations, >= 0, shape (n,): for each at least the median of its server's tools, times
+        how far so many of them cannot do it by chance. 0 for who is listed by no server.
+    """
     numbers = mates.numbers
     tools = np.bincount(numbers)
 
@@ -233,7 +251,7 @@ def _lost(said: _Said, mates: Mates, listed: Mask | None) -> Numbers:
         return np.divide(np.bincount(numbers, part), sums, out=found, where=sums > _NOTHING)
 
     foreign, named = share(said.foreign, said.beyond), share(said.named, said.all)
-    # What an entry says of its server's tools or of an agent's skills is no measure for tools.
+    # An entry speaks of its server's tools, or of an agent's skills: that is no measure for tools.
     servers = np.bincount(numbers, listed) > 0
     usual = np.maximum(_of_others(foreign, servers), _OWN * _of_others(named, servers))
     beyond = said.foreign - usual[numbers] * said.beyond
@@ -248,13 +266,17 @@ def _lost(said: _Said, mates: Mates, listed: Mask | None) -> Numbers:
 
 
 def _of_others(values: Numbers, counted: Mask) -> Numbers:
-    """Give, for each of *values*, the median of the others that are *counted*; 0 without any."""
+    """Give for each of *values* the median of the others that are *counted*.
+
+    Returns:
+        Shape as *values*; all 0 if one of them has no other.
+    """
     ordered = np.sort(values[counted])
     ranks = np.searchsorted(ordered, values)
     others = len(ordered) - counted
 
     def at(place: NDArray[np.intp]) -> Numbers:
-        # Whoever is counted is no other: whoever stands behind moves up.
+        # Who is counted itself is left out: those behind it move up by one.
         found: Numbers = ordered[place + (counted & (ranks <= place))]
         return found
 
@@ -264,7 +286,13 @@ def _of_others(values: Numbers, counted: Mask) -> Numbers:
 
 
 def _medians(values: Numbers, numbers: Positions, counts: NDArray[np.intp]) -> Numbers:
-    """Give the median of the *values* of each server."""
+    """Give the median of each server's *values*.
+
+    Args:
+        values: One for each entity.
+        numbers: The server of each.
+        counts: How many entities each server has, >= 1.
+    """
     ordered = values[np.lexsort((values, numbers))]
     starts = np.cumsum(counts) - counts
     middle: Numbers = (ordered[starts + (counts - 1) // 2] + ordered[starts + counts // 2]) / 2
@@ -272,7 +300,7 @@ def _medians(values: Numbers, numbers: Positions, counts: NDArray[np.intp]) -> N
 
 
 def _unheard(lost: Numbers, mates: Mates) -> Numbers:
-    """Say who is not heard: who is doubted with many of its server."""
+    """Say how much each is not heard, 0 to 1: those who are doubted with many of their server."""
     doubted = lost >= _DOUBTED
     many = np.bincount(mates.numbers, doubted)
     share = np.clip((many - _FEW) / (_MANY - _FEW), 0.0, 1.0)
