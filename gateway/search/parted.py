@@ -1,8 +1,8 @@
 """A place among the first for each part of a request. Pure.
 
 A request of a few parts is ranked as a whole and by its best part. Where many tools do much the
-same, those of one part take all places, and another part's only tool stands behind them. So the
-tool that plainly serves a part, if it is found not far behind, comes to stand among the first.
+same, the tools for one part take all places, and the only tool for another part stands behind them.
+So a tool that plainly serves a part is moved among the first, if it stood not far behind.
 """
 
 from __future__ import annotations
@@ -16,29 +16,31 @@ from gateway.search.dense.vector import Candidates
 from gateway.search.fusion import STEPS, Order
 
 FIRST = 5
-"""The places that are shared out: what a model is shown by default."""
+"""How many places are shared out: as many as a model is shown by default."""
 REACH = 10
-"""Who stands among so many may come to stand among the first."""
+"""Only who stands among so many is moved up."""
 PLAIN = 2.0
-"""A tool plainly serves a part if its cosine is so many deviations above those of `USUAL`."""
+"""A tool plainly serves a part if its cosine with it is at least so many deviations above the mean.
+"""
 USUAL = 40
-"""Of so many of the best is told how near to a part a tool usually is."""
+"""How many of the best that mean and that deviation are taken over."""
 _NOTHING = 1e-6
 
 
 def each_part(found: Candidates, order: Order, *, parts: int, doubts: Doubts | None) -> Order:
-    """Let the tool that serves a part best stand among the `FIRST`.
+    """Move the tool that plainly serves a part best among the `FIRST`.
 
     Args:
-        found: The vector candidates, with the vectors of the parts.
+        found: The vector candidates, with the vectors of the parts as its question's clauses.
         order: The ranking of the whole request.
-        parts: How many they are. A request of one is left as it is, and so is a job of many, whose
-            parts are more than there are places.
-        doubts: Who wants to be found for everything; whoever loses anything is not moved up.
+        parts: How many there are. A request of one part is left as it is, and so is one of more
+            parts than there are places.
+        doubts: What each loses for wanting to be found for everything; who loses anything is not
+            moved up. None if nobody does.
 
     Returns:
-        The same entities. What is best for some part, and the first, keep their places; who came
-        in stands behind them, in the order of *order*.
+        The same entities. The first, and those among the `FIRST` that are best for some part, stay;
+        who was moved stands behind them, in the order of *order*.
     """
     clauses = found.question.clauses
     if not 2 <= parts <= STEPS[0] or len(order.positions) <= FIRST:
@@ -57,10 +59,16 @@ def each_part(found: Candidates, order: Order, *, parts: int, doubts: Doubts | N
 
 
 def _moved(order: Order, came: Sequence[int], *, kept: set[int]) -> Order:
-    """Let *came* stand among the first, in place of the last of those that are not *kept*."""
+    """Move *came* among the first, in place of the last of those that are not *kept*.
+
+    Args:
+        order: The ranking.
+        came: Places of `FIRST` or more, ascending.
+        kept: Places that stay as they are.
+    """
     left = [place for place in reversed(range(FIRST)) if place not in kept][: len(came)]
     came = came[: len(left)]
     head = [*(place for place in range(FIRST) if place not in left), *came]
     rest = [place for place in range(len(order.positions)) if place not in head]
-    # The scores fall along the ranking still: what moves takes the score of its new place.
+    # Scores stay where they are, so that they still fall: what moves takes that of its new place.
     return Order(positions=order.positions[[*head, *rest]], scores=order.scores)

@@ -1,9 +1,10 @@
 """Graph neighbours of the matches, as three bounded lists. Pure.
 
-* Related and next steps stay inside the window, by rank and by score, at every catalog size.
-* A prerequisite that the host declared is listed wherever it stands; so are a few that sure rules
-  derive for the first match. Others must be inside the window. Only what is inside becomes a
-  direct proxy.
+* Related tools and next steps come from the window alone, which rank and score bound at every
+  catalog size.
+* A prerequisite that the host declared is listed wherever it stands. So are a few that sure rules
+  derive for the first match. All others must stand inside the window, and only what stands there
+  becomes a direct proxy.
 * Nothing here touches the matches: the graph adds, it never reorders.
 """
 
@@ -25,14 +26,13 @@ from graphs.expansion import Barred, expand
 from graphs.neighbour import Expansion, Neighbour
 
 Nearness = Callable[[Sequence[int]], Vector]
-"""Tells of entities by their positions how near each is to what is asked; only the order counts."""
+"""Takes positions, gives how near each is to the request, shape (count,); only order counts."""
 PREREQUISITE_HOPS = 8
-"""How long a chain of declared prerequisites may be."""
+"""How many edges a chain of declared prerequisites may have."""
 GUESSED_HOPS = 2
-"""How long a chain may be that holds derived ones, of the first match; of others it is one."""
+"""How many edges a chain with derived ones may have for the first match; for others it is one."""
 MAX_GUESSED = 4
 """How many derived prerequisites are listed from outside the window."""
-_CHOICE = 2
 _NONE = Learned()
 
 
@@ -41,11 +41,14 @@ class Supplement:
     """One neighbour of the matches."""
 
     position: int
+    """Of the entity, in the snapshot."""
     score: float
-    """Strength of the way that led here, 0 to 1."""
+    """Strength of the way that led here, 0 to 1; without a way, what the graph's text search says.
+    """
     path: tuple[PathStep, ...] = ()
+    """The way; empty if the graph's text search found it."""
     direct: bool = True
-    """Whether it stands inside the window."""
+    """Whether it stands inside the window, or is a match itself."""
 
     @property
     def written(self) -> bool:
@@ -55,7 +58,7 @@ class Supplement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Supplements:
-    """What the graph adds to a result."""
+    """What the graph adds to a result, each list best first."""
 
     prerequisites: tuple[Supplement, ...] = ()
     related: tuple[Supplement, ...] = ()
@@ -63,17 +66,21 @@ class Supplements:
     visited: int = 0
     """Graph nodes that were looked at."""
     expansions: int = 0
-    """How many times the graph was asked for neighbours."""
+    """How often the graph was asked for neighbours."""
 
 
 @dataclass(slots=True)
 class _Gathered:
-    """Neighbours so far; but for matches that others need, an entity stands in one list only."""
+    """The neighbours so far.
+
+    An entity stands in one list only. The exception are matches that other matches need.
+    """
 
     taken: set[int]
+    """The positions of all matches and of all that stands in a list."""
     nearness: Nearness | None = None
     barred: Barred | None = None
-    """Who may not be found: no way leads through them either, for ways are told."""
+    """Who may not be found. No way leads through them either, since ways are shown."""
     visited: int = 0
     expansions: int = 0
     lists: dict[Role, list[Supplement]] = field(
@@ -86,11 +93,12 @@ class _Gathered:
         self.expansions += 1
 
     def nearest(self, graph: ToolGraph, found: Sequence[Neighbour]) -> Sequence[Neighbour]:
-        """Put among those that stand equally far and equally sure what is nearer to the request.
+        """Order *found* by distance, then strength, then nearness to the request.
 
-        A way of many conditions is longer than its budget: what serves the request is to be kept.
+        There may be more conditions than the budget has room for. Of those that are equally far and
+        equally sure, the ones that serve the request are to be kept.
         """
-        if self.nearness is None or len(found) < _CHOICE:
+        if self.nearness is None or len(found) <= 1:
             return found
         near = self.nearness([graph.positions.get(each.node, 0) for each in found]).tolist()
         keys = [
@@ -116,14 +124,14 @@ def supplement(  # noqa: PLR0913  (keyword-only, one a part of the search)
     Args:
         graph: The compiled graph.
         primaries: The matches' positions, best first.
-        text_hits: What the graph's own text search found, positions and their coverage; those
-            inside the window are related.
+        text_hits: What the graph's own text search found, as positions and coverages, 0 to 1;
+            those inside the window are related.
         window: Positions that related and next steps may come from.
-        mask: Who may be found at all.
+        mask: Who may be found at all, shape (n,).
         options: The budget of each list.
-        nearness: Orders conditions that stand equally far and equally sure; None leaves them in
-            the order of their names.
-        learned: Next steps that calls have shown, behind all that the host wrote.
+        nearness: Orders conditions that are equally far and equally sure; None leaves them in the
+            order of their names.
+        learned: Next steps that calls have shown; they stand behind those that the host wrote.
     """
     barred = graph.barred(mask)
     inside = frozenset(window if barred is None else (spot for spot in window if mask[spot]))
@@ -156,9 +164,10 @@ def _prerequisites(
     options: SearchOptions,
     gathered: _Gathered,
 ) -> None:
-    """The first match's first, the nearest first; each chain under the common budget.
+    """List what the matches need: by match, the nearest first, all under one budget.
 
-    A match that a better one needs is listed too, free of charge: shown as one list, it moves up.
+    A match that a better match needs is listed too, outside the budget: where all lists are shown
+    as one, it moves up.
     """
     if options.prerequisites == "off":
         return
@@ -192,11 +201,11 @@ def _prerequisites(
 def _admitted(
     neighbour: Neighbour, options: SearchOptions, *, direct: bool, guessable: bool
 ) -> bool:
-    """Whether a condition may be listed, if there is room.
+    """Whether a prerequisite may be listed, if there is room.
 
-    * Of a match, or inside the window: if each step is sure, or one edge states it.
+    * A match, or inside the window: if each step is sure, or a single edge states it.
     * Declared, outside the window: unless the host wants nothing from there.
-    * Derived, outside the window: if each step is sure, while guesses may be made.
+    * Derived, outside the window: if each step is sure, as long as guesses may be made.
     """
     if direct:
         return _sure(neighbour) or _stated(neighbour)
@@ -208,17 +217,17 @@ def _admitted(
 def _needed(
     graph: ToolGraph, primary: int, gathered: _Gathered, *, hops: int
 ) -> Iterator[Neighbour]:
-    """Declared conditions with theirs, all the way; then derived ones, *hops* away.
+    """Give what *primary* needs: declared prerequisites and theirs, then derived ones, *hops* away.
 
-    Only what could be listed is walked: without a stated condition there is no derived one.
+    The graph is walked only where its tables say that there is something to find.
     """
     node = graph.nodes[primary]
     walks = (
-        (node in graph.conditioned, True, PREREQUISITE_HOPS),
-        (node in graph.guessed, False, hops),
+        (graph.conditioned, True, PREREQUISITE_HOPS),
+        (graph.guessed, False, hops),
     )
-    for worth_it, declared, length in walks:
-        if not worth_it:
+    for starts, declared, length in walks:
+        if node not in starts:
             continue
         found = expand(
             graph.index,
@@ -234,17 +243,20 @@ def _needed(
 
 
 def _declared(neighbour: Neighbour) -> bool:
-    """Whether the host wrote each step."""
+    """Whether the host wrote each step of the way."""
     return all(step.declared for step in neighbour.path)
 
 
 def _stated(neighbour: Neighbour) -> bool:
-    """Whether one edge says it: equal names of data derive next steps, not conditions."""
+    """Whether the way is one edge that says ``requires``.
+
+    Equal names of data derive next steps, no prerequisites: such an edge stands for itself.
+    """
     return [step.predicate for step in neighbour.path] == ["requires"]
 
 
 def _sure(neighbour: Neighbour) -> bool:
-    """Whether each step is the host's word, or what a sure rule says."""
+    """Whether the host or a sure rule says each step of the way."""
     return all(
         step.declared or (step.predicate == "requires" and step.origin in SURE)
         for step in neighbour.path
@@ -259,7 +271,7 @@ def _neighbours_in_window(
     limit: int,
     gathered: _Gathered,
 ) -> None:
-    """Make the list of *role*: the neighbours inside the window that stand in no list yet."""
+    """Make the list of *role*: at most *limit* neighbours inside the window, in no list yet."""
     within = [graph.nodes[spot] for spot in inside if spot not in gathered.taken]
     if not within:
         return
@@ -287,7 +299,7 @@ def _shown(
     limit: int,
     gathered: _Gathered,
 ) -> None:
-    """Put what use has shown among the next steps: first what the host wrote, then the surest."""
+    """Put what calls have shown among the next steps: the host's own first, then the strongest."""
     steps = {each.position: each for each in gathered.lists["next_step"]}
     held = gathered.taken - steps.keys()
     for primary in primaries:
