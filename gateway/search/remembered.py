@@ -1,4 +1,9 @@
-"""A search that is traced, measured and remembered."""
+"""A search that is traced, measured and remembered.
+
+* Equal requests on an equal index are answered by the cache; degraded results are never kept.
+* A plain request, one query and nothing besides, that came from the cache once is remembered by its
+  text alone (`RememberedSearch.recall`).
+"""
 
 from __future__ import annotations
 
@@ -36,16 +41,19 @@ _FALLBACK_REASONS = (
     "query_vector_unusable",
     "vectors_incomplete",
 )
+"""Why words or the graph rank instead of vectors; the first of these that is noted is reported."""
 _ANYBODY = Filters()
 _MOST_RECENT = 256
+"""So many plain searches are remembered by their text; one more empties the table."""
 
 
 class _Recent(NamedTuple):
-    """A search that was found again, as its next time is looked up, traced and measured."""
+    """What `recall` needs to find, trace and measure a search that the cache answered."""
 
     version: int
     """Of the index."""
     key: Hashable
+    """Under which the cache has the result."""
     attributes: Attributes
     labels: Attributes
 
@@ -104,12 +112,18 @@ class RememberedSearch:
     identity: tuple[str, ...]
     """Who asks: gateway, embedder and normalizer. Part of every key."""
     recent: dict[str, _Recent] = field(default_factory=dict)
-    """The last plain searches, by their only query."""
+    """Plain searches that the cache answered, by their only query; filled here."""
 
     async def __call__(
         self, snapshot: Snapshot, request: SearchRequest, notes: Sequence[Diagnostic]
     ) -> SearchResult:
-        """Search, or remember. Degraded results are never kept."""
+        """Give what *request* was answered with before, or search.
+
+        Args:
+            snapshot: The index.
+            request: What is asked.
+            notes: What is known to be amiss already.
+        """
         labels: dict[str, str | int | float | bool] = {
             "gateway.search.strategy": self.search.strategy
         }
@@ -135,15 +149,15 @@ class RememberedSearch:
         return result
 
     def recall(self, snapshot: Snapshot, query: str) -> SearchResult | None:
-        """Give what a search for *query* alone was answered with, traced and measured as any.
+        """Give what a plain search for *query* was answered with, traced and measured as any.
 
         Args:
             snapshot: The index as it is now.
             query: As it was asked, to the letter.
 
         Returns:
-            None if that must be searched for: it was not found again before, the index is another
-            one, what was found is forgotten, or what calls say may decide.
+            None if it must be searched for: the cache never answered it, has dropped the answer, or
+            holds it for another index; or what calls say may change it.
         """
         recent = self.recent.get(query)
         if recent is None or recent.version != snapshot.version:
@@ -235,7 +249,7 @@ class RememberedSearch:
 
 
 def _plain(request: SearchRequest, options: SearchOptions) -> bool:
-    """Whether its one query says all that is asked."""
+    """Whether *request* is one query, and all else in it is the default."""
     return len(request.queries) == 1 and request == SearchRequest(
         queries=request.queries, context="", limit=options.limit, filters=_ANYBODY
     )
@@ -311,7 +325,11 @@ def remembered(  # noqa: PLR0913  (keyword-only, wired in one place)
 def _flights(
     embedder: Embedder, submit: Submit[QueryRows], name: str, telemetry: Telemetry
 ) -> Flights:
-    """Let a client of a service keep to one loop, as its connections must."""
+    """Give what shares the embedding of equal queries that come at once.
+
+    The client of a service is used on the gateway's own loop alone, since its connections belong to
+    it. The local model is asked on the caller's loop: that saves a hop between threads.
+    """
     if embedder.info.provider == "local":
         from gateway.embed.local import LocalEmbedder  # noqa: PLC0415  (whose modules are there if it is)
 

@@ -1,9 +1,12 @@
 """Index builds: one at a time, whoever asks; readers keep the snapshot they have.
 
-* A change of the registrations is awaited by the next search: what was added is found.
-* What failed (a source, an embedder) is tried again after a while, in the background: a dead
-  server makes nobody wait twice.
+* The next search waits for a change of the registrations to be built in: what was added is found.
+* What failed (a source, an embedder) is tried again after a while, in the background: nobody waits
+  twice for a dead server.
 * Only new or changed texts are embedded.
+* A build is *early* if it lacks vectors because nobody was to wait for them. `Indexer.current`
+  waits for all vectors, `soonest` as the options say, `listed` for none, and `searched` as long as
+  vectors keep coming.
 """
 
 from __future__ import annotations
@@ -32,9 +35,10 @@ from gateway.values import dataclass
 from gateway.vectors import VectorStore
 
 _SOON = 64
-"""So many texts are embedded before anybody grows impatient."""
+"""So few texts are embedded at once: a search waits for them even where an early index serves."""
 Progress = Callable[[str, int, int], None]
-"""Told a stage (``servers``, ``embeddings``), how much of it is done, and how much there is."""
+"""Called with a stage (``servers`` or ``embeddings``), how much of it is done, and how much there
+is of it: servers, or texts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,15 +46,17 @@ class Built:
     """A snapshot and what it was made of."""
 
     generation: int
+    """Of the registrations; see `Registry.generation`."""
     snapshot: Snapshot
     listed: Mapping[str, Listed]
+    """By server."""
     report: IndexReport
     retry_at: float | None = None
-    """When to try again what failed; None if nothing did."""
+    """When to try again what failed, by the clock of the `Indexer`; None if nothing did."""
     early: bool = False
     """Whether it lacks vectors because nobody was to wait for them."""
     few: bool = False
-    """Whether those are so few that a search waits for them even so."""
+    """Whether it lacks so few that a search waits for them even so."""
 
     def settled(self, generation: int) -> Snapshot | None:
         """Give the snapshot, if it is that of *generation* and nothing in it is still to come."""
@@ -63,7 +69,23 @@ def _silent(_stage: str, _done: int, _total: int) -> None:
 
 
 class Indexer:
-    """Keeps the current snapshot of one gateway."""
+    """Keeps the current snapshot of one gateway.
+
+    Args:
+        registry: The sources.
+        embedder: None for an index without vectors.
+        store: Where vectors are kept.
+        graph: The host's graph documents, or where they are; None for none.
+        options: All options of the gateway.
+        own_store: Whether the host gave a store of its own: then the index is saved only where the
+            options say so.
+        reserved: Names that no tool may have.
+        telemetry: Told of each build.
+        flights: Runs the work of this class on the gateway's loop, each kind once at a time.
+        clock: Seconds that only grow.
+        progress: Told how far a build is.
+        early: Whether an index that lacks vectors serves until they are made.
+    """
 
     def __init__(  # noqa: PLR0913  (keyword-only, wired in one place)
         self,
@@ -96,13 +118,16 @@ class Indexer:
         self._clock = clock
         self._progress = progress or _silent
         self._early = early
-        """Whether an index that lacks vectors serves until they are made."""
         self._hurried = asyncio.Event()
+        """Set when somebody cannot wait for vectors: the build under way goes on without them."""
         self._patience = options.search.query_timeout_s
         self._listing = False
+        """Whether sources are being listed: no vector can come meanwhile."""
         self._stalled: object = None
-        """How far the vectors were when a search gave up waiting; the next one does not begin."""
+        """How far the vectors were when a search gave up waiting. While they are no further, the
+        next search does not wait."""
         self._embedded = 0, 0
+        """How many texts of how many new ones are embedded."""
         self._built: Built | None = None
         self._make_next: Make | None = None
         self.builds = 0
@@ -142,10 +167,14 @@ class Indexer:
         return built
 
     async def searched(self) -> Built:
-        """Give what `soonest` gives; what `listed` gives, if no vector has come for long."""
+        """Give what a search may use: as `soonest`, or as `listed` once no vector comes any more.
+
+        It waits for `SearchOptions.query_timeout_s`, and again as long as sources are being listed
+        or vectors came meanwhile.
+        """
         whole = self._fresh()
         if whole is not None and not whole.early:
-            # What is there is not waited for: a limit of time costs as much as a remembered search.
+            # Not under a timeout: that costs as much as a search that is remembered.
             self._stalled = None
             return whole
         while self._stalled != self._embedded:
@@ -166,7 +195,10 @@ class Indexer:
         self._hurried.set()
 
     def _fresh(self) -> Built | None:
-        """Give the newest build unless something changed, and see to what is to be tried again."""
+        """Give the newest build, or None if something changed since.
+
+        What failed in it is tried again, in the background, if it is time.
+        """
         built = self._built
         if built is None or built.generation != self._registry.generation:
             return None
@@ -182,7 +214,7 @@ class Indexer:
         return (_building("embed", f"{done} of {total} texts have a vector"),)
 
     def reported(self) -> IndexReport:
-        """Say what is known now; have made what is not there, and say that it is being made."""
+        """Report what is known now. What is missing is begun, and noted as being made."""
         built = self._fresh()
         if built is None:
             self._flights.start("build", self._build)
@@ -196,9 +228,9 @@ class Indexer:
         return replace(report, diagnostics=(*notes, *report.diagnostics))
 
     async def _embed(self) -> None:
-        """Embed what is new, while builds that lack it go on, and build with it.
+        """Embed what is new, while early builds serve, then build with all of it.
 
-        What came meanwhile and is too much for that build is embedded in another round.
+        What was registered meanwhile, if it is too much for that build, takes another round.
         """
         while True:
             await self._making().embed()
@@ -211,7 +243,7 @@ class Indexer:
         self._progress("embeddings", done, total)
 
     async def refresh(self) -> Built:
-        """List every source again, build, and give the build."""
+        """List every source again, build, and give the build with all its vectors."""
         self._registry.touch_all()
         return await self.current()
 
@@ -266,7 +298,11 @@ class Indexer:
     async def _made(
         self, registrations: Mapping[str, Registration], listed: Mapping[str, Listed]
     ) -> tuple[Made, Mapping[str, Listed]]:
-        """Read the index as it was saved, or make it; give what it was made of as well."""
+        """Read the saved index, if this is the first build and there is one; else make it.
+
+        Returns:
+            The index, and the listings it was made of, which were read again if need be.
+        """
         read = None
         told: object = None
         if isinstance(self._graph, str | Path):
@@ -307,7 +343,7 @@ class Indexer:
                 self._built = replace(self._built, snapshot=snapshot, report=report)
 
     async def finish(self, then: Callable[[], Awaitable[None]]) -> None:
-        """Save what was changed since it was saved, and await *then* in any case."""
+        """Save the index if it changed since it was saved, then await *then*, in any case."""
         try:
             await self._flights.run("keep", self._keep)
         finally:
