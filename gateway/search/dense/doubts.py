@@ -3,7 +3,7 @@
 Two signs tell such a tool:
 
 * It says so. Its vector is near to that of a boast, in any language, and key words of many domains
-  do not hide that.
+  do not hide that. Honest siblings may vouch for it (`boasts`).
 * It speaks of what others do. Its texts hold many rare words from the names of other servers'
   tools, which stand in no name of its own server's. Every tool does so by chance, the more the
   more names there are; what counts is how much more it does so than the tools of other servers. A
@@ -20,22 +20,18 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from gateway.embed.yardstick import Yardstick
+from gateway.search.dense.boasts import SUSPECT
 from gateway.search.dense.mates import Mates
-from gateway.search.dense.scan import VectorIndex
 from gateway.search.dense.segments import Positions
 from gateway.search.eligible import Mask
 from gateway.values import dataclass
-from gateway.vectors import Vector, best_cosine
-from graphs.arrays import Moves
+from gateway.vectors import Vector
 from graphs.postings import Postings
 
 MAX_DOUBT = 3.0
 """The most that an entity loses: as much as a tool of the right subject is ahead of a stranger."""
-_BOASTING = 1.3
-"""How near to a boast a vector may be, on the model's scale, before it costs anything."""
 _BOAST_WEIGHT = 9.0
-"""What each step above that costs, in deviations."""
+"""What each step above `SUSPECT` towards a boast costs, in deviations."""
 _FOREIGN = 1.8
 """How many foreign words of the rarest kind, beyond the usual, cost nothing. Such a word weighs the
 logarithm of the catalog's size."""
@@ -112,49 +108,6 @@ class _Said(NamedTuple):
     """All words but those of its own name."""
 
 
-class Boasts:
-    """How near to a boast each row of a changing catalog is. Not for two builds at once."""
-
-    def __init__(self) -> None:
-        self._boast: Vector | None = None
-        self._near: Vector | None = None
-
-    def change(
-        self,
-        vectors: VectorIndex | None,
-        moves: Moves,
-        fresh: Positions | None,
-        yardstick: Yardstick | None,
-    ) -> Vector | None:
-        """Measure the rows that are new, and give how near all of them are.
-
-        Args:
-            vectors: The entities' rows.
-            moves: Where the entities of the last time stand now.
-            fresh: The positions whose rows are new; None if all are.
-            yardstick: What the model's cosines mean, if known.
-
-        Returns:
-            On the model's scale, shape (n,); None without rows, or if no boast was measured.
-        """
-        boast = yardstick.boast if yardstick is not None else None
-        before, known = self._boast, self._near
-        self._boast, self._near = boast, None
-        if vectors is None or yardstick is None or boast is None:
-            return None
-        same = before is not None and np.array_equal(boast, before)
-        if known is None or fresh is None or not same:
-            fresh = np.arange(vectors.size)
-            known = np.zeros(0, dtype=np.float32)
-            places = np.zeros(0, dtype=np.int64)
-        else:
-            places = moves.table()
-        self._near = np.empty(vectors.size, dtype=np.float32)
-        self._near[places[places >= 0]] = known[places >= 0]
-        self._near[fresh] = best_cosine(vectors.rows(fresh), boast[None])
-        return yardstick.nearness(self._near)
-
-
 def doubts(
     words: Words, mates: Mates | None, boasts: Vector | None, listed: Mask | None = None
 ) -> Doubts | None:
@@ -173,7 +126,7 @@ def doubts(
     size = words.index.size
     found = np.zeros(size) if mates is None else _lost(_said(words, mates, listed), mates, listed)
     if boasts is not None:
-        found += np.maximum(_BOAST_WEIGHT * (boasts - _BOASTING), 0.0)
+        found += np.maximum(_BOAST_WEIGHT * (boasts - SUSPECT), 0.0)
     if not found.any():
         return None
     np.minimum(found, MAX_DOUBT, out=found)

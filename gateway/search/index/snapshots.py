@@ -11,7 +11,8 @@ from gateway.catalog.kinds import KINDS
 from gateway.catalog.refresh import Turnover
 from gateway.config import GraphOptions
 from gateway.embed.yardstick import Yardstick
-from gateway.search.dense.doubts import Boasts, doubts
+from gateway.search.dense.boasts import Boasts
+from gateway.search.dense.doubts import doubts
 from gateway.search.dense.kinship import narrowness
 from gateway.search.dense.mates import Servers
 from gateway.search.dense.scan import VectorIndex
@@ -113,7 +114,7 @@ class Snapshots:
         graph = self.graphs.change(step, documents)
         came = {at: _mated(entity) for at, entity in step.new.items()}
         mates = self._servers.change(step.moves, came)
-        boasts = self._boasts.change(vectors, step.moves, fresh, yardstick)
+        boasts = self._boasts.change(vectors, step.moves, fresh, yardstick, mates)
         beside = eligibility.beside(LISTED)
         self._last = Snapshot(
             version=version,
