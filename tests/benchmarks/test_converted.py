@@ -10,11 +10,14 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import typer
 from pydantic import BaseModel
 from typer.testing import CliRunner
 
-from benchmarks.converted import FUNCTIONS, SYSTEMS, TURNS, app, functions, tasks, turns
+from benchmarks.converted import app, installed
 from benchmarks.data import read
+from benchmarks.sources.agentdojo import tasks
+from benchmarks.sources.bfcl import FUNCTIONS, SYSTEMS, TURNS, functions, turns
 from gateway.errors import ConfigError
 
 
@@ -147,3 +150,9 @@ def test_a_tool_that_two_suites_have_serves_the_tasks_of_both() -> None:
     assert ("office_task_1", ["office.send"]) == (query["id"], query["sequence"])
     assert [["office.send", "travel.send"]] == query["groups"]
     assert ["office.send", "travel.send"] == query["relevant"]
+
+
+def test_a_package_that_is_not_installed_is_named() -> None:
+    """What is asked instead of read stands in another environment."""
+    with pytest.raises(typer.BadParameter, match="nosuchpackage is not installed"):
+        installed("nosuchpackage.suites")
