@@ -2,6 +2,7 @@
 
     python -m benchmarks.converted bfcl PACKAGE/data --out DIR
     python -m benchmarks.converted agentdojo --out DIR
+    python -m benchmarks.converted tooltalk PACKAGE/tooltalk --out DIR
 
 * They come out of packages, none of which is a dependency: one is read from its unpacked folder,
   or asked, and then the command runs where it is installed.
@@ -22,6 +23,7 @@ from rich.console import Console
 from benchmarks.sources.agentdojo import SUITES, tasks
 from benchmarks.sources.bfcl import FUNCTIONS, TURNS, functions, turns
 from benchmarks.sources.rows import Row
+from benchmarks.sources.tooltalk import utterances
 
 _Out = Annotated[Path, typer.Option(help="Where a folder a set goes.")]
 
@@ -43,6 +45,15 @@ def agentdojo(out: _Out) -> None:
     """Write the tasks of AgentDojo, which is installed."""
     suites = installed("agentdojo.task_suite.load_suites").get_suites(SUITES)
     _write(out / "agentdojo", *tasks(suites))
+
+
+@app.command()
+def tooltalk(
+    package: Annotated[Path, typer.Argument(help="The tooltalk folder of nvidia-tooltalk.")],
+    out: _Out,
+) -> None:
+    """Write the requests of ToolTalk's conversations."""
+    _write(out / "tooltalk", *utterances(package))
 
 
 def installed(module: str) -> Any:

@@ -18,6 +18,7 @@ from benchmarks.converted import app, installed
 from benchmarks.data import read
 from benchmarks.sources.agentdojo import tasks
 from benchmarks.sources.bfcl import FUNCTIONS, SYSTEMS, TURNS, functions, turns
+from benchmarks.sources.tooltalk import utterances
 from gateway.errors import ConfigError
 
 
@@ -156,3 +157,66 @@ def test_a_package_that_is_not_installed_is_named() -> None:
     """What is asked instead of read stands in another environment."""
     with pytest.raises(typer.BadParameter, match="nosuchpackage is not installed"):
         installed("nosuchpackage.suites")
+
+
+ALARMS = """
+import somethingheavy
+
+class Suite:
+    description = "No function: it takes nothing."
+
+class AddAlarm(API):
+    description = "Sets an alarm."
+    parameters = {
+        "time": {"type": "string", "description": "When.", "required": True},
+        "note": {"type": "string", "required": False},
+    }
+    is_action = True
+"""
+
+
+@pytest.fixture
+def talks(tmp_path: Path) -> Path:
+    """The folder of a package with one function and one conversation."""
+    call = {"request": {"api_name": "AddAlarm"}}
+    other = {"request": {"api_name": "Unknown"}}
+    turns = [
+        {"role": "user", "text": "Hello"},
+        {"role": "assistant", "text": "Yes?"},
+        {"role": "user", "text": "Wake me at six and at seven"},
+        {"role": "assistant", "text": "Done.", "apis": [call, other, call]},
+        {"role": "user", "text": "Who won?"},
+        {"role": "assistant", "text": "I cannot tell.", "apis": [other]},
+    ]
+    for folder in ("apis", "data/easy", "data/tooltalk", "data/databases"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "apis" / "alarm.py").write_text(ALARMS, encoding="utf-8")
+    for file in ("easy/Alarm-easy", "tooltalk/Alarm-again"):
+        written(tmp_path / "data" / f"{file}.json", [{"conversation": turns}])
+    written(tmp_path / "data" / "databases" / "Alarm.json", [{}])
+    return tmp_path
+
+
+def test_what_the_user_said_before_a_call_is_a_request(talks: Path) -> None:
+    """Each text once, for the functions that are known; nothing of the package is imported."""
+    tools, queries = utterances(talks)
+
+    (tool,) = tools
+    assert ("AddAlarm", "alarm", "Sets an alarm.") == (
+        tool["id"],
+        tool["server"],
+        tool["description"],
+    )
+    assert {
+        "type": "object",
+        "properties": {
+            "time": {"type": "string", "description": "When."},
+            "note": {"type": "string"},
+        },
+        "required": ["time"],
+    } == tool["input_schema"]
+    (query,) = queries
+    assert ("Alarm-easy-3", ["AddAlarm"]) == (query["id"], query["relevant"])
+    assert "Wake me at six and at seven" == query["query"]
+    with pytest.raises(ConfigError, match="unpacked package"):
+        utterances(talks / "nowhere")
