@@ -3,6 +3,7 @@
     python -m benchmarks.converted bfcl PACKAGE/data --out DIR
     python -m benchmarks.converted agentdojo --out DIR
     python -m benchmarks.converted tooltalk PACKAGE/tooltalk --out DIR
+    python -m benchmarks.converted tau2 PACKAGE/tau2 --out DIR
 
 * They come out of packages, none of which is a dependency: one is read from its unpacked folder,
   or asked, and then the command runs where it is installed.
@@ -23,6 +24,7 @@ from rich.console import Console
 from benchmarks.sources.agentdojo import SUITES, tasks
 from benchmarks.sources.bfcl import FUNCTIONS, TURNS, functions, turns
 from benchmarks.sources.rows import Row
+from benchmarks.sources.tau2 import scenarios
 from benchmarks.sources.tooltalk import utterances
 
 _Out = Annotated[Path, typer.Option(help="Where a folder a set goes.")]
@@ -54,6 +56,14 @@ def tooltalk(
 ) -> None:
     """Write the requests of ToolTalk's conversations."""
     _write(out / "tooltalk", *utterances(package))
+
+
+@app.command()
+def tau2(
+    package: Annotated[Path, typer.Argument(help="The tau2 folder of inspect-evals.")], out: _Out
+) -> None:
+    """Write the customers of τ²-bench."""
+    _write(out / "tau2", *scenarios(package))
 
 
 def installed(module: str) -> Any:

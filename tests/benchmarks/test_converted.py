@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from benchmarks.converted import app, installed
 from benchmarks.data import read
 from benchmarks.sources.agentdojo import tasks
 from benchmarks.sources.bfcl import FUNCTIONS, SYSTEMS, TURNS, functions, turns
+from benchmarks.sources.tau2 import scenarios
 from benchmarks.sources.tooltalk import utterances
 from gateway.errors import ConfigError
 
@@ -220,3 +222,106 @@ def test_what_the_user_said_before_a_call_is_a_request(talks: Path) -> None:
     assert "Wake me at six and at seven" == query["query"]
     with pytest.raises(ConfigError, match="unpacked package"):
         utterances(talks / "nowhere")
+
+
+MADE = '''
+import somethingheavy
+
+@tool
+def {name}() -> Tool:
+    async def execute(user_id: str, seats: int, when) -> str:
+        """
+        Change a seat.
+
+        Args:
+            user_id: Whose.
+
+        Returns:
+            Nothing.
+        """
+    return execute
+
+def inner() -> None:
+    """No tool."""
+'''
+NUMBERED = '''
+class Methods:
+    def freeze_card_1234(self, card_id: str) -> str:
+        """Freeze a card."""
+
+    def freeze_card_5678(self) -> str:
+        """Freeze another one."""
+
+    def initialize(self) -> None:
+        """No tool."""
+'''
+
+
+def customer(key: str, reason: str, *calls: str) -> dict[str, Any]:
+    """A task of the services'."""
+    return {
+        "id": key,
+        "user_scenario": {"instructions": {"reason_for_call": reason}},
+        "ticket": f"The user {key}",
+        "evaluation_criteria": {"actions": [{"name": call} for call in calls] or None},
+    }
+
+
+@pytest.fixture
+def services(tmp_path: Path) -> Path:
+    """The folder of a package with a tool or two a service, and some customers."""
+    domains = tmp_path / "data" / "domains"
+    for folder in ("airline", "retail", "common", "telecom", "banking"):
+        (tmp_path / folder).mkdir()
+        name = "banking_seat" if folder == "banking" else f"{folder}_seat"
+        (tmp_path / folder / "tools.py").write_text(MADE.format(name=name), encoding="utf-8")
+    (tmp_path / "telecom" / "user_tools.py").write_text(MADE.format(name="dial"), encoding="utf-8")
+    (tmp_path / "banking" / "BankingAgentTools.py").write_text(NUMBERED, encoding="utf-8")
+    flying = [customer("1", "Fly", "seat", "unknown", "seat"), customer("2", "Fly", "seat")]
+    written(domains / "airline" / "tasks.json", [[*flying, customer("3", "Nothing")]])
+    written(domains / "retail" / "tasks.json", [[customer("1", "Buy", "common_seat", "seat")]])
+    written(domains / "telecom" / "tasks_small.json", [[customer("[slow]", "Slow", "dial")]])
+    tickets = [customer(key, "Slow", "dial", "seat") for key in ("first", "second")]
+    packed = gzip.compress(json.dumps(tickets).encode())
+    (domains / "telecom" / "tasks.json.gz").write_bytes(packed)
+    return tmp_path
+
+
+def test_tools_of_services_are_read_by_their_source(services: Path) -> None:
+    """One of each name a server, as docstring and annotations tell of it."""
+    tools, _ = scenarios(services)
+
+    assert [
+        "airline.seat",
+        "retail.seat",
+        "airline.common_seat",
+        "retail.common_seat",
+        "telecom.common_seat",
+        "telecom.seat",
+        "telecom.dial",
+        "banking.seat",
+        "banking.freeze_card",
+    ] == [tool["id"] for tool in tools]
+    assert "Change a seat." == tools[0]["description"]
+    assert "Freeze a card." == tools[-1]["description"]
+    assert {
+        "user_id": {"type": "string", "description": "Whose."},
+        "seats": {"type": "integer"},
+        "when": {"type": "string"},
+    } == tools[0]["input_schema"]["properties"]
+    assert ["card_id"] == list(tools[-1]["input_schema"]["properties"])
+
+
+def test_why_a_customer_calls_is_a_request(services: Path) -> None:
+    """Each reason once and each solution's first ticket; those of telecom come last."""
+    _, queries = scenarios(services)
+
+    assert {
+        "airline-1": ("Fly", ["airline.seat"]),
+        "retail-1": ("Buy", ["retail.common_seat", "retail.seat"]),
+        "telecom-[slow]": ("Slow", ["telecom.dial"]),
+        "telecom-2456940119": ("The user first", ["telecom.dial", "telecom.seat"]),
+    } == {row["id"]: (row["query"], row["relevant"]) for row in queries}
+    assert ["telecom", "telecom"] == [row["id"].partition("-")[0] for row in queries[2:]]
+    with pytest.raises(ConfigError, match="unpacked package"):
+        scenarios(services / "nowhere")
