@@ -4,9 +4,10 @@
     python -m benchmarks.converted agentdojo --out DIR
     python -m benchmarks.converted tooltalk PACKAGE/tooltalk --out DIR
     python -m benchmarks.converted tau2 PACKAGE/tau2 --out DIR
+    python -m benchmarks.converted homeassistant PACKAGE --out DIR
 
-* They come out of packages, none of which is a dependency: one is read from its unpacked folder,
-  or asked, and then the command runs where it is installed.
+* They come out of packages, none of which is a dependency. Most are read from their unpacked
+  folders. What is asked (agentdojo; hassil, for home-assistant-intents) must be installed.
 * `benchmarks.sources` has a module a package, which says what its tools and requests are.
 """
 
@@ -23,6 +24,7 @@ from rich.console import Console
 
 from benchmarks.sources.agentdojo import SUITES, tasks
 from benchmarks.sources.bfcl import FUNCTIONS, TURNS, functions, turns
+from benchmarks.sources.homeassistant import commands
 from benchmarks.sources.rows import Row
 from benchmarks.sources.tau2 import scenarios
 from benchmarks.sources.tooltalk import utterances
@@ -44,7 +46,7 @@ def bfcl(
 
 @app.command()
 def agentdojo(out: _Out) -> None:
-    """Write the tasks of AgentDojo, which is installed."""
+    """Write the tasks of AgentDojo, which must be installed."""
     suites = installed("agentdojo.task_suite.load_suites").get_suites(SUITES)
     _write(out / "agentdojo", *tasks(suites))
 
@@ -64,6 +66,15 @@ def tau2(
 ) -> None:
     """Write the customers of τ²-bench."""
     _write(out / "tau2", *scenarios(package))
+
+
+@app.command()
+def homeassistant(
+    package: Annotated[Path, typer.Argument(help="The folder of home-assistant-intents.")],
+    out: _Out,
+) -> None:
+    """Write commands for Home Assistant; hassil must be installed."""
+    _write(out / "home_assistant", *commands(package, installed("hassil")))
 
 
 def installed(module: str) -> Any:

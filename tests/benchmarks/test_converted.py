@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
+from string import Formatter
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,6 +21,7 @@ from benchmarks.converted import app, installed
 from benchmarks.data import read
 from benchmarks.sources.agentdojo import tasks
 from benchmarks.sources.bfcl import FUNCTIONS, SYSTEMS, TURNS, functions, turns
+from benchmarks.sources.homeassistant import WORDS, commands
 from benchmarks.sources.tau2 import scenarios
 from benchmarks.sources.tooltalk import utterances
 from gateway.errors import ConfigError
@@ -325,3 +328,107 @@ def test_why_a_customer_calls_is_a_request(services: Path) -> None:
     assert ["telecom", "telecom"] == [row["id"].partition("-")[0] for row in queries[2:]]
     with pytest.raises(ConfigError, match="unpacked package"):
         scenarios(services / "nowhere")
+
+
+@pytest.mark.parametrize(("source", "package"), [("tooltalk", "talks"), ("tau2", "services")])
+def test_a_package_that_is_read_becomes_a_folder(
+    source: str, package: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    """Named as its command is."""
+    folder = str(request.getfixturevalue(package))
+    told = CliRunner().invoke(app, [source, folder, "--out", str(tmp_path / "sets")])
+
+    assert 0 == told.exit_code, told.output
+    assert read(tmp_path / "sets" / source).queries
+
+
+def said(pattern: str, lists: Mapping[str, Any], rules: Mapping[str, Any]) -> Iterator[str]:
+    """Every way to fill in the lists of *pattern*."""
+    names = [name for _, name, _, _ in Formatter().parse(pattern) if name]
+    for words in product(*(lists[name]["values"] for name in names)):
+        yield pattern.format_map(dict(zip(names, words, strict=True)))
+
+
+def read_language(language: Mapping[str, Any]) -> Any:
+    """A language's file, as the sampler is given it."""
+    return SimpleNamespace(slot_lists=language["lists"], expansion_rules={})
+
+
+@pytest.fixture(params=["invented", "installed"])
+def hassil(request: pytest.FixtureRequest) -> Any:
+    """What says patterns: one that knows lists alone, and the real one where it is."""
+    if request.param == "installed":
+        return pytest.importorskip(
+            "hassil", reason="not a dependency: benchmarks.converted asks it"
+        )
+    return SimpleNamespace(
+        Intents=SimpleNamespace(from_dict=read_language),
+        parse_sentence=lambda text: SimpleNamespace(expression=text),
+        sample_expression=said,
+    )
+
+
+def block(*patterns: str) -> dict[str, Any]:
+    """Some patterns of an intent."""
+    return {"sentences": patterns}
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """The folder of a package that has the same few patterns for each language."""
+    told = {"description": "Does it.", "slots": {"name": {"description": "What."}, "area": {}}}
+    names = ("HassTurnOn", "HassVacuumStart", "HassSetVolume", "HassListAddItem")
+    written(tmp_path / "intents.json", [dict.fromkeys((*names, "HassNevermind"), told)])
+    intents = {
+        "HassTurnOn": [block("turn on the {name}"), block("on!"), block("light up the {area}")],
+        "HassVacuumStart": [block("vacuum with the {name}"), block("vacuum the {floor} floor")],
+        "HassSetVolume": [block("set the volume to {volume} in {zone}")],
+        "HassListAddItem": [block("remember  to buy {thing}")],
+        "HassNevermind": [block("please never mind")],
+        "HassUnheardOf": [block("do what is unheard of")],
+    }
+    lists = {
+        "volume": {"range": {"from": 0, "to": 100}},
+        "zone": {"wildcard": True},
+        "thing": {"wildcard": True},
+        "floor": {"values": ["ground"]},
+    }
+    for tongue in json.loads(WORDS.read_text(encoding="utf-8")):
+        data = {name: {"data": blocks} for name, blocks in intents.items()}
+        language = {"language": tongue, "intents": data, "lists": lists}
+        written(tmp_path / "data" / f"{tongue}.json", [language])
+    return tmp_path
+
+
+def test_patterns_of_commands_are_said_with_words_of_the_language(home: Path, hassil: Any) -> None:
+    """Two an intent at most, none too short or of a device that has no part in it."""
+    tools, queries = commands(home, hassil)
+
+    assert 4 == len(tools)
+    properties = tools[0]["input_schema"]["properties"]
+    assert {"type": "string", "description": "What."} == properties["name"]
+    english = {row["id"]: row["query"] for row in queries if row["lang"] == "en"}
+    lit, turned = english.pop("en-HassTurnOn-0"), english.pop("en-HassTurnOn-1")
+    assert lit in {"light up the kitchen", "light up the bedroom"}
+    assert turned in {"turn on the lamp", "turn on the TV"}
+    assert {
+        "en-HassVacuumStart-0": "vacuum the ground floor",
+        "en-HassSetVolume-0": "set the volume to 20 in kitchen",
+        "en-HassListAddItem-0": "remember to buy milk",
+    } == english
+    assert {5} == {
+        sum(row["id"].startswith(f"{each}-H") for row in queries) for each in ("de", "zh-TW")
+    }
+    assert {"zh"} == {row["lang"] for row in queries if row["id"].startswith("zh-")}
+    assert commands(home, hassil) == (tools, queries)
+
+
+def test_every_language_has_a_word_for_everything() -> None:
+    """A blank one would make a command that nobody says."""
+    words = json.loads(WORDS.read_text(encoding="utf-8"))
+
+    assert 39 == len(words)
+    assert {("area", "name", "floor", "message", "item", "music")} == set(
+        map(tuple, words.values())
+    )
+    assert all(word.strip() for lists in words.values() for each in lists.values() for word in each)
