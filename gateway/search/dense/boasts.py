@@ -13,21 +13,20 @@ import numpy as np
 
 from gateway.embed.yardstick import Yardstick
 from gateway.search.dense.mates import Mates
-from gateway.search.dense.scan import VectorIndex
+from gateway.search.dense.scan import Question, VectorIndex
 from gateway.search.dense.segments import Positions
+from gateway.search.eligible import Mask
 from gateway.vectors import Vector, best_cosine
 from graphs.arrays import Moves
 
 SUSPECT = 1.3
 """How near to a boast a vector may be, on the model's scale, without seeming to boast."""
-_HONEST = 1.0
+_HONEST = 1.1
 """Who is nearer to a boast than this vouches for nobody."""
 _KIN, _SIBLING = 3.3, 3.7
 """How near a tool must be to vouch a little, and to vouch in full, on the model's scale. Of 140
 tools that were invented to be found for everything none is nearer than the first to any of 8,700
 honest ones."""
-_NEIGHBOURS = 256
-"""Of a larger server so many tools are asked: those next to it in the order of names."""
 
 
 class Boasts:
@@ -86,26 +85,15 @@ def _vouched(
     found = boasts.copy()
     honest = boasts <= _HONEST
     for suspect in suspects.tolist():
-        near = _nearest(suspect, _asked(suspect, honest, mates), vectors, yardstick)
+        own = honest if mates is None else honest & (mates.numbers == mates.numbers[suspect])
+        near = _nearest(suspect, vectors, own, yardstick)
         doubt = min(max((_SIBLING - near) / (_SIBLING - _KIN), 0.0), 1.0)
         found[suspect] = SUSPECT + doubt * (boasts[suspect] - SUSPECT)
     return found
 
 
-def _asked(suspect: int, honest: np.ndarray, mates: Mates | None) -> Positions:
-    """Give the positions of the honest tools of its server, the next ones of a large one."""
-    own = honest if mates is None else honest & (mates.numbers == mates.numbers[suspect])
-    spots: Positions = np.flatnonzero(own)
-    if len(spots) <= _NEIGHBOURS:
-        return spots
-    middle = int(np.searchsorted(spots, suspect)) - _NEIGHBOURS // 2
-    start = min(max(middle, 0), len(spots) - _NEIGHBOURS)
-    return spots[start : start + _NEIGHBOURS]
-
-
-def _nearest(suspect: int, spots: Positions, vectors: VectorIndex, yardstick: Yardstick) -> float:
-    """Say how near the nearest of *spots* is, on the model's scale; 0 if there is none."""
-    if not len(spots):
-        return 0.0
+def _nearest(suspect: int, vectors: VectorIndex, allowed: Mask, yardstick: Yardstick) -> float:
+    """Say how near the nearest of the *allowed* is, on the model's scale; 0 if there is none."""
     own = vectors.rows(np.asarray([suspect]))
-    return yardstick.nearness(float(best_cosine(vectors.rows(spots), own).max()))
+    found = vectors.search(Question(texts=own, clauses=own[:0]), mask=allowed, count=1)
+    return yardstick.nearness(float(found.cosines[0])) if len(found.cosines) else 0.0

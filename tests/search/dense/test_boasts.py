@@ -61,19 +61,16 @@ def test_boasters_do_not_vouch_for_each_other() -> None:
     pair = rows(SUSPICIOUS, SUSPICIOUS)
     np.testing.assert_allclose(boasts(pair), LOUD.nearness(pair[:, 0]))
 
-    half = rows(SUSPICIOUS, [0.23, 0.97, 0, 0])
-    assert 1.0 < LOUD.nearness(float(half[1, 0])) < SUSPECT
+    half = rows(SUSPICIOUS, [0.24, 0.97, 0, 0])
+    assert 1.1 < LOUD.nearness(float(half[1, 0])) < SUSPECT
     np.testing.assert_allclose(boasts(half), LOUD.nearness(half[:, 0]))
 
 
-@pytest.mark.parametrize(("suspect", "vouches"), [(0, False), (200, True), (400, True)])
-def test_of_a_large_server_those_next_to_it_are_asked(suspect: int, *, vouches: bool) -> None:
-    """In the order of names: a sibling in the middle is too far from the first of them."""
-    matrix = rows(*[STRANGER] * 400)
-    matrix[300] = rows(SIBLING)
-    matrix = np.insert(matrix, suspect, rows(SUSPICIOUS), axis=0)
+def test_a_sibling_is_found_in_a_server_of_many() -> None:
+    """Wherever its name stands."""
+    matrix = rows(SUSPICIOUS, *[STRANGER] * 700, SIBLING)
 
-    assert (boasts(matrix)[suspect] == np.float32(SUSPECT)) == vouches
+    assert boasts(matrix)[0] == pytest.approx(SUSPECT)
 
 
 def test_what_stays_is_not_measured_again() -> None:
