@@ -1,10 +1,11 @@
-"""From the resources and prompts that a server offers, as JSON, to definitions that can be trusted.
+"""Resources and prompts as a server offers them, in JSON -> definitions of a form to be trusted.
 
-* One bad thing costs one thing, as one bad tool costs one tool: see `gateway.upstream.sieve`.
-* Names and URIs stay as they are, for they go back to the server; every text is cleaned.
-* A definition is pinned as a tool's is, by all that a model or a person reads of it. What says how
-  its contents are at the moment (``size``, ``lastModified``) is no part of that.
-* What a prompt or a template must be filled with is its input schema. Nothing here knows the SDK.
+* A bad thing is left out alone, as a bad tool is: see `gateway.upstream.sieve`.
+* Names and URIs stay as they are, since they go back to the server; every text is cleaned.
+* A definition is pinned as a tool's is, by all that a model or a person reads of it. What tells the
+  state of its contents (``size``, ``lastModified``) is no part of that.
+* The input schema of a prompt or a template says what it must be filled with.
+* Nothing here knows the SDK.
 """
 
 from __future__ import annotations
@@ -37,16 +38,16 @@ _PINNED = ("uri", "uriTemplate", "name", "title", "description", "mimeType", "ar
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offer:
-    """One kind of list that a server may have."""
+    """One kind of list that a server may offer."""
 
     method: str
     key: str
-    """Where a page holds its things."""
+    """The key under which a page holds its things."""
     kind: Kind
     named: str
-    """What goes back to the server."""
+    """The key of what goes back to the server: a name or a URI."""
     longest: int
-    """Characters of that, at most."""
+    """How many characters that may have."""
 
 
 RESOURCES = Offer(
@@ -66,7 +67,7 @@ OFFERS = (RESOURCES, TEMPLATES, PROMPTS)
 
 
 def thing_key(kind: Kind, name: str) -> str:
-    """Give the name by which pins and suspicions of a thing go, beside those of tools."""
+    """Give the name under which a thing is pinned and suspected, beside the names of tools."""
     return f"{kind}:{name}"
 
 
@@ -80,14 +81,14 @@ def digest(thing: JsonObject) -> str:
 
 
 def pin_key(kind: Kind, name: str) -> str:
-    """Give the name by which pins and suspicions of anything go: a tool's own, or `thing_key`."""
+    """Give the name under which anything is pinned: a tool's own, or `thing_key`."""
     return name if kind == "tool" else thing_key(kind, name)
 
 
 def fits(template: str, uri: str) -> bool:
     """Whether *uri* may have been made from a URI template (RFC 6570).
 
-    Only the fixed parts are compared, in their order: linear, whatever a server writes there.
+    Only the fixed parts are compared, in their order: that takes linear time for any template.
     """
     first, *rest = template.split("{")
     if not uri.startswith(first):
@@ -104,7 +105,7 @@ def fits(template: str, uri: str) -> bool:
 
 
 def asked_of(params: JsonObject) -> tuple[Kind, str]:
-    """Give what a request is of, by the name that it goes by there; see `ResourceSource.ask`."""
+    """Give the kind and the name of what a request is about; see `ResourceSource.ask`."""
     ref = params.get("ref")
     told = ref if isinstance(ref, Mapping) else params
     kind: Kind = "resource" if "uri" in told else "prompt"
@@ -112,7 +113,7 @@ def asked_of(params: JsonObject) -> tuple[Kind, str]:
 
 
 def asked_as(params: JsonObject, name: str) -> JsonObject:
-    """Give the same request, of what is called *name*."""
+    """Give the same request about what is called *name*."""
     ref = params.get("ref")
     if isinstance(ref, Mapping):
         return {**params, "ref": asked_as(ref, name)}
@@ -120,7 +121,7 @@ def asked_as(params: JsonObject, name: str) -> JsonObject:
 
 
 def addressed(block: JsonObject, new: Callable[[str], str]) -> JsonObject:
-    """Give a block of content with the URI of what it names, or holds, as *new* writes it."""
+    """Give a block of content with the URI that it names, or holds, rewritten by *new*."""
     held = block.get("resource")
     if isinstance(held, Mapping):
         return {**block, "resource": moved(held, new)}
@@ -128,10 +129,7 @@ def addressed(block: JsonObject, new: Callable[[str], str]) -> JsonObject:
 
 
 def moved(held: JsonObject, new: Callable[[str], str]) -> JsonObject:
-    """Give *held* with its URI as *new* writes it.
-
-    An address of the web stays: whoever reads it knows the way.
-    """
+    """Give *held* with its URI rewritten by *new*; an address of the web stays as it is."""
     uri = held.get("uri")
     if not isinstance(uri, str) or uri.startswith(("http://", "https://", "data:")):
         return held
@@ -150,9 +148,9 @@ class Gathered:
         self.digests: dict[str, str] = {}
         self.suspicions: dict[str, tuple[str, ...]] = {}
         self.instructions = ""
-        """What the server says of itself."""
+        """What the server says of itself; empty if nothing."""
         self.full = False
-        """Whether more is offered than is taken."""
+        """Whether the server offers more than is taken."""
 
     @property
     def things(self) -> tuple[ToolDefinition, ...]:
@@ -184,7 +182,7 @@ class Gathered:
                 self.suspicions[thing_key(offer.kind, name)] = reasons
 
     def heard(self, instructions: str) -> None:
-        """Take what the server says of itself; saying nothing is pinned too."""
+        """Take what the server says of itself. If it says nothing, that is pinned too."""
         key = thing_key("server", self._server)
         self.instructions = clean(instructions, limit=self._options.max_description_chars)
         self.digests[key] = _digest_of(instructions)
@@ -198,9 +196,9 @@ class Gathered:
         self.note("listing_truncated", f"offers {why}; the rest was left out")
 
     def beside(self, tools: Listing) -> Listing:
-        """Give *tools* and, beside them, what was gathered.
+        """Give *tools* with what was gathered beside them.
 
-        A tool may be called as the pin of a thing is: then that pin is of both.
+        A tool may have the name under which a thing is pinned: then the pin is of both.
         """
         both = tools.digests.keys() & self.digests.keys()
         shared = {name: _digest_of(tools.digests[name], self.digests[name]) for name in both}
