@@ -19,7 +19,7 @@ from dataclasses import replace
 from gateway.limits import UpstreamOptions
 from gateway.text import clean
 from gateway.types import Code, Diagnostic, JsonObject, Kind, ToolDefinition
-from gateway.upstream.sieve import MAX_NAME_CHARS, MAX_TITLE_CHARS
+from gateway.upstream.sieve import MAX_NAME_CHARS, MAX_TITLE_CHARS, as_text
 from gateway.upstream.source import Listing
 from gateway.upstream.suspect import suspicions
 from gateway.values import dataclass
@@ -109,7 +109,7 @@ def asked_of(params: JsonObject) -> tuple[Kind, str]:
     ref = params.get("ref")
     told = ref if isinstance(ref, Mapping) else params
     kind: Kind = "resource" if "uri" in told else "prompt"
-    return kind, _text(told.get("uri" if kind == "resource" else "name"))
+    return kind, as_text(told.get("uri" if kind == "resource" else "name"))
 
 
 def asked_as(params: JsonObject, name: str) -> JsonObject:
@@ -161,7 +161,7 @@ class Gathered:
         """Sift one page."""
         for thing in raw:
             told = thing if isinstance(thing, dict) else {}
-            name = _text(told.get(offer.named))
+            name = as_text(told.get(offer.named))
             size = len(json.dumps(told, default=str))
             reason = _fault(thing, name, offer) or self._misfit(offer.kind, name, size)
             if reason:
@@ -223,13 +223,15 @@ class Gathered:
 
     def _definition(self, offer: Offer, name: str, told: JsonObject) -> ToolDefinition:
         limit = self._options.max_description_chars
-        title = _text(told.get("title")) or (_text(told.get("name")) if offer != PROMPTS else "")
+        title = as_text(told.get("title")) or (
+            as_text(told.get("name")) if offer != PROMPTS else ""
+        )
         schema = _template(name) if offer == TEMPLATES else _arguments(told, limit)
         return ToolDefinition(
             kind=offer.kind,
             name=name,
             title=clean(title, limit=MAX_TITLE_CHARS),
-            description=clean(_text(told.get("description")), limit=limit),
+            description=clean(as_text(told.get("description")), limit=limit),
             input_schema=schema if offer != RESOURCES else {},
             details=dict(_details(offer, told)),
         )
@@ -272,22 +274,18 @@ def _arguments(told: JsonObject, limit: int) -> JsonObject:
     named = [
         each
         for each in (given if isinstance(given, list) else ())
-        if isinstance(each, dict) and _text(each.get("name")).isprintable() and each.get("name")
+        if isinstance(each, dict) and as_text(each.get("name")).isprintable() and each.get("name")
     ]
     properties = {
-        _text(each["name"]): {
+        as_text(each["name"]): {
             "type": "string",
             **{
-                key: clean(_text(each[key]), limit=most)
+                key: clean(as_text(each[key]), limit=most)
                 for key, most in (("title", MAX_TITLE_CHARS), ("description", limit))
-                if _text(each.get(key))
+                if as_text(each.get(key))
             },
         }
         for each in named
     }
-    required = [_text(each["name"]) for each in named if each.get("required") is True]
+    required = [as_text(each["name"]) for each in named if each.get("required") is True]
     return {"type": "object", "properties": properties, "required": required}
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""
