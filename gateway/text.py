@@ -20,7 +20,7 @@ _UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff"
 )
 _W = rf"[^\W{_UNSPACED}]"
-"""A letter or a digit of a literal, of no script without spaces: there all words would be one."""
+"""A letter or a digit of a literal: where words stand without spaces, all would be one."""
 _JOINED = re.compile(
     r"""(?<!\w)\w++(?:/\w++)++                  # owner/repository
       | (?<!\w)\w[^\W_]*+_\w++                 # snake_case

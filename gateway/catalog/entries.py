@@ -36,9 +36,9 @@ MAX_METADATA_CHARS = 65_536
 LISTED = frozenset({"tool", "prompt", "resource"})
 """The kinds that only a server lists."""
 WORDS = "words"
-"""The key under which the details of an entity hold the words of its metadata."""
+"""Under which name the details of an entity hold the words of its metadata."""
 KIND = re.compile(r"[a-z][a-z0-9_-]{0,63}")
-"""The form of a kind's name."""
+"""What a kind is called."""
 _APART = frozenset({"skills", "instructions"})
 """Keys of the metadata that are not among its words: skills are searched as a field of their own,
 instructions are a whole text."""

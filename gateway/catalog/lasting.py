@@ -87,8 +87,8 @@ class LastingSource:
         live: The source itself.
         memory: Where it is remembered.
         bridge: Owns the loop on which it is listed.
-        options: How old a list may be, and how long the first one may take.
-        changed: Called when the tools are no longer those that were given before.
+        options: How old a list may be, and how long a first one may take.
+        changed: Called when the tools are others than those given before.
         clock: Seconds that only grow.
         wall: Seconds since the epoch.
     """

@@ -115,7 +115,7 @@ def head_of(text: str) -> tuple[str, str]:
 
 
 def of_head(head: str, digests: str, read: Read) -> Listing:
-    """Give the list of which `head_of` made a head; its tools are read late.
+    """Give the list of a head.
 
     Args:
         head: What `head_of` gave.

@@ -249,15 +249,14 @@ class Turnover:
     """How a catalog changed."""
 
     gone: tuple[Entity, ...]
-    """A tool that changed is both gone and new."""
+    """A tool that is another one now is gone and new."""
     new: tuple[Entity, ...]
 
 
 class KnownEntities:
     """The entities of one gateway. Not for two threads at once.
 
-    What a change costs depends on the number of servers, and on the tools of those that were listed
-    again.
+    A change costs the servers, and the tools of those that were listed again.
 
     Args:
         reserved: Names that no tool may have.
@@ -268,18 +267,18 @@ class KnownEntities:
         self._naming = Naming(reserved=reserved)
         self._servers: dict[str, Given] = {}
         self._own: dict[str, tuple[str, ...]] = {}
-        """The ids of the tools that have each own name of their sources."""
+        """Who has each name of a source's own."""
         self._notes: dict[str, Diagnostic] = {}
 
     @property
     def notes(self) -> tuple[Diagnostic, ...]:
-        """One diagnostic for each name that had to be qualified, by name."""
+        """Say which names had to be qualified, by name."""
         return tuple(self._notes[name] for name in sorted(self._notes))
 
     def change(
         self, registrations: Mapping[str, Registration], listed: Mapping[str, Listed]
     ) -> Turnover:
-        """Make what was *listed* the catalog, in place of what it was.
+        """Take what was *listed* for the catalog instead of what was until now.
 
         Args:
             registrations: The sources.

@@ -24,7 +24,6 @@ from gateway.types import (
     PromptResult,
 )
 from gateway.upstream.audience import Audience
-from gateway.upstream.sieve import as_object, as_objects, as_text
 from gateway.upstream.source import ResourceSource, Source, Watchable, WatchCallbacks
 from gateway.upstream.things import fits
 from gateway.upstream.wrappers import Shaped
@@ -81,8 +80,8 @@ class Library:
         """
         result = await self.ask("resources/read", await self.owner("resource", resource), "uri")
         return tuple(
-            Content(type="resource", text=as_text(each.get("text")), data=each)
-            for each in as_objects(result.get("contents"))
+            Content(type="resource", text=_text(each.get("text")), data=each)
+            for each in _objects(result.get("contents"))
         )
 
     async def prompt(self, prompt: str, arguments: Mapping[str, str]) -> PromptResult:
@@ -99,8 +98,8 @@ class Library:
         owner = await self.owner("prompt", prompt)
         result = await self.ask("prompts/get", owner, "name", {"arguments": dict(arguments)})
         return PromptResult(
-            description=as_text(result.get("description")),
-            messages=tuple(map(_message, as_objects(result.get("messages")))),
+            description=_text(result.get("description")),
+            messages=tuple(map(_message, _objects(result.get("messages")))),
         )
 
     async def ask(
@@ -234,8 +233,19 @@ def _missing(kind: Kind, name: str) -> InvalidRequestError:
 
 
 def _message(raw: JsonObject) -> PromptMessage:
-    data = as_object(raw.get("content"))
+    block = raw.get("content")
+    data = block if isinstance(block, dict) else {}
     holder = data.get("resource")
     inner = holder if isinstance(holder, dict) else data
-    content = Content(type=as_text(data.get("type")), text=as_text(inner.get("text")), data=data)
-    return PromptMessage(role=as_text(raw.get("role")), content=content)
+    content = Content(type=_text(data.get("type")), text=_text(inner.get("text")), data=data)
+    return PromptMessage(role=_text(raw.get("role")), content=content)
+
+
+def _objects(value: object) -> tuple[JsonObject, ...]:
+    return tuple(
+        each for each in (value if isinstance(value, list) else ()) if isinstance(each, dict)
+    )
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""

@@ -20,7 +20,6 @@ from gateway.serve.shown import Page, listable, page
 from gateway.types import Entity, JsonObject, Kind
 from gateway.upstream.blocks import malformed
 from gateway.upstream.faults import failed
-from gateway.upstream.sieve import as_objects
 
 T = TypeVar("T")
 _Paging = types.PaginatedRequestParams | None
@@ -75,7 +74,7 @@ class Reading:
         async def work() -> types.ReadResourceResult:
             owner = await self._library.owner("resource", params.uri)
             result = await self._library.ask("resources/read", owner, "uri")
-            found = as_objects(result.get("contents"))
+            found = _objects(result.get("contents"))
             ours = origin("resource", params.uri) is not None
             told = contents(found, owner, params.uri) if ours else list(found)
             return _known(_READ, {"contents": told, **_hints(result)}, owner[0], "resources/read")
@@ -91,7 +90,7 @@ class Reading:
             owner = await self._library.owner("prompt", params.name)
             arguments = {"arguments": params.arguments} if params.arguments else {}
             result = await self._library.ask("prompts/get", owner, "name", arguments)
-            messages = [_message(each, owner[0]) for each in as_objects(result.get("messages"))]
+            messages = [_message(each, owner[0]) for each in _objects(result.get("messages"))]
             return _known(_PROMPT, {**result, "messages": messages}, owner[0], "prompts/get")
 
         return await self._asked(context, params, work, {"name": params.name})
@@ -149,3 +148,9 @@ def _known(form: TypeAdapter[T], answer: JsonObject, server: str, method: str) -
 
 def _hints(result: JsonObject) -> JsonObject:
     return {key: result[key] for key in ("ttlMs", "cacheScope", "_meta") if key in result}
+
+
+def _objects(value: object) -> tuple[JsonObject, ...]:
+    return tuple(
+        each for each in (value if isinstance(value, list) else ()) if isinstance(each, dict)
+    )

@@ -78,7 +78,7 @@ class McpSource:
 
     @property
     def state(self) -> State:
-        """The state of the connection."""
+        """How the connection is."""
         return self._supervisor.state
 
     @property
@@ -88,7 +88,7 @@ class McpSource:
 
     @property
     def breaker(self) -> BreakerState:
-        """The state of the circuit breaker."""
+        """How the circuit breaker stands."""
         return self._supervisor.breaker
 
     @property

@@ -48,19 +48,19 @@ class Sieve:
         """Sift one page; *passed* are the names that the protocol's own rules let through."""
         for tool in raw:
             reason = fault(tool) or self._misfit(_name(tool), passed)
-            size = 0 if reason else _schema_bytes(as_object(tool))
+            size = 0 if reason else _schema_bytes(_object(tool))
             reason = reason or self._outsized(size)
             if reason:
                 self._quarantine(tool, reason)
                 continue
-            self._bytes += size + len(as_text(as_object(tool).get("description")))
+            self._bytes += size + len(_text(_object(tool).get("description")))
             if len(self._tools) == self._options.max_tools:
                 self.cut(f"more than {self._options.max_tools} tools")
             elif self._bytes > self._options.max_listing_bytes:
                 self.cut(f"tools of more than {self._options.max_listing_bytes} bytes")
             if self._cut:
                 return
-            self._take(_name(tool), as_object(tool))
+            self._take(_name(tool), _object(tool))
 
     def cut(self, why: str) -> None:
         """Note that the server offers more than what is taken."""
@@ -108,10 +108,10 @@ class Sieve:
         return ToolDefinition(
             name=_name(tool),
             title=clean(
-                as_text(tool.get("title")) or as_text(marks.get("title")), limit=MAX_TITLE_CHARS
+                _text(tool.get("title")) or _text(marks.get("title")), limit=MAX_TITLE_CHARS
             ),
-            description=clean(as_text(tool.get("description")), limit=limit),
-            input_schema=cleaned(as_object(tool.get("inputSchema")), limit=limit),
+            description=clean(_text(tool.get("description")), limit=limit),
+            input_schema=cleaned(_object(tool.get("inputSchema")), limit=limit),
             output_schema=cleaned(output, limit=limit) if isinstance(output, dict) else None,
             hints=Hints(
                 read_only=_flag(marks.get("readOnlyHint")),
@@ -201,23 +201,15 @@ def _schema_fault(schema: object) -> str:
 
 
 def _name(tool: object) -> str:
-    return as_text(tool.get("name")) if isinstance(tool, dict) else ""
+    return _text(tool.get("name")) if isinstance(tool, dict) else ""
 
 
-def as_text(value: object) -> str:
-    """Give *value*, a part of foreign JSON, if it is a text; else an empty one."""
+def _text(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
-def as_object(value: object) -> JsonObject:
-    """Give *value* if it is a JSON object; else an empty one."""
+def _object(value: object) -> JsonObject:
     return value if isinstance(value, dict) else {}
-
-
-def as_objects(value: object) -> tuple[JsonObject, ...]:
-    """Give the JSON objects in *value*, if it is a list; else none."""
-    found = value if isinstance(value, list) else ()
-    return tuple(each for each in found if isinstance(each, dict))
 
 
 def _flag(value: object) -> bool | None:

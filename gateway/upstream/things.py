@@ -19,7 +19,7 @@ from dataclasses import replace
 from gateway.limits import UpstreamOptions
 from gateway.text import clean
 from gateway.types import Code, Diagnostic, JsonObject, Kind, ToolDefinition
-from gateway.upstream.sieve import MAX_NAME_CHARS, MAX_TITLE_CHARS, as_text
+from gateway.upstream.sieve import MAX_NAME_CHARS, MAX_TITLE_CHARS
 from gateway.upstream.source import Listing
 from gateway.upstream.suspect import suspicions
 from gateway.values import dataclass
@@ -67,7 +67,7 @@ OFFERS = (RESOURCES, TEMPLATES, PROMPTS)
 
 
 def thing_key(kind: Kind, name: str) -> str:
-    """Give the name under which a thing is pinned and suspected, beside the names of tools."""
+    """Give the name by which pins and suspicions of a thing go, beside those of tools."""
     return f"{kind}:{name}"
 
 
@@ -81,14 +81,14 @@ def digest(thing: JsonObject) -> str:
 
 
 def pin_key(kind: Kind, name: str) -> str:
-    """Give the name under which anything is pinned: a tool's own, or `thing_key`."""
+    """Give the name by which pins and suspicions of anything go: a tool's own, or `thing_key`."""
     return name if kind == "tool" else thing_key(kind, name)
 
 
 def fits(template: str, uri: str) -> bool:
     """Whether *uri* may have been made from a URI template (RFC 6570).
 
-    Only the fixed parts are compared, in their order: that takes linear time for any template.
+    Only the fixed parts are compared, in their order: linear, whatever a server writes there.
     """
     first, *rest = template.split("{")
     if not uri.startswith(first):
@@ -105,15 +105,15 @@ def fits(template: str, uri: str) -> bool:
 
 
 def asked_of(params: JsonObject) -> tuple[Kind, str]:
-    """Give the kind and the name of what a request is about; see `ResourceSource.ask`."""
+    """Give what a request is of, by the name that it goes by there; see `ResourceSource.ask`."""
     ref = params.get("ref")
     told = ref if isinstance(ref, Mapping) else params
     kind: Kind = "resource" if "uri" in told else "prompt"
-    return kind, as_text(told.get("uri" if kind == "resource" else "name"))
+    return kind, _text(told.get("uri" if kind == "resource" else "name"))
 
 
 def asked_as(params: JsonObject, name: str) -> JsonObject:
-    """Give the same request about what is called *name*."""
+    """Give the same request, of what is called *name*."""
     ref = params.get("ref")
     if isinstance(ref, Mapping):
         return {**params, "ref": asked_as(ref, name)}
@@ -121,7 +121,7 @@ def asked_as(params: JsonObject, name: str) -> JsonObject:
 
 
 def addressed(block: JsonObject, new: Callable[[str], str]) -> JsonObject:
-    """Give a block of content with the URI that it names, or holds, rewritten by *new*."""
+    """Give a block of content with the URI of what it names, or holds, as *new* writes it."""
     held = block.get("resource")
     if isinstance(held, Mapping):
         return {**block, "resource": moved(held, new)}
@@ -129,7 +129,10 @@ def addressed(block: JsonObject, new: Callable[[str], str]) -> JsonObject:
 
 
 def moved(held: JsonObject, new: Callable[[str], str]) -> JsonObject:
-    """Give *held* with its URI rewritten by *new*; an address of the web stays as it is."""
+    """Give *held* with its URI as *new* writes it.
+
+    An address of the web stays: whoever reads it knows the way.
+    """
     uri = held.get("uri")
     if not isinstance(uri, str) or uri.startswith(("http://", "https://", "data:")):
         return held
@@ -161,7 +164,7 @@ class Gathered:
         """Sift one page."""
         for thing in raw:
             told = thing if isinstance(thing, dict) else {}
-            name = as_text(told.get(offer.named))
+            name = _text(told.get(offer.named))
             size = len(json.dumps(told, default=str))
             reason = _fault(thing, name, offer) or self._misfit(offer.kind, name, size)
             if reason:
@@ -223,15 +226,13 @@ class Gathered:
 
     def _definition(self, offer: Offer, name: str, told: JsonObject) -> ToolDefinition:
         limit = self._options.max_description_chars
-        title = as_text(told.get("title")) or (
-            as_text(told.get("name")) if offer != PROMPTS else ""
-        )
+        title = _text(told.get("title")) or (_text(told.get("name")) if offer != PROMPTS else "")
         schema = _template(name) if offer == TEMPLATES else _arguments(told, limit)
         return ToolDefinition(
             kind=offer.kind,
             name=name,
             title=clean(title, limit=MAX_TITLE_CHARS),
-            description=clean(as_text(told.get("description")), limit=limit),
+            description=clean(_text(told.get("description")), limit=limit),
             input_schema=schema if offer != RESOURCES else {},
             details=dict(_details(offer, told)),
         )
@@ -274,18 +275,22 @@ def _arguments(told: JsonObject, limit: int) -> JsonObject:
     named = [
         each
         for each in (given if isinstance(given, list) else ())
-        if isinstance(each, dict) and as_text(each.get("name")).isprintable() and each.get("name")
+        if isinstance(each, dict) and _text(each.get("name")).isprintable() and each.get("name")
     ]
     properties = {
-        as_text(each["name"]): {
+        _text(each["name"]): {
             "type": "string",
             **{
-                key: clean(as_text(each[key]), limit=most)
+                key: clean(_text(each[key]), limit=most)
                 for key, most in (("title", MAX_TITLE_CHARS), ("description", limit))
-                if as_text(each.get(key))
+                if _text(each.get(key))
             },
         }
         for each in named
     }
-    required = [as_text(each["name"]) for each in named if each.get("required") is True]
+    required = [_text(each["name"]) for each in named if each.get("required") is True]
     return {"type": "object", "properties": properties, "required": required}
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""

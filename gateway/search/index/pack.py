@@ -27,7 +27,7 @@ _ALIGNED = 64
 _WORDS = "words"
 _TEXTS = "cut out of"
 _MANY = 32
-"""A list of so many texts is kept as one text: cutting it is faster than parsing the list."""
+"""So many texts are sooner cut out of one than parsed."""
 _CUT = "\0"
 _SUMMED = 512
 """How many numbers of eight bytes are summed to one: a page of memory."""

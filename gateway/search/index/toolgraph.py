@@ -83,7 +83,7 @@ class ToolGraph:
         )
 
     def said(self, node: str) -> str:
-        """Give the id of the entity of *node*; a node without one stays as it is."""
+        """Give the id of the entity that *node* is; another node stays what it is."""
         return unquote(node.removeprefix(NODE_BASE)) if node in self.positions else node
 
     def barred(self, mask: Mask) -> Callable[[str], bool] | None:
