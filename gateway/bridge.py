@@ -3,9 +3,10 @@
 * The loop starts with the first piece of work and ends with `close`.
 * What is submitted runs to its end even if the caller who asked first goes away, unless that
   caller's own future is cancelled: shared work is shielded by its owner, not here.
-* All that is submitted ends: what `close` cuts short ends as `ClosedError`, since nobody who waits
-  for it has cancelled it. Work that would end the process ends alone, and the loop goes on.
-* A thread does not come along when its process is forked: in the child the bridge is closed.
+* All that is submitted ends. What `close` cuts short ends with `ClosedError` instead of a
+  cancellation, since none of those who wait has cancelled it. Work that would end the process ends
+  alone, and the loop goes on.
+* Threads do not survive a fork: in a forked child the bridge is closed.
 * Context variables (and so trace context) of the submitting thread travel with the work.
 """
 
@@ -26,7 +27,7 @@ T = TypeVar("T")
 Work = Callable[[], Coroutine[Any, Any, T]]
 """Makes the coroutine; called only when it is certain that somebody will await it."""
 _EXITS = (SystemExit, KeyboardInterrupt)
-"""What a loop gives on to its thread, beside keeping it for whoever awaits the task."""
+"""What a loop raises in its own thread, besides keeping it for whoever awaits the task."""
 
 
 class Bridge:
@@ -71,9 +72,9 @@ class Bridge:
         Raises:
             ClosedError: After `close`.
         """
-        # A forked child may have the lock without who would let it go.
+        # In a forked child the lock may be held by a thread that is not there.
         self.check_open()
-        # Under the lock: what is let in stands before the loop's end.
+        # Under the lock: what is let in comes before the end of the loop.
         with self._lock:
             loop = self._ensure_loop()
             return asyncio.run_coroutine_threadsafe(self._until_closed(work), loop)
@@ -101,7 +102,7 @@ class Bridge:
     def finish(self, work: Work[None]) -> None:
         """Run *work* as the last thing, if the loop ever started, then `close`.
 
-        Whoever comes while another does so waits until the work is done.
+        A caller that comes while another does so waits until that is done.
 
         Raises:
             RuntimeError: On the background loop's own thread, as for `call`.
@@ -113,7 +114,7 @@ class Bridge:
             if self._loop is not None and not self._finished:
                 self.call(work)
                 self._finished = True
-        # Not under the lock: who waits for it may be what the loop waits for.
+        # Not under the lock: the loop may wait for somebody who waits for the lock.
         self.close()
 
     def close(self) -> None:
@@ -125,7 +126,7 @@ class Bridge:
             loop, thread, self._loop = self._loop, self._thread, None
         if loop is None or thread is None:
             return
-        # A round later, so that what came before has begun and can say how it ended.
+        # One round later, so that what came before has begun and can tell how it ended.
         loop.call_soon_threadsafe(loop.call_soon, self._end, loop)
         if thread is not threading.current_thread():
             thread.join()
@@ -179,8 +180,8 @@ class Bridge:
 async def in_thread(function: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
     """Run blocking code of the host's in a worker thread.
 
-    It is `asyncio.to_thread`, but for ``StopIteration``: no future holds one, and who waits would
-    wait for ever. It comes as ``RuntimeError``, which is what a coroutine makes of it (PEP 479).
+    As `asyncio.to_thread`, but for ``StopIteration``: no future can hold that, so that the caller
+    would wait for ever. It is raised as ``RuntimeError``, as a coroutine does (PEP 479).
     """
 
     def held() -> T:

@@ -2,7 +2,7 @@
 
 * A value lives ``ttl_s`` seconds from when it was put, however often it is read.
 * Every access holds a lock: cachetools is not thread-safe by itself.
-* Nothing here knows telemetry: the owner is told of each hit and miss.
+* Nothing here knows telemetry: the owner hears of each hit and miss.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from cachetools.keys import hashkey
 V = TypeVar("V")
 Event = Literal["hit", "miss", "coalesced"]
 Told = Callable[[str, Event], None]
-"""Is told the cache's name and what happened."""
+"""Called with the cache's name and what happened."""
 Clock = Callable[[], float]
 Submit = Callable[
     [Callable[[], Coroutine[Any, Any, V]]],
@@ -33,7 +33,7 @@ def _nobody(_name: str, _event: Event) -> None:
 
 
 def key_of(*parts: Hashable) -> Hashable:
-    """Make a key that works its hash out once, however often it is looked up."""
+    """Make a key that computes its hash once, however often it is looked up."""
     key: Hashable = hashkey(*parts)
     return key
 
@@ -58,21 +58,21 @@ class Cache(Generic[V]):
         """Whether there is room for anything."""
 
     def get(self, key: Hashable) -> V | None:
-        """Give the value of *key*, or None; tells the owner which."""
+        """Give the value of *key*, or None; the owner hears of a hit or a miss."""
         value = self.again(key)
         if value is None:
             self._told(self.name, "miss")
         return value
 
     def again(self, key: Hashable) -> V | None:
-        """Give the value of *key*, and tell the owner of a hit; None, and tell nobody."""
+        """Give the value of *key*, or None; the owner hears only of a hit."""
         value = self.peek(key)
         if value is not None:
             self._told(self.name, "hit")
         return value
 
     def peek(self, key: Hashable) -> V | None:
-        """Give the value of *key*, or None, and tell nobody."""
+        """Give the value of *key*, or None; the owner hears nothing."""
         if not self.keeps:
             return None
         with self._lock:
@@ -86,7 +86,7 @@ class Cache(Generic[V]):
         """Give the values of all *keys*, and tell the owner of each hit.
 
         Returns:
-            None if one of them is missing; then nobody is told anything.
+            None if one of them is missing; the owner then hears nothing.
         """
         found = [value for key in keys if (value := self.peek(key)) is not None]
         if len(found) < len(keys):
@@ -108,17 +108,17 @@ class Cache(Generic[V]):
             self._items.clear()
 
     def __len__(self) -> int:
-        """How many values live."""
+        """How many values are alive."""
         with self._lock:
             self._items.expire()
             return len(self._items)
 
 
 class SingleFlight(Generic[V]):
-    """Equal work that is asked for at the same time runs once, whoever goes away.
+    """Runs equal work that is asked for at the same time once, whichever caller goes away.
 
-    The work is started with ``submit`` (`Bridge.submit`), so it belongs to no caller: the
-    cancellation of one, also of the first, leaves the others their result.
+    The work is started with ``submit`` (`Bridge.submit`) and belongs to no caller: if one is
+    cancelled, even the first, the others still get the result.
     """
 
     def __init__(self, submit: Submit[V], *, name: str = "", told: Told | None = None) -> None:
@@ -131,7 +131,7 @@ class SingleFlight(Generic[V]):
     async def run(self, key: Hashable, work: Callable[[], Coroutine[Any, Any, V]]) -> V:
         """Await the flight of *key*; start it with *work* if none is under way."""
         waiting = asyncio.wrap_future(self.start(key, work))
-        # Whoever waits may go away: its end is then nobody's, and no news.
+        # The caller may go away; asyncio must not complain that nobody looked at the outcome.
         waiting.add_done_callback(_looked_at)
         return await asyncio.shield(waiting)
 
@@ -157,9 +157,9 @@ class SingleFlight(Generic[V]):
 class LoopFlight(Generic[V]):
     """A `SingleFlight` for work that any event loop can do: it runs where it is asked for.
 
-    That saves the way to the gateway's own loop and back, two wake-ups of a thread. It belongs
-    to no caller either. Each loop has its own flights: one that ends takes no other's work along.
-    What a loop left under way that was closed is let go of at the next take-off.
+    That saves the way to the gateway's own loop and back, two wake-ups of a thread. The work
+    belongs to no caller either. Each loop has flights of its own, so that a loop that ends takes no
+    work of others along. What a closed loop left under way is forgotten when another flight starts.
     """
 
     def __init__(self, *, name: str = "", told: Told | None = None) -> None:
@@ -186,7 +186,7 @@ class LoopFlight(Generic[V]):
         _looked_at(flight)
 
     def _let_go(self) -> None:
-        # A list of them first: other loops take off in other threads.
+        # A copy, since other loops start flights in other threads.
         for loop, key in list(self._flights):
             if loop.is_closed():
                 self._flights.pop((loop, key), None)

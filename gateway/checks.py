@@ -1,5 +1,7 @@
-"""What is checked of every object of options: first that each value is of its type, then what its
-owner says besides. All faults are told at once. And what is checked of all else that a host gives.
+"""Checks of what a host gives: objects of options, hints, and objects of its own.
+
+Of options each value is first held against its type, then against what its owner says. All faults
+are reported at once.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ def check(owner: Any, *faults: str) -> None:
     """Refuse *owner* if a value is not of its type, or if one of *faults* is not empty.
 
     Raises:
-        ConfigError: All that is wrong. The value of a field that its object's repr leaves out is
+        ConfigError: All that is wrong. Values of fields that the repr of *owner* leaves out are
             left out here too.
     """
     told = [*_mistyped(owner), *(fault for fault in faults if fault)]
@@ -40,7 +42,7 @@ def check(owner: Any, *faults: str) -> None:
 
 
 def check_hints(whose: str, hints: object) -> None:
-    """Refuse *hints* that are none, or that hold a value of another type.
+    """Refuse *hints* that are no `Hints`, or hold a value of the wrong type.
 
     Raises:
         ConfigError: They would break every search from now on, whoever asks.
@@ -58,7 +60,7 @@ def hints_fault(name: str, hints: object) -> str:
 
 
 def check_shape(name: str, given: object, wanted: str, *parts: str) -> None:
-    """Refuse what a host brings as *name*, if it is a class, or lacks one of *parts*.
+    """Refuse an object of the host's, given as *name*, that is a class or lacks one of *parts*.
 
     Raises:
         ConfigError: It is not *wanted*.
@@ -75,7 +77,7 @@ def at_least(name: str, value: float, least: float) -> str:
 
 
 def share(name: str, value: float) -> str:
-    """Say what is wrong with *value*, if it is no share of one."""
+    """Say what is wrong with *value*, unless it is 0 to 1."""
     return between(name, value, 0, 1)
 
 
@@ -86,15 +88,15 @@ def between(name: str, value: float, least: float, most: float) -> str:
 
 
 def one_of(name: str, value: str, choices: object) -> str:
-    """Say what is wrong with *value*, if the literal type *choices* does not hold it."""
+    """Say what is wrong with *value*, unless it is one of the literal type *choices*."""
     *known, last = get_args(choices)
-    # What is no text is told by its type.
+    # If it is no text, the check of its type says so.
     fits = not isinstance(value, str) or value in {*known, last}
     return "" if fits else f"{name} must be {', '.join(known)} or {last}, got {value!r}"
 
 
 def _number(value: object) -> bool:
-    # A number of numpy is one; what is none is told by its type.
+    # Numbers of numpy count. If it is no number, the check of its type says so.
     return isinstance(value, Real)
 
 
@@ -110,7 +112,7 @@ def _mistyped(owner: Any) -> list[str]:
 
 
 def _usual(field: Field[Any], value: object) -> bool:
-    """Say whether *value* needs no look at the type's own words, which costs a start too much."""
+    """Say whether *value* is right by its type alone: to resolve hints costs a start too much."""
     if field.default is MISSING:
         return type(value) is field.default_factory and not (isinstance(value, dict) and value)
     if isinstance(value, tuple):
@@ -119,7 +121,7 @@ def _usual(field: Field[Any], value: object) -> bool:
 
 
 def _fits(value: object, hint: Any) -> bool:
-    """Say whether *value* is of the type *hint*; which of its texts a literal takes others say."""
+    """Say whether *value* is of the type *hint*; the texts of a literal are checked apart."""
     origin, inside = get_origin(hint), get_args(hint)
     if origin in {UnionType, Union}:
         return any(_fits(value, each) for each in inside)
@@ -130,7 +132,7 @@ def _fits(value: object, hint: Any) -> bool:
     if origin is Mapping:
         return isinstance(value, Mapping) and all(_fits(each, inside[1]) for each in value.values())
     if hint in {int, float}:
-        # A number of numpy counts as one; a truth value nowhere, and one of numpy not as one.
+        # Numbers of numpy count as numbers. Truth values do not, be they numpy's or Python's.
         kind = Integral if hint is int else Real
         return isinstance(value, kind) and not isinstance(value, bool)
     return isinstance(value, origin or hint)

@@ -1,7 +1,8 @@
 """Option objects.
 
-* Frozen, keyword-only, one a subsystem, every default visible here and listed in docs/options.md.
-* All faults of an object are told at once.
+* Frozen, keyword-only, one for each subsystem. Every default is visible here and listed in
+  docs/options.md.
+* All faults of an object are reported at once.
 * Numbers carry their unit in their name; ``limit`` and ``max_…`` are counts.
 """
 
@@ -18,12 +19,12 @@ from gateway.types import Strategy
 from gateway.values import dataclass
 
 VERSION = "0.1.0"
-"""As `pyproject.toml` says it: to ask the installed package costs a warm start more."""
+"""As in `pyproject.toml`; asking the installed package for it would cost a start more."""
 Prerequisites = Literal["derived", "declared", "window", "off"]
 Mode = Literal["proxy", "stable", "native", "auto"]
 First = Literal["wait", "words"]
 MODEL_TOOL_LIMIT = 128
-"""More tools than this no Chat Completions request may carry."""
+"""How many tools a Chat Completions request may carry."""
 
 
 def _different(*names: str) -> str:
@@ -36,19 +37,19 @@ class SearchOptions:
     """How a search looks and how much it may find."""
 
     limit: int = 5
-    """Matches a search gives when nobody says how many."""
+    """How many matches a search gives unless its caller says."""
     max_limit: int = 50
-    """The most that anybody may ask for."""
+    """How many matches a caller may ask for."""
     max_query_chars: int = 4096
     """A longer query is cut here, with a diagnostic."""
     max_queries: int = 8
-    """The most queries that one search takes."""
+    """How many queries one search may have."""
     first_search: First = "wait"
-    """Whether searches in `auto` wait until what is new is embedded, or are answered by ``words``
-    and what there is, with ``index_building``. `Gateway.report()` waits in any case."""
+    """Whether searches in `auto` wait until new tools are embedded (``wait``), or are answered by
+    ``words`` and the vectors there are, with ``index_building``. `Gateway.report()` waits."""
     query_timeout_s: float = 10.0
-    """After so long a search goes on without the vectors of its query, or its rewriting; or
-    without those of the catalog, if none has come for so long."""
+    """How long a search waits for the vectors of its query, for its rewriting, and for the next
+    vector of the catalog; then it goes on without."""
     pool_factor: int = 20
     pool_min: int = 200
     """The re-scoring pool holds max(pool_min, pool_factor x limit) entities by cosine."""
@@ -66,18 +67,18 @@ class SearchOptions:
     window; beside them those that sure rules derive for the first match, from anywhere
     (``derived``); only those inside the ``window``; or none (``off``)."""
     min_confidence: float = 0.5
-    """Below this for the best match, the result says ``low_confidence_results``."""
+    """If the best match is below this, the result says ``low_confidence_results``."""
     no_match_confidence: float = 0.16
-    """Below this for the best match, the result is empty: it says ``no_match`` and what is
-    nearest; over a catalog of many tools, or of tools with little in common, below less; 0 never
-    empties, and no policy of ``ranking=`` does."""
+    """If the best match is below this, the result is empty and says ``no_match`` and what is
+    nearest. The bound is lower for a catalog of many tools, or of tools with little in common.
+    0 never empties a result; nor does a policy of ``ranking=``."""
     spelling: bool = True
     """Mend misspelt words of a query, without a model; the words as typed count as well."""
     lexical_weight: float = 0.4
-    """What a standard deviation in words counts beside one in vectors, in `auto`, at the most;
-    0 to 100."""
+    """What one standard deviation in words counts beside one in vectors, in `auto`, at most; 0 to
+    100."""
     fuse_graph: bool = False
-    """Whether the graph's text search is a list of its own where ``ranking="hybrid"`` fuses."""
+    """Whether ``ranking="hybrid"`` fuses the graph's text search as a list of its own."""
 
     def __post_init__(self) -> None:
         """Check the ranges."""
@@ -114,12 +115,12 @@ class SearchOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphOptions:
-    """Which edges are derived where nobody wrote them. A host's own documents override them."""
+    """Which rules derive edges that nobody wrote. A host's own documents override them."""
 
     groups: bool = True
     """Tools of one server that share a word of their names, or a category."""
     phases: bool = True
-    """What finds, then what inspects, then what acts on the same thing."""
+    """What finds a thing comes before what inspects it, and that before what acts on it."""
     data_flow: bool = True
     """A field of one tool's output is a required argument of another."""
     suppliers: bool = True
@@ -145,12 +146,12 @@ class IndexOptions:
     """Indexes that outlive the process, so that the next start reads what this one made."""
 
     saved: bool = True
-    """Whether they are saved and read. Where the host gives a vector store of its own, only if
-    ``Options.index_path`` says where."""
+    """Whether they are saved and read. If the host gives a vector store of its own, they are only
+    if ``Options.index_path`` says where."""
     min_tools: int = 200
-    """An index of fewer tools is made sooner than it is worth saving."""
+    """An index of fewer tools is not saved: it is made fast enough."""
     kept: int = 4
-    """How many are kept; who was not used for longest goes."""
+    """How many are kept; those that were not used for longest are deleted."""
 
     def __post_init__(self) -> None:
         """Check the ranges."""
@@ -190,7 +191,7 @@ class DiscoveryOptions:
     search (``native``); or native where the service takes it, else proxy (``auto``)."""
     search_name: str = "search_tools"
     call_name: str = "call_tool"
-    """The names of the two meta-tools; a host's tool of the same name wins, ours moves aside."""
+    """The names of the two meta-tools. If the host has a tool of such a name, ours gets another."""
     route_name: str = ""
     """The name of a third meta-tool that gives servers before tools; empty leaves it out."""
     next_name: str = ""
@@ -198,18 +199,19 @@ class DiscoveryOptions:
     min_tools: int = 0
     """A catalog with fewer tools than this goes to the model whole, without meta-tools."""
     context_share: float = 0.0
-    """So does one whose definitions take at most this share of ``context_tokens``."""
+    """So does a catalog whose definitions take at most this share of ``context_tokens``."""
     context_tokens: int = 128_000
     preselect: int = 0
-    """Tools found for each user message before the model is asked; 0 leaves that to the model."""
+    """How many tools are found for each user message before the model is asked; 0 leaves finding to
+    the model."""
     strict: bool = False
     """Mark a proxy's schema as strict where it keeps the rules of strict schemas."""
     proxies_per_search: int = 8
     proxies_per_conversation: int = 24
     max_tools: int = MODEL_TOOL_LIMIT
-    """No request carries more tools than this, the host's own counted."""
+    """No request carries more tools than this, the host's own included."""
     prerequisite_proxies: bool = False
-    """Show declared prerequisites as proxies also from outside the semantic window."""
+    """Make proxies of declared prerequisites outside the semantic window too."""
     result_token_budget: int = 1200
     """The most tokens (estimated) that one search result takes of the conversation."""
     schema_token_budget: int = 2500
@@ -217,7 +219,7 @@ class DiscoveryOptions:
     digest_token_budget: int = 300
     """The most tokens (estimated) that the search tool's digest of the catalog takes."""
     description_chars: int = 1024
-    """What is kept of a proxy's description."""
+    """How much is kept of a proxy's description."""
     next_steps: int = 0
     """How many likely next tools the answer to a tool call names; 0 names none."""
 
@@ -260,7 +262,7 @@ class Options:
     catalog: CatalogOptions = field(default_factory=CatalogOptions)
     usage: UsageOptions = field(default_factory=UsageOptions)
     capture_content: bool = False
-    """Put queries, results and arguments on spans. Off: they are content, not telemetry."""
+    """Put queries, results and arguments on spans. Off by default: they are content."""
     vector_store_path: Path | None = None
     """Where vectors persist; None is ``vectors.sqlite3`` in the user's cache folder."""
     catalog_store_path: Path | None = None
@@ -275,7 +277,7 @@ class Options:
 
 
 def check_strategy(strategy: Strategy) -> Strategy:
-    """Give *strategy* back.
+    """Give *strategy* back, checked.
 
     Raises:
         ConfigError: If there is no such strategy.

@@ -56,8 +56,8 @@ from gateway.vectors import VectorStore
 class Gateway(Registering):
     """A searchable, callable catalog of tools.
 
-    Add what it holds (`add_tool`, `add_server`, `add_config`), then `search` and `invoke`. Leave
-    it by ``async with`` or `aclose`; blocking code takes `close`, and `SyncGateway` for the rest.
+    Add tools and servers (`add_tool`, `add_server`, `add_config`), then `search` and `invoke`. End
+    it with ``async with`` or `aclose`. Blocking code calls `close`, and `SyncGateway` for the rest.
 
     Args:
         strategy: ``graph`` needs no model; ``embeddings`` ranks by vectors alone; ``auto`` ranks
@@ -68,12 +68,12 @@ class Gateway(Registering):
         graph: The host's own Markdown-LD documents: a folder, a file, documents or a function.
         options: Everything that has a number.
         store: Where everything persists; None is SQLite files in the user's cache folder.
-        vector_store: Where vectors persist, if nothing else is to lie elsewhere.
-        caches: Shared with other gateways, or None for its own.
+        vector_store: Where vectors persist, if only these are to be kept elsewhere.
+        caches: Shared with other gateways; None makes its own.
         clock: Seconds that only grow; cache lifetimes and retries read it.
         tracer_provider: Where spans go; None is the process's own.
         meter_provider: Where metrics go; None is the process's own.
-        progress: Told a stage, how much is done and how much there is, while an index is built.
+        progress: Called with a stage, how much is done and how much there is, during index builds.
 
     Raises:
         ConfigError: If the strategy is unknown, an option cannot work or what is given is not of
@@ -141,7 +141,7 @@ class Gateway(Registering):
         )
 
     def __repr__(self) -> str:
-        """Say how it ranks, whose tools it has and, once it was built, how many."""
+        """Tell the strategy, the servers and, once it was built, how many tools there are."""
         built, names = self._known, sorted(self._registry.all().keys() - {ENTRIES})
         tools = "" if built is None else f", tools={built.report.tools}"
         return f"Gateway(strategy={self.strategy!r}, sources={reprlib.repr(names)}{tools})"
@@ -164,18 +164,19 @@ class Gateway(Registering):
 
         Args:
             query: What is wanted, in any language; None or blank browses the catalog by name.
-            queries: Instead of *query*: one for each step of a task. They are ranked apart and
-                interleaved with a quota each.
-            limit: Matches wanted, 1 to 50; None is 5.
+            queries: Instead of *query*, one for each step of a task. They are ranked apart and take
+                turns in the result.
+            limit: How many matches are wanted, 1 to 50; None is 5.
             context: What else is known of the task, as JSON.
             context_summary: The same, in words.
-            filters: Who may be found; None is enabled, active tools that need no scope.
-            ranking: What weighs the evidence: the strategy, or one of `gateway.search.policies`.
-            spread: Keep a kind from taking more than 0.6 of the places while others wait.
+            filters: What may be found; None is enabled, active tools that need no scope.
+            ranking: How the evidence is weighed: by the strategy, or a policy of
+                `gateway.search.policies`.
+            spread: Keep each kind from taking more than 0.6 of the places while others wait.
             places: Choose so many of *limit* for display, as `gateway.search.grouped` does, and
-                give them alone, with ``displays`` and without supplements; 0 gives all. Not
-                with several queries; without any, the first so many.
-            tenant: For whom: whose calls count as own, where `UsageOptions.rerank` lets use speak.
+                give only them, with ``displays`` and without supplements; 0 gives all. Not with
+                several queries; without a query, the first so many.
+            tenant: For whom it is. A tenant's own calls count more, if `UsageOptions.rerank` is on.
 
         Returns:
             A result in every case; what failed on the way is in its ``diagnostics``.
@@ -199,15 +200,15 @@ class Gateway(Registering):
         )
         wanted = bool(request.queries or request.context)
         built = await self._newest(vectors=wanted)
-        # Who browses misses no vectors.
+        # To browse needs no vectors.
         early = self._index.notes(built) if wanted else ()
         return await self._search(built.snapshot, request, (*notes, *early))
 
     def recall(self, query: str) -> SearchResult | None:
-        """Give what `search` answered to *query* alone, as it would again, and wait for nothing.
+        """Give what `search` would answer to *query* alone, if that is remembered; never wait.
 
         Returns:
-            None if it must be searched for. What is given is traced and measured as a search.
+            None if it must be searched for. An answer is traced and measured as a search is.
 
         Raises:
             ClosedError: After `aclose`.
@@ -232,9 +233,9 @@ class Gateway(Registering):
         Args:
             tools: Those just used, the last one last, each as `invoke` takes it.
             query: The task, if it is known.
-            limit: Suggestions at most.
-            filters: Who may be suggested.
-            tenant: For whom: whose calls count as own, where `UsageOptions.learn` lets use speak.
+            limit: How many suggestions at most.
+            filters: What may be suggested; None as for `search`.
+            tenant: For whom it is. A tenant's own calls count more, if `UsageOptions.learn` is on.
 
         Raises:
             UnknownToolError: If one of *tools* is not in the catalog.
@@ -255,7 +256,7 @@ class Gateway(Registering):
         )
 
     async def list_tools(self, filters: Filters | None = None) -> tuple[Entity, ...]:
-        """Give every tool that may be found, by exposed name."""
+        """Give all tools that may be found, ordered by exposed name."""
         snapshot = await self.snapshot()
         mask = snapshot.mask(self._sources.health.held(filters))
         return tuple(entity for position, entity in enumerate(snapshot.entities) if mask[position])
@@ -276,10 +277,10 @@ class Gateway(Registering):
             tool: Its canonical id, its exposed name, or its own name if only one tool has it.
             arguments: Checked against its schema before anything is sent.
             call_id: The model's id of the call, for telemetry.
-            scopes: What the caller holds.
-            task: What the call belongs to, such as one request of a user: any label. Noted as a
-                digest, if calls are noted (`UsageOptions.record`).
-            tenant: For whom, the same way.
+            scopes: The scopes that the caller holds.
+            task: Any label of what the call belongs to, such as one request of a user. It is noted
+                as a digest, if calls are noted (`UsageOptions.record`).
+            tenant: Any label of whom the call is for, noted in the same way.
 
         Returns:
             The tool's answer, whole; ``is_error`` if the tool says that it failed.
@@ -312,21 +313,22 @@ class Gateway(Registering):
         return await self.library.prompt(prompt, arguments or {})
 
     async def refresh(self) -> IndexReport:
-        """List every server again, rebuild the index, and say what that was."""
+        """List every server again, rebuild the index, and report on that."""
         self._bridge.check_open()
         self._sources.expire()
         return (await self._index.refresh()).report
 
     async def report(self, *, wait: bool = True) -> IndexReport:
-        """Say what the newest index build was, with all changes in it and all vectors made.
+        """Report on the newest index build, with all changes and all vectors in it.
 
-        Without *wait* at once: what there is, and by `index_building` what is still being made.
+        Without *wait* it reports at once on what there is; ``index_building`` then names what is
+        still being made.
         """
         self._bridge.check_open()
         return (await self._index.current()).report if wait else self._index.reported()
 
     async def snapshot(self, *, vectors: bool = False) -> Snapshot:
-        """Give the index as calls read it; with *vectors* wait for them as a search does."""
+        """Give the index as calls read it; with *vectors*, wait for those as a search does."""
         return (await self._newest(vectors=vectors)).snapshot
 
     async def _newest(self, *, vectors: bool) -> Built:
@@ -337,7 +339,7 @@ class Gateway(Registering):
 
     @property
     def known(self) -> Snapshot | None:
-        """The index, if nothing has to be waited for; None if `snapshot` must be awaited."""
+        """The index, if it is there without waiting; None if `snapshot` must be awaited."""
         self._bridge.check_open()
         return self._known.settled(self._registry.generation) if self._known else None
 
@@ -353,7 +355,7 @@ class Gateway(Registering):
 
     @property
     def catalog(self) -> Catalog:
-        """All that there is, page by page, and the entries that no server lists."""
+        """All entities, page by page, and the entries that no server lists."""
         return self._sources.catalog(self.snapshot)
 
     @property

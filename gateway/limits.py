@@ -1,5 +1,5 @@
-"""How far others may go: what a server may take of our time and memory, and how far the loop around
-a model goes on its own; what is trusted, and what is noted of calls.
+"""Options that bound others: how much time and memory a server may take, how far the loop around a
+model goes on its own, what is trusted, and what is noted of calls.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MIB = 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpstreamOptions:
-    """What a server may take of our time and memory, and how its session is kept."""
+    """How much time and memory a server may take, and how its session is kept."""
 
     connect_timeout_s: float = 30.0
     list_timeout_s: float = 20.0
@@ -34,21 +34,22 @@ class UpstreamOptions:
     listing_ttl_s: float = 3600.0
     """A tool list older than this is listed again in the background, by the next search."""
     cleanup_s: float = 300.0
-    """So often a search has lists forgotten, in the background, that nobody used for a month."""
+    """How often a search has lists forgotten, in the background, that nobody used for a month."""
     max_stale_s: float = 7 * 24 * 3600.0
-    """A list of another start that outlived its time by more than this is read before it serves."""
+    """A stored list that is older than `listing_ttl_s` by more than this is read anew before it
+    serves."""
     first_listing_s: float = 10.0
-    """The first search waits so long for a server that was never listed; it comes in later."""
+    """How long the first search waits for a server that was never listed; it comes in later."""
     connect_attempts: int = 3
-    """How often a server is tried before its connecting has failed."""
+    """How many times a server is tried before connecting has failed."""
     backoff_s: float = 0.2
     backoff_max_s: float = 5.0
-    """Between the attempts: doubling from the first to the last of these, with jitter."""
+    """The pause between attempts: from the first of these, doubling, to the second, with jitter."""
     breaker_failures: int = 5
     """After so many failures in a row a server is left alone …"""
     breaker_s: float = 2.0
     breaker_max_s: float = 60.0
-    """… for the first of these, doubling to the second, with jitter; then one use probes it."""
+    """… for the first of these, doubling, up to the second, with jitter; then one use probes it."""
     lifecycle: Lifecycle = "keep_alive"
     """When a session ends by itself: never (``keep_alive``), when it was not used for a while
     (``idle``), or after each use (``ephemeral``)."""
@@ -65,7 +66,7 @@ class UpstreamOptions:
     max_schema_bytes: int = 256 * 1024
     """A tool whose schemas are larger is left out."""
     max_listing_bytes: int = 32 * _MIB
-    """Where the tools of one server are larger together, the rest is left out."""
+    """If the tools of one server are larger together, the rest is left out."""
     max_message_bytes: int = 8 * _MIB
     """A longer message of a server is never held in memory."""
     max_result_bytes: int = 4 * _MIB

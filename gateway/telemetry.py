@@ -1,7 +1,7 @@
 """Spans and metrics of a gateway, for whoever listens.
 
-* Importing this loads no OpenTelemetry. Who listens has loaded its API, or has the environment
-  name a provider; until then every call is a no-op.
+* Importing this loads no OpenTelemetry. A host that listens has loaded its API, or the environment
+  names a provider; until then every call is a no-op.
 * No query, argument, result or description goes out unless the host asked for content.
 """
 
@@ -16,7 +16,7 @@ from gateway.environment import names_telemetry
 
 
 class _Silence(AbstractContextManager[Any]):
-    """`Instruments` of which nobody hears, and their spans and blocks too."""
+    """`Instruments` that nobody listens to, and also their spans and blocks."""
 
     __slots__ = ()
 
@@ -64,7 +64,7 @@ class Telemetry:
     Args:
         tracer_provider: Where spans go; None is the process's own.
         meter_provider: Where metrics go; None is the process's own.
-        capture_content: Whether what somebody said may stand on spans.
+        capture_content: Whether spans may hold queries, arguments and results.
     """
 
     def __init__(

@@ -1,6 +1,6 @@
-"""Small laws of text: cleaning, clipping, counting tokens, near names, literals, digests.
+"""Small rules of text: cleaning, clipping, counting tokens, near names, literals, digests.
 
-Words and stems live in `graphs.text`; here is only what the gateway itself must hold to. All
+Words and stems are in `graphs.text`; here is only what the gateway itself needs. All
 functions are linear in their input and accept any string, lone surrogates included.
 """
 
@@ -30,14 +30,14 @@ _JOINED = re.compile(
 )
 _DIGIT = re.compile(r"\d")
 _PLAIN = re.compile(r"[A-Za-z0-9_.-]{1,64}")
-"""The name of an argument, as nearly all are: too short to say much else."""
+"""The name of an argument, in the form of nearly all: too plain to say anything else."""
 
 
 def clean(text: str, *, limit: int) -> str:
     """Drop what no reader can see, fold white space, clip to *limit* characters.
 
-    Control, format (bidi, zero-width, tag), surrogate and private characters go; newlines stay.
-    Descriptions of upstreams pass here before anything reads them.
+    Control, format (bidi, zero-width, tag), surrogate and private characters are dropped; newlines
+    stay. Descriptions of servers pass through here before anything reads them.
     """
     if not text:
         return ""
@@ -51,7 +51,7 @@ def clean(text: str, *, limit: int) -> str:
 
 
 def plain(names: Iterable[object]) -> list[str]:
-    """Give those of *names* that are too plain to be read as an order."""
+    """Give those of *names* that are too plain to hold an instruction."""
     return [each for each in names if isinstance(each, str) and _PLAIN.fullmatch(each)]
 
 
@@ -77,8 +77,9 @@ def one_line(text: str, *, limit: int) -> str:
 def estimate_tokens(text: str) -> int:
     """Estimate how many tokens a model reads in *text*; 0 for an empty one.
 
-    Four characters a token, one token a wide (CJK, Thai, Hangul) character: within about 15 % of
-    the o200k vocabulary on JSON schemas and English prose. An estimate: say so where it is shown.
+    A token is four characters, or one wide character (CJK, Thai, Hangul). That is within about 15 %
+    of the o200k vocabulary on JSON schemas and English prose. Where it is shown, say that it is an
+    estimate.
     """
     wide = 0 if text.isascii() else len(_wide().findall(text))
     return wide + -(-(len(text) - wide) // 4)
@@ -107,7 +108,7 @@ def near(name: str, names: Iterable[str], *, limit: int = 5) -> tuple[str, ...]:
 
 
 def literals(text: str) -> tuple[str, ...]:
-    """Find what no rewriting may change: ids, e-mails, addresses, versions, file names."""
+    """Give what no rewriting may change: ids, e-mails, addresses, versions, file names."""
     return tuple(dict.fromkeys(found.strip(".,;:") for found in _literals(text)))
 
 
@@ -123,7 +124,7 @@ def _literals(text: str) -> Iterator[str]:
 
 @cache
 def _literal() -> re.Pattern[str]:
-    # Not at the start: of all that is loaded for a search, nothing takes as long to compile.
+    # Not when the module loads: nothing else that a search needs takes as long to compile.
     return re.compile(
         rf"""(?<!{_W}|[.+-])(?:{_W}|[.+-])++@(?:{_W}|-)++\.(?:{_W}|[.-])++  # e-mail
           | https?://[^\s{_UNSPACED}]++                               # address
@@ -134,5 +135,5 @@ def _literal() -> re.Pattern[str]:
 
 
 def digest(text: str) -> str:
-    """Give what *text* comes to, 40 hexadecimal digits: what has the same is the same text."""
+    """Give the digest of *text*, 40 hexadecimal digits: equal digests mean equal texts."""
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=20).hexdigest()

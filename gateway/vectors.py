@@ -18,7 +18,7 @@ Matrix = NDArray[np.float32]
 Vector = NDArray[np.float32]
 """Shape (d,)."""
 _FEW = 512
-"""So many scores are sorted sooner than the best of them are picked out."""
+"""Up to so many scores it is faster to sort all than to pick out the best."""
 
 
 class VectorStore(Protocol):
@@ -41,7 +41,7 @@ class VectorStore(Protocol):
         ...
 
     def close(self) -> None:
-        """Let go of files; twice is harmless."""
+        """Close files; twice is harmless."""
         ...
 
 
@@ -64,7 +64,7 @@ def usable(rows: Matrix, *, count: int, dimensions: int | None) -> str:
     Args:
         rows: What an embedder returned.
         count: How many rows were asked for.
-        dimensions: How long each must be; None if nothing is known yet.
+        dimensions: How long each must be; None if that is not known yet.
     """
     if rows.ndim != 2 or rows.shape[0] != count:
         return f"expected {count} vectors, got an array of shape {rows.shape}"
@@ -96,7 +96,7 @@ def moments(values: Vector) -> tuple[float, float]:
     """Give the mean and the standard deviation of *values*; 0 and 0 if there are none."""
     if not values.size:
         return 0.0, 0.0
-    # What numpy's own do, without the layers of Python around it.
+    # As numpy's own, without the layers of Python around them.
     mean = np.add.reduce(values) / np.float32(values.size)
     away = values - mean
     away *= away
@@ -104,7 +104,7 @@ def moments(values: Vector) -> tuple[float, float]:
 
 
 def deviations(values: Vector) -> Vector:
-    """Measure *values* from their mean, in their standard deviations, shape (n,).
+    """Measure *values* from their mean, in standard deviations, shape (n,).
 
     Equal values give zeros.
     """

@@ -1,8 +1,8 @@
-"""Records that are read ahead: of all that a start will ask for, in one go.
+"""Records that are read ahead: everything that a start will ask for, at once.
 
-A start asks for the list and the pins of every server. Each was a transaction of its own; together
-they cost what a few of them did. What was read ahead is given once, to whoever asks first: later
-questions, and whatever is written, go to the store itself.
+A start asks for the list and the pins of every server. Read together they cost what a few
+transactions cost, one by one hundreds. What was read ahead is given once, to whoever asks first;
+later questions, and whatever is written, go to the store itself.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Ahead:
         self._pins: dict[tuple[str, bool], str] = {}
 
     def expect(self, fingerprint: str, owner: str) -> None:
-        """Say that the list of *fingerprint* and the pins of *owner* will be asked for."""
+        """Announce that the list of *fingerprint* and the pins of *owner* will be asked for."""
         with self._lock:
             self._listings.pop(fingerprint, None)
             self._unpin(owner)

@@ -1,7 +1,7 @@
-"""Secrets that stand in a configuration as they are: where they begin and end. Pure.
+"""Where secrets are written out in a configuration. Pure.
 
-Names tell most of them, the forms of well-known keys some more. What only looks random is
-*doubtful*: a person decides.
+Most are recognized by the name they stand under, some by the form of well-known keys. What only
+looks random is *doubtful*: a person decides.
 """
 
 from __future__ import annotations
@@ -44,9 +44,10 @@ def sounds_secret(name: str) -> bool:
 
 
 def disclosed(name: str, value: str) -> Span | None:
-    """Give where in *value*, which stands under *name*, a secret is; None if none is seen.
+    """Give where in *value*, which stands under *name*, a secret begins and ends.
 
-    References such as ``${NAME}`` are none.
+    Returns:
+        None if no secret is seen; references such as ``${NAME}`` are none.
     """
     if "${" in value or value.startswith(("env:", "keyring:")):
         return None

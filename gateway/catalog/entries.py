@@ -1,5 +1,5 @@
-"""Entries: what a person or a manifest says of a thing that no server lists. An agent, a skill, a
-server that is not connected, or a thing of a kind that the host declares.
+"""Entries: what a person or a manifest says of a thing that no server lists, such as an agent, a
+skill, a server that is not connected, or a thing of a kind of the host's own.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from gateway.upstream.source import check_server_name
 from gateway.values import dataclass
 
 NAMESPACE = "catalog"
-"""Whose an entry is where nobody says otherwise."""
+"""The namespace of an entry that names none."""
 MAX_NAME_CHARS = 256
 MAX_TEXT_CHARS = 8192
 MAX_METADATA_CHARS = 65_536
-"""Of the metadata as JSON."""
+"""How long the metadata of one entry may be, as JSON."""
 LISTED = frozenset({"tool", "prompt", "resource"})
 """The kinds that only a server lists."""
 WORDS = "words"
@@ -40,7 +40,8 @@ WORDS = "words"
 KIND = re.compile(r"[a-z][a-z0-9_-]{0,63}")
 """What a kind is called."""
 _APART = frozenset({"skills", "instructions"})
-"""What of the metadata is a field of its own, or is no words to search by."""
+"""Keys of the metadata that are not among its words: skills are searched as a field of their own,
+instructions are a whole text."""
 _LISTS = ("aliases", "keywords", "categories", "tags", "examples")
 
 
@@ -55,15 +56,15 @@ class Entry:
     kind: str
     """Not ``tool``, ``prompt`` or ``resource``: servers list those."""
     name: str
-    """At most 256 characters, all of them to be seen. With kind and namespace it is the id."""
+    """At most 256 visible characters. With kind and namespace it makes the id."""
     title: str = ""
     description: str = ""
     namespace: str = NAMESPACE
-    """Whose it is: the `Entity.server`, by the same rule as names of servers."""
+    """Whose it is, in the form of a server's name; it becomes the `Entity.server`."""
     status: Status = "active"
     hints: Hints = field(default_factory=Hints)
     scopes: frozenset[str] = frozenset()
-    """A caller needs all of these; empty means anyone."""
+    """A caller needs all of these; empty lets anyone see it."""
     metadata: JsonObject = field(default_factory=dict)
     """Whatever else there is, as JSON of at most 65,536 characters."""
     parent: str = ""
@@ -139,7 +140,7 @@ def _unfit(metadata: object) -> str:
 
 
 def cleaned(entry: Entry) -> Entry:
-    """Give *entry* without characters that nobody sees, its texts clipped; metadata stay whole."""
+    """Give *entry* without invisible characters and with its texts cut; metadata are not cut."""
     hints = entry.hints
     lists: dict[str, Any] = {
         name: tuple(text for each in getattr(hints, name) if (text := _short(each)))
@@ -171,7 +172,7 @@ def entity_of(entry: Entry, *, searchable: Sequence[str] | None = None) -> Entit
 
     Args:
         entry: Of any kind.
-        searchable: Which parts of its metadata it is found by, as dot paths; None is all of it.
+        searchable: The parts of its metadata by which it is found, as dot paths; None is all of it.
     """
     told = {key: each for key, each in entry.metadata.items() if key not in _APART}
     words = flattened(told, searchable)
@@ -204,9 +205,9 @@ class Page:
     """Some of the catalog's entities."""
 
     entities: tuple[Entity, ...]
-    """By id."""
+    """Ordered by id."""
     next: str = ""
-    """Where the next page begins: its *after*; empty if this is the last one."""
+    """What to give as *after* for the next page; empty on the last one."""
 
 
 class View(Protocol):
@@ -246,7 +247,7 @@ class Entries(Protocol):
 
 
 class Catalog:
-    """What is known of the things of one gateway, and the entries among them.
+    """All entities of one gateway, to look at, and the entries among them, to change.
 
     Args:
         store: Where entries are kept.
@@ -254,7 +255,7 @@ class Catalog:
         changed: Called after every change of the entries.
         options: How many there may be.
         check_open: Raises what a closed gateway answers; asked before the store is.
-        held: Writes into filters who is not healthy, if that is asked; see `Health.held`.
+        held: Resolves ``healthy_only`` into the entities to leave out; see `Health.held`.
     """
 
     def __init__(
@@ -274,9 +275,9 @@ class Catalog:
         self._held = held
 
     async def put(self, *entries: Entry) -> tuple[str, ...]:
-        """Insert *entries*, or put them in the place of those with the same ids; give the ids.
+        """Insert *entries*, all or none, replacing those with the same ids; give the ids.
 
-        All or none. The next search finds them.
+        The next search finds them.
 
         Raises:
             InvalidRequestError: There would be too many of them, or one is no `Entry`.

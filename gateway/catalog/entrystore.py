@@ -79,7 +79,7 @@ def readable(rows: Mapping[str, str]) -> Sequence[Entry]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Row:
-    """What became of one row."""
+    """One row of the store, as it was read."""
 
     text: str
     entity: Entity | None
@@ -91,8 +91,8 @@ class EntrySource:
     """Puts what `Entries` keep into the catalog. Lists no tool and calls none.
 
     Args:
-        shelf: Where the entries are.
-        options: What becomes of texts that look like an attack on a model.
+        shelf: Where entries are kept.
+        options: Say whether entries that look like an attack on a model are left out.
         kinds: What the host says of kinds of its own.
     """
 
@@ -102,25 +102,25 @@ class EntrySource:
         self.shelf = shelf
         self._own = dict(kinds)
         self.kinds = dict(kinds)
-        """What is declared so far."""
+        """The kinds that are declared so far, by name."""
         self._options = options
         self._known: dict[str, _Row] = {}
         self._closed = False
 
     @property
     def server(self) -> str:
-        """A name that no server has."""
+        """A name that no server can have."""
         return ENTRIES
 
     @property
     def trusted(self) -> bool:
-        """Manifests of strangers are among them."""
+        """False: entries may come from manifests of strangers."""
         return False
 
     async def list_tools(self) -> Listing:
         """Give the entries; see `Source.list_tools`.
 
-        Only rows that changed are read anew. While the store fails they are as they were.
+        Only rows that changed are parsed anew. While the store fails the entries stay as they were.
         """
         if self._closed:
             raise ClosedError("the catalog is closed; make a new gateway")
@@ -136,10 +136,10 @@ class EntrySource:
         return Listing(entities=tuple(made), diagnostics=tuple(notes))
 
     def declare(self, kinds: Mapping[str, CustomKind]) -> bool:
-        """Take what files declare beside the host, in the place of what they did.
+        """Replace the kinds that configuration files declare beside the host's own.
 
         Returns:
-            Whether that is something new: entries are read anew then.
+            Whether any differs from before: then all entries are read anew.
         """
         after = {**self._own, **kinds}
         changed = after != self.kinds

@@ -1,4 +1,4 @@
-"""What one source gives the catalog: the things that it listed, and itself. Pure."""
+"""What one source puts into the catalog: the things that it listed, and itself. Pure."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from gateway.upstream.source import Listing, Source
 from gateway.values import dataclass
 
 SERVERS = frozenset({"server", "virtual_server"})
-"""The kinds of what has tools."""
+"""The kinds of entities that have tools."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Given:
-    """What was seen of one source."""
+    """What one source put into the catalog at its last listing."""
 
     listing: Listing
     hints: Mapping[str, Hints]
     itself: ToolDefinition | None
     trusted: bool
     tools: Mapping[str, ToolDefinition]
-    """What the source said, tools and other things, by canonical id."""
+    """Definitions of tools and other things as the source gave them, by canonical id."""
     parent: str
     """The id of the source itself; empty if it is no server."""
     entities: Mapping[str, Entity]
-    """What stands in the catalog as it is, by id."""
+    """Entities that enter the catalog unchanged, by id: they need no exposed name of their own."""
 
     def as_before(self, before: Given) -> set[str]:
-        """Give the ids of the tools that are what they were."""
+        """Give the ids of the tools that did not change since *before*."""
         told = (self.trusted, self.hints, self.parent)
         if told != (before.trusted, before.hints, before.parent):
             return set()
@@ -41,10 +41,10 @@ class Given:
 def given(
     source: Source, listing: Listing, *, hints: Mapping[str, Hints], itself: ToolDefinition | None
 ) -> Given:
-    """Say what *source* gives.
+    """Gather what *source* puts into the catalog.
 
     Args:
-        source: Who listed.
+        source: The one that was listed.
         listing: What it listed.
         hints: What the host says of its tools, by the source's own names.
         itself: The source as an entity, if it is a server and does not list itself.
@@ -57,7 +57,7 @@ def given(
     )
     if itself is not None:
         parent = id_of(server, itself)
-        # What is disabled is not found, by its server's words either.
+        # A disabled tool must not be found, not by the words of its server either.
         open_ = [tool.name for tool in listing.tools if _enabled(tool, hints)]
         told = itself.description or listing.instructions
         whole = replace(itself, description=told, details={"tools": open_})
@@ -84,7 +84,7 @@ def server_of(name: str, *, wanted: bool) -> ToolDefinition | None:
 
 
 def entity_of(key: str, server: str, definition: ToolDefinition, *, trusted: bool) -> Entity:
-    """Make the entity of what is no tool."""
+    """Make the entity of a resource, a prompt or a server, which needs no name of a function."""
     return Entity(
         id=key,
         kind=definition.kind,

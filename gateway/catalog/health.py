@@ -1,8 +1,8 @@
-"""Who hangs on a server that cannot be reached just now, as searches leave them out.
+"""Which entities depend on a server that cannot be reached just now; searches may leave them out.
 
-* Nothing is asked of a server here, and no index is built anew: how a connection fared is known.
-* A server that nobody finds is used by nobody: it is looked at again in the background, further
-  and further apart by its breaker, so that it comes back by itself.
+* No server is asked here and no index is built anew: the state of each connection is known already.
+* A server that is left out is not found, so nobody uses it and nobody would notice that it is back.
+  It is therefore tried again in the background, ever less often, as its breaker says.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Health:
     Args:
         lasting: Gives the supervised sources by server.
         registrations: Gives what is registered by server.
-        retry_s: How long after a look a failed server is looked at again, seconds.
+        retry_s: Seconds between two tries of a failed server.
         clock: Seconds that only grow.
     """
 
@@ -45,12 +45,13 @@ class Health:
         self._due: dict[str, float] = {}
 
     def held(self, filters: Filters | None) -> Filters:
-        """Give *filters* with all that is to be left out named, if only the healthy are wanted.
+        """Give *filters*; if they want only the healthy, with all others named as left out.
 
-        None is no filters: what anybody may find.
+        Args:
+            filters: None stands for the default ones.
 
         Raises:
-            InvalidRequestError: If they are something else.
+            InvalidRequestError: If they are no `Filters`.
         """
         if filters is None:
             return _ANYBODY
@@ -61,7 +62,7 @@ class Health:
         return replace(filters, without=filters.without | self.ailing())
 
     def ailing(self) -> frozenset[str]:
-        """Give the servers that cannot be reached, and by id what virtual ones lead to there."""
+        """Give the servers that cannot be reached, and the ids of virtual things behind them."""
         sources = dict(self._lasting())
         down = {name for name, source in sources.items() if not source.live.healthy}
         self._due = {name: due for name, due in self._due.items() if name in down}

@@ -2,8 +2,8 @@
 
 * A canonical id is ``server/name`` with the source's own name: it never changes.
 * An exposed name is at most 64 characters of ``[A-Za-z0-9_-]`` (OpenAI's rule for functions).
-* Exposed names depend only on which tools there are, never on the order they came in, and no two
-  are equal, not even without case.
+* Exposed names depend only on which tools there are, never on the order in which they came. No two
+  are equal, even without case.
 """
 
 from __future__ import annotations
@@ -29,12 +29,11 @@ def canonical_id(server: str, name: str) -> str:
 class Naming:
     """Exposed names of tools that come and go. Not for two threads at once.
 
-    A name is the tool's own if nobody else wants it, else ``server_name``, else a readable prefix
-    with a hash of the id. All who want the same name give it up together, so that the outcome does
-    not depend on who came first.
+    A tool gets its own name if no other tool wants that, else ``server_name``, else a readable
+    prefix with a hash of its id. Tools that want the same name all give it up, so that the outcome
+    does not depend on which came first.
 
-    Only who ever wants the same name can move each other: a change names its own tools anew and
-    those that want what they want or wanted.
+    So a change renames only tools that try, or tried, a name in common with one that came or went.
 
     Args:
         reserved: Names that no tool may have, such as the meta-tools'.
@@ -46,14 +45,14 @@ class Naming:
         self._wants: dict[str, tuple[str, ...]] = {}
         """The names that each tool tried, without case."""
         self._wanted: dict[str, tuple[str, ...]] = {}
-        """Who tried each of those names."""
+        """The tools that tried each of those names."""
         self.names: dict[str, str] = {}
         """Exposed name by canonical id."""
         self.named = 0
         """How many tools the last change named."""
 
     def change(self, gone: Iterable[str], new: Iterable[tuple[str, str]]) -> set[str]:
-        """Take ids out and put pairs in; give the ids of all whose name is another one now."""
+        """Take ids out, put pairs of server and name in; give the ids that got other names."""
         group: dict[str, None] = {}
         for key in gone:
             former = self._forget(key)
@@ -94,7 +93,11 @@ class Naming:
         return wants
 
     def _settled(self, group: Iterable[str]) -> tuple[dict[str, str], dict[str, tuple[str, ...]]]:
-        """Name *group* as if there were nobody else; give the names, and all that was tried."""
+        """Name *group* as if there were no other tool.
+
+        Returns:
+            The exposed names, and all names that each tool tried, both by id.
+        """
         step = dict.fromkeys(group, 0)
         tried: dict[str, dict[str, None]] = {key: {} for key in step}
         names: dict[str, str] = {}

@@ -1,8 +1,8 @@
 """Manifests on disk -> entries: agent cards, skills, an ``mcp.json``, bundles, folders of these.
 
 * A file gives all of its entries or none.
-* In a folder, one that cannot be used is told, and the others are read. Nothing outside the folder
-  is read, wherever links in it lead.
+* In a folder, a file that cannot be used is reported and the others are read. Nothing outside the
+  folder is read, wherever links in it lead.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def read_manifests(path: Path, *, namespace: str = NAMESPACE) -> Imported:
 
     Args:
         path: A ``SKILL.md``, a JSON file, or a folder.
-        namespace: Whose the entries are that do not say so themselves.
+        namespace: Of entries that name none.
 
     Raises:
         ConfigError: There is no such file or folder, or the one file cannot be used.

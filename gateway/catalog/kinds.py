@@ -33,16 +33,16 @@ class KindRow:
     graph: bool
     """Whether it becomes a document of the graph."""
     embedded: tuple[Field, ...]
-    """What its vector is made of, in this order; the end is cut first."""
+    """The fields its vector is made of, in this order; the end is cut first."""
     leaning: tuple[Field, ...] = ("name",)
-    """What the second vector is made of, which the first leans to: what drowns in the whole."""
+    """The fields of the second vector, added to the first: what would drown in the whole."""
     indexed: Mapping[Field, float]
-    """What its words are found by, with each field's weight."""
+    """The fields it is found by with words, each with its weight."""
     word: str = ""
     """What people call one of these when they ask for it: the field ``kind``."""
     cap: float = 0.6
-    """The share of a result's places that it leaves when other kinds wait, where kinds are spread;
-    in (0, 1]."""
+    """The share of a result's places, in (0, 1], that it may take while other kinds wait, where
+    kinds are spread."""
 
 
 _TEXTS: Mapping[Field, float] = {
@@ -67,7 +67,7 @@ _THING = KindRow(
 _TOLD: Mapping[Field, float] = {**_TEXTS, "metadata": 0.5}
 _SERVER = KindRow(
     callable=False,
-    # Its tools are there themselves, each with what it says.
+    # Its tools are documents of the graph already.
     graph=False,
     embedded=("kind", "name", "title", "description", "hints", "tools"),
     indexed={**_TOLD, "tools": 0.5},
@@ -104,7 +104,7 @@ KINDS: Mapping[Kind, KindRow] = {
     "prompt": _THING,
     "resource": _THING,
 }
-"""The kinds that everybody has."""
+"""The kinds that every catalog has."""
 
 
 def row_of(kind: Kind) -> KindRow:

@@ -1,10 +1,10 @@
 """A source whose tool list outlives its connection.
 
-* What was listed once is known at the next start, without starting anything.
-* An old list is used while it is read anew in the background; so is one of which the server says
-  that it changed. Tools that stayed as they were stay the same objects, so that only what changed
-  is embedded and compiled again.
-* A server that was never listed is waited for, but not for long: it comes in later.
+* What was listed once is known at the next start, without starting the server.
+* An old list is used while it is read anew in the background; so is one that the server says has
+  changed. Tools that stayed as they were stay the same objects, so that only what changed is
+  embedded and compiled again.
+* A server that was never listed is waited for, but not for long: its tools come in later.
 """
 
 from __future__ import annotations
@@ -44,32 +44,32 @@ class Live(Source, ResourceSource, Watchable, Protocol):
 
     @property
     def state(self) -> State:
-        """How the connection is."""
+        """The state of the connection."""
 
     @property
     def healthy(self) -> bool:
         """Whether it can be reached, as far as is known."""
 
     def learn(self, listing: Listing) -> None:
-        """Take from *listing* what a call needs to know."""
+        """Take from *listing* what calls need to know of its tools."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
-    """Where and under which names a source is remembered."""
+    """Where a source is remembered, and under which names."""
 
     records: Records
     fingerprint: str
-    """Of its configuration; empty keeps nothing."""
+    """Of its configuration; if empty, its list is not kept."""
     owner: str = ""
-    """Whose definitions are pinned: the place of the configuration and the server's name there.
-    Empty is the fingerprint, for one that code configures."""
+    """The name that its pins belong to: the place of the configuration and the server's name in it.
+    Empty for a server that code configures: then they belong to the fingerprint."""
     launch: str = ""
     """The digest of what would run, pinned as well; empty pins nothing."""
 
     @property
     def pinned(self) -> str:
-        """Under which name definitions are pinned."""
+        """The name that its pins belong to."""
         return self.owner or self.fingerprint
 
 
@@ -77,7 +77,7 @@ class Memory:
 class _Known:
     listing: Listing
     due: float
-    """When to read it anew."""
+    """When to read it anew, by the clock."""
 
 
 class LastingSource:
@@ -127,7 +127,7 @@ class LastingSource:
 
     @property
     def trusted(self) -> bool:
-        """Whether the host stands in for what the server says of its tools."""
+        """Whether the host vouches for what the server says of its tools."""
         return self._live.trusted
 
     @property
@@ -171,7 +171,7 @@ class LastingSource:
         return None if known is None or self._expired or self._aged else known.listing
 
     def _read_late(self) -> Listing | None:
-        """Give what `at_hand` gives, its tools read; what the store has by now, if they changed."""
+        """Give what `at_hand` gives, with its tools read; if they changed, as the store has it."""
         found = self.at_hand()
         if found is None or readable(found):
             return found
@@ -210,7 +210,7 @@ class LastingSource:
         await self._live.close()
 
     def expire(self) -> None:
-        """Have the next listing read anew."""
+        """Make the next listing read the list anew."""
         self._expired = True
 
     def outdate(self) -> None:
@@ -234,9 +234,10 @@ class LastingSource:
         return -math.inf
 
     def recheck(self) -> bool:
-        """Look again, at the next listing, whether what had changed is approved by now.
+        """Make the next listing look again whether what had changed is approved by now.
 
-        Say whether there is anything to look at.
+        Returns:
+            Whether there is anything to look at.
         """
         known = self._known
         codes = [note.code for note in known.listing.diagnostics] if known is not None else []
@@ -247,7 +248,7 @@ class LastingSource:
         return doubtful
 
     def forget(self) -> None:
-        """Remember the list no longer."""
+        """Forget the list."""
         if self._memory.fingerprint:
             self._attempt(lambda: self._memory.records.forget(self._memory.fingerprint))
 
@@ -309,7 +310,7 @@ class LastingSource:
         for recorded in found:
             if recorded is not None:
                 age_s = self._wall() - recorded.listed_at
-                # A stamp of the future is of a clock that was ahead: how old it is, nobody knows.
+                # A stamp from the future is of a clock that was wrong: its age is unknown.
                 age_s = math.inf if age_s < -_CLOCK_DRIFT_S else max(age_s, 0.0)
                 rest_s = self._options.listing_ttl_s - age_s
                 due = self._clock() + max(rest_s, 0.0)
@@ -320,7 +321,7 @@ class LastingSource:
     async def _read(self) -> Listing:
         listing = await self._live.list_tools()
         known = self._known
-        # Before the store forgets them: what stays as it was is to be the same objects.
+        # Before the store forgets them: what stays as it was must be the same objects.
         before = known.listing if known is not None and readable(known.listing) else Listing()
         self._expired = self._aged = False
         if self._memory.fingerprint:
@@ -374,7 +375,7 @@ class LastingSource:
 
 
 def _steady(new: Listing, old: Listing) -> Listing:
-    """Give *new* with the very objects of *old* for what stayed as it was."""
+    """Give *new* with the objects of *old* for what stayed as it was."""
     before = {(each.kind, each.name): each for each in (*old.tools, *old.things)}
 
     def kept(each: ToolDefinition) -> ToolDefinition:
@@ -385,7 +386,7 @@ def _steady(new: Listing, old: Listing) -> Listing:
 
 
 def _same(one: Listing, other: Listing) -> bool:
-    # Tools that nobody read before another process replaced them are others by now.
+    # Tools that were never read, and that another process replaced, cannot be compared.
     if not (readable(one) and readable(other)):
         return False
     codes = [[note.code for note in listing.diagnostics] for listing in (one, other)]

@@ -1,8 +1,8 @@
-"""The ledger of calls: which tool, how it ended, in which task. Never a value of an argument.
+"""The ledger of calls: which tool, how it ended, in which task. Never the value of an argument.
 
-* One line a call. Nothing else changes what use says of a tool: a search, a result, a listing
-  leave nothing here, but for what `compat` notes while it is on.
-* Tasks and tenants are the host's own opaque labels, kept as digests.
+* There is one line for each call. Searches, results and listings leave nothing here, but for what
+  `compat` notes while it is on.
+* Tasks and tenants are opaque labels of the host's, kept as digests.
 """
 
 from __future__ import annotations
@@ -24,10 +24,11 @@ from gateway.types import Entity, JsonObject
 from gateway.values import dataclass
 
 Outcome = Literal["ok", "tool_error", "failed"]
-"""It answered; it said itself that it failed; it could not be asked, or did not answer."""
+"""*ok*: it answered; *tool_error*: it said that it failed; *failed*: it could not be asked, or did
+not answer."""
 DAY_S = 24 * 3600.0
 MOST_CALLS = 200_000
-"""The oldest lines go when there are more."""
+"""How many calls are kept; of more, the oldest are deleted."""
 _SPARE = 1_000
 _MOST_TASKS = 50_000
 _MOST_PAIRS = 100_000
@@ -44,7 +45,7 @@ class Call:
     shape: Mapping[str, str] = field(default_factory=dict)
     """See `shape_of`."""
     task: str = ""
-    """What the call belongs to, such as one request of a user; empty if nobody said."""
+    """What the call belongs to, such as one request of a user; empty if unknown."""
     tenant: str = ""
     """For whom; empty for everybody."""
 
@@ -61,7 +62,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tally:
-    """How many calls of one tool ended how, on one day."""
+    """How the calls of one tool ended on one day."""
 
     tool: str
     age_s: float
@@ -72,7 +73,7 @@ class Tally:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """How often something was returned by searches; only while `compat` is on."""
+    """How often searches returned something; counted only while `compat` is on."""
 
     count: int
     days: int
@@ -93,13 +94,13 @@ class Ledger(Protocol):
         """Give the tasks of one tenant or of all; calls without a task are none."""
 
     def show(self, *lists: Sequence[str]) -> None:
-        """Note that each of some searches returned these entities, together."""
+        """Note what searches returned, one list of ids for each search."""
 
     def shown(self) -> Mapping[str, Seen]:
-        """Say how often each entity was returned; those that never were are left out."""
+        """Give how often each entity was returned; those that never were are absent."""
 
     def pairs(self) -> Mapping[frozenset[str], Seen]:
-        """Say how often two entities were returned together; of very many the newest."""
+        """Give how often two entities were returned together; of very many pairs, the newest."""
 
     def lines(self) -> Iterator[JsonObject]:
         """Give all that is kept of calls, oldest first."""
@@ -289,5 +290,5 @@ def _of(tenant: str | None) -> tuple[str, tuple[str, ...]]:
 
 
 def label(said: str) -> str:
-    """Give the digest of a host's label; labels may be people's names."""
+    """Give the digest of a host's label, since labels may be people's names; "" for ""."""
     return hashlib.sha256(said.encode()).hexdigest()[:32] if said else ""

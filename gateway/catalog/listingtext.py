@@ -1,8 +1,8 @@
-"""A tool list as text: all of it, and the little of it that a start reads.
+"""A tool list as text: the whole of it, and the head of it, which is all that a start reads.
 
-* The text has two lines: what is told of the list, and its tools.
-* The head is made of the first line alone. It says what the tools and the digests come to, so that
-  neither has to be parsed before somebody looks at one.
+* The text has two lines: everything about the list but its tools, and the tools.
+* The head is made of the first line. It holds one digest of all tools and one of all definitions'
+  digests, so that neither has to be parsed before somebody looks at one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Read = Callable[[], str]
 
 
 class LateDigests(Mapping[str, str]):
-    """Digests by name that are read when somebody looks at one of them.
+    """Digests by name that are read only when somebody looks at one of them.
 
     Args:
         count: How many there are.
@@ -41,7 +41,7 @@ class LateDigests(Mapping[str, str]):
         return self._read()
 
     def __len__(self) -> int:
-        """Count them, and read none."""
+        """Count them, without reading any."""
         return self._count
 
     def __iter__(self) -> Iterator[str]:
@@ -54,7 +54,7 @@ class LateDigests(Mapping[str, str]):
 
 
 def written(listing: Listing) -> str:
-    """Write a list down, as `whole` reads it."""
+    """Write a list as text, for `whole` to read."""
     tools = _line(listing.tools)
     told = {
         "count": len(listing.tools),
@@ -75,7 +75,7 @@ def digest_of(listing: Listing) -> str:
     """Give the digest of the tools of a list as it is kept, whether they were read late or not.
 
     Returns:
-        Empty of what is not told by it: tools that are not kept, or that are doubted.
+        Empty where it would not tell all: if the list was never kept, or a tool of it is doubted.
     """
     tools = listing.tools
     if isinstance(tools, LateTools):
@@ -86,7 +86,7 @@ def digest_of(listing: Listing) -> str:
 
 
 def whole(text: str) -> Listing:
-    """Read a list that was `written`.
+    """Read a whole list, as `written` writes it.
 
     Raises:
         ValueError, KeyError, TypeError: It is not as it was written.
@@ -98,7 +98,7 @@ def whole(text: str) -> Listing:
 
 
 def tools_of(text: str) -> str:
-    """Give the line of the tools."""
+    """Give the second line of a list that was `written`: its tools."""
     return text[text.index("\n") + 1 :]
 
 
@@ -139,7 +139,7 @@ def of_head(head: str, digests: str, read: Read) -> Listing:
 
 
 def seen_of(digests: Mapping[str, str]) -> str:
-    """Give the digest of what is seen of an owner, as its pins tell it; empty of nothing."""
+    """Give one digest of all *digests*, by which two sets are compared; empty if there are none."""
     if isinstance(digests, LateDigests):
         return digests.seen
     told = "\0".join(chain.from_iterable(sorted(digests.items())))

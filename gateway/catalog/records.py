@@ -1,8 +1,8 @@
 """What is remembered of servers between two starts: their tool lists, and what was approved.
 
 * A tool list is kept under the fingerprint of its server's configuration: another configuration
-  is another server. One that nobody used for a month is forgotten.
-* A pin is the digest of a definition as it was first seen or approved, beside the one seen last.
+  is another server. A list that nobody used for a month is forgotten.
+* A pin is the digest of a definition as it was first seen or approved, beside that seen last.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ LAUNCH = ""
 
 KEEP_S = 30 * 24 * 3600.0
 _NOTED_S = 24 * 3600.0
-"""Who was used is noted once a day: to write costs a start more than to read."""
+"""The use of a list is noted once a day: a start that writes costs more than one that reads."""
 _KNOWN = "SELECT 1 FROM listings WHERE fingerprint = ?"
 _SWEEP = "DELETE FROM listings WHERE used_at < ?"
 _PINS = "SELECT name, approved, seen FROM pins WHERE owner = ?"
-# With `+` SQLite goes through the rows: to find one by its key it would read all of its text.
+# With `+` SQLite scans the rows: to find one by its key, it would read all of its text.
 _MANY = (
     "SELECT fingerprint, listed_at, used_at, head, digests FROM listings LEFT JOIN heads "
     "USING (fingerprint) WHERE +fingerprint IN (SELECT value FROM json_each(?))"
@@ -47,7 +47,7 @@ _SUM_UP = "INSERT OR REPLACE INTO approved VALUES (?, ?, ?)"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recorded:
-    """A tool list as it was."""
+    """A tool list as it was kept."""
 
     listing: Listing
     listed_at: float
@@ -61,7 +61,7 @@ class Records(Protocol):
         """Give the tool list of a configuration; None if there is none that can be read."""
 
     def keep(self, fingerprint: str, server: str, listing: Listing) -> None:
-        """Keep a tool list that was just read; that of a new configuration sweeps as well."""
+        """Keep a tool list that was just read; if its configuration is new, sweep as well."""
 
     def forget(self, fingerprint: str) -> None:
         """Forget the tool list of a configuration."""
@@ -117,7 +117,7 @@ class SqliteRecords:
     def _note_use(self, fingerprints: Sequence[str]) -> None:
         if not fingerprints:
             return
-        # A disk that is full must not cost a list that could be read.
+        # A full disk must not cost a list that could be read.
         with suppress(StoreError), self._database.transaction() as connection:
             connection.executemany(
                 "UPDATE listings SET used_at = ? WHERE fingerprint = ?",
@@ -129,7 +129,7 @@ class SqliteRecords:
         now = self._wall()
         text = written(listing)
         with self._database.transaction() as connection:
-            # Who lives too briefly to sweep must not fill the file with ever new configurations.
+            # Processes too short-lived to sweep must not fill the file with new configurations.
             if connection.execute(_KNOWN, (fingerprint,)).fetchone() is None:
                 connection.execute(_SWEEP, (now - KEEP_S,))
             connection.execute(
@@ -152,7 +152,7 @@ class SqliteRecords:
         """See `Records.see`."""
         with self._database.reading() as connection:
             known = _pinned(connection, owner)
-        # To write what is there already would cost every start more than to read it.
+        # Writing what is there already would cost every start more than reading it.
         if _unseen(known, digests):
             try:
                 known = self._note_seen(owner, digests)
@@ -191,9 +191,9 @@ class SqliteRecords:
             )
 
     def listings(self, fingerprints: Collection[str]) -> dict[str, Recorded]:
-        """Give the tool lists of many configurations, those that can be read, in one go.
+        """Give the tool lists of many configurations at once, those that can be read.
 
-        Their tools are read when somebody looks at them: `StoreError` if they are others by then.
+        Their tools are read only when looked at, with `StoreError` if they are others by then.
         """
         with self._database.reading() as connection:
             rows = connection.execute(_MANY, (json.dumps(sorted(fingerprints)),)).fetchall()
@@ -209,7 +209,7 @@ class SqliteRecords:
         return found
 
     def _heads_made(self, fingerprints: Sequence[str]) -> dict[str, tuple[str, str]]:
-        """Make the heads that a version of this package did not write that knew of none."""
+        """Make the heads of lists that a version of this package wrote which had no heads."""
         made: dict[str, tuple[str, str]] = {}
         if fingerprints:
             with suppress(StoreError), self._database.transaction() as connection:
@@ -228,7 +228,7 @@ class SqliteRecords:
         return tools_of(row[0])
 
     def pins(self, owners: Collection[str]) -> dict[tuple[str, bool], str]:
-        """Give what was seen last, as `seen_of` writes it, where all of it is approved.
+        """Give what was seen last, as `seen_of` writes it, of owners of which all is approved.
 
         Returns:
             By owner, and whether it is the pin of a command line.
@@ -240,9 +240,9 @@ class SqliteRecords:
         return found | {(owner, True): launch for owner, _, launch in rows if launch}
 
     def _summed_up(self, owners: Sequence[str]) -> list[tuple[str, str, str]]:
-        """Say what the pins of *owners* come to, and keep that for the next start."""
+        """Sum up the pins of *owners*, and keep that for the next start."""
         rows: list[tuple[str, str, str]] = []
-        # Who cannot write is asked for one owner after the other.
+        # If this cannot be written, each owner is asked for apart; see `Ahead.see`.
         if not owners:
             return rows
         with suppress(StoreError), self._database.transaction() as connection:
@@ -260,7 +260,7 @@ class SqliteRecords:
 
 
 def _pinned(connection: Connection, owner: str) -> dict[str, tuple[str, str]]:
-    """Give what was approved and what was seen, by name."""
+    """Give what was approved and what was seen last, by name."""
     found = connection.execute(_PINS, (owner,))
     return {name: (approved, seen) for name, approved, seen in found}
 
@@ -278,6 +278,6 @@ def _unapproved(known: Mapping[str, tuple[str, str]], digests: Mapping[str, str]
 
 
 def _approved(pins: Mapping[str, tuple[str, str]]) -> str:
-    """Give what was seen of an owner, if all of it is approved; empty if not."""
+    """Give what was seen last of an owner, if all of it is approved; else empty."""
     whole = pins and all(approved == seen for approved, seen in pins.values())
     return seen_of({name: seen for name, (_, seen) in pins.items()}) if whole else ""

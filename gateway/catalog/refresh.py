@@ -1,4 +1,4 @@
-"""Sources -> entities. Listed in parallel; one dead server or one bad tool never loses the rest."""
+"""Sources -> entities. All are listed at once; a dead server or a bad tool costs no other."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class Registration:
     hints: Mapping[str, Hints]
     """By the source's own tool name; they win over what the source says."""
     revision: int = 0
-    """Counts changes of the source's tools: another revision must be listed again."""
+    """Counts changes of the source's tools: after each it must be listed again."""
     since: int = 0
-    """Its first revision: what was listed before is of another source of that name."""
+    """Its first revision: listings of earlier ones are of another source of that name."""
     follows: frozenset[str] = frozenset()
     """The servers whose changes are changes of this one."""
     itself: ToolDefinition | None = None
@@ -43,7 +43,7 @@ class Registry:
         self._registrations: dict[str, Registration] = {}
         self._generation = 0
         self._following = False
-        """Whether any source ever followed others: else nobody has to be looked at."""
+        """Whether any source ever followed others: if not, a change need not look for followers."""
         self._watchers: dict[object, Callable[[], None]] = {}
 
     def watch(self, changed: Callable[[], None]) -> Callable[[], None]:
@@ -82,7 +82,7 @@ class Registry:
             itself: The source as an entity, if it is a server.
 
         Raises:
-            ConfigError: If its name is taken, or *hints* are none.
+            ConfigError: If its name is taken, or *hints* are of another type.
         """
         if not isinstance(hints, Mapping):
             told = f"by the names of its tools, got {type(hints).__name__}"
@@ -97,7 +97,7 @@ class Registry:
                 )
             self._generation += 1
             self._following |= bool(follows)
-            # Not 0: a server of a name that was removed before is another one.
+            # Not 0: a server whose name was used and removed before is another server.
             self._registrations[source.server] = Registration(
                 source=source,
                 hints=hints,
@@ -117,7 +117,7 @@ class Registry:
                 self._registrations[name] = replace(known, revision=known.revision + 1)
 
     def touch(self, server: str) -> None:
-        """Say that the tools of *server* changed; nothing if it is unknown by now."""
+        """Note that the tools of *server* changed; an unknown one is ignored."""
         with self._lock:
             known = self._registrations.get(server)
             if known is None:
@@ -128,7 +128,7 @@ class Registry:
         self._tell()
 
     def touch_all(self) -> None:
-        """Say that the tools of every server may have changed."""
+        """Note that the tools of every server may have changed."""
         for server in self.all():
             self.touch(server)
 
@@ -172,7 +172,7 @@ async def list_sources(
 ) -> Mapping[str, Listed]:
     """List every source whose last listing failed or is of another revision.
 
-    What is remembered is taken as it is; the others are asked, all at once.
+    Lists that are remembered are taken as they are; the other sources are asked all at once.
     """
     wanted = [
         server
@@ -184,9 +184,9 @@ async def list_sources(
     fresh: dict[str, Listed] = {}
     for server in wanted:
         registration = registrations[server]
-        # Awaited at once: no task of its own.
+        # Awaited here, without a task for each.
         listing = await attempt(_remembered(registration.source))
-        # Of what failed here, whoever asks is told.
+        # What failed here fails again, with its diagnostic, when the source is asked.
         if isinstance(listing, Listing):
             fresh[server] = _told(registration, listing, telemetry)
     asked = [server for server in wanted if server not in fresh]
@@ -209,7 +209,7 @@ async def read_late(
 
 
 async def _remembered(source: Source) -> Listing | None:
-    """Give what needs no waiting, and no task of its own; a start has hundreds of them."""
+    """Give a list that needs no waiting, so no task either: a start has hundreds of sources."""
     return source.at_hand() if isinstance(source, LastingSource) else None
 
 
@@ -239,7 +239,7 @@ def _told(registration: Registration, listing: Listing, telemetry: Telemetry) ->
     quarantined = codes.count("tool_quarantined")
     if quarantined:
         telemetry.add("gateway.tools.quarantined", quarantined)
-    # A source of several parts tells of one that failed: that is tried again as a whole one is.
+    # A source of several parts tells of a part that failed; it is then tried again as a whole.
     failed = "source_load_failed" in codes
     return Listed(revision=registration.revision, listing=listing, failed=failed)
 

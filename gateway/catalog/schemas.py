@@ -1,9 +1,9 @@
 """The tables of each file, as the steps that make them, oldest first.
 
-* A step is never changed once it was released: a file says how many of them it has had.
-* A step adds; it throws nothing away that an older version of this package, which may have the
-  same file open, still reads.
-* Each statement may meet its table already, for the files of the time before there were steps.
+* A step is never changed once it was released: a file records how many of them it has had.
+* A step adds. It removes nothing that an older version of this package, which may have the same
+  file open, still reads.
+* Each statement may find its table there already, in files from before there were steps.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ Step = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schema:
-    """What one kind of file holds."""
+    """The tables of one kind of file."""
 
     what: str
-    """What the file is called in messages."""
+    """The name of such a file in messages."""
     steps: tuple[Step, ...]
-    """A file of version n has had the first n."""
+    """A file of version n has had the first n of these."""
 
     @property
     def version(self) -> int:

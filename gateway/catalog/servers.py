@@ -1,6 +1,6 @@
 """From what a host names to the source that stands for it: servers and virtual servers.
 
-* A server is listed once and remembered; what is shown of it is shaped around that.
+* A server is listed once and remembered; shapes are applied to what is remembered.
 * Nothing is started here.
 """
 
@@ -31,7 +31,7 @@ from gateway.upstream.source import Source
 from gateway.upstream.wrappers import Shaped
 
 _REST_S = 1.0
-"""How long nobody looks again whether a list is old: every search would look at every server."""
+"""How long not to look again for old lists: else every search would look at every server."""
 
 
 class Servers:
@@ -130,7 +130,7 @@ class Servers:
         self._rested = -math.inf
 
     def tend(self) -> None:
-        """Read the lists anew that are old, and forget who is long gone, in the background."""
+        """Read old lists anew, and forget lists that nobody uses, in the background."""
         now = self._clock()
         if now < self._rested:
             return
@@ -138,11 +138,11 @@ class Servers:
             self._swept = now
             self._flights.start("sweep", self._sweep)
         dues = [source.tend() for source in tuple(self.lasting.values())]
-        # Not past the next that will be old, and not while any is unknown or being read.
+        # Look again at latest when the next list is old; at once while any is being read.
         self._rested = min((now + _REST_S, *dues))
 
     def become(self, name: str, entry: Configured, *, anew: bool) -> None:
-        """Have *name* be what *entry* says; unless *anew*, its list and session stay."""
+        """Change *name* to what *entry* says; unless *anew*, its list and session stay."""
         self._rested = -math.inf
         lasting = self.lasting.get(name)
         self._registry.remove(name)
@@ -169,7 +169,7 @@ class Servers:
             lasting.forget()
 
     async def _sweep(self) -> None:
-        # Whatever is wrong with the store is told where somebody waits for it.
+        # What is wrong with the store is reported where somebody waits for it.
         await attempt(in_thread(self._records.sweep))
 
     def _memory(self, target: object, owner: str) -> Memory:
@@ -179,7 +179,7 @@ class Servers:
             records=self._records,
             fingerprint=target.fingerprint,
             owner=owner,
-            # Code that names another program means it; a file may have been changed.
+            # Code that names another program means to; a file may have been tampered with.
             launch=target.launch if owner else "",
         )
 

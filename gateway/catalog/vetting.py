@@ -1,4 +1,4 @@
-"""What becomes of tools that are not as they were approved, or look like an attack. Pure."""
+"""Vetting a list: tools that are not as they were approved, or look like an attack. Pure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def vetted(
 ) -> Listing:
     """Give *listing* with a diagnostic for each doubt, and without what a policy leaves out.
 
-    What stays bears its doubts itself (`ToolDefinition.doubts`).
+    Each definition that stays carries its own doubts (`ToolDefinition.doubts`).
 
     Args:
         listing: As it came.
@@ -61,7 +61,7 @@ def _doubted(thing: ToolDefinition, doubts: tuple[Diagnostic, ...] | None) -> To
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Withheld:
-    """The resources and prompts that a policy leaves out: nobody reads them by their names either.
+    """The resources and prompts that a policy leaves out: they cannot be read by name either.
 
     A URI that a template describes goes with the template, unless it is listed itself.
     """
@@ -80,7 +80,7 @@ class Withheld:
         return cls(left_out=every - shown, shown=shown) if every != shown else NOTHING
 
     def holds(self, kind: Kind, name: str) -> bool:
-        """Whether that is left out."""
+        """Whether the thing of this name is left out."""
         key = thing_key(kind, name)
         if not self.left_out or key in self.shown:
             return False
@@ -97,14 +97,14 @@ NOTHING = Withheld()
 def _notes(
     listing: Listing, changed: frozenset[str], blocked: frozenset[str], server: str
 ) -> Iterator[tuple[str, Diagnostic]]:
-    """Give each doubt with the name of what it is about, as pins are called."""
+    """Give each doubt, with the name under which what it is about is pinned."""
     if LAUNCH in changed:
         told = (
             f"{server!r}: what would run is not what was approved; "
             f"look at its configuration, then: gateway approve {server}"
         )
         yield LAUNCH, _note("server_changed", told)
-    # Tools that were read once may never have to be read again: look at them only for a reason.
+    # To look at tools may mean to read them from the store: do so only for a reason.
     for tool in listing.tools if changed or listing.suspicions else ():
         end = "; it is left out" if tool.name in blocked else ""
         if tool.name in changed:

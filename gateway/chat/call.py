@@ -1,4 +1,4 @@
-"""One request of the bare client that discovery stands before. No I/O."""
+"""One request of the bare client, which discovery takes over. No I/O."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from gateway.values import dataclass
 
 _RAW_HEADER = "X-Stainless-Raw-Response"
 _ONCE = frozenset({"idempotency-key"})
-"""Headers that name one request: the turns after the first may not repeat them."""
+"""Headers that identify one request: later turns may not repeat them."""
 _REFRAMED = frozenset({"content-length", "content-encoding", "transfer-encoding"})
 Path = Literal["/chat/completions", "/responses"]
 _KINDS = (ChatCompletion, Response)
@@ -31,13 +31,13 @@ Talks = ChatTalk | ResponsesTalk
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """What the SDK's own code asks of its client's ``post``."""
+    """What the SDK's own code gives to its client's ``post``."""
 
     path: Path
     given: Mapping[str, Any]
     """All arguments but the path."""
     body: Mapping[str, object]
-    """With ``extra_body`` in it: its tools and messages count like the others."""
+    """With ``extra_body`` merged in: its tools and messages count as all others."""
     raw: bool
     """True if the caller wants the response around the reply."""
     streams: bool
@@ -45,10 +45,10 @@ class Call:
 
     @classmethod
     def of(cls, path: str, given: Mapping[str, Any]) -> Call | None:
-        """Read a request; None if it is none that discovery has to do with.
+        """Read a request; None if it is none for discovery.
 
         Raises:
-            InvalidRequestError: If the model would be asked around the catalog.
+            InvalidRequestError: If the model would be asked without the catalog.
         """
         if path.startswith("/responses?"):
             raise InvalidRequestError(
@@ -99,7 +99,7 @@ class Call:
         return {**self.given, "body": body, "options": options}
 
     def parsed(self, final: BaseModel, accounting: Callable[[BaseModel], None]) -> Any:
-        """Give *final* as `parse` would, if the caller asked for that."""
+        """Give *final* parsed, as `parse` does, if the caller asked for that."""
         parser = self.options.get("post_parser")
         if parser is None or isinstance(parser, NotGiven):
             return final

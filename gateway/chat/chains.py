@@ -1,7 +1,7 @@
-"""What must be known of conversations that the service keeps. Bounded; any thread may use it.
+"""What must be remembered of conversations that the service keeps. Bounded; for any thread.
 
-With ``previous_response_id`` or ``conversation`` the messages are not in the request. What was
-found, and what we still have to answer, is kept here by the id. After a restart it is gone: found
+With ``previous_response_id`` or ``conversation`` the messages are not in the request. So what was
+found, and what we still have to answer, is kept here by that id. After a restart it is gone: found
 tools are then called through `call_tool`, or searched for again.
 """
 
@@ -24,9 +24,9 @@ class Link:
     shown: tuple[str, ...] = ()
     """The found tools that the model saw last, in order."""
     owed: tuple[ToolCall, ...] = ()
-    """Calls of ours that the caller was not told of, and that the service waits for."""
+    """Calls of our tools that the caller was not shown, and whose answers the service waits for."""
     goes_on_from: str = ""
-    """The response that the service knows, where a stream began under another id."""
+    """The response that the service knows, if a stream began under another id."""
 
 
 class Chains:

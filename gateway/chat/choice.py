@@ -1,7 +1,7 @@
 """``tool_choice`` in all its forms, in both wire formats. Pure.
 
-* A demand (``required``, a named function) is met by the first calls, ours included; the turns
-  after that choose freely, or the model would be made to call for ever.
+* A demand (``required``, a named function) is met by the first calls, of our tools too; later turns
+  choose freely, or the model would have to call tools for ever.
 * ``none`` and a list of allowed tools stay as the host wrote them, with every turn.
 """
 
@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 
 def demanded(choice: object) -> tuple[str, ...]:
-    """Give the names of the functions that *choice* speaks of; () for the plain forms."""
+    """Give the names of the functions in *choice*; () for the plain forms."""
     if not isinstance(choice, Mapping):
         return ()
     listed = _inner(choice).get("tools")
@@ -21,7 +21,7 @@ def demanded(choice: object) -> tuple[str, ...]:
 
 
 def relaxed(choice: object) -> object:
-    """Give *choice* as it is for the turns after a call was made."""
+    """Give *choice* for the turns after a call was made."""
     if choice == "required":
         return "auto"
     if not isinstance(choice, Mapping):

@@ -1,10 +1,10 @@
 """Drop-in clients: the OpenAI client's own calls, with the catalog behind them.
 
 * Same parameters, same return types, streaming or not, raw or not: the SDK's own code runs on top,
-  and finds discovery where it sends its requests (`drive`).
-* Whatever is not a request to a model passes through to the bare client, untouched.
-* Nothing is kept here between two calls but what the service keeps too (`chains`): one client
-  serves any number of threads, tasks and conversations.
+  and meets discovery where it sends its requests (`drive`).
+* Whatever is not a request to a model goes to the bare client, untouched.
+* Nothing is kept here between two calls but for conversations that the service keeps (`chains`):
+  one client serves any number of threads, tasks and conversations.
 """
 
 from __future__ import annotations
@@ -44,20 +44,20 @@ _OURS = frozenset(
         "with_streaming_response",
     }
 )
-"""What is looked up on the wrapper; everything else is the bare client's. The SDK builds ``chat``
-and its like for the client that it finds them on, and sends with that client's ``post``."""
+"""Attributes of the wrapper; all others are the bare client's. The SDK builds ``chat`` and its like
+for the client on which they are looked up, and sends with that client's ``post``."""
 
 
 class AutoDiscoveryClient(OpenAI):
     """An `openai.OpenAI` whose models search and call the gateway's tools.
 
     Args:
-        openai: The client that asks the model. Any server that speaks its wire format, and any
-            subclass: it is asked, not copied.
+        openai: The client that asks the model, of any subclass and for any server that speaks
+            the wire format. It is used, not copied.
         gateway: The catalog; it may be shared.
-        observer: Told what happens in each conversation.
+        observer: Called with what happens in each conversation.
         approve: Asked before a tool runs that may destroy something (`ChatOptions.confirm`);
-            ``True`` alone is a yes.
+            only ``True`` is a yes.
 
     Raises:
         ConfigError: If one of the two is something else.
@@ -80,7 +80,7 @@ class AutoDiscoveryClient(OpenAI):
         _wrap(self, openai, ClientContext.of(gateway, observer=observer, approve=approve))
 
     def __getattribute__(self, name: str) -> Any:
-        """Give what is the wrapper's own; everything else is the bare client's."""
+        """Give an attribute: a few are the wrapper's own, all others the bare client's."""
         if name == "__class__":
             return _class_of(self)
         if name not in _OURS:
@@ -89,7 +89,7 @@ class AutoDiscoveryClient(OpenAI):
         return _without_socket(found) if name == "responses" else found
 
     def __setattr__(self, name: str, value: object) -> None:
-        """Set it on the bare client, which is who reads it."""
+        """Set it on the bare client, which reads it."""
         setattr(self.openai, name, value)
 
     def __enter__(self) -> Self:
@@ -117,7 +117,7 @@ class AutoDiscoveryClient(OpenAI):
 
         Args:
             messages: The conversation; or a whole request as JSON, in either format.
-            tools: The host's own.
+            tools: The host's own tools.
             model: The model that will be asked, if it is known.
         """
         body = body_of(messages, tools, model)
@@ -144,9 +144,9 @@ class AsyncAutoDiscoveryClient(AsyncOpenAI):
     Args:
         openai: The client that asks the model, on the loop that the caller runs.
         gateway: The catalog; it may be shared, also with blocking callers.
-        observer: Told what happens in each conversation.
+        observer: Called with what happens in each conversation.
         approve: Asked before a tool runs that may destroy something (`ChatOptions.confirm`);
-            ``True`` alone is a yes.
+            only ``True`` is a yes.
 
     Raises:
         ConfigError: If one of the two is something else.
@@ -169,7 +169,7 @@ class AsyncAutoDiscoveryClient(AsyncOpenAI):
         _wrap(self, openai, ClientContext.of(gateway, observer=observer, approve=approve))
 
     def __getattribute__(self, name: str) -> Any:
-        """Give what is the wrapper's own; everything else is the bare client's."""
+        """Give an attribute: a few are the wrapper's own, all others the bare client's."""
         if name == "__class__":
             return _class_of(self)
         if name not in _OURS:
@@ -178,7 +178,7 @@ class AsyncAutoDiscoveryClient(AsyncOpenAI):
         return _without_socket(found) if name == "responses" else found
 
     def __setattr__(self, name: str, value: object) -> None:
-        """Set it on the bare client, which is who reads it."""
+        """Set it on the bare client, which reads it."""
         setattr(self.openai, name, value)
 
     async def __aenter__(self) -> Self:
@@ -206,7 +206,7 @@ class AsyncAutoDiscoveryClient(AsyncOpenAI):
 
         Args:
             messages: The conversation; or a whole request as JSON, in either format.
-            tools: The host's own.
+            tools: The host's own tools.
             model: The model that will be asked, if it is known.
         """
         return await prepared(self._context, body_of(messages, tools, model))
@@ -251,7 +251,7 @@ def _check(openai: object, wanted: type, twin: str) -> None:
 def _wrap(
     wrapper: OpenAI | AsyncOpenAI, openai: OpenAI | AsyncOpenAI, context: ClientContext
 ) -> None:
-    """Fill in *wrapper* without the constructor of its base: it has no connection of its own."""
+    """Fill in *wrapper* without its base's constructor: it has no connection of its own."""
     post = (
         Driver(openai, context).post
         if isinstance(openai, OpenAI)

@@ -1,7 +1,7 @@
 """A conversation in the format of Chat Completions. Pure.
 
-Of several choices (``n``) the first one decides whether the loop goes on; of the others only what
-is said and the host's calls come back.
+Of several choices (``n``) the first decides whether the loop goes on. Of the others only texts and
+calls of the host's tools are returned.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class ChatTalk:
         return self._messages
 
     def body(self, turn: int, offer: Offer) -> dict[str, object]:
-        """Write the request; the first one hands on the caller's own messages, byte for byte."""
+        """Write the request of a turn; the first has the caller's own messages, byte for byte."""
         body = dict(self._body)
         if turn > 1:
             body["messages"] = list(self._messages)
@@ -60,7 +60,7 @@ class ChatTalk:
         return body
 
     def readable(self, reply: object) -> bool:
-        """Say whether it has choices, and each a message."""
+        """Whether the reply has choices, and each a message."""
         choices = reply.choices if isinstance(reply, ChatCompletion) else None
         return isinstance(choices, list) and all(
             isinstance(getattr(choice, "message", None), BaseModel) for choice in choices
@@ -71,7 +71,7 @@ class ChatTalk:
         return tuple(_calls(reply.choices[0])) if reply.choices else ()
 
     def trimmed(self, reply: ChatCompletion, is_ours: IsOurs) -> ChatCompletion:
-        """Leave out our calls; a choice that is left without any has stopped."""
+        """Leave out calls of our tools; a choice that is left without any has stopped."""
         choices = [_trimmed(choice, is_ours) for choice in reply.choices]
         if all(new is old for new, old in zip(choices, reply.choices, strict=True)):
             return reply
@@ -86,15 +86,15 @@ class ChatTalk:
         ]
 
     def repay(self, _answers: Sequence[Answer], _loaded: Loaded) -> None:
-        """Owe nothing: every message is in the request."""
+        """Do nothing: every message is in the request."""
 
     def keep(
         self, _final: ChatCompletion, _owed: tuple[ToolCall, ...], *, opened: str = ""
     ) -> None:
-        """Keep nothing, for the same reason."""
+        """Remember nothing, for the same reason."""
 
     def gained(self) -> tuple[Plain, ...]:
-        """Give the messages since the caller's."""
+        """Give the messages that came after the caller's."""
         return tuple(self._messages[self._given :])
 
     def text(self, reply: ChatCompletion) -> str:

@@ -18,7 +18,7 @@ from gateway.values import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientContext:
-    """One client's gateway, discovery, chains and who is told or asked."""
+    """The gateway, the discovery, the chains and the callbacks of one client."""
 
     gateway: Gateway
     discovery: Discovery
@@ -37,7 +37,7 @@ class ClientContext:
         """Make the context of one client.
 
         Raises:
-            ConfigError: If *gateway* is none.
+            ConfigError: If *gateway* is no `Gateway`.
         """
         if not isinstance(gateway, Gateway):
             mend = ": pass its .gateway" if isinstance(gateway, SyncGateway) else ""

@@ -1,7 +1,7 @@
-"""Drives the loop: the bare client's ``post``, with discovery before it. Sync and async twins.
+"""Drives the loop: the bare client's ``post`` with discovery before it. Sync and async twins.
 
-Everything that the SDK builds on ``post`` (`create`, `parse`, `stream`, raw responses) so finds
-discovery where it stands. What is neither a chat completion nor a response goes straight through.
+So everything that the SDK builds on ``post`` (`create`, `parse`, `stream`, raw responses) passes
+through discovery. What is neither a chat completion nor a response goes straight to the service.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ class Driver:
                 return call.response(got, first if final is reply else whole(first, final))
 
     def _ask(self, call: Call, loop: Loop[Any]) -> Any:
-        # Most requests wait for nothing: a hop to the gateway's loop would cost more than they do.
+        # Most requests wait for nothing: a hop to the gateway's loop would cost more than the work.
         body = loop.request_now() or self._run(loop.request)
         call.check(loop.offer)
         try:

@@ -1,4 +1,4 @@
-"""What happens in a conversation, told to whoever watches: demos, consoles, tests."""
+"""Events of a conversation, for whoever watches it: demos, consoles, tests."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Requested:
     turn: int
     """Counts requests within one call of the wrapper, from 1."""
     tools: tuple[str, ...]
-    """The names of all tools it sees, in order: the host's, ours, the proxies."""
+    """The names of all tools that it sees, in order: the host's, the meta-tools, the proxies."""
     proxies: tuple[str, ...]
     """Those of them that are found tools."""
     definition_tokens: int
@@ -50,7 +50,7 @@ class Called:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replied:
-    """The model's turn came back without calls of ours: this goes to the caller."""
+    """The model's turn had no calls of our tools: it goes to the caller."""
 
     turn: int
     text: str
@@ -58,7 +58,7 @@ class Replied:
     """Over all turns, as the server reported them."""
     completion_tokens: int = 0
     accounting: Accounting = field(default_factory=Accounting)
-    """What the whole call was."""
+    """What the whole call did and cost."""
     messages: tuple[Mapping[str, object], ...] = ()
     """What the conversation gained before the reply: the model's calls of ours and their answers.
     A host that keeps them in its own messages, before the reply, keeps the found tools too."""
@@ -66,5 +66,5 @@ class Replied:
 
 Event: TypeAlias = Requested | Searched | Called | Replied
 Observer: TypeAlias = Callable[[Event], None]
-"""Told each event as it happens, on the thread or task that runs the conversation. Must not
+"""Called with each event as it happens, on the thread or task that runs the conversation. Must not
 block and must not raise."""

@@ -1,9 +1,9 @@
-"""One streamed turn: what may go to the caller at once, and what waits. No I/O.
+"""One streamed turn: what may go to the caller at once, and what must wait. No I/O.
 
-* Text is passed on as it comes, however it is cut.
-* Tool calls and the end of the turn wait until it is known whose calls they are.
-* The turns of one call of the wrapper look like one completion: same id, one role, one end, and
-  the usage of all turns where the service tells that of the last.
+* Text is passed on as it comes, in whatever pieces.
+* Tool calls and the end of the turn wait until it is known whose tools are called.
+* The turns of one call of the wrapper look like one completion: one id, one role, one end, and the
+  usage of all turns where the service tells that of the last.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from openai.types.chat.chat_completion_chunk import Choice, ChoiceDelta
 from gateway.chat.wire import IsOurs
 
 _ONCE = frozenset({"id", "name", "role", "type"})
-"""Texts that are said once; a service that repeats them says the same."""
+"""Fields that are said once; a service that repeats them says the same."""
 
 
 class JoinedTurn:
@@ -32,9 +32,9 @@ class JoinedTurn:
         self._whole: ChatCompletion | None = None
         self._follows = before is not None
         self.opened: set[int] = set(before.opened) if before else set()
-        """The choices that have begun, in this turn or before."""
+        """The numbers of the choices that have begun, in this turn or before."""
         self.first: ChatCompletionChunk | None = before.first if before else None
-        """The first chunk of the whole stream, once there was one."""
+        """The first chunk of the whole stream, once there is one."""
 
     def again(self) -> JoinedTurn:
         """Begin the turn after this one."""
@@ -42,19 +42,19 @@ class JoinedTurn:
 
     @property
     def began_as(self) -> str:
-        """The id that the caller was given, if it means anything to the service."""
+        """The id that the caller was given, if it means anything to the service; else empty."""
         return ""
 
     @property
     def empty(self) -> bool:
-        """Whether the turn brought nothing at all: there is nothing to take."""
+        """Whether the turn brought nothing at all."""
         return not self._read
 
     def feed(
         self, chunk: ChatCompletionChunk, _is_ours: IsOurs | None = None
     ) -> Iterator[ChatCompletionChunk]:
         """Take one chunk and give what may be passed on."""
-        # Joined when the turn is over: nobody waits for that, while somebody waits for the chunk.
+        # Chunks are joined when the turn is over: the caller waits for this one, not for that.
         self._read.append(chunk)
         if chunk.choices:
             yield from self._taken(_whole(chunk))

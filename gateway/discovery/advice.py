@@ -9,11 +9,11 @@ from gateway.gateway import Gateway
 
 _TOOLS_A_SERVER = 3
 _LOOKED_AT = 32
-"""Suggestions among which those with an edge are named."""
+"""How many suggestions are looked at for those that an edge leads to."""
 
 
 async def routed(gateway: Gateway, given: dict[str, object]) -> str:
-    """Group what a search finds by its server, the server of the best match first.
+    """Group what a search finds by server, the server of the best match first.
 
     Raises:
         InvalidRequestError: If there is no query.
@@ -50,12 +50,12 @@ async def coming_next(gateway: Gateway, given: dict[str, object]) -> str:
 async def steps(gateway: Gateway, tools: list[str], *, limit: int) -> list[str]:
     """Give the names of what comes after *tools* by an edge of the graph."""
     found = await gateway.next_steps(tools, limit=_LOOKED_AT)
-    # What only stands near, without an edge that leads there, is no advice.
+    # What is only near, with no edge that leads there, is no advice.
     return [match.name for match in found if match.evidence.path][:limit]
 
 
 async def hint(gateway: Gateway, call_name: str, tool: str) -> str:
-    """Name what comes next, in one line; "" if that is off or nothing does.
+    """Name what comes next, in one line; "" if that is switched off or there is nothing.
 
     Args:
         gateway: The catalog.
@@ -68,7 +68,7 @@ async def hint(gateway: Gateway, call_name: str, tool: str) -> str:
     try:
         names = await steps(gateway, [tool], limit=limit)
     except GatewayError:
-        # The tool is gone since it answered: its answer stands, without advice.
+        # The tool was removed since it answered: its answer goes out without advice.
         return ""
     by = f", by {call_name}" if call_name else ""
     return f"\n[next steps{by}: {', '.join(names)}]" if names else ""

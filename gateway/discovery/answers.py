@@ -1,8 +1,8 @@
 """A tool call of the model -> the message that answers it. Never raises for what a model did.
 
 * Bad JSON, bad arguments, a misspelt name: the answer says what was wrong and shows the schema or
-  the near names, so that the model mends it in one turn.
-* A tool that was found once, or never shown, is called all the same: seeing is a convenience.
+  near names, so that the model can mend it in one turn.
+* A tool is called even if the model is not shown it at the moment, or never was.
 * Meta-tools cannot be called through `call_tool`.
 """
 
@@ -41,13 +41,13 @@ class ToolCall:
     id: str
     name: str
     arguments: str
-    """JSON, or what the model took for it."""
+    """JSON, or what the model meant to be JSON."""
     given: JsonObject | None = None
-    """The same, where it was read already; nobody reads the text then."""
+    """The same, if it was parsed already; then the text is not read."""
     native: bool = False
-    """True if the service asked for tools to load: not a function, though a search."""
+    """True if the service asked for tools to load: that is a search, but no function call."""
     foreign: bool = False
-    """True if it is of a kind that only the caller can answer: not a function either."""
+    """True if only the caller can answer a call of this kind; it is no function call either."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +56,7 @@ class Answer:
 
     call: ToolCall
     text: str
-    """Always one that can be encoded."""
+    """Never holds a lone surrogate."""
     queries: tuple[str, ...] = ()
     """Not empty for a search."""
     search: SearchResult | None = None
@@ -67,7 +67,7 @@ class Answer:
     """None if nothing was sent."""
     error: str = ""
     needed: JsonObject | None = None
-    """What the tool asked its caller for in vain, as capabilities of a client."""
+    """The client capabilities that the tool needed and its caller lacks; None if none."""
     loaded: tuple[str, ...] = ()
     """The tools that a native search loads, by their exposed names."""
 
@@ -94,18 +94,18 @@ def parameters_of(snapshot: Snapshot, name: str) -> Parameters | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerOptions:
-    """How calls are answered in one conversation."""
+    """How the calls of one conversation are answered."""
 
     schemas: bool = False
-    """True if a search's answer carries the schemas, since found tools do not become tools."""
+    """True if answers to searches carry schemas, since found tools do not become tools."""
     shown: Collection[str] = ()
-    """Found tools that the model has as tools of its own already."""
+    """Found tools that are among the model's tools already."""
     count: Count = estimate_tokens
     told: Callable[[Snapshot, str], Parameters | None] = parameters_of
-    """Writes the schemas; one that keeps what it has written is `Discovery.told`."""
+    """Writes the schemas; `Discovery.told` is one that writes each only once."""
     approve: Approve | None = None
     by_name: bool = True
-    """False where no call tool is offered, so that no advice speaks of it."""
+    """False if no call tool is offered: then no advice mentions it."""
     task: str = ""
     """What the calls belong to, for the ledger of calls."""
 
@@ -122,16 +122,16 @@ async def answer(
     max_result_chars: int,
     answering: AnswerOptions = _PLAIN,
 ) -> Answer:
-    """Do what *call* asks and say what came of it.
+    """Do what *call* asks and write the answer.
 
     Args:
         gateway: The catalog.
-        names: What the meta-tools are called.
-        call: What the model wants.
+        names: Of the meta-tools.
+        call: Of the model.
         hidden: The names of the host's own tools: a found tool of such a name is called by
             `call_tool` alone.
-        max_result_chars: A longer answer of a tool is cut.
-        answering: How searches are told, and who is asked before a tool runs.
+        max_result_chars: Where a longer answer of a tool is cut.
+        answering: How searches are answered, and who is asked before a tool runs.
     """
     try:
         given = dict(call.given) if call.given is not None else _arguments(call.arguments)
@@ -304,7 +304,7 @@ def _named(block: Content) -> str:
 
 
 def clipped(text: str, limit: int) -> str:
-    """Cut *text* at *limit* characters, and say so."""
+    """Cut *text* at *limit* characters, with a note that it was cut."""
     if len(text) <= limit:
         return text
     return f"{text[:limit]}\n[cut: {len(text) - limit} of {len(text)} characters left out]"

@@ -1,4 +1,4 @@
-"""Whether the host is asked before a tool runs, and the asking."""
+"""Approval: whether the host is asked before a tool runs, and asking it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from gateway.values import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Approval:
-    """A call that waits for the host's word."""
+    """A call that waits for the host's decision."""
 
     entity: Entity
     arguments: JsonObject
@@ -26,15 +26,15 @@ class Approval:
 
 
 Approve: TypeAlias = Callable[[Approval], bool | Awaitable[bool]]
-"""Says whether a call may go out: ``True`` is a yes, whatever else it gives or raises is a no. A
-plain function runs on a thread of its own and may block."""
+"""Says whether a call may go out: ``True`` is a yes; anything else that it gives or raises is a no.
+A plain function runs on a thread of its own and may block."""
 
 
 def needs_approval(entity: Entity, confirm: Confirm) -> bool:
     """Say whether the host is asked about *entity*.
 
-    Annotations are hints of whoever wrote the server: they can only tighten what is not trusted.
-    A tool of such a server that says nothing may destroy, as MCP has it.
+    Annotations of an untrusted server are hints of a stranger: they can only make us stricter.
+    A tool of such a server that has none may destroy something, as MCP says.
     """
     hints = entity.hints
     if confirm == "all" or hints.destructive is True:
@@ -52,7 +52,7 @@ async def ask(
     Raises:
         InvalidRequestError: If it says anything but ``True``, or *tool* could be any of several.
         UnknownToolError: If there is no such tool.
-        InvalidArgumentsError: If the arguments do not fit: nobody is asked for nothing.
+        InvalidArgumentsError: If the arguments do not fit: then there is nothing to ask.
     """
     entity = resolve(await gateway.snapshot(), tool, Filters())
     if not needs_approval(entity, gateway.options.chat.confirm):
@@ -75,7 +75,7 @@ async def _said(approve: Approve, asked: Approval) -> object:
 
 
 def _why(said: object) -> str:
-    """Tell an answer that is no answer: whoever wrote the host looks for it here."""
+    """Log an answer that is neither yes nor no, for whoever wrote the host to find."""
     if isinstance(said, Failed):
         return f" (asking failed: {said.reason})"
     return "" if said is False else f" (the answer was of type {type(said).__name__}, not True)"

@@ -29,7 +29,7 @@ from gateway.values import dataclass
 Shown = Literal["proxy", "stable", "native", "whole"]
 """How found tools reach the model in one request; see `offer`."""
 _WRITTEN = 64
-"""Spellings of the meta-tools that are kept."""
+"""How many spellings of the meta-tools are kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,16 +52,16 @@ class Own:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Findable:
-    """What may be found in one snapshot."""
+    """The tools that may be found in one snapshot, and what was written of them."""
 
     version: int
     names: Mapping[str, Entity]
     """By exposed name, in the catalog's order."""
     digest: str
     own: dict[tuple[MetaNames, Shown, Form], Own] = field(default_factory=dict)
-    """The meta-tools that were written over it, a few."""
+    """The last meta-tools that were written for it."""
     named: dict[frozenset[str], MetaNames] = field(default_factory=dict)
-    """What the meta-tools are called beside a host's tools, for a few hosts."""
+    """The names of the meta-tools beside a host's tools, for the last few sets of those."""
     told: dict[str, Parameters] = field(default_factory=dict)
     """The parameters that were written for results, by exposed name."""
 
@@ -77,7 +77,7 @@ class Findable:
 
 
 class Definitions:
-    """Writes definitions and counts their tokens, each once. Any thread may use it."""
+    """Writes definitions and counts their tokens, each once. May be used from any thread."""
 
     def __init__(self, options: DiscoveryOptions) -> None:
         self._options = options
@@ -137,7 +137,7 @@ class Definitions:
     ) -> tuple[Mapping[str, object], ...]:
         if mode != "native":
             return written(meta_tools(names, findable.digest, stable=mode == "stable"), form)
-        # What the call tool takes elsewhere, here the digest has.
+        # The digest gets the room that the call tool takes in other modes.
         budget = self._options.digest_token_budget
         room = tokens_of(written((call_tool(names),), form)) if budget else 0
         told = digest(tuple(findable.names.values()), budget=budget + room)
@@ -166,7 +166,7 @@ class Definitions:
         return known
 
     def catalog_tokens(self, findable: Findable) -> int:
-        """Estimate the tokens of every schema of *findable*, counted once a version."""
+        """Estimate the tokens of all schemas of *findable*, once for each version."""
         version, tokens = self._whole
         if version != findable.version:
             tokens = sum(self.proxy(each, "chat").tokens for each in findable.names.values())

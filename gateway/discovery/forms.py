@@ -1,6 +1,7 @@
 """Function tools and conversations in the two wire formats. Pure.
 
-Inside, tools and messages are those of Chat Completions; here is the other spelling.
+Inside the package, tools and messages have the form of Chat Completions. Here they are turned into
+the form of the Responses API and back.
 """
 
 from __future__ import annotations
@@ -10,12 +11,12 @@ from typing import Literal
 
 Form = Literal["chat", "responses"]
 NATIVE_SEARCH = "<tool_search>"
-"""Stands for the service's own tool search where a function's name would; none can be called so."""
+"""Stands for the service's own tool search in place of a function's name, which it cannot be."""
 _OUTPUTS = "_output"
 
 
 def written(tools: Iterable[Mapping[str, object]], form: Form) -> tuple[Mapping[str, object], ...]:
-    """Write tools of ours, given in the form of Chat Completions, in *form*."""
+    """Write tools of ours, given in the form of Chat Completions, in another *form*."""
     return tuple(tools) if form == "chat" else tuple(_flat(tool) for tool in tools)
 
 
@@ -41,7 +42,7 @@ def names_of_tool(tool: Mapping[str, object]) -> tuple[str, ...]:
 def messages_of(items: object) -> list[Mapping[str, object]]:
     """Read the ``input`` of a Responses request as chat messages.
 
-    Calls that follow each other are one assistant message; what answers them is a tool message.
+    Calls that follow each other become one assistant message; each answer becomes a tool message.
     A search that the service knows by name (`tool_search_call`) becomes a call of ``tool_search``.
     """
     if isinstance(items, str):

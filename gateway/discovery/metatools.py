@@ -1,8 +1,8 @@
-"""The meta-tools: search and call by name; on demand route, and what comes next. Pure.
+"""The meta-tools: search, and call by name; on demand route, and what comes next. Pure.
 
-* A host's tool of the same name wins; ours moves aside.
-* The search tool's description tells what lies behind it, and stays the same to the byte until
-  the catalog changes: it stands at the head of every prompt.
+* If a tool of the host has the same name, the host's keeps it and ours gets another.
+* The description of the search tool tells what is in the catalog. It stays the same to the byte
+  until the catalog changes, since it stands at the head of every prompt.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _DULL = frozenset({"get", "set", "list", "add", "create", "delete", "update", "f
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetaNames:
-    """What the meta-tools are called in one conversation."""
+    """The names of the meta-tools in one conversation."""
 
     search: str
     call: str
@@ -45,14 +45,14 @@ def meta_names(
     """Name the meta-tools beside the host's own tools, whose names are *taken*.
 
     Args:
-        options: What they are called if nobody else is called so.
-        taken: The host's names.
-        avoid: Names of the catalog, which one that moves aside may not meet either.
+        options: Their names, as long as these are free.
+        taken: The names of the host's tools.
+        avoid: Names of the catalog: a meta-tool that gets another name may not get one of these.
     """
     wanted = (options.search_name, options.call_name, options.route_name, options.next_name)
     given: list[str] = []
     for place, name in enumerate(wanted):
-        # The catalog keeps off the first two by itself; the others have to look out.
+        # The catalog gives no tool the first two names; the others may be taken.
         met = place > 1 and name in avoid
         used = {*taken, *given, *((name,) if met else ())}
         given.append(_free(name, used, avoid) if name else "")
@@ -87,8 +87,8 @@ def meta_tools(names: MetaNames, digest: str, *, stable: bool = False) -> tuple[
     """Write the definitions of the meta-tools.
 
     Args:
-        names: What they are called; those without a name are left out.
-        digest: What lies behind the search.
+        names: Their names; those without one are left out.
+        digest: What is in the catalog.
         stable: True if found tools do not become tools, but are called through the call tool.
     """
     told = f" {digest}" if digest else ""
@@ -175,11 +175,11 @@ def _function(
 
 
 def digest(entities: Sequence[Entity], *, budget: int) -> str:
-    """Tell in a few words what the catalog holds, server by server, the largest first.
+    """Say in a few words what the catalog holds, server by server, the largest first.
 
     Args:
         entities: Those that may be found.
-        budget: Estimated tokens at the most; 0 tells nothing.
+        budget: Estimated tokens at most; 0 gives nothing.
     """
     if not entities or budget <= 0:
         return ""
@@ -204,7 +204,7 @@ def _counted(count: int, what: str) -> str:
 
 
 def _subjects(entities: Sequence[Entity]) -> list[str]:
-    """The words that most names of a server share, verbs left out; ties in alphabetical order."""
+    """Give the words that most names of a server share, but verbs; ties in alphabetical order."""
     counts = Counter(
         word
         for entity in entities

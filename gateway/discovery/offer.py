@@ -1,13 +1,13 @@
-"""What one request to the model offers: the host's tools, ours, the found ones.
+"""What one request to the model offers: the host's tools, the meta-tools, and the found ones.
 
-How found tools reach the model is the mode:
+The mode says how found tools reach the model:
 
     proxy   as tools of their own, appended as they are found
-    stable  not at all: their schemas stand in the search result, `call_tool` calls them
+    stable  not as tools: their schemas stand in the search result, `call_tool` calls them
     native  loaded by the service itself from our answer to its tool search (Responses API)
-    whole   the catalog is so small that it goes out as it is, without meta-tools
+    whole   the catalog is so small that all of it goes out, without meta-tools
 
-A tool whose definition looks like an attack on a model is in none of them: it is found by its name
+A tool whose definition looks like an attack on a model is never offered: it is found by its name
 and called by `call_tool`.
 """
 
@@ -31,7 +31,7 @@ from gateway.values import dataclass
 
 _NONE = Own(tools=(), tokens=0)
 _PRESELECTED_MESSAGES = 4
-"""The last user messages that are searched for before the model is asked."""
+"""For how many of the last user messages tools are found before the model is asked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,13 +42,13 @@ class Offer:
     """The host's own first, unchanged; then the meta-tools; then the proxies."""
     names: MetaNames
     host: frozenset[str]
-    """Names that the host answers itself."""
+    """Names whose calls the host answers itself."""
     proxies: tuple[str, ...]
     mode: Shown = "proxy"
     empty: bool = False
     """True if nothing of ours is offered: the catalog is empty."""
     own_tokens: int = 0
-    """Estimated tokens of what is ours."""
+    """Estimated tokens of what is not the host's."""
 
     @property
     def tool_names(self) -> tuple[str, ...]:
@@ -71,7 +71,7 @@ class Offer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What a request brings along."""
+    """What one request says that decides what is offered."""
 
     messages: Sequence[Message]
     """The conversation so far, as chat messages."""
@@ -81,13 +81,13 @@ class Asked:
     demanded: tuple[str, ...] = ()
     """Names that must be among the tools, if the catalog has them."""
     recalled: tuple[str, ...] = ()
-    """Tools that were found before the messages begin."""
+    """Names of tools that were found before the messages begin."""
     mode: Literal["proxy", "stable"] | None = None
-    """How found tools reach the model, where the host cannot leave that to the options."""
+    """How found tools reach the model, if the options cannot decide that."""
 
 
 class Discovery:
-    """Makes the offers of one gateway. Any thread may use it."""
+    """Makes the offers of one gateway. May be used from any thread."""
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
@@ -111,12 +111,12 @@ class Discovery:
     def offered(
         self, asked: Asked, snapshot: Snapshot, found: Mapping[int, tuple[str, ...]]
     ) -> Offer:
-        """Say what the model may see next. An empty catalog adds nothing to the host's tools.
+        """Say what the model may see next; an empty catalog adds nothing to the host's tools.
 
         Args:
             asked: The request.
             snapshot: The index.
-            found: What was found for a message already, by its place.
+            found: The names that were found for a message already, by the message's place.
 
         Raises:
             InvalidRequestError: If the host's own tools leave no room for the meta-tools, or the
@@ -145,7 +145,7 @@ class Discovery:
         return self._made(asked, host, names, own, findable.found(shown, host), mode)
 
     async def _preselected(self, messages: Sequence[Message]) -> dict[int, tuple[str, ...]]:
-        """Find tools for the last user messages; the same text finds the same, from the cache."""
+        """Find tools for the last user messages; equal texts find equal tools, from the cache."""
         limit = self._gateway.options.discovery.preselect
         if not limit:
             return {}
@@ -178,7 +178,7 @@ class Discovery:
 
     def _goes_whole(self, findable: Findable, asked: Asked) -> bool:
         options = self._gateway.options.discovery
-        # A suspicious tool does not go out: it can be found and called by the meta-tools alone.
+        # A suspicious tool is not sent: only the meta-tools can find and call it.
         if findable.suspicious:
             return False
         if len(findable.names) + len(asked.host_tools) > options.max_tools:
@@ -207,7 +207,7 @@ class Discovery:
         return "native"
 
     def without_native(self, model: str) -> bool:
-        """Note that the service refuses native search for *model*; say if that changes anything."""
+        """Note that the service refuses native search for *model*; say whether that is new."""
         if self._gateway.options.discovery.mode != "auto" or model in self._without_native:
             return False
         self._without_native.add(model)
@@ -220,7 +220,7 @@ class Discovery:
         return tuple({**each.tool, "defer_loading": True} for each in self._brief(names))
 
     def loaded_tokens(self, names: Sequence[str]) -> int:
-        """Estimate what they are in every request from now on."""
+        """Estimate the tokens that they add to every request from now on."""
         return sum(each.tokens for each in self._brief(names))
 
     def _brief(self, names: Sequence[str]) -> list[Definition]:
@@ -229,11 +229,11 @@ class Discovery:
         return [self._definitions.proxy(entity, "responses", brief=True) for entity in found]
 
     def told(self, snapshot: Snapshot, name: str) -> Parameters | None:
-        """Write what the tool of this exposed name takes, once; None if it cannot be found."""
+        """Write the parameters of the tool with this exposed name, once; None if there is none."""
         return self._definitions.told(snapshot, name)
 
     def counter(self, model: str) -> Count:
-        """Give the way to count what *model* reads."""
+        """Give what counts tokens as *model* does."""
         return counter(model, self._vocabularies)
 
     def catalog_tokens(self) -> int:

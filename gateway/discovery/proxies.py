@@ -16,15 +16,15 @@ _NOT_FOR_MODELS = frozenset({"$schema", "$id"})
 _BY_NAME = frozenset(
     {"$defs", "definitions", "dependentSchemas", "patternProperties", "properties"}
 )
-"""Words that hold schemas by name; the names are no words of the schema."""
+"""Keywords that hold schemas by name; those names are no keywords."""
 _DATA = frozenset({"const", "default", "enum", "examples"})
 _CHOICES = ("allOf", "anyOf", "oneOf")
 _NOT_AT_THE_TOP = frozenset({*_CHOICES, "enum", "not"})
-"""Services refuse these at the top of a schema, and with it the whole request."""
+"""Services refuse a whole request if a schema has one of these at its top."""
 
 
 def proxy(entity: Entity, options: DiscoveryOptions, *, brief: bool = False) -> FunctionTool:
-    """Write *entity* as a tool that a model can call; a *brief* one is described in one line."""
+    """Write *entity* as a tool that a model can call; if *brief*, with one line of description."""
     told = clean(described(entity), limit=options.description_chars)
     function: dict[str, object] = {
         "name": entity.exposed_name,
@@ -37,19 +37,19 @@ def proxy(entity: Entity, options: DiscoveryOptions, *, brief: bool = False) -> 
 
 
 def described(entity: Entity) -> str:
-    """Say what the entity does, or at least what it is called."""
+    """Give the description of *entity*, or at least its name."""
     return entity.description or entity.definition.title or f"{entity.name} of {entity.server}"
 
 
 def parameters(schema: JsonObject) -> dict[str, object]:
-    """Make a tool's input schema one that model services take: an object, without a dialect.
+    """Turn a tool's input schema into one that model services take: an object, without a dialect.
 
-    Local references stay as they are. Those that lead elsewhere, or nowhere, are never followed:
-    they are left out, since services refuse them. Of a choice at the top the properties stay, all
-    optional; a call is checked against the schema as it was.
+    Local references stay as they are. References that lead elsewhere, or nowhere, are left out and
+    never followed, since services refuse them. Of a choice at the top the properties stay, all
+    optional. Calls are checked against the original schema.
     """
     left_out = _NOT_FOR_MODELS | _NOT_AT_THE_TOP
-    # Most have none, and this is asked of every tool that a search finds.
+    # Most schemas have none, and this runs for every tool that a search finds.
     refers = '"$ref"' in json.dumps(schema, default=str)
     fit = _fit(schema, schema) if refers else schema
     kept = {key: value for key, value in fit.items() if key not in left_out}
@@ -109,7 +109,7 @@ def _choices(schema: JsonObject) -> dict[str, object]:
 
 
 _LOOSE = frozenset({"allOf", "oneOf", "not", "if", "then", "else", "patternProperties"})
-"""Words that strict schemas do not know."""
+"""Keywords that strict schemas may not have."""
 
 
 def fits_strict(schema: object) -> bool:

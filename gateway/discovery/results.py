@@ -16,10 +16,10 @@ from gateway.values import dataclass
 
 ABOUT = 160
 _ABOUT_CHARS = (ABOUT, 90, 40, 0)
-"""How long a tool's line may be: the first that fits the budget."""
+"""How many characters a tool's line may have; the first of these that fits the budget is taken."""
 _BEFORE = "told before"
 _NAMED = 12
-"""How many words or servers are named where nothing matches."""
+"""How many words or servers are named if nothing matches."""
 _MAX_READ_CHARS = 100_000
 
 
@@ -42,7 +42,7 @@ Count = Callable[[str], int]
 
 
 class Parameters:
-    """What a tool takes, as a result tells it: written once, and counted once a vocabulary."""
+    """The parameters of a tool as results tell them, counted once by each vocabulary."""
 
     def __init__(self, schema: Mapping[str, object]) -> None:
         self.text = _dump(schema)
@@ -71,19 +71,19 @@ def compact(
 ) -> str:
     """Write *result* for the model, as JSON.
 
-    Matches first, then prerequisites, related and next steps; what the graph adds without a
-    reason stands as a name under ``also``, once there is no proxy for it. What does not fit the
-    budget is left out from the end, the best match never.
+    Matches come first, then prerequisites, related and next steps. What the graph adds without a
+    reason is only a name under ``also``, once there is no proxy left for it. What does not fit the
+    budget is left out from the end, but never the best match.
 
     Args:
         result: What was found.
         options: The budget, and how many of it may become proxies.
-        hidden: Names that mean something else in this conversation: tools of the host.
+        hidden: Names of the host's tools, which mean something else in this conversation.
         shown: Names of found tools whose definitions the model has, among its tools or in an
             earlier result: they are not told again.
         count: How tokens are counted.
-        schemas: Where found tools do not become tools, their parameters are told here; those of
-            the last ones are left out first, under a budget of their own.
+        schemas: Gives the parameters to tell, if found tools do not become tools. They have a
+            budget of their own; those of the last tools are left out first.
     """
     entries = _entries(result, options, hidden, shown)
     if not entries:
@@ -123,7 +123,7 @@ def _with_schemas(
         schema = None if entry.match.suspicious else schemas(row["name"])
         cost = schema.tokens(count) if schema is not None else 0
         if schema is None or cost > left:
-            # What has no room keeps its required arguments; a wrong call is told the schema.
+            # A tool without room still has its required arguments; a wrong call shows the schema.
             continue
         if row.pop("needs", None) is not None:
             rows[place] = _dump(row)
@@ -138,7 +138,7 @@ def _with_schemas(
 
 
 def _joined(rows: Sequence[str], around: str) -> str:
-    """Write the body of those *rows*, and of what stands *around* them."""
+    """Write the result with these *rows*, and what stands *around* them."""
     rest = f",{around[1:]}" if around != "{}" else "}"
     return f'{{"tools":[{",".join(rows)}]{rest}'
 
@@ -171,7 +171,7 @@ def _entries(
     ]
     entries += [_Entry("related", match, match.direct) for match in result.related]
     entries += [_Entry("next_step", match, match.direct) for match in result.next_steps]
-    # Beyond the cap of proxies, a tool is still named and can be called by name.
+    # A tool beyond the cap of proxies is still named and can be called by its name.
     left = options.proxies_per_search
     for place, entry in enumerate(entries):
         if entry.direct and (left <= 0 or entry.match.name in hidden):
@@ -234,7 +234,7 @@ def _row(entry: _Entry, about: int) -> dict[str, Any]:
 
 
 def _withheld(entry: _Entry) -> dict[str, Any]:
-    """Tell what a call of a suspicious tool needs, and nothing that could be read as an order."""
+    """Tell what a call of a suspicious tool needs, and nothing that could be an instruction."""
     needs = plain(entry.match.required)
     kind = {"kind": entry.kind} if entry.kind != "match" else {}
     needed = {"needs": needs} if needs else {}
@@ -242,7 +242,7 @@ def _withheld(entry: _Entry) -> dict[str, Any]:
 
 
 def _why(entry: _Entry, seen: str) -> str:
-    """Give the reason, if the row does not show it by itself: words that are *seen* say nothing."""
+    """Give the reason of a match, unless its row shows it already by the words that are *seen*."""
     evidence: Evidence = entry.match.evidence
     if evidence.path:
         step = evidence.path[0]
@@ -257,7 +257,8 @@ def _why(entry: _Entry, seen: str) -> str:
 
 
 def _stands(word: str, text: str) -> bool:
-    """Whether *word* stands in *text* by itself. Asked of every row: a pattern would cost more."""
+    """Whether *word* stands in *text* by itself."""
+    # By hand: this runs for every row, and a pattern would cost more.
     place = text.find(word)
     while place >= 0:
         before, after = text[place - 1 : place], text[place + len(word) :][:1]
@@ -275,12 +276,12 @@ def _dump(body: object) -> str:
 
 
 def names_of(content: str) -> tuple[str, ...]:
-    """Read the directly callable names out of a result that `compact` wrote; () for other text."""
+    """Give the directly callable names in a result that `compact` wrote; () for other text."""
     return tuple(row["name"] for row in _rows(content) if row.get("direct") is not False)
 
 
 def described(content: str) -> tuple[str, ...]:
-    """Read the names of the tools whose parameters such a result tells; () for other text."""
+    """Give the names of the tools whose parameters such a result tells; () for other text."""
     return tuple(row["name"] for row in _rows(content) if isinstance(row.get("parameters"), dict))
 
 

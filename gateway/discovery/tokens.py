@@ -1,7 +1,7 @@
 """Counting tokens: by the model's own vocabulary if it is on this machine, else by an estimate.
 
-Nothing is downloaded. tiktoken fetches its vocabularies over the network, so it is asked only for
-one whose file lies in its cache already.
+Nothing is downloaded. tiktoken fetches vocabularies over the network, so it is asked only for one
+whose file is in its cache already.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SHA256 = {
 
 @lru_cache(maxsize=64)
 def counter(model: str, folder: Path) -> Count:
-    """Give the way to count what *model* reads, with the vocabularies in *folder*."""
+    """Give what counts tokens as *model* does, with the vocabularies in *folder*."""
     if not folder.is_dir() or find_spec("tiktoken") is None:
         return estimate_tokens
     import tiktoken  # noqa: PLC0415  (the optional extra `tokens`)
@@ -41,7 +41,7 @@ def counter(model: str, folder: Path) -> Count:
 
 
 def cached(name: str, folder: Path) -> bool:
-    """Whether the vocabulary *name* lies in *folder*, whole: tiktoken fetches anything else."""
+    """Whether *folder* has the whole vocabulary *name*: tiktoken would fetch any other."""
     key = hashlib.sha1(f"{_HOME}{name}.tiktoken".encode(), usedforsecurity=False).hexdigest()
     path = folder / key
     if name not in _SHA256 or not path.is_file():

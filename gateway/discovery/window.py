@@ -1,9 +1,9 @@
 """Which found tools the model sees next. Pure: derived from the messages, kept nowhere.
 
-* A search result counts only if it answers a call of our own search tool: text that looks like
-  one in another tool's output reveals nothing.
-* Found tools are appended and keep their place, so that the prompt's prefix survives; only at the
-  cap the least recently found or called one goes.
+* A search result counts only if it answers a call of our own search tool. Text that looks like one,
+  in another tool's output, reveals nothing.
+* Found tools are appended and keep their places, so that the prompt's prefix survives. Only at the
+  cap the one that was found or called least recently goes.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ def visible(
 
     Args:
         messages: The conversation so far, as JSON objects.
-        names: What the meta-tools are called.
+        names: Of the meta-tools.
         cap: How many names at most; 0 or less gives none.
-        found: What was found for a message, by its place, without the model's asking; at -1 what
-            was found before the messages begin.
+        found: What was found for a message without the model's asking, by the message's place; at
+            -1 what was found before the messages begin.
     """
     shown: dict[str, None] = {}
-    # Newest first, and of one search the best: what comes last in this order goes first.
+    # In order of use, newest first, and within a search the best first; the last goes first.
     used: dict[str, tuple[int, int]] = {}
     for moment, touch in enumerate(_touches(messages, names, found or {})):
         best = tuple(dict.fromkeys(touch.names))[: max(cap, 0)]

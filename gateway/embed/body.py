@@ -1,14 +1,14 @@
 """The layers of an encoder in 8 bits, and the engine that runs them (CTranslate2).
 
-* Each row of activations is scaled by itself, and windows go together only with those that are
-  filled up to the same length. So a vector is the same to the last bit, whatever else was in the
-  pass: 8 bits make a large difference of the smallest one.
-* What goes into a layer is told from its usual value (`middles.npz`): a few of its numbers are ten
-  times the others, always on the same side, and 8 bits between them would leave few to the rest.
-  A norm gives that much less, and the part behind it that much more: in full precision nothing
-  would change.
-* Weights take no more than 80 of 127 steps, so that the sum of two products hardly ever leaves 16
-  bits: older processors cut it off there, and a text would have another vector on each kind.
+* Each row of activations is scaled by itself, and windows share a pass only with windows that are
+  padded to the same length. So a vector is the same to the last bit, whatever else was in the pass;
+  otherwise 8 bits would make large differences of the smallest ones.
+* The input of a layer is expressed as its difference from its usual value (`middles.npz`). A few
+  of its numbers are ten times the others, always on the same side; 8 bits that reach so far would
+  leave few steps to the rest. A norm gives that much less and the part after it adds it again: in
+  full precision nothing would change.
+* Weights take at most 80 of 127 steps, so that the sum of two products hardly ever leaves 16 bits.
+  Older processors clip it there, and a text would have another vector on each kind.
 * The engine releases the interpreter's lock.
 """
 
@@ -30,27 +30,28 @@ Body = Callable[[Sequence[Sequence[int]]], Matrix]
 """Windows of pieces -> the mean of what the last layer makes of each, shape (n, d)."""
 _PRECISION = "int8"
 _STEPS, _WORD_STEPS = 80.0, 127.0
-"""Steps from 0 to a row's largest weight; words are looked up, and multiplied with nothing."""
+"""Steps from 0 to a row's largest weight. Those of words may take all: they are looked up, never
+multiplied."""
 _MIDDLES = Path(__file__).with_name("middles.npz")
-"""By model, where what goes into each part of a layer lies; ``benchmarks.middles`` makes it."""
+"""The usual input of each part of a layer, by model; ``benchmarks.middles`` makes it."""
 PASSES = 2
-"""So many threads may ask at once; they share the weights."""
+"""How many threads may ask at once; they share the weights."""
 _FILLED = 8
-"""Windows are filled up to a multiple of so many pieces."""
+"""Windows are padded to a multiple of so many pieces."""
 _ROWS = 4096
-"""So many are made at a time: all words at once would take a gigabyte."""
+"""How many rows of words are made at a time: all at once would take a gigabyte."""
 _ZERO = np.zeros(1, dtype=np.float32)
 _NAMES = ("<unk>", "<s>", "</s>")
-"""Pieces go in as numbers: the engine is told of no more than these."""
+"""The engine's vocabulary: pieces go in as numbers, so that it needs only these names."""
 
 
 def folder_in(cache: Path, folders: str, version: int) -> Path:
-    """Say where in *cache* what `write_body` writes is, or will be.
+    """Give the folder in *cache* where `write_body` writes, whether it is there or not.
 
     Args:
         cache: Where such folders are kept.
-        folders: A pattern of what those of any version are called, with a star at its end.
-        version: Of what is made; the engine's own and the middles go into the name too.
+        folders: The pattern of the folders of all versions, with a star at its end.
+        version: Of what is made. The engine's version and the middles are part of the name too.
     """
     return cache / f"{folders[:-1]}{version}-{_made_by()}"
 
@@ -96,12 +97,12 @@ def run_body(folder: Path) -> Body:
 
 
 def filled(pieces: int) -> int:
-    """Give the length that a window of so many *pieces* is filled up to."""
+    """Give the length that a window of so many *pieces* is padded to."""
     return -(-pieces // _FILLED) * _FILLED
 
 
 def _alike(windows: Sequence[Sequence[int]]) -> Mapping[int, Sequence[int]]:
-    """Give the places of windows that are filled up to one length, by that length."""
+    """Give the places of the windows that are padded to one length, by that length."""
     found: defaultdict[int, list[int]] = defaultdict(list)
     for place, window in enumerate(windows):
         found[filled(len(window))].append(place)
@@ -113,7 +114,7 @@ def write_body(network: Network, model: str, folder: Path) -> None:
 
     Args:
         network: The layers.
-        model: By what name its middles are packaged.
+        model: The name under which its middles are packaged.
         folder: An empty one.
     """
     from ctranslate2.specs import TransformerEncoderModelSpec  # noqa: PLC0415
@@ -148,7 +149,7 @@ def _encoder(network: Network, middles: Mapping[str, Vector]) -> Any:
     encoder.scale_embeddings = False
     _quantize(encoder.embeddings[0], network.words, _WORD_STEPS)
     encoder.position_encodings.encodings = network.places
-    # Each norm gives less by a middle; who reads it adds what is missing.
+    # Each norm gives less by a middle; the part that reads it adds what is missing.
     less = [middles.get(f"{number}.attention", _ZERO) for number in range(len(network.layers))]
     _norm(encoder.layernorm_embedding, network.begin, less[0])
     for number, (spec, layer) in enumerate(zip(encoder.layer, network.layers, strict=True)):
@@ -167,7 +168,7 @@ def _norm(spec: Any, norm: Norm, less: Vector) -> None:
 
 
 def _linear(spec: Any, linear: Linear, *, taken: Vector = _ZERO, added: Vector = _ZERO) -> None:
-    """Write *linear*, to whose input *taken* is missing and whose output gets *added* besides."""
+    """Write *linear* for an input that lacks *taken*, with *added* on top of its output."""
     missing = linear.weight @ taken if taken is not _ZERO else _ZERO
     spec.bias = np.asarray(linear.bias + missing + added, dtype=np.float32)
     _quantize(spec, linear.weight, _STEPS)

@@ -2,7 +2,7 @@
 
 * A document's key is the SHA-256 of its text; the store keeps it by model id and key.
 * A store that fails is left aside with a diagnostic: vectors then live in memory only.
-* Equal queries at the same time make one request, whoever asked first goes away.
+* Equal queries at the same time make one request, even if the first to ask goes away.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from gateway.values import dataclass
 from gateway.vectors import Matrix, Vector, VectorStore, usable
 
 Progress = Callable[[int, int], None]
-"""Told how many of how many texts are done."""
+"""Called with how many texts are done, and of how many."""
 _FAILED: Code = "embedding_failed"
 LONGEST_S = 300.0
-"""So long may one request for documents take: a slow machine reads its first ones for a minute."""
+"""How long one request for documents may take: on a slow machine the first one takes a minute."""
 
 
 class MemoryVectorStore:
@@ -48,7 +48,7 @@ class MemoryVectorStore:
         self._kept.update({(model_id, key): row.copy() for key, row in vectors.items()})
 
     def close(self) -> None:
-        """Nothing to let go of."""
+        """Do nothing: nothing is held."""
 
 
 def text_key(text: str) -> str:
@@ -63,20 +63,20 @@ class DocumentVectors:
     rows: Mapping[str, Vector]
     """By text key. A text that could not be embedded is absent."""
     put_off: bool = False
-    """Whether there would have been more to embed than somebody wants to wait for."""
+    """Whether more would have to be embedded than anybody was to wait for, so that nothing was."""
     embedded: int = 0
-    """Texts sent to the embedder."""
+    """How many texts were sent to the embedder."""
     tokens: int = 0
     diagnostics: tuple[Diagnostic, ...] = ()
 
     @property
     def failed(self) -> bool:
-        """Whether the embedder was asked in vain."""
+        """Whether the embedder was asked and failed."""
         return any(each.code == _FAILED for each in self.diagnostics)
 
     @property
     def mended(self) -> DocumentVectors:
-        """The same without a word of failure: others made up for it."""
+        """The same without its failures, which later vectors made up for."""
         kept = tuple(each for each in self.diagnostics if each.code != _FAILED)
         return replace(self, diagnostics=kept)
 
@@ -102,18 +102,18 @@ async def document_vectors(  # noqa: PLR0913  (keyword-only, all but the texts)
     most: int | None = None,
     limit_s: float = LONGEST_S,
 ) -> DocumentVectors:
-    """Give the vector of each of *texts*, embedding only what *store* has not.
+    """Give the vector of each of *texts*, embedding only those that *store* lacks.
 
     Args:
         texts: Documents; equal ones are embedded once.
-        embedder: Who embeds the missing ones.
+        embedder: Embeds the missing ones.
         store: Where vectors persist.
         telemetry: Where the requests' spans and tokens go.
-        dimensions: How long the vectors are that these stand beside; None if there are none.
-        progress: Told after each request.
-        most: Where more than so many are to be embedded, none is, and only what *store* has is
-            given: `DocumentVectors.put_off`. None sets no limit.
-        limit_s: How long one request may take, > 0; one that hangs is one that failed.
+        dimensions: The length of the vectors that the index has already; None if it has none.
+        progress: Called after each request.
+        most: If more than so many would have to be embedded, none is: only what *store* has is
+            given, as `DocumentVectors.put_off`. None sets no limit.
+        limit_s: Seconds that one request may take, > 0; one that hangs counts as failed.
 
     Returns:
         In every case: what could not be embedded is absent and has a diagnostic.
@@ -152,7 +152,7 @@ def _whole(row: Vector, dimensions: int | None) -> bool:
 
 
 def _common_length(rows: Mapping[str, Vector], stated: int | None) -> int | None:
-    """The stated length, else the commonest one: a model may have changed under its name."""
+    """Give the stated length, or else the commonest: a model may have changed under its name."""
     if stated is not None or not rows:
         return stated
     lengths = [int(row.shape[0]) for row in rows.values()]
@@ -208,7 +208,7 @@ class QueryRows:
     vectors: Matrix
     """Unit rows, one a text, in the order of the texts."""
     embedded: int = 0
-    """Texts sent to the embedder now, by this search or by one that it waited for."""
+    """How many texts were sent to the embedder, by this search or by one that it waited for."""
     tokens: int = 0
 
 
@@ -216,12 +216,12 @@ class Embed(Protocol):
     """Embeds query texts."""
 
     def __call__(self, texts: Sequence[str], *, dimensions: int | None) -> Awaitable[QueryRows]:
-        """Give one unit row a text, and say what that cost."""
+        """Give one unit row for each text, and say what that cost."""
         ...
 
 
 Known = Callable[[Sequence[str], int | None], QueryRows | None]
-"""Gives what `Embed` gives of so many dimensions, if nothing has to be waited for; else None."""
+"""Gives what `Embed` gives, if it can without waiting; else None."""
 
 
 class Flights(Protocol):
@@ -238,11 +238,11 @@ class QueryVectors:
     """Embeds queries, each text once while the cache remembers it.
 
     Args:
-        embedder: Who is asked.
-        cache: What it said.
-        flights: Where equal questions meet.
+        embedder: Asked for what the cache lacks.
+        cache: Its answers, by model and text.
+        flights: Join equal questions.
         telemetry: Told of each request.
-        most_s: Seconds until a question that nobody answers is given up; None is never.
+        most_s: Seconds after which an unanswered question is given up; None is never.
     """
 
     def __init__(
@@ -261,7 +261,7 @@ class QueryVectors:
         self._telemetry = telemetry
 
     async def __call__(self, texts: Sequence[str], *, dimensions: int | None) -> QueryRows:
-        """Give one unit row a text.
+        """Give one unit row for each text.
 
         Args:
             texts: Not empty.
@@ -280,7 +280,7 @@ class QueryVectors:
         return QueryRows(vectors=_rows(found), embedded=answer.embedded, tokens=answer.tokens)
 
     def known(self, texts: Sequence[str], dimensions: int | None) -> QueryRows | None:
-        """Give what a call gives where every text is remembered, without waiting; else None."""
+        """Give what a call gives, if every text is remembered; else None. Never waits."""
         model_id = self._embedder.info.model_id
         rows = self._cache.every([(model_id, text) for text in texts])
         if rows is None or any(self._fit(row, dimensions) is None for row in rows):
@@ -297,7 +297,7 @@ class QueryVectors:
             return await self._embed(texts, dimensions)
 
     async def _embed(self, texts: tuple[str, ...], dimensions: int | None) -> QueryRows:
-        # Another flight may have landed between the look into the cache and this take-off.
+        # Another flight may have ended since the look into the cache.
         model_id = self._embedder.info.model_id
         kept = [self._fit(self._cache.peek((model_id, text)), dimensions) for text in texts]
         rows = [row for row in kept if row is not None]

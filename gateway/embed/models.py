@@ -27,10 +27,10 @@ Encode = Callable[[list[str]], Matrix]
 
 @runtime_checkable
 class Sorting(Protocol):
-    """An encoder that reads some texts for less together than others."""
+    """An encoder for which some texts cost less together than others."""
 
     def like(self, text: str) -> Hashable:
-        """Give what such texts have in common."""
+        """Give the same value for texts that cost less together."""
         ...
 
 
@@ -54,20 +54,20 @@ class Model:
     """One encoder."""
 
     id: str
-    """Name and version; a part of the vector's model id."""
+    """Name and version; part of the model id of vectors."""
     package: str
-    """What is imported."""
+    """The name it is imported by."""
     files: Mapping[str, frozenset[str]]
-    """Patterns of file names inside the package, and the SHA-256 that each may have."""
+    """The SHA-256 digests that each file may have, by patterns of names inside the package."""
     dimensions: int
     max_chars: int
-    """Longer texts are cut: what stands behind adds time and takes sense away."""
+    """Longer texts are cut: what comes later costs time and blurs the meaning."""
     load: Callable[[Path], Encode]
     """Makes the encoder out of the package's folder."""
     needs: tuple[str, ...] = ()
-    """What must be importable besides."""
+    """Which other packages must be importable."""
     alone: bool = False
-    """Whether no two threads may ask it at once."""
+    """Whether only one thread may use it at a time."""
     folder: Path | None = None
     """Where the package is; None is where it is installed."""
 
@@ -104,7 +104,7 @@ def runs_here(model: Model) -> bool:
 
 
 def _importable(name: str) -> bool:
-    # Of a package inside one that is missing nothing is found but an error.
+    # For a package inside a missing one, `find_spec` raises.
     with suppress(ModuleNotFoundError):
         return find_spec(name) is not None
     return False

@@ -1,4 +1,4 @@
-"""The layers of an encoder like BERT, as the files of several models tell them. Values only.
+"""The layers of an encoder like BERT, as the files of several models hold them. Values only.
 
 Devlin et al. 2018 (arXiv 1810.04805): words and places added, then layers of attention and of an
 inner part, a norm after each. In full precision; ``gateway.embed.body`` runs them in 8 bits.
@@ -28,17 +28,17 @@ class Norm:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Layer:
-    """One layer of d numbers a piece."""
+    """One layer, with d numbers for each piece."""
 
     attention: Linear
-    """What is asked, offered and told, one below the other: shape (3 d, d)."""
+    """The projections of query, key and value, one below the other, shape (3 d, d)."""
     joined: Linear
-    """Of what the heads were told, shape (d, d)."""
+    """The projection of what the heads give, shape (d, d)."""
     between: Norm
     inner: Linear
-    """Shape (i, d)."""
+    """Into the inner part, shape (i, d)."""
     outer: Linear
-    """Shape (d, i)."""
+    """Out of the inner part, shape (d, i)."""
     end: Norm
 
 
@@ -50,9 +50,9 @@ class Network:
     epsilon: float
     """What a norm adds to the variance."""
     words: Matrix
-    """One row a piece, shape (pieces, d)."""
+    """One row for each piece, shape (pieces, d)."""
     places: Matrix
-    """What is added in each place of a text, shape (places, d)."""
+    """What is added at each place of a text, shape (places, d)."""
     begin: Norm
     layers: tuple[Layer, ...]
 

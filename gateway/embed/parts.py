@@ -1,7 +1,7 @@
-"""Vectors of several encoders side by side: what of a cosine is left where one of them is silent.
+"""Vectors of several encoders side by side: how large a cosine can be if one does not read a text.
 
-A text in a language that one encoder does not read has nothing in that encoder's part. Its cosines
-with texts that have are smaller by what they would have had there, however well they match.
+A text in a language that an encoder does not read has nothing in that encoder's part. So its
+cosines with texts that have something there are smaller, however well they match.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from gateway.values import dataclass
 from gateway.vectors import Matrix, Vector
 
 _LEAST = 0.05
-"""Where encoders have hardly anything in common, cosines say nothing, and are made no more of."""
+"""Texts that share hardly any encoder have cosines that say nothing, and must not be blown up."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VectorParts:
-    """Where each encoder's part of a row is.
+    """Where each encoder's part of a row is, and how much of it.
 
     Raises:
         ConfigError: Unless *starts* ascend from 0, and there is a share for each, 1 together.
     """
 
     starts: tuple[int, ...]
-    """Where they begin, ascending from 0."""
+    """The first column of each part, ascending from 0."""
     usual: tuple[float, ...]
-    """Their shares of the square of a row that all of them read; 1 together."""
+    """The share of each part in the squared length of a row that all encoders read; 1 together."""
 
     def __post_init__(self) -> None:
         """Check the numbers: every search relies on them."""

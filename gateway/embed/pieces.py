@@ -1,9 +1,9 @@
 """Texts -> the pieces that multilingual-e5 reads: a unigram model over words (SentencePiece).
 
-* Letters are made plain, blanks join, each word begins with the mark of a blank. No piece holds
-  that mark inside, so a word's best pieces are its own, and words that were seen are remembered.
-* A piece's worth is its log probability; the best sum wins (Viterbi; Kudo 2018, arXiv 1804.10959).
-* The pieces lie in a trie that is mapped, not read: it costs nothing to open.
+* Letters are normalized, blanks joined, and each word begins with the mark of a blank. No piece
+  holds that mark inside, so each word is split by itself, and words that were seen are remembered.
+* A piece is worth its log probability; the best sum wins (Viterbi; Kudo 2018, arXiv 1804.10959).
+* The pieces lie in a trie that is mapped into memory: it costs nothing to open.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _MARK = "\u2581"
 _BLANKS = re.compile(" {2,}")
 _WORDS = re.compile(f"{_MARK}[^{_MARK}]*")
 _UNLIKELY = 10.0
-"""An unknown letter is worth so much less than the least likely piece."""
+"""By how much an unknown letter is worth less than the least likely piece."""
 _REMEMBERED = 20_000
 _WORD = 32
-"""Longer words are not remembered: without blanks a whole text is one."""
+"""Longer words are not remembered: in a script without blanks a whole text is one."""
 _PIECE = 16
-"""Letters of the longest piece."""
+"""How many letters the longest piece has."""
 _TRIE, _NUMBERS = "pieces.trie", "pieces.npy"
 
 

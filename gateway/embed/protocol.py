@@ -22,7 +22,7 @@ class EmbeddingLimits:
     max_chars: int = 24_000
     """A longer text is cut here: about 8,000 tokens of English."""
     max_request_chars: int = 600_000
-    """All texts of a request together."""
+    """For all texts of a request together."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +30,7 @@ class Embedded:
     """The answer to one request."""
 
     vectors: Matrix
-    """Shape (n, d) float32, one row a text, in the order of the texts."""
+    """Shape (n, d) float32, one row for each text, in the order of the texts."""
     tokens: int | None = None
     """Input tokens as the model counted them; None if it does not say."""
 
@@ -51,10 +51,9 @@ class EmbedderInfo:
     request and a tool that serves it, at the lower quartile. None: the gateway measures them with
     the first catalog that is worth it; see `gateway.embed.yardstick`."""
     reads: Callable[[str], float] | None = None
-    """How well the model reads a text, 0 to 1, if there are languages that it half knows; None: it
-    reads all alike."""
+    """Says how well the model reads a text, 0 to 1; None if it reads all languages alike."""
     parts: VectorParts | None = None
-    """Where the encoders are in a vector of several; None: it is of one."""
+    """Where the parts of several encoders are in a vector; None if there is only one encoder."""
 
 
 @runtime_checkable
@@ -63,7 +62,7 @@ class Embedder(Protocol):
 
     @property
     def info(self) -> EmbedderInfo:
-        """Who this is. ``model_id`` never changes during a life."""
+        """What this is; ``model_id`` never changes while it lives."""
         ...
 
     async def embed(self, texts: Sequence[str], *, role: Role) -> Embedded:

@@ -23,11 +23,11 @@ async def request(
     """Embed *texts* in one request and give unit rows.
 
     Args:
-        embedder: Who is asked.
+        embedder: Embeds them.
         texts: At most ``limits.max_texts``; cut to ``limits.max_chars`` each.
         role: Whether they are documents or a query.
         telemetry: Where the span, the duration and the tokens go.
-        dimensions: What each vector must be long; None if nothing is known yet.
+        dimensions: How long each vector must be; None if that is not known yet.
 
     Raises:
         EmbeddingError: The answer has another count or length, NaN, or a vector of zeros.

@@ -1,9 +1,10 @@
-"""What company says for an entity in a catalog of every kind. Pure.
+"""What the company of an entity adds to its score, in a catalog of every kind. Pure.
 
-* A tool is the likelier the better the best other tool of its server fits; see `Mates`. For a job
-  of many steps that says the more the smaller its server is: few servers do a job.
-* A server is the likelier the better its best tool fits: its own text hardly speaks of them.
-* What stands alone, as agents and skills do, has nobody to speak for it, and must not lose by that.
+* A tool is lifted by the best other tool of its server; see `Mates`. In a job of many parts that
+  counts the more, the smaller the server is: few servers do a job.
+* A server is lifted by its best tool: its own text hardly speaks of what its tools do.
+* What stands alone, as agents and skills do, has nobody to lift it and must not lose by that. It is
+  lifted by itself.
 """
 
 from __future__ import annotations
@@ -21,15 +22,15 @@ from gateway.values import dataclass
 from gateway.vectors import Vector
 
 ALONE = 0.6
-"""What stands alone counts as if a mate fitted so well, as a share of itself."""
+"""What stands alone counts as if it had a mate that fits this share of how well it fits itself."""
 JOB = 1.0
-"""What a deviation of the best mate adds besides for a job, times how rare the server is: half of
-what it is where all are tools (`fusion.JOB`), or the other kinds would vanish."""
+"""What one deviation of the best mate adds besides in a job, times how rare the server is. Half of
+`fusion.JOB`, which is for tools alone: with more, the other kinds would vanish."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Company:
-    """Who stands with whom, for one request."""
+    """The company of each entity, for one request."""
 
     mates: Mates
     eligibility: Eligibility
@@ -41,7 +42,7 @@ class Company:
         """Give *scores* with what company adds to each, shape (len(spots),).
 
         Args:
-            spots: Positions, each once; nobody else speaks.
+            spots: Positions, each once; only these lift each other.
             scores: How well each of them fits, 0 for the average of the catalog.
         """
         rarity = self.mates.weights[spots]
@@ -54,7 +55,7 @@ class Company:
         return np.asarray(scores + added, dtype=np.float32)
 
     def _servers(self, spots: Positions, scores: Vector) -> Iterator[tuple[int, float]]:
-        """Give the places of servers that have tools, and what the best of these says."""
+        """Give the place of each server that has tools, and how well the best of these fits."""
         places = np.flatnonzero(self.eligibility.has("kind", "server")[spots]).tolist()
         if not places:
             return
@@ -64,7 +65,7 @@ class Company:
         for place in places:
             server = self.entities[spots[place]]
             if server.name != server.server:
-                # It only shares a name space with those tools.
+                # Its namespace is the name of a server, but it is not that server.
                 continue
             own = self.eligibility.of_server(server.server)
             own = own[tools[own]]

@@ -1,6 +1,6 @@
 """Who may be found, as one mask that every retriever uses. Pure.
 
-The catalog's traits are read once an index, and equal filters are combined once.
+The traits of the catalog are read once for each index, and equal filters are combined once.
 """
 
 from __future__ import annotations
@@ -28,16 +28,18 @@ _REMEMBERED = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Eligibility:
-    """Who has which trait."""
+    """Which entities have which trait."""
 
     size: int
+    """How many entities there are."""
     enabled: Mask
+    """True where an entity is enabled."""
     by_trait: Mapping[Trait, NDArray[np.intp]]
-    """Who has it, by number."""
+    """The numbers of the entities that have a trait, by its name and value."""
     positions: NDArray[np.intp]
-    """Where who has a number stands; see `gateway.search.order.Places`."""
+    """The position of each number; see `gateway.search.order.Places`."""
     masks: dict[Filters, Mask] = field(default_factory=dict)
-    """What was asked for so far, not too much of it."""
+    """The masks of the last filters: a cache, filled by `mask`."""
 
     @classmethod
     def of(cls, entities: Sequence[Entity]) -> Eligibility:
@@ -55,7 +57,7 @@ class Eligibility:
         )
 
     def changed(self, step: Step, before: Places) -> Eligibility:
-        """Give the same after *step*, which followed on *before*."""
+        """Give the traits after *step*; *before* are the places until then."""
         if step.places.fresh:
             return self.of(step.entities)
         by_trait = dict(self.by_trait)
@@ -81,10 +83,10 @@ class Eligibility:
         )
 
     def mask(self, filters: Filters, numbers: Mapping[str, int] = _UNNUMBERED) -> Mask:
-        """Give who passes *filters*, read-only.
+        """Give the mask of *filters*, read-only.
 
         Args:
-            filters: Whether a server is healthy is not known here: see `gateway.catalog.health`.
+            filters: ``healthy_only`` is not looked at: `gateway.catalog.health` resolves it before.
             numbers: The number of each entity, by id.
         """
         known = self.masks.get(filters)
@@ -99,11 +101,11 @@ class Eligibility:
         return known
 
     def has(self, trait: str, value: Hashable) -> Mask:
-        """Give who has one value of a trait: ``kind``, ``status``, ``server``, ``tag``."""
+        """Give the mask of one value of a trait: ``kind``, ``status``, ``server`` or ``tag``."""
         return self._any(trait, [value])
 
     def of_server(self, server: str) -> NDArray[np.intp]:
-        """Give who has a server, in no order."""
+        """Give the positions of the entities of *server*, in no order."""
         return self.positions[self.by_trait.get(("server", server), _NOBODY)]
 
     def kinds(self, spots: NDArray[np.intp]) -> list[Kind]:
@@ -122,7 +124,7 @@ class Eligibility:
         return [names[number] for number in table[spots].tolist()]
 
     def beside(self, kinds: Container[Hashable]) -> NDArray[np.intp]:
-        """Give who is of none of *kinds*, in the order of the catalog."""
+        """Give the positions of the entities of other *kinds* than these, ascending."""
         others = [
             self.positions[numbers]
             for (trait, kind), numbers in self.by_trait.items()
@@ -131,7 +133,7 @@ class Eligibility:
         return np.sort(np.concatenate([_NOBODY, *others]))
 
     def servers(self, mask: Mask) -> set[str]:
-        """Give the servers of those whom *mask* lets pass."""
+        """Give the servers of the entities that *mask* lets pass."""
         return {
             str(value)
             for (trait, value), numbers in self.by_trait.items()
@@ -139,7 +141,7 @@ class Eligibility:
         }
 
     def tags(self, mask: Mask) -> dict[str, int]:
-        """Give the tags of those whom *mask* lets pass, casefolded, and how many have each."""
+        """Count the entities that *mask* lets pass by tag, casefolded; sorted by tag."""
         counted = {
             str(value): int(np.count_nonzero(mask[self.positions[numbers]]))
             for (trait, value), numbers in self.by_trait.items()
@@ -173,8 +175,8 @@ class Eligibility:
 
 
 def everybody(mask: Mask) -> bool:
-    """Say whether *mask* lets everybody pass."""
-    # Counting is sooner done than numpy's own `all`, which goes through Python.
+    """Say whether *mask* lets every entity pass."""
+    # Counting is faster than numpy's own `all`, which goes through Python.
     return int(np.count_nonzero(mask)) == len(mask)
 
 

@@ -1,8 +1,8 @@
 """A ranking as registries show it: places shared by kinds, scores for people, servers with their
 tools. Pure.
 
-What is shown is chosen from the first `depth` of each kind; scores for people are measured on all
-of those, so that the last one shown is not a zero by definition.
+What is shown is chosen from the first `depth` of each kind. Scores for people are scaled over all
+of those, so that the last one shown does not get 0 by definition.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from gateway.values import dataclass
 
 MIN_DEPTH = 30
 FLOOR = 0.2
-"""Who is displayed with less makes room, as long as enough others remain."""
+"""An entity with a lower display score is left out, as long as enough others remain."""
 MIN_A_SERVER = 2
 
 
@@ -27,9 +27,9 @@ class Shown:
     """One place of a ranking that is shown."""
 
     place: int
-    """Where it stood, from 0."""
+    """Its place in the ranking, from 0."""
     display: float
-    """Its score on a scale from 0, the last of the candidates, to 1, the first; four digits."""
+    """Its score on a scale from 0, the last candidate, to 1, the first; rounded to four digits."""
 
 
 def depth(limit: int) -> int:
@@ -44,11 +44,11 @@ def chosen(
     limit: int,
     policy: RankingPolicy = "hybrid",
 ) -> list[Shown]:
-    """Choose who is shown of a ranking, in its order.
+    """Choose which entities of a ranking are shown, in its order.
 
     Args:
         kinds: The kind of each entity, best first.
-        scores: What it was ranked by, falling.
+        scores: What they were ranked by, falling.
         limit: How many are wanted; below 1 gives nothing.
         policy: With ``legacy`` each kind has three places; else soft caps share them, see
             `gateway.search.spread.capped`.
@@ -79,7 +79,7 @@ def _first(kinds: Sequence[str], most: int) -> list[int]:
 
 
 def displayed(scores: Sequence[float]) -> list[float]:
-    """Stretch *scores* from 0 to 1, rounded to four digits; equal ones are all 1."""
+    """Stretch *scores* to 0 to 1, rounded to four digits; if all are equal, all become 1."""
     low, high = min(scores, default=0.0), max(scores, default=0.0)
     if low == high:
         return [1.0] * len(scores)
@@ -87,10 +87,10 @@ def displayed(scores: Sequence[float]) -> list[float]:
 
 
 def lifted(tools: Sequence[Worded], query: Collection[str], *, limit: int) -> list[Shown]:
-    """Choose the tools of matched servers that the query speaks of, best first.
+    """Choose the tools of matched servers that the query is about, best first.
 
-    max(3, ceil(0.6 x limit)) at most; of one server at most its share of them, and two at least.
-    Who holds no word of the query is left out. See `gateway.search.spread.extracted`.
+    At most max(3, ceil(0.6 x limit)); of one server at most its share of them, but two at least.
+    A tool that holds no word of the query is left out. See `gateway.search.spread.extracted`.
 
     Args:
         tools: Of the matched servers, in any order.
@@ -98,7 +98,7 @@ def lifted(tools: Sequence[Worded], query: Collection[str], *, limit: int) -> li
         limit: How many entities the search was for.
 
     Returns:
-        The places in *tools*; the scores stand on a scale of their own, in (0, 1].
+        The places in *tools*. The scores are on a scale of their own, in (0, 1].
     """
     most = max(MIN_TOOLS, math.ceil(RATIO * limit))
     servers = len({tool.server for tool in tools})

@@ -1,8 +1,8 @@
-"""What now? Tools that are likely to be used after given ones. Pure.
+"""Which tools are likely to be used next, after given ones. Pure.
 
-Edges speak first: stated and derived next steps, takers of what was produced, and what calls have
-shown. Beside them stand the meanings: tools near the query, near the tools just used, and of the
-same server. Of a long request, the part that the last tool served and what follows it count most.
+Edges count first: stated and derived next steps, tools that take what was produced, and what calls
+have shown. Beside them counts what is near: to the query, to the tools just used, and of the same
+server. Of a long request, the part that the last tool served and what follows it count most.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ EDGE_WEIGHT = 3.0
 TASK_WEIGHT = 1.0
 NEAR_WEIGHT = 0.6
 SERVER_WEIGHT = 2.0
-"""In standard deviations of the catalog, so that the kinds of evidence add up. Chosen over two
-public sets, where the outcome is flat around them."""
+"""What each kind of evidence counts, in standard deviations of the catalog, so that they add up.
+Chosen over two public sets, where the outcome is flat around these."""
 AFTER_WEIGHT = 0.5
-"""What a deviation of serving what follows in a long request counts, beside the whole task."""
+"""What serving the following part of a long request counts beside serving the whole of it."""
 LEARNED_WEIGHT = 2.0
 LEARNED_SCALE = 100.0
 """What follows with confidence c gains ``2 log(1 + 100 c)`` deviations. Chosen over the even half
@@ -58,15 +58,15 @@ class Weighed:
     last: int
     """The tool just used."""
     scores: Vector
-    """One an entity, shape (n,); minus infinity for who may not be suggested."""
+    """One for each entity, shape (n,); minus infinity where it may not be suggested."""
     edges: dict[int, Neighbour] = field(default_factory=dict)
-    """The graph's, by position."""
+    """The graph's next steps, by position."""
 
     def ranked(self, limit: int, learned: Learned) -> tuple[NextStep, ...]:
-        """Give the best *limit*, with what calls have shown.
+        """Give the best *limit* suggestions, with what calls have shown.
 
-        A shown edge confirms one that the host wrote, and changes nothing of it; no tool passes one
-        that the host wrote because of it.
+        An edge that calls have shown changes nothing of one that the host wrote, and lifts no tool
+        above one that the host wrote.
         """
         shown = self._shown(learned)
         scores = self._with(learned) if learned else self.scores
@@ -135,9 +135,9 @@ def weigh(snapshot: Snapshot, used: Sequence[int], *, task: Vector | None, mask:
 def following_clauses(
     clauses: Matrix, index: VectorIndex, common: Vector | None, used: int
 ) -> Matrix:
-    """Give the part of a request that a tool serves, and the two behind it.
+    """Give the part of a request that a tool serves, and the two after it.
 
-    Requests are told in the order in which they are worked off.
+    People tell the parts of a request in the order in which they are to be done.
 
     Args:
         clauses: Unit vectors of the parts, in their order, shape (c, d).
@@ -156,7 +156,7 @@ def following_clauses(
 
 
 def served(clauses: Matrix, index: VectorIndex) -> Vector:
-    """Say how well each entity serves the best of *clauses*, in deviations, shape (n,)."""
+    """Say how well each entity serves one of *clauses*, at best, in deviations, shape (n,)."""
     nothing = clauses[:0]
     scores = [
         deviations(index.score(Question(texts=clause[None], clauses=nothing))[0])
@@ -166,9 +166,9 @@ def served(clauses: Matrix, index: VectorIndex) -> Vector:
 
 
 def _near(index: VectorIndex, common: Vector | None, position: int) -> Vector:
-    """Give every entity's cosine to one of them, seen from the catalog's mean, shape (n,).
+    """Give the cosine of each entity with the one at *position*, shape (n,).
 
-    What all tools of a catalog share makes none of them a neighbour.
+    Both are measured from the catalog's mean: what all tools share makes no two of them neighbours.
     """
     row, mean = _row_and_mean(index, common, position)
     away = row - mean
@@ -182,7 +182,7 @@ def _near(index: VectorIndex, common: Vector | None, position: int) -> Vector:
 def _row_and_mean(
     index: VectorIndex, common: Vector | None, position: int
 ) -> tuple[Vector, Vector]:
-    """Give an entity's row and the catalog's mean, or zeros for it."""
+    """Give an entity's row, and the catalog's mean or zeros if there is none."""
     row = index.rows(np.asarray([position]))[0]
     return row, np.zeros_like(row) if common is None else common
 
@@ -195,7 +195,7 @@ def _edges(snapshot: Snapshot, used: Sequence[int], mask: Mask) -> dict[int, Nei
         graph.index,
         [graph.nodes[spot] for spot in used],
         role="next_step",
-        # Who may not be suggested must not take the place of one who may.
+        # What may not be suggested must not take the place of something that may.
         barred=graph.barred(mask),
         limit=_EDGES,
     )

@@ -1,4 +1,4 @@
-"""The order of a catalog that changes: who stands where, now and before."""
+"""The order of a catalog that changes: where each entity stands, now and before."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _SLACK = 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Places:
-    """Where entities stand by their numbers, which they keep as long as they are there."""
+    """Where entities stand, by the numbers that they keep as long as they are there."""
 
     positions: NDArray[np.intp]
-    """The position of each number; -1 for one that is gone."""
+    """The position of each number, shape (numbers,); -1 for one that is gone."""
     numbers: Mapping[str, int]
     """The number of each entity, by id."""
     fresh: bool = True
-    """Whether the numbers are new ones, which no older index knows."""
+    """Whether all were numbered anew, so that an older index knows none of the numbers."""
 
     def position(self, key: str) -> int:
         """Give the position of the entity with the id *key*; KeyError if there is none."""
@@ -41,9 +41,9 @@ class Step:
 
     moves: Moves
     gone: Mapping[int, Entity]
-    """By the position until now."""
+    """By their positions until now."""
     new: Mapping[int, Entity]
-    """By the position from now on."""
+    """By their positions from now on."""
     entities: tuple[Entity, ...]
     """All of them now, by exposed name."""
     places: Places
@@ -121,5 +121,5 @@ class Order:
 
 
 def key_of(entity: Entity) -> Key:
-    """Give what the catalog is sorted by."""
+    """Give the key that the catalog is sorted by."""
     return entity.exposed_name.casefold(), entity.id

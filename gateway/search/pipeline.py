@@ -247,7 +247,7 @@ class Search:
             graph=GraphHits()
             if run.request.places
             else self._agreement(run, asked, window.union(first.tolist())),
-            agree=self.graph and snapshot.graph is not None,
+            agree=self._graph(run) is not None,
             yardstick=snapshot.yardstick,
             cohort=cohort(self.model),
             homes=Homes(mates=snapshot.mates, mask=run.mask),
@@ -289,10 +289,14 @@ class Search:
             graph=hits,
         )
 
+    def _graph(self, run: Run) -> ToolGraph | None:
+        """Give the graph, if there is one and it may speak."""
+        return run.snapshot.graph if self.graph else None
+
     def _graph_hits(self, run: Run, asked: Asked, *, limit: int) -> GraphHits:
-        """Look *asked* up in the graph, if there is one and it may speak."""
-        graph = run.snapshot.graph
-        if graph is None or not self.graph:
+        """Look *asked* up in the graph: the best *limit* of the eligible."""
+        graph = self._graph(run)
+        if graph is None:
             return GraphHits()
         hits = read_graph(graph, asked, run.mask, limit=limit)
         run.spent("graph")
@@ -300,8 +304,8 @@ class Search:
 
     def _agreement(self, run: Run, asked: Asked, spots: Collection[int]) -> GraphHits:
         """Ask the graph about the entities at *spots*: those that may be listed."""
-        graph = run.snapshot.graph
-        if graph is None or not self.graph:
+        graph = self._graph(run)
+        if graph is None:
             return GraphHits()
         hits = ask_graph(graph, asked, sorted(spots))
         run.spent("graph")
@@ -310,10 +314,7 @@ class Search:
     def _agreed(self, run: Run, ranking: Ranking, chosen: Iterable[tuple[int, int]]) -> Ranking:
         """Give *ranking* with the graph asked about those on display, and about what judges a job.
 
-        Args:
-            run: The search.
-            ranking: Of one query.
-            chosen: Who is displayed, as pairs of the ranking's number and the position.
+        *chosen* are displayed: pairs of the ranking's number and the position.
         """
         spots = {spot for _, spot in chosen}
         if fusion.job(ranking.asked.parts):
@@ -351,10 +352,10 @@ class Search:
         window: frozenset[int],
     ) -> Supplements:
         """Ask the graph what belongs to *primaries*; nothing if it may not speak."""
-        graph = run.snapshot.graph
-        if graph is None:
+        if run.snapshot.graph is None:
             run.note("graph", "graph_unavailable")
-        if graph is None or not self.graph or run.request.places:
+        graph = self._graph(run)
+        if graph is None or run.request.places:
             return Supplements()
         added = supplement(
             graph,

@@ -2,13 +2,13 @@
 
 =============  ================================================================================
 hybrid         reciprocal ranks over what vectors and words (and the graph) say independently,
-               each with what company says; who shares words by chance has no rank by words
+               each with what company adds; who shares words by chance has no rank by words
 weighted       0.6 x cosine + 0.4 x keyword share, both on absolute scales
 legacy         (cosine + 1) / 2 + 0.1 x keyword boost, at most 1; three of a kind
 lexical        words alone, by BM25F
 =============  ================================================================================
 
-Without vectors, or for those who have none, each ranks by words alone. Ties break by name.
+Without vectors, and for entities that have none, each ranks by words alone. Ties break by name.
 """
 
 from __future__ import annotations
@@ -39,27 +39,27 @@ BOOST = 0.1
 HALF, ENOUGH = 0.5, 2.5
 """See `telling`."""
 LEGACY_A_KIND = 3
-"""At most so many of each kind in *legacy*."""
+"""How many entities of each kind *legacy* gives at most."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Heard:
-    """All that speaks for an order."""
+    """The evidence for an order."""
 
     found: Candidates | None
     """What vectors say; None if there are none."""
     words: Vector
-    """BM25F scores, shape (n,), >= 0; 0 holds no word."""
+    """BM25F scores, shape (n,), >= 0; 0 where an entity holds no word of the query."""
     clauses: Vector | None = None
     """The BM25F scores of a long request's best clause; None for a short one."""
     telling: Callable[[], Mask]
-    """Says whose words in common with the query are no chance; see `telling`."""
+    """Says which entities share words with the query by more than chance; see `telling`."""
     company: Company | None = None
-    """What mates say; None where nobody has any."""
+    """What company adds; None if no entity has any."""
     keywords: Callable[[], Keywords]
-    """Reads what the words earn; asked by the policies that count them."""
+    """Counts keywords; called only by the policies that use them."""
     graph: Positions
-    """Whom the graph's own text search found, best first; empty if it has no say."""
+    """What the graph's own text search found, best first; empty if it has no say."""
     mask: Mask
     """Who may be found."""
     entities: Sequence[Entity]
@@ -118,7 +118,7 @@ def rank(policy: RankingPolicy, heard: Heard, *, count: int) -> Order:
 
 
 def near(found: Candidates, company: Company | None) -> Positions:
-    """Give the list of vectors: the pool by strength, in deviations, and what company adds."""
+    """Rank the pool by strength, in deviations, with what company adds."""
     if company is None or found.spread <= 0:
         return found.pool
     scores = (found.strengths - found.mean) / found.spread
@@ -126,7 +126,7 @@ def near(found: Candidates, company: Company | None) -> Positions:
 
 
 def spoken(heard: Heard) -> Positions:
-    """Give the list of words: who is told by them, and what company adds.
+    """Rank by words those that share them by more than chance, with what company adds.
 
     A long request is read as a whole and by its best clause, as in `gateway.search.fusion`.
     """
@@ -150,9 +150,9 @@ def reciprocal(lists: Sequence[Positions], *, size: int, k: int = RRF_K) -> Orde
     After Cormack, Clarke, Büttcher, *Reciprocal rank fusion outperforms Condorcet* (2009).
 
     Args:
-        lists: Positions, best first; who stands in one list only has that one term.
+        lists: Positions, best first; an entity in one list only has that one term.
         size: How many entities there are.
-        k: How little the first ranks differ, > 0.
+        k: > 0; the larger, the less the first ranks differ.
     """
     scores = np.zeros(size, dtype=np.float32)
     for ranked in lists:
@@ -162,17 +162,18 @@ def reciprocal(lists: Sequence[Positions], *, size: int, k: int = RRF_K) -> Orde
 
 
 def telling(coverage: Vector, mask: Mask, *, weight: float, size: int) -> Mask:
-    """Say whose words in common with a query are no chance.
+    """Say which entities share words with a query by more than chance.
 
-    Ranks know no degrees: the first by words counts as much as the first by vectors, whatever it
-    is the first of. So everybody counts where somebody holds more of the query than two and a half
-    words weigh that nobody holds; else who holds half of it.
+    Ranks know no degrees: the first by words counts as much as the first by vectors, however little
+    it holds. So words must tell something. If some entity holds more of the query than `ENOUGH`
+    words weigh that nobody holds, all entities count; if not, only those that hold at least `HALF`
+    of the query.
 
     Args:
         coverage: Share of the query's words that each entity holds, by rarity, shape (n,).
         mask: Who may be found.
         weight: What all of the query's words weigh.
-        size: How many entities there are: by it a word weighs that nobody holds.
+        size: How many entities there are; the weight of a word that nobody holds follows from it.
     """
     strange = math.log1p((size + 0.5) / 0.5)
     best = float(coverage[mask].max(initial=0.0)) * weight
@@ -180,7 +181,7 @@ def telling(coverage: Vector, mask: Mask, *, weight: float, size: int) -> Mask:
 
 
 def by_words(scores: Vector, mask: Mask) -> Order:
-    """Rank who may be found and scores above 0, by scores of shape (n,)."""
+    """Rank by *scores*, shape (n,), the entities that may be found and score above 0."""
     spots = np.flatnonzero(mask & (scores > 0))
     return _best(spots, scores[spots])
 
@@ -213,7 +214,7 @@ def legacy(
 
 
 def _pool(found: Candidates, words: Vector, mask: Mask) -> tuple[Positions, Vector]:
-    """Give who is ranked, the nearest and whoever holds a word, and their cosines."""
+    """Give what is ranked, the nearest and all that hold a word, with their cosines."""
     who = mask & (words > 0)
     who[found.pool] = True
     spots = np.flatnonzero(who)

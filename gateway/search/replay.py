@@ -1,8 +1,8 @@
-"""What the signals of use would have changed: tasks of the past, each judged by all the others.
+"""What the signals of use would have changed: past tasks, each judged by all the others.
 
-For each call that came after another, all tools are ranked as next steps, without a query, for
-queries are never kept: plainly, with what the other tasks have shown, and with how their calls
-ended. The label is the tool that was really called next.
+For each call that followed another, all tools are ranked as next steps three times: plainly, with
+what the other tasks have shown, and with how their calls ended. The right one is the tool that was
+really called next. There is no query, since queries are never kept.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from gateway.types import Filters
 from gateway.values import dataclass
 
 MOST_CALLS = 400
-"""So many calls are judged, those of the newest tasks."""
+"""How many calls are judged at most, those of the newest tasks."""
 DEPTH = 50
 """A tool further down counts as not found."""
 

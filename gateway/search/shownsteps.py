@@ -1,7 +1,7 @@
 """Next steps that use has shown, as edges beside those of the graph. Pure.
 
-They are the top layer of the graph, laid over it when somebody asks: nothing is compiled, and what
-is forgotten is gone. What the host wrote wins, and what it forbids is never said.
+They are laid over the graph when somebody asks: nothing is compiled, and what is forgotten is gone
+at once. What the host wrote wins, and what it forbids is never suggested.
 """
 
 from __future__ import annotations
@@ -17,13 +17,15 @@ LEARNED = "learned"
 """How the source of a shown edge begins; "n of m" tasks follow."""
 PREDICATE = "nextStep"
 OPEN = 0.5
-"""What it counts that a tool comes behind many others, beside an edge that says it."""
+"""What it counts that a tool follows many others, beside an edge that says it follows this one."""
 
 
 def shown_after(
     graph: ToolGraph, learned: Learned, position: int
 ) -> Iterator[tuple[int, Followed]]:
-    """Give what use has shown to follow an entity, the surest first, each with its position.
+    """Give what use has shown to follow the entity at *position*, the surest first.
+
+    Each comes with its own position.
 
     Tools that are gone, and what a document of the host forbids, are left out.
     """
@@ -36,10 +38,10 @@ def shown_after(
 
 
 def confidences(graph: ToolGraph, learned: Learned, position: int) -> dict[int, float]:
-    """Say how likely each tool comes behind the entity at *position*, by position.
+    """Say how likely each tool is to follow the entity at *position*, 0 to 1, by position.
 
-    By the edges that use has shown, and for the share that they leave open by how many others each
-    tool came behind.
+    The edges that use has shown tell it. The share that they leave open is given out by how many
+    other tools each tool has followed.
     """
     if not learned:
         return {}
@@ -57,7 +59,7 @@ def confidences(graph: ToolGraph, learned: Learned, position: int) -> dict[int, 
 
 
 def path_of(edge: Followed) -> tuple[PathStep, ...]:
-    """Write a shown edge as the way it is, with its counts for a source."""
+    """Write a shown edge as a path of one step; its counts are the source."""
     return (
         PathStep(
             subject=edge.before,
@@ -69,5 +71,5 @@ def path_of(edge: Followed) -> tuple[PathStep, ...]:
 
 
 def strength(edge: Followed) -> float:
-    """Say how strong a shown edge is beside those of the graph, in (0, 1)."""
+    """Give the strength of a shown edge on the scale of the graph's edges, in (0, 1)."""
     return PREDICATES[PREDICATE].weight * edge.confidence

@@ -1,4 +1,4 @@
-"""Who is shown of a ranking, so that one kind or one server does not take all places. Pure."""
+"""Which entities of a ranking are shown, so that no kind or server takes all places. Pure."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from gateway.values import dataclass
 from graphs.text import Token
 
 RATIO = 0.6
-"""How many tools of matched servers are given, as a share of the places of a search."""
+"""How many tools of matched servers are shown, as a share of the places of a search."""
 FLOOR = 0.5
-"""Who takes a place for variety's sake has at least this share of the displaced one's score."""
+"""An entity that displaces another for variety's sake has at least this share of its score."""
 MIN_TOOLS = 3
 _IN_NAME, _IN_DESCRIPTION = 0.5, 0.3
 _STRENGTH, _BREADTH = 0.7, 0.3
@@ -27,10 +27,10 @@ def capped(
     ratio: float | None = None,
     floor: float = FLOOR,
 ) -> list[int]:
-    """Choose *limit* places of a ranking, with a soft cap on each kind; they stay in order.
+    """Choose *limit* places of a ranking, in its order, with a soft cap on each kind.
 
-    A kind that has its share, ceil(ratio x limit), stands back for another one that waits further
-    down, has not had its own, and is good enough. Places that stay free go back to it.
+    A kind that has its share, ceil(ratio x limit), gives way to another kind that waits further
+    down, has not had its share, and is good enough. Places that stay free go back to the first.
 
     Args:
         kinds: The kind of each entity, best first.
@@ -52,7 +52,8 @@ def capped(
     while place < count and len(chosen) < limit:
         kind = kinds[place]
         if not left[kind]:
-            # Scores fall: of all who wait, the next one is the best; who is between has had enough.
+            # Scores fall: of those that wait the next one is the best. All between are of kinds
+            # that have had their share.
             ahead = _ahead(kinds, waiting, place)
             if ahead < count and scores[ahead] >= floor * scores[place]:
                 skipped += range(place, min(ahead, place + limit))
@@ -68,9 +69,9 @@ def capped(
 
 
 def _ahead(kinds: Sequence[str], waiting: dict[str, int], place: int) -> int:
-    """Give the next place behind *place* that one of *waiting* has; their number if none has.
+    """Give the next place after *place* of a kind in *waiting*; `len(kinds)` if none is left.
 
-    Where each stands next is remembered in *waiting*: a long ranking is walked once.
+    *waiting* holds the next place of each kind and is moved on: a long ranking is walked once.
     """
     for kind, at in waiting.items():
         if at <= place:
@@ -83,7 +84,7 @@ def _ahead(kinds: Sequence[str], waiting: dict[str, int], place: int) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Worded:
-    """A tool of a matched server, with its words."""
+    """A tool of a matched server, with the words of its texts."""
 
     server: str
     name: str
@@ -94,7 +95,7 @@ class Worded:
 def extracted(
     tools: Sequence[Worded], query: Collection[str], *, limit: int, per_server: int | None = None
 ) -> list[tuple[int, float]]:
-    """Choose the tools of matched servers that the query speaks of.
+    """Choose the tools of matched servers that the query is about.
 
     Each word of the query earns 0.5 in a tool's name, else 0.3 in its description. The score is
     0.7 x what they earn together, at most 1, and 0.3 x the share of the words that earned.
@@ -134,5 +135,5 @@ def _score(tool: Worded, query: Collection[str]) -> float:
 
 
 def words_of(tokens: Sequence[Token]) -> frozenset[str]:
-    """Give the words of a text that was taken apart: identifiers split, endings off."""
+    """Give the words of a text from its tokens: identifiers split, endings removed."""
     return frozenset(part for token in tokens for part in token.parts)

@@ -38,13 +38,13 @@ async def suggest(  # noqa: PLR0913  (keyword-only, the options of `Gateway.next
     options: SearchOptions,
     use: Signals = NOTHING,
 ) -> tuple[Match, ...]:
-    """Say what may come after *tools*, best first, never one of them.
+    """Suggest what may come after *tools*, best first, never one of them.
 
     Args:
         snapshot: The index.
         tools: Those just used, the last one last, each as `Gateway.invoke` takes it.
         query: The task, if it is known.
-        embed: Reads the task; None reads its words alone.
+        embed: Embeds the task; without it the task is read by its words alone.
         filters: Who may be suggested.
         limit: Suggestions at most.
         options: Those of searches.
@@ -56,7 +56,7 @@ async def suggest(  # noqa: PLR0913  (keyword-only, the options of `Gateway.next
     """
     if isinstance(tools, str):
         raise InvalidRequestError("tools is a list of ids or names; for one give a list of one")
-    # Whoever was used is there, whether or not the like of it may be suggested.
+    # A tool that was used is known, even if tools like it may not be suggested.
     nobody = frozenset[str]()
     known = replace(filters, tags=nobody, servers=nobody, without=nobody)
     used = [snapshot.position(resolve(snapshot, tool, known).id) for tool in tools]
@@ -83,7 +83,10 @@ async def _task(
 ) -> Vector:
     """Score every entity for the task, as a search would, and for what follows the entity *last*.
 
-    Without vectors by words alone.
+    Without vectors it is scored by words alone.
+
+    Returns:
+        Standard deviations, shape (n,).
     """
     asked = Asked(query=query, english=query, clauses=clauses(query))
     lexical, _ = look_up(snapshot.lexical, snapshot.names, asked)

@@ -271,7 +271,7 @@ def _neighbours_in_window(
     limit: int,
     gathered: _Gathered,
 ) -> None:
-    """Make the list of *role*: at most *limit* neighbours inside the window, in no list yet."""
+    """Make the list of *role*: the neighbours inside the window that stand in no list yet."""
     within = [graph.nodes[spot] for spot in inside if spot not in gathered.taken]
     if not within:
         return

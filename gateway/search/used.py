@@ -1,7 +1,7 @@
-"""What use makes of a ranking: near ties swapped, or a ranking as a memory of associations. Pure.
+"""How past use changes a ranking: near ties are swapped, or associations re-score it. Pure.
 
-It has a say among those who may be shown and a few behind them; whom the query calls by name stays
-in front.
+Use has a say only among those that may be shown and a few behind them. Entities that the query
+calls by name stay in front.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _ROLES = ("related", "next_step", "prerequisite", "member", "consumes", "produce
 
 
 def used(snapshot: Snapshot, ranking: Ranking, use: Signals, *, limit: int) -> Order:
-    """Give the order of *ranking* as use has it.
+    """Give the order of *ranking* with what past use says.
 
     Args:
         snapshot: The index.
@@ -46,7 +46,11 @@ def used(snapshot: Snapshot, ranking: Ranking, use: Signals, *, limit: int) -> O
 def _remembered(
     snapshot: Snapshot, ranking: Ranking, spots: Sequence[int], first: int, exposure: Exposure
 ) -> list[int]:
-    """Rank the entities at *spots*, which begin at place *first*, by association; their places."""
+    """Rank the entities at *spots*, which begin at place *first*, by association.
+
+    Returns:
+        Their places, best first.
+    """
     cosines: Sequence[float | None] = [None] * len(spots)
     if ranking.found is not None:
         cosines = ranking.found.cosines(spots)

@@ -1,7 +1,7 @@
-"""What became of a call -> the result that an MCP client reads. Pure.
+"""The answer to a call -> the result that an MCP client reads. Pure.
 
-Results are written as JSON, not as models of the SDK: it checks them once more by the version of
-the protocol that the client speaks, so that models would be made only to be read again.
+Results are written as JSON, not as models of the SDK. It checks them by the version of the protocol
+that the client speaks, so that models would be made only to be read again.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from gateway.types import InvokeResult, JsonObject, SearchResult
 from gateway.upstream.blocks import well_formed
 
 Block = Callable[[JsonObject], JsonObject]
-"""What is done to a block of content before a client sees it."""
+"""Changes a block of content before a client sees it."""
 
 
 Wire = dict[str, Any]
@@ -23,11 +23,11 @@ Wire = dict[str, Any]
 
 
 def answered(answer: Answer, moved: Block) -> Wire:
-    """Write *answer*: a tool's own blocks whole, a search as text and as an object.
+    """Write *answer*: the blocks of a tool as they are, a search as text and as an object.
 
     Args:
-        answer: What became of a call.
-        moved: Gives a block the addresses of what it names.
+        answer: To a call.
+        moved: Rewrites the URIs in a block to addresses here.
     """
     if answer.result is not None:
         return called(answer.result, moved)
@@ -40,9 +40,9 @@ def answered(answer: Answer, moved: Block) -> Wire:
 
 
 def called(result: InvokeResult, moved: Block) -> Wire:
-    """Pass a tool's result on: every block and what it is told to mean, as the tool gave them.
+    """Pass a tool's result on: every block with its annotations, as the tool gave them.
 
-    A block that MCP does not know, which a client would refuse, becomes a text: itself as JSON.
+    A block that MCP does not know, and that a client would refuse, becomes a text: its own JSON.
     """
     wire: Wire = {
         "content": [_block(each.type, each.text, each.data, moved) for each in result.content],
@@ -57,7 +57,7 @@ def _block(kind: str, text: str, data: JsonObject, moved: Block) -> dict[str, ob
 
 
 def readable(data: JsonObject, moved: Block) -> dict[str, object]:
-    """Give a block as every client can read it: of a kind that MCP does not know, as a text."""
+    """Give a block in a form that every client can read; one that MCP does not know as a text."""
     if not well_formed(data):
         return {"type": "text", "text": json.dumps(data, ensure_ascii=False, default=str)}
     return dict(moved(data))

@@ -1,9 +1,9 @@
-"""The client at our door, as whom a server behind us may ask.
+"""A client of ours as the caller whom a server behind us may ask.
 
-* Before 2026-07-28 a client is asked by a request of ours, on the stream of its own.
-* Since then it is told that input is required, and says it with its next try: see `exchange`.
+* Before 2026-07-28 a client is asked by a request of ours, on the stream of its own request.
+* Since then it is told that input is required, and sends it with its next try: see `exchange`.
 
-The servers' sessions live on another loop than the clients': every method may be awaited on any.
+Servers' sessions live on another loop than clients': every method may be awaited on any loop.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ STATELESS_SINCE = "2026-07-28"
 
 
 def stateless(context: Context) -> bool:
-    """Whether the client speaks a version in which nobody but a client begins."""
+    """Whether the client speaks a version in which only clients send requests."""
     return context.protocol_version >= STATELESS_SINCE
 
 
 def who(context: Context) -> Hashable:
-    """Give what tells clients apart: a session, a connection, or nothing but the request."""
+    """Give what tells clients apart: the session, the connection, or else the request itself."""
     headers = getattr(context.request, "headers", None)
     if headers is None:
         return id(context.lifespan_context)
@@ -38,7 +38,7 @@ def who(context: Context) -> Hashable:
 
 
 class SessionClient:
-    """A client with a session: it answers requests.
+    """A client with a session, which answers requests.
 
     Args:
         context: Its call.

@@ -1,8 +1,8 @@
-"""Calls that wait for what their client says, where only clients begin (since 2026-07-28).
+"""Calls that wait for input from their client, where only clients send requests (since 2026-07-28).
 
-A call in which a server asks for something goes on in the background, while its client is told
-that input is required. The client tries again with what was asked for, and with a token that
-names the call: nobody can guess it, it serves once, and only for the very same request.
+If a server asks for something during a call, the call goes on in the background and its client is
+told that input is required. The client tries again with that input and with a token that names the
+call. The token cannot be guessed, and is good once, for the very same request.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _ANSWERS: Mapping[str, tuple[type, ...]] = {
 
 @dataclass(slots=True, eq=False)
 class _Round:
-    """What is asked for at once, and what is said to it."""
+    """What is asked for at one time, and the answers."""
 
     requests: dict[str, types.InputRequest]
     said: asyncio.Future[types.InputResponses]
@@ -66,12 +66,12 @@ class _Patient:
 
 @dataclass(slots=True, eq=False)
 class _Talk:
-    """A call, and the round that its client was told of."""
+    """A call, and the last round that its client was told of."""
 
     client: _Patient
     work: asyncio.Task[Any]
     request: str
-    """What was asked for, without what is said to the rounds."""
+    """The client's request, without its answers to rounds."""
     round: _Round | None = None
 
 
@@ -79,7 +79,7 @@ class Exchanges:
     """The calls of one server that wait for their clients.
 
     Args:
-        most: Calls that wait at the same time.
+        most: How many calls may wait at a time.
     """
 
     def __init__(self, *, most: int = MAX_WAITING) -> None:
@@ -104,7 +104,7 @@ class Exchanges:
         client = _Patient(context)
         with on_behalf_of(client):
             if not passed(client.capabilities):
-                # Nothing can be asked of it: the call needs no background.
+                # The client can be asked for nothing: the call need not run in the background.
                 return await work()
             task = asyncio.ensure_future(_done(work))
         found = await self._next(_Talk(client, task, _told(params)))
@@ -150,7 +150,7 @@ class Exchanges:
         return types.InputRequiredResult(input_requests=asked.requests, request_state=token)
 
     def _forget(self, token: str, work: asyncio.Task[Any]) -> None:
-        """Let go of a call that ended; its client may never come back for what became of it."""
+        """Forget a call that ended, even if its client never comes back for the answer."""
         self._waiting.pop(token, None)
         if not work.cancelled():
             work.exception()

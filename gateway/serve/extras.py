@@ -1,8 +1,8 @@
 """The meta-tools that a server offers on demand: discover and provision.
 
-* ``discover`` tells of the catalog, ``provision`` plans a server for what it cannot do; with
-  ``install`` it may also bring one in, where every gate passes: nobody can be asked here.
-* A model gives no inputs: it could name any secret of the environment and have it handed over.
+* ``discover`` tells what is in the catalog, ``provision`` plans a server for what it cannot do.
+  With ``install`` it may also bring one in, if every gate passes: nobody can be asked here.
+* A model may give no inputs: it could name any secret of the environment and have it handed over.
 * The list of tools stays fixed; what is brought in is found by search.
 """
 
@@ -52,9 +52,9 @@ class Extras:
 
     Args:
         gateway: Whose catalog it is.
-        wanted: Which.
-        provisioner: What plans and installs; needed for all but ``discover``. Its ``consent``
-            decides what may come in.
+        wanted: Which of them.
+        provisioner: Plans and installs; needed for all but ``discover``. Its ``consent`` decides
+            what may come in.
 
     Raises:
         ConfigError: There is no provisioner for what is wanted.
@@ -78,7 +78,7 @@ class Extras:
         """As they are listed."""
 
     def join(self, server: Server) -> None:
-        """List them behind the tools of *server*, and answer their calls; none changes nothing."""
+        """List them after the tools of *server*, and answer calls of them."""
         if not self.tools:
             return
         listed = server.get_request_handler("tools/list")
@@ -102,7 +102,7 @@ class Extras:
         server.add_request_handler("tools/call", types.CallToolRequestParams, call_tool)
 
     async def call(self, name: str, arguments: Mapping[str, object]) -> types.CallToolResult:
-        """Do what the tool *name* does; a fault is an answer that says so."""
+        """Run the tool *name*; a fault becomes an answer that says so."""
         try:
             known = next(tool for tool in self.tools if tool.name == name)
             _check(arguments, known.input_schema["properties"])

@@ -1,4 +1,4 @@
-"""Our errors, as the protocol tells them."""
+"""Our errors in the form of the protocol."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 async def faulty(work: Awaitable[T], about: JsonObject, context: Context) -> T:
-    """Await *work*, and tell our errors as the protocol does.
+    """Await *work*; raise its errors in the form of the protocol.
 
     Args:
         work: What is asked for.
@@ -36,7 +36,7 @@ def refused(error: CallerError, context: Context) -> MCPError:
     """Say that a client cannot do what a server asks for."""
     if error.needed and stateless(context):
         return incapable(str(error), error.needed)
-    # Not INVALID_REQUEST, which the SDK's clients take for a session that was lost.
+    # Not INVALID_REQUEST, which the SDK's clients take for a lost session.
     return MCPError(types.INVALID_PARAMS, str(error))
 
 

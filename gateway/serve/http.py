@@ -1,6 +1,6 @@
 """An MCP server on HTTP: loopback by default, and guarded.
 
-* Host and Origin of every request are checked, so that no web page reaches it by a name that it
+* Host and Origin of every request are checked, so that no web page can reach it by a name that
   points at this machine (DNS rebinding; CVE-2025-66416).
 * An address that others can reach is served only with a bearer token (RFC 6750).
 """
@@ -39,7 +39,7 @@ PATH = "/mcp"
 Beside: TypeAlias = Callable[[ASGIApp], ASGIApp]
 """Puts something beside an application, on the same port."""
 Way: TypeAlias = Callable[[Server], Awaitable[None]]
-"""How a server is served."""
+"""Serves a server until it is told to stop."""
 GRACE_S = 5
 """How long an unfinished answer may hold up the end."""
 
@@ -52,14 +52,14 @@ class HttpOptions:
     port: int = 8930
     """0 takes a free one."""
     token: str = field(default="", repr=False)
-    """What a client must bear; empty serves anybody, which only loopback may."""
+    """The bearer token of clients; empty serves anybody, which is allowed on loopback only."""
     hosts: tuple[str, ...] = ()
-    """Names besides its own that a request may call it by, such as that of a reverse proxy."""
+    """More names by which requests may call it, such as that of a reverse proxy."""
     origins: tuple[str, ...] = ()
     """Web origins whose pages may speak to it, as ``https://host[:port]``."""
 
     def __post_init__(self) -> None:
-        """Check types and ranges, and refuse to stand open."""
+        """Check types and ranges, and refuse to be open to a network without a token."""
         alone = bool(self.token) or not isinstance(self.host, str) or loopback(self.host)
         check(
             self,
@@ -95,7 +95,7 @@ def http_app(server: Server, options: HttpOptions) -> Starlette:
 
 
 def security(options: HttpOptions) -> TransportSecuritySettings:
-    """Say by which hosts it may be called, and from which origins."""
+    """Give the hosts by which it may be called, and the origins it may be called from."""
     names = [options.host, *options.hosts]
     if loopback(options.host):
         names += ["127.0.0.1", "localhost", "[::1]"]

@@ -1,7 +1,7 @@
-"""Clients are told when a list that they were shown, or a resource that they watch, is another one.
+"""Tells clients when a list that they were shown, or a resource that they watch, has changed.
 
-Before 2026-07-28 they hear it on the stream of their session, since then on a stream that they
-opened for it; both read from one bus of the SDK.
+Before 2026-07-28 they hear it on the stream of their session, since then on a stream that they open
+for it. Both read from one bus of the SDK.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ _OPENED = "notifications/initialized"
 
 
 class Notifications:
-    """What the clients of one server were shown last, and who hears of changes.
+    """What the clients of one server were shown last, and how they hear of changes.
 
     Args:
-        library: What there is.
+        library: The resources and prompts.
         tools: Whether the list of tools is that of the catalog.
     """
 

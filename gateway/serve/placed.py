@@ -1,7 +1,7 @@
 """Resources and prompts of the catalog -> what an MCP client is shown of them, and back. Pure.
 
-Every URI that leaves is rewritten to its address here, so that whatever a client was shown it can
-read; every one that comes in leads back to its server.
+Every URI that goes out is rewritten to its address here, so that a client can read whatever it was
+shown; every URI that comes in leads back to its server.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def resource(entity: Entity) -> types.Resource:
 
 
 def template(entity: Entity) -> types.ResourceTemplate:
-    """Write *entity* as a template of ours: its expressions stay what they are."""
+    """Write *entity* as a template of ours; its expressions stay as they are."""
     return _made(types.ResourceTemplate, entity, {"uriTemplate": entity.exposed_name})
 
 
@@ -62,17 +62,20 @@ def _made(model: type[M], entity: Entity, own: JsonObject) -> M:
     try:
         return model.model_validate({**details, **told})
     except ValidationError:
-        # A server may write what it likes into the parts that we only pass on.
+        # A server may have written anything into the parts that we only pass on.
         return model.model_validate(told)
 
 
 def block(content: JsonObject, server: str) -> JsonObject:
-    """Give a block of *server* with the address of what it names; one of the web stays."""
+    """Give a block of *server* with the URI that it names as an address here; the web's stay."""
     return addressed(content, partial(placed, "resource", server))
 
 
 def contents(read: Sequence[JsonObject], owner: tuple[str, str], address: str) -> list[JsonObject]:
-    """Give what was read of *owner*, a server and a URI, at *address*, with its addresses."""
+    """Give what was read of *owner*, a server and a URI, with addresses here.
+
+    The contents that bear the URI itself get the *address* that was asked for.
+    """
     server, uri = owner
     return [
         {**each, "uri": address}

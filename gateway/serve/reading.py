@@ -32,7 +32,7 @@ class Reading:
     """The handlers of one server.
 
     Args:
-        library: What there is.
+        library: The resources and prompts.
         exchanges: Requests that wait for their clients.
         notifications: Hears what clients were shown.
     """
@@ -69,7 +69,7 @@ class Reading:
     async def read(
         self, context: Context, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult | types.InputRequiredResult:
-        """Answer ``resources/read``: under the address that was asked for."""
+        """Answer ``resources/read``, under the address that was asked for."""
 
         async def work() -> types.ReadResourceResult:
             owner = await self._library.owner("resource", params.uri)
@@ -98,7 +98,7 @@ class Reading:
     async def complete(
         self, context: Context, params: types.CompleteRequestParams
     ) -> types.CompleteResult:
-        """Answer ``completion/complete``; nothing where the server completes nothing."""
+        """Answer ``completion/complete``, with nothing if the server completes nothing."""
         ref = params.ref
         kind: Kind = "prompt" if isinstance(ref, types.PromptReference) else "resource"
         name = ref.name if isinstance(ref, types.PromptReference) else ref.uri
@@ -135,7 +135,7 @@ def _message(message: JsonObject, server: str) -> JsonObject:
 
 
 def _known(form: TypeAdapter[T], answer: JsonObject, server: str, method: str) -> T:
-    """Give *answer* in the form that MCP knows.
+    """Give *answer* in the form that MCP prescribes.
 
     Raises:
         UpstreamError: It has another one, which is the fault of *server*, not of who asks.

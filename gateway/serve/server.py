@@ -2,14 +2,14 @@
 
 * ``meta``: two tools, search and call, the same for as long as the server lives. The protocol
   wants a list that does not vary, and clients put it at the head of every prompt.
-* ``all``: every tool of the catalog under its exposed name, in pages, but for those whose
-  definition looks like an attack on a model.
+* ``all``: every tool of the catalog under its exposed name, in pages.
 
-Resources and prompts of all servers are listed and read in both, and what a server asks for while
-it works is asked of the client whose call it is.
+In both, resources and prompts of all servers are listed and read, and what a server asks for while
+it works is asked of the client whose call it is. No list holds anything whose definition looks like
+an attack on a model.
 
-The SDK speaks every version of the protocol: sessions for clients that begin with a handshake,
-none for those of 2026-07-28 and later. It also takes up the trace that a client sends along.
+The SDK speaks every version of the protocol, with sessions for clients that begin with a handshake
+and without for those of 2026-07-28 and later. It also takes up the trace that a client sends along.
 """
 
 from __future__ import annotations
@@ -73,14 +73,14 @@ def mcp_server(
     name: str = "gateway",
     extras: Sequence[Extra] = (),
 ) -> Server:
-    """Make the server; a transport serves it, and closing the gateway stays the caller's.
+    """Make the server. A transport serves it; the caller closes the gateway.
 
     Args:
-        gateway: What is searched and called. From now on its servers are told that they may ask
-            for something, so make this first.
+        gateway: What is searched and called. From now on its servers are told that callers can be
+            asked, so make the server before the gateway is used.
         expose: ``meta`` or ``all``.
-        name: What it calls itself.
-        extras: Tools besides, for ``meta``. A name of a meta-tool is never theirs.
+        name: The name by which it introduces itself.
+        extras: More tools, for ``meta``. None may have the name of a meta-tool.
     """
     library = gateway.library
     library.audience.askable = True
@@ -108,9 +108,9 @@ def mcp_server(
         on_unsubscribe_resource=notifications.resources.unsubscribe,
         on_subscriptions_listen=notifications.resources.listen,
     )
-    # Its own argument takes models alone.
+    # The argument of the constructor takes only models.
     server.add_request_handler("tools/call", types.CallToolRequestParams, served.call_tool)
-    # Before the SDK's own, which would draw a span as long as the session.
+    # Before the SDK's own middleware, whose span would last as long as the session.
     server.middleware.insert(0, notifications.follow)
     return server
 

@@ -10,7 +10,7 @@ from gateway.values import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Content:
-    """One block of a tool's answer, whole."""
+    """One block of a tool's answer, with nothing left out."""
 
     type: str
     """``text``, ``image``, ``audio``, ``resource``, ``resource_link`` or what the upstream says."""

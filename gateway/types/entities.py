@@ -1,6 +1,6 @@
-"""What the catalog holds, and who of it may be found.
+"""What the catalog holds, and which of it may be found.
 
-Text that came from an upstream stays data: nothing here interprets it.
+Text that came from a server stays data: nothing here interprets it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ JsonObject: TypeAlias = Mapping[str, object]
 """A JSON object as `json.loads` gives it."""
 BuiltinKind = Literal["tool", "server", "virtual_server", "agent", "skill", "prompt", "resource"]
 Kind: TypeAlias = str
-"""A `BuiltinKind`, or a kind that the host declares."""
+"""A `BuiltinKind`, or a kind of the host's own."""
 Status = Literal["active", "draft", "deprecated"]
 
 
@@ -25,7 +25,7 @@ class Hints:
     """What a host knows of a tool beyond its definition. None means unknown.
 
     Raises:
-        TypeError: If a list of texts is none, a bare text above all.
+        TypeError: If a list of texts is something else, such as a bare text.
     """
 
     aliases: tuple[str, ...] = ()
@@ -43,8 +43,8 @@ class Hints:
     """A disabled tool is neither found nor called."""
 
     def __post_init__(self) -> None:
-        """Take a list for a tuple. What a tuple holds is checked where hints are given."""
-        # Written out: an index of thousands of tools makes as many of these.
+        """Turn lists into tuples. What these hold is checked where hints are given."""
+        # Written out for speed: an index makes one of these for each of thousands of tools.
         if not (
             type(self.aliases)
             is type(self.keywords)
@@ -62,19 +62,19 @@ class ToolDefinition:
     """A tool, a resource or a prompt as its source describes it."""
 
     name: str
-    """The source's own name, unchanged: this is what a call sends back. A resource's is its URI,
-    or the template of one."""
+    """The source's own name, unchanged, which a call sends back. That of a resource is its URI or a
+    template of URIs."""
     title: str = ""
     description: str = ""
     input_schema: JsonObject = field(default_factory=dict)
-    """A JSON Schema of type object: what a prompt or a template must be filled with, too."""
+    """A JSON Schema of type object, also for what a prompt or a template must be filled with."""
     output_schema: JsonObject | None = None
     hints: Hints = field(default_factory=Hints)
     kind: Kind = "tool"
     details: JsonObject = field(default_factory=dict)
-    """What else a source says of a resource or a prompt, for who lists it; empty for a tool."""
+    """What else a source says of a resource or a prompt, to be listed with it; empty for a tool."""
     doubts: tuple[Diagnostic, ...] = ()
-    """`tool_changed` and `tool_suspicious`, as the gateway notes them; no source says these."""
+    """``tool_changed`` and ``tool_suspicious``; the gateway notes these, no source does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,23 +82,23 @@ class Entity:
     """One thing of the catalog."""
 
     id: str
-    """Canonical: ``server/name``; ``kind:server/name`` of what is no tool. Stable across restarts
-    and registration order."""
+    """Canonical: ``server/name`` for a tool, ``kind:server/name`` for all else. The same after
+    restarts and in any order of registration."""
     kind: Kind = "tool"
     exposed_name: str
-    """What a model sees of a tool: at most 64 characters of ``[A-Za-z0-9_-]``. Of a resource or a
-    prompt: its address here; of anything else its id. Unique in the catalog."""
+    """For a tool the name that models see, at most 64 characters of ``[A-Za-z0-9_-]``; for a
+    resource or a prompt its address here; for all else its id. Unique in the catalog."""
     server: str
     definition: ToolDefinition
     status: Status = "active"
     scopes: frozenset[str] = frozenset()
-    """A caller needs all of these; empty means anyone."""
+    """A caller needs all of these; empty lets anyone see it."""
     trusted: bool = False
     """True if the host itself wrote the definition (a Python function, an own file)."""
     digest: str = ""
-    """SHA-256 hex of the canonical definition and hints; changes when anything searched changes."""
+    """SHA-256 (hex) of the canonical definition and hints; changes if anything searched changes."""
     parent: str = ""
-    """The id of what it belongs to: a tool's server."""
+    """The id of what it belongs to, such as a tool's server; empty if nothing."""
     metadata: JsonObject = field(default_factory=dict)
     """What else an entry of the catalog says of itself."""
 
@@ -119,7 +119,7 @@ class Entity:
 
     @property
     def suspicious(self) -> bool:
-        """Whether the definition looks like an attack on a model: none is shown it unasked."""
+        """Whether the definition looks like an attack on a model; none is shown its texts."""
         doubts = self.definition.doubts
         return bool(doubts) and any(each.code == "tool_suspicious" for each in doubts)
 
@@ -132,9 +132,9 @@ class Entity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filters:
-    """Who may be found. Applied before any retriever sees the catalog.
+    """What may be found. Filters apply before anything is ranked.
 
-    Any collection of texts will do where it says a frozen set.
+    Wherever a frozen set is asked for, any collection of texts will do.
 
     Raises:
         TypeError: If a value is of another type; it says which. A bare text is no collection.
@@ -147,15 +147,15 @@ class Filters:
     servers: frozenset[str] = frozenset()
     """One of these; empty means any."""
     scopes: frozenset[str] = frozenset()
-    """What the caller holds."""
+    """The scopes that the caller holds."""
     include_disabled: bool = False
     healthy_only: bool = False
-    """Leave out who hangs on a server that cannot be reached just now."""
+    """Leave out what depends on a server that cannot be reached just now."""
     without: frozenset[str] = frozenset()
-    """None of these: servers by name, entities by id."""
+    """Leave out these: servers by name, entities by id."""
 
     def __post_init__(self) -> None:
-        """Check each value; a mutable set becomes one that nobody can change."""
+        """Check each value; mutable collections become frozen sets."""
         for name in ("kinds", "statuses", "tags", "servers", "scopes", "without"):
             given = getattr(self, name)
             if type(given) is not frozenset or (given and not all(map(_is_text, given))):

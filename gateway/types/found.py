@@ -12,11 +12,12 @@ from gateway.values import dataclass
 
 Strategy = Literal["graph", "embeddings", "auto"]
 RankingPolicy = Literal["strategy", "hybrid", "weighted", "legacy", "lexical"]
-"""How one search weighs its evidence: as the gateway's strategy says, or by one of
+"""How one search weighs its evidence: as the gateway's strategy says, or by a policy of
 `gateway.search.policies`."""
 RankingMode = Literal["browse", "empty", "graph", "vector", "hybrid", "lexical"]
-"""What really ranked: *browse* no query, *empty* no catalog, *graph* words and graph only,
-*vector* vectors alone, *hybrid* vectors with other evidence, *lexical* words alone."""
+"""What really ranked: *browse* nothing, without a query; *empty* nothing, without a catalog;
+*graph* words and graph; *vector* vectors alone; *hybrid* vectors with other evidence; *lexical*
+words alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,18 +25,19 @@ class SearchRequest:
     """One search, checked and ready for the pipeline."""
 
     queries: tuple[str, ...]
-    """As the user said it; several means one for each step of a task. Empty means browse."""
+    """As the user said them; several are the steps of one task. Empty means browse."""
     context: str = ""
-    """Flattened context and its summary: read by the retrievers, never by confidence."""
+    """The context, flattened, and its summary: ranking reads them, confidence does not."""
     limit: int = 5
     filters: Filters = field(default_factory=Filters)
     ranking: RankingPolicy = "strategy"
     spread: bool = False
-    """Whether kinds leave places to each other; see `gateway.search.spread`."""
+    """Whether no kind may take most places; see `gateway.search.spread`."""
     places: int = 0
-    """So many of *limit* are chosen for display, 0 is all; see `gateway.search.grouped`."""
+    """How many of *limit* are chosen for display; 0 gives all. See `gateway.search.grouped`."""
     tenant: str = ""
-    """For whom; whose calls count as own where use has a say."""
+    """For whom it is, as the host labels them; their own calls count more. Empty for nobody in
+    particular."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +45,7 @@ class PathStep:
     """One edge of the graph on the way to a supplement."""
 
     subject: str
-    """An entity's id, or a node of the graph that is none."""
+    """An entity's id, or a node of the graph that is no entity."""
     predicate: str
     object: str
     """As the subject."""
@@ -55,7 +57,7 @@ class PathStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """Why something was found. Every number is None where its stage did not speak."""
+    """Why something was found. A number is None where its stage said nothing."""
 
     vector: float | None = None
     """Best cosine over the query texts, -1 to 1."""
@@ -64,7 +66,7 @@ class Evidence:
     graph: float | None = None
     """Share of the query's words that the entity's graph node holds, 0 to 1."""
     words: tuple[str, ...] = ()
-    """The query words that met."""
+    """The query's words that the entity holds."""
     path: tuple[PathStep, ...] = ()
     """The edges from a primary match to this supplement."""
     exact_name: bool = False
@@ -76,7 +78,7 @@ class Match:
 
     id: str
     name: str
-    """The exposed name: what a model calls."""
+    """The exposed name, by which a model calls it."""
     server: str
     description: str
     required: tuple[str, ...] = ()
@@ -88,20 +90,20 @@ class Match:
     direct: bool = True
     """Whether it may become a proxy tool: a match, or a supplement inside the semantic window."""
     suspicious: bool = False
-    """Whether its definition looks like an attack on a model: it never becomes a proxy tool, and
-    its texts are not told to a model."""
+    """Whether its definition looks like an attack on a model. Then it never becomes a proxy tool,
+    and no model is shown its texts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """How much work one search was."""
+    """How much work one search took."""
 
     eligible: int = 0
     """Entities that passed the filters."""
     candidates: int = 0
     """Entities in the re-scoring pool."""
     window: int = 0
-    """Entities that a supplement may come from."""
+    """Entities that supplements may come from."""
     graph_nodes: int = 0
     """Graph nodes visited by expansion."""
     embedded_texts: int = 0
@@ -116,8 +118,8 @@ class SearchResult:
 
     matches: tuple[Match, ...] = ()
     prerequisites: tuple[Match, ...] = ()
-    """What must be called before a match, by hard edges; the first match's first. One that is a
-    match itself is listed too, if a better match needs it."""
+    """What must be called before a match, by hard edges; those of the first match come first. A
+    match that a better match needs is listed here too."""
     related: tuple[Match, ...] = ()
     next_steps: tuple[Match, ...] = ()
     mode: RankingMode
@@ -128,21 +130,21 @@ class SearchResult:
     stages: Mapping[str, float] = field(default_factory=dict, compare=False)
     """Seconds spent in each stage, by name."""
     nearest: Match | None = None
-    """Where nothing serves the request: what came nearest all the same."""
+    """If nothing serves the request: what came nearest."""
     unmatched: tuple[str, ...] = ()
-    """Where nothing serves the request: its words that no entity holds."""
+    """If nothing serves the request: its words that no entity holds."""
     servers: tuple[str, ...] = ()
-    """Where nothing serves the request: which servers there are, by name."""
+    """If nothing serves the request: which servers there are, by name."""
     displays: tuple[float, ...] = ()
-    """Of matches that were chosen for display: the score of each for people, from 0 to 1."""
+    """The display score of each match, 0 to 1, if matches were chosen for display; else empty."""
     cached: bool = field(default=False, compare=False)
     """True if this result came from the result cache."""
 
     @property
     def shown(self) -> tuple[Match, ...]:
-        """All lists as one: each match with its prerequisites after it, related, next steps.
+        """All lists as one: each match, its prerequisites after it, then related and next steps.
 
-        Each entity once, where it is named first: a match that a better one needs moves up.
+        Each entity stands where it comes first, so that a match that a better one needs moves up.
         """
         after: dict[str, list[Match]] = {}
         for each in self.prerequisites:

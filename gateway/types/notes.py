@@ -1,4 +1,4 @@
-"""What was amiss, told instead of raised: every code, and what it means."""
+"""What was amiss, noted instead of raised: every code, and what it means."""
 
 from __future__ import annotations
 
@@ -114,11 +114,11 @@ DEGRADING: frozenset[Code] = frozenset(
         "vectors_incomplete",
     }
 )
-"""Codes of results that are not worth keeping: the next request tries again."""
+"""Codes that keep a result out of the cache: the next request tries again."""
 REPEATED: frozenset[Code] = DEGRADING | {
     "catalog_unavailable",
     "graph_document_invalid",
     "store_rebuilt",
     "store_unavailable",
 }
-"""Codes of an index build that every result repeats: what all searches go without."""
+"""Codes of an index build that every result repeats, since all searches go without something."""

@@ -1,4 +1,4 @@
-"""What work on the catalog was."""
+"""Reports on work on the catalog."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ class IndexReport:
     """How many of them are tools."""
     vectors: int = 0
     embedded_texts: int = 0
-    """Texts really sent to the embedder; the others came from the store."""
+    """How many texts were sent to the embedder; the others came from the store."""
     tokens: int = 0
     graph_nodes: int = 0
     graph_edges: int = 0
     duration_s: float = 0.0
     saved: bool = False
-    """Whether the index was not made but read, as it was saved by an earlier process."""
+    """Whether the index was read as an earlier process saved it, instead of made."""
     diagnostics: tuple[Diagnostic, ...] = ()

@@ -1,4 +1,4 @@
-"""Who stands before a gateway."""
+"""Whether a gateway has callers that servers may ask for something."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from gateway.values import dataclass
 
 @dataclass(slots=True)
 class Audience:
-    """Whether anybody does whom a server may ask for something."""
+    """Shared by a gateway and its sources."""
 
     askable: bool = False
-    """Set before sessions open: what a connection declares holds as long as it lives."""
+    """Whether they can be asked; set before sessions open, which declare it once for all calls."""

@@ -1,10 +1,10 @@
-"""What a server asks while a call runs, and the way back to whom the call belongs to.
+"""What a server asks while a call runs, and the way back to the caller.
 
-* Since 2026-07-28 an answer to a call may be that input is required: the caller is asked and the
+* Since 2026-07-28 the answer to a call may be that input is required: the caller is asked, and the
   call is sent again with what it said, round by round.
-* Before, a server sends a request of its own, which names no call. It is answered by the caller
-  of the calls under way, if they all have the same one; otherwise nobody could tell whose it is.
-* While somebody is asked the call's own limit of time rests.
+* Before, a server sends a request of its own, which names no call. The caller of the calls under
+  way answers it, if all of them have the same one; otherwise nobody could tell whose it is.
+* While a caller is asked, the call's own time limit rests.
 """
 
 from __future__ import annotations
@@ -38,23 +38,23 @@ class Call:
     """One call under way."""
 
     caller: Caller | None
-    """Who waits for it; None if nobody can be asked."""
+    """Whoever waits for it; None if nobody can be asked."""
     limit: asyncio.Timeout
     limit_s: float
     asking: int = field(default=0)
     telling: asyncio.Lock = field(default_factory=asyncio.Lock)
-    """Held while progress is passed on; who waits for it comes to it in order."""
+    """Held while progress is passed on, so that it arrives in order."""
 
     async def tell(self, progress: float, total: float | None, message: str | None) -> None:
-        """Pass progress on to who waits for it, after all that came before."""
+        """Pass progress on to the caller, after all that came before."""
         if self.caller is not None:
             async with self.telling:
                 await self.caller.progress(progress, total, message)
 
     async def told(self, within_s: float = _TOLD_S) -> None:
-        """Wait until all progress that came is passed on: after the answer it would be lost.
+        """Wait until all progress is passed on: after the answer it would be lost.
 
-        A caller that does not take it loses the rest of it, and not the answer.
+        A caller that does not take it in time loses the rest of the progress, not the answer.
         """
         if not self.limit.expired():
             self.limit.reschedule(None)
@@ -63,12 +63,12 @@ class Call:
                 pass
 
     def pause(self) -> None:
-        """Let its limit of time rest."""
+        """Let its time limit rest."""
         self.asking += 1
         self.limit.reschedule(None)
 
     def go_on(self) -> None:
-        """Begin its limit of time anew, when nobody is asked any more."""
+        """Begin its time limit anew, once nobody is asked any more."""
         self.asking -= 1
         if not self.asking and not self.limit.expired():
             self.limit.reschedule(asyncio.get_running_loop().time() + self.limit_s)
@@ -89,7 +89,7 @@ class Backchannel:
 
     @asynccontextmanager
     async def call(self, limit_s: float) -> AsyncIterator[Call]:
-        """Hold a call of the current caller, within *limit_s* but for the time of asking."""
+        """Hold a call of the current caller, for at most *limit_s* without the time of asking."""
         async with asyncio.timeout(limit_s) as limit:
             call = Call(caller=CALLER.get(), limit=limit, limit_s=limit_s)
             self._calls.append(call)
@@ -101,7 +101,7 @@ class Backchannel:
 
     @staticmethod
     def listener(call: Call) -> ProgressFnT | None:
-        """Give who hears of the progress of *call*; None if nobody wants to."""
+        """Give what hears of the progress of *call*; None if nobody wants to."""
         return call.tell if call.caller is not None and call.caller.listens else None
 
     async def rounds(self, call: Call, send: Send[T]) -> T:
@@ -129,7 +129,7 @@ class Backchannel:
         try:
             return (await self._ask(self._whose(), {"asked": request}))["asked"]
         except CallerError as error:
-            # Not INVALID_REQUEST: a server that passes it on would seem to have lost the session.
+            # Not INVALID_REQUEST: from a server that passes it on, that would mean a lost session.
             return types.ErrorData(code=types.INVALID_PARAMS, message=error.detail)
 
     def _whose(self) -> Call | None:

@@ -15,18 +15,18 @@ from gateway.cache import Clock
 BreakerState = Literal["closed", "open", "half_open"]
 
 _SPREAD = 0.2
-"""Waits vary by so much either way: many gateways must not knock all at once."""
+"""By which share waits vary either way, so that many gateways do not come back all at once."""
 _PROBE_S = 1.0
-"""What those who come during the probe are told to wait."""
+"""How long uses that come during the probe are told to wait."""
 
 
 class Breaker:
     """Counts failures in a row.
 
     Args:
-        failures: So many open it.
+        failures: How many open it.
         open_s: How long it is open the first time; each failed probe doubles that …
-        open_max_s: … up to here.
+        open_max_s: … up to this.
         clock: Seconds that only grow.
         chance: Gives numbers from 0 to 1, for the jitter.
     """
@@ -52,13 +52,13 @@ class Breaker:
 
     @property
     def state(self) -> BreakerState:
-        """What it does now."""
+        """Its state now."""
         if self._until is None:
             return "closed"
         return "half_open" if self._probing or self._clock() >= self._until else "open"
 
     def admit(self) -> float:
-        """Say how many seconds to stay away; 0 lets one use through, which must be told on."""
+        """Give how many seconds to stay away; 0 lets a use through, whose outcome must be told."""
         if self._until is None:
             return 0.0
         rest = self._until - self._clock()
@@ -70,13 +70,13 @@ class Breaker:
         return 0.0
 
     def succeed(self) -> None:
-        """Tell that the server answered."""
+        """Take note that the server answered."""
         self._failures = self._opened = 0
         self._until = None
         self._probing = False
 
     def fail(self) -> None:
-        """Tell that the server could not be reached, died or stayed silent."""
+        """Take note that the server could not be reached, died or stayed silent."""
         self._failures += 1
         if self._probing or (self._until is None and self._failures >= self._limit):
             wait_s = min(self._open_s * 2**self._opened, self._open_max_s)
@@ -85,5 +85,5 @@ class Breaker:
             self._probing = False
 
     def forget(self) -> None:
-        """Tell that a use ended without saying anything of the server: its caller went away."""
+        """Take note that a use ended and tells nothing about the server: its caller went away."""
         self._probing = False

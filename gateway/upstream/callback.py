@@ -55,8 +55,7 @@ class Callback:
     def take(self, target: str) -> tuple[str, str]:
         """Take what a browser asked for; give the status and the text of the page.
 
-        Any page can send a browser here: what does not bear the state that we made counts for
-        nothing.
+        Any page can send a browser here, so a request without the state that we made is ignored.
         """
         if urlsplit(target).path != PATH:
             return "404 Not Found", "Nothing is here."
@@ -136,7 +135,7 @@ async def sign_in(
 ) -> Listing:
     """Have a person sign in to *target*, keep the tokens, and give what it lists.
 
-    Tokens of before are replaced once there are others: whoever gives up loses nothing.
+    Old tokens are replaced only once there are new ones: whoever gives up loses nothing.
 
     Args:
         server: The host's name for it.
@@ -155,7 +154,7 @@ async def sign_in(
         )
 
     def judged(url: str) -> None:
-        # It goes to a person's browser: as good a place as where we would go ourselves.
+        # A person's browser is sent there: that must be as safe as where we would go ourselves.
         check_literal(url, target.url, options.private_hosts)
         tell(url)
 

@@ -1,7 +1,8 @@
-"""Who waits for a call, and may be asked meanwhile: for a person's input, a model's answer.
+"""The caller: a client that waits for a call and may be asked for something meanwhile, such as a
+person's input or a model's answer.
 
-* Whoever calls on behalf of a client sets `CALLER`; a call without one has nobody to ask.
-* A server is told what the caller can do, no more (`declaring`), and what the caller cannot do is
+* Code that calls on behalf of a client sets `CALLER`; a call without one has nobody to ask.
+* A server is told what the caller can do and no more (`declaring`). What the caller cannot do is
   never asked of it.
 """
 
@@ -27,25 +28,25 @@ class Caller(Protocol):
 
     @property
     def who(self) -> Hashable:
-        """Which client: calls of equal ones may be told apart by nobody else."""
+        """Which client it is: equal values are the same client."""
 
     @property
     def capabilities(self) -> JsonObject:
-        """What it declared, as the protocol writes it."""
+        """The capabilities that it declared, as the protocol writes them."""
 
     @property
     def listens(self) -> bool:
         """Whether it wants to hear of progress."""
 
     async def ask(self, requests: Mapping[str, types.InputRequest]) -> types.InputResponses:
-        """Have *requests* answered, which it can all do.
+        """Have *requests* answered, all of which it can do.
 
         Raises:
             CallerError: It refused, or went away.
         """
 
     async def progress(self, progress: float, total: float | None, message: str | None) -> None:
-        """Say how far the call is."""
+        """Tell it how far the call is."""
 
 
 CALLER: ContextVar[Caller | None] = ContextVar("gateway_upstream_caller", default=None)
@@ -62,12 +63,12 @@ def on_behalf_of(caller: Caller) -> Iterator[None]:
 
 
 def passed(capabilities: JsonObject) -> dict[str, object]:
-    """Give the part of a client's capabilities that servers behind us are told of."""
+    """Give those of a client's capabilities that servers behind us are told."""
     return {key: capabilities[key] for key in _PASSED if capabilities.get(key) is not None}
 
 
 def declaring(message: JSONRPCRequest, *, askable: bool) -> JSONRPCRequest:
-    """Give *message* with the capabilities of who waits for its answer, if it declares any.
+    """Give *message* with the capabilities of the caller that waits for its answer, if any.
 
     Args:
         message: On its way to a server.
@@ -102,7 +103,7 @@ def lacking(capabilities: JsonObject, request: types.InputRequest) -> JsonObject
         have = capabilities.get(name)
         if not isinstance(have, Mapping):
             return {name: {}}
-        # An elicitation capability without parts is one for forms: there was nothing else once.
+        # An elicitation capability without parts means forms, once the only kind.
         own = have or ({"form": {}} if name == "elicitation" else {})
         if isinstance(parts, Mapping) and not set(parts) <= set(own):
             return {name: parts}

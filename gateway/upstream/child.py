@@ -16,10 +16,10 @@ from mcp.client.stdio import get_default_environment
 from gateway.upstream.servers import StdioServer
 
 _GRACE_S = 2.0
-"""For the server to end by itself once its standard input is closed, as the protocol asks; then
-for its group to end after SIGTERM; then comes SIGKILL."""
+"""How long a server may take to end once its standard input is closed, as the protocol asks, and
+its group to end after SIGTERM; then comes SIGKILL."""
 _KILL_S = 2.0
-"""For the loop to see that it is gone."""
+"""How long the loop may take to see that it is gone."""
 _POLL_S = 0.01
 _CHUNK = 1 << 16
 

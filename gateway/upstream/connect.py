@@ -35,7 +35,7 @@ Answer = Callable[[types.InputRequest], Awaitable[types.InputResponse | types.Er
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ears:
-    """Who is told what happens on a connection."""
+    """The callbacks of one connection."""
 
     ended: Callable[[], None]
     """The connection is known to be over."""
@@ -59,7 +59,7 @@ async def connected(
         server: For the log.
         target: `StdioServer`, `HttpServer`, a server object or a transport of the SDK.
         options: Limits of size.
-        ears: Who is told what happens.
+        ears: Hear what happens.
 
     Raises:
         ConfigError: *target* is none of these.
@@ -141,7 +141,7 @@ async def following(client: Client, changed: Callable[[], None]) -> AsyncIterato
         return
 
     async def follow() -> None:
-        # What ends the stream ends the following: the listing still has its lifetime.
+        # If the stream ends, so does the following: the listing still has its lifetime.
         with suppress(*FAULTS):
             async with client.listen(
                 tools_list_changed=tools,

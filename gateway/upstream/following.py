@@ -1,7 +1,7 @@
 """Hearing of changes of single resources.
 
-* Since 2026-07-28 a client opens a stream for it; before, it subscribes and the session tells.
-* A server may tell of a part of what is watched: the whole is then another one too.
+* Since 2026-07-28 a client opens a stream for it; before, it subscribes and hears in its session.
+* A server may tell of a change of a part of what is watched: then the whole has changed too.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from gateway.values import dataclass
 
 STREAMED_SINCE = "2026-07-28"
 _LAST_WORD_S = 2.0
-"""How long a server may take to hear that nobody watches any more."""
+"""How long to try to tell a server that nobody watches any more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -30,13 +30,13 @@ class _Ear:
 
 
 class Updates:
-    """Who hears of which resource on one connection that tells unasked."""
+    """Those who watch resources on a connection where the server tells of changes unasked."""
 
     def __init__(self) -> None:
         self._ears: list[_Ear] = []
 
     def said(self, uri: str) -> None:
-        """Tell whoever watches *uri*, or what it is a part of."""
+        """Tell all who watch *uri*, or a whole that it is part of."""
         for ear in tuple(self._ears):
             if uri == ear.uri or uri.startswith(f"{ear.uri.rstrip('/')}/"):
                 ear.heard.changed()
@@ -65,15 +65,15 @@ async def follow(
     ended: Callable[[], Awaitable[object]],
     limit_s: float,
 ) -> None:
-    """Tell *heard* of changes of *uri* until that is over. Raises what the SDK raises.
+    """Tell *heard* of changes of *uri* until the watching ends. Raises what the SDK raises.
 
     Args:
         client: The connection.
         uri: As its server calls the resource.
-        heard: Told that it begins, and of each change.
-        updates: Told what the server says unasked.
+        heard: Told when the watching begins, and of each change.
+        updates: Hears what the server says unasked.
         ended: Waits until the connection is over.
-        limit_s: How long it may take to begin.
+        limit_s: How many seconds it may take to begin.
 
     Raises:
         InvalidRequestError: The server does not tell of this one.
@@ -109,7 +109,7 @@ async def _streamed(client: Client, uri: str, heard: WatchCallbacks, limit_s: fl
             raise InvalidRequestError(f"the server does not tell of changes of {uri!r}")
         limit.reschedule(None)
         heard.began()
-        # What ends the stream says nothing of the server's health.
+        # How a stream ends says nothing about the server's health.
         with suppress(SubscriptionLost):
             async for _ in events:
                 heard.changed()

@@ -1,8 +1,8 @@
-"""Where HTTP may go: no plain text over a network, no door into the host's own.
+"""Where HTTP requests may go: not in plain text over a network, not into the host's own network.
 
 An address in a configuration, or a redirect, may lead to a service that trusts whoever can reach
-it (server-side request forgery; CVE-2026-26118). So a name is resolved once, the addresses are
-judged, and the connection goes to the very address that was judged: a name that resolves to
+it (server-side request forgery; CVE-2026-26118). So a name is resolved once, its addresses are
+judged, and the connection goes to the very address that was judged. A name that resolves to
 something else a moment later changes nothing.
 """
 
@@ -41,7 +41,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
 
     Args:
         private_hosts: Names of hosts that may be private and speak plain HTTP.
-        local: Whether it may go to this machine. Not where somebody else chooses where it goes.
+        local: Whether it may go to this machine; never if somebody else chooses the address.
         inner: What sends.
         resolve: Resolves names.
     """
@@ -76,7 +76,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         return await self._inner.handle_async_request(request)
 
     async def judged(self, url: httpx2.URL) -> list[str]:
-        """Give the addresses of *url*'s host, one at least.
+        """Give the addresses of the host of *url*, at least one.
 
         Raises:
             ConfigError: A request may not go there.
@@ -99,9 +99,9 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
 
 
 def guarded(url: str, private_hosts: tuple[str, ...]) -> GuardedTransport | None:
-    """Give the transport for *url*; None where a proxy of the environment stands before it.
+    """Give the transport for *url*; None if the environment puts a proxy before it.
 
-    A proxy resolves names itself: then only what stands in the address can be judged.
+    A proxy resolves names itself: then only the address as it is written can be judged.
 
     Raises:
         ConfigError: The address itself may not be used.
@@ -120,7 +120,7 @@ def guarded(url: str, private_hosts: tuple[str, ...]) -> GuardedTransport | None
 
 
 def check_literal(url: str, first: str, private_hosts: tuple[str, ...]) -> None:
-    """Refuse *url* for what stands in it: all that can be judged where a proxy resolves names.
+    """Judge *url* as it is written, which is all that can be judged if a proxy resolves names.
 
     Args:
         url: Where a request goes.

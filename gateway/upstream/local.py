@@ -62,7 +62,7 @@ class LocalSource:
 
     @property
     def trusted(self) -> bool:
-        """Always: the host wrote the functions."""
+        """Always true: the host wrote the functions."""
         return True
 
     def add(
@@ -79,7 +79,7 @@ class LocalSource:
             function: Plain or async; its parameters become the tool's.
             name: The tool's name; None is the function's own.
             description: None is the text of the docstring.
-            hints: What the host knows besides.
+            hints: What else the host knows of it.
 
         Raises:
             ConfigError: It cannot be called with a JSON object, or the name is taken.

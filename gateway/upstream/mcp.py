@@ -38,7 +38,7 @@ class McpSource:
             transport of it (which can be opened only once).
         bridge: Owns the loop on which the connection lives.
         options: Limits of time and size.
-        trusted: Whether the host stands in for what the server says of its tools.
+        trusted: Whether the host vouches for what the server says of its tools.
         clock: Seconds that only grow; the circuit breaker reads it.
         changed: Called, on the bridge's loop, when the server says that its lists changed.
         audience: Whom the server may ask for something.
@@ -153,7 +153,7 @@ class McpSource:
         def begin() -> None:
             nonlocal began
             if began:
-                # Nobody told what happened between the connections.
+                # What happened between the two connections, nobody knows.
                 heard.changed()
             began = True
             heard.began()

@@ -1,6 +1,7 @@
 """One open MCP connection.
 
-* One task opens, holds and closes it: anyio's cancel scopes must be left where they were entered.
+* One task opens, holds and closes it: anyio's cancel scopes must be left by the task that entered
+  them.
 * Other tasks of the same loop use it directly; when one is cancelled, the SDK tells the server.
 * A session that ended stays ended. Nothing is ever sent twice.
 """
@@ -41,7 +42,7 @@ def _nobody() -> None:
 
 
 class Session:
-    """A connection that opens at once; must be made on the loop that uses it.
+    """A connection that begins to open when it is made, on the loop that uses it.
 
     Args:
         server: The host's name for the server.
@@ -62,7 +63,7 @@ class Session:
         askable: bool = False,
         close_timeout_s: float = 8.0,
     ) -> None:
-        # A child that ignores every signal but SIGKILL needs 4 s, and the SDK some time besides.
+        # A child that ignores every signal but SIGKILL takes 4 s, and the SDK some time more.
         self._server = server
         self._target = target
         self._options = options
@@ -93,7 +94,7 @@ class Session:
         await self._ready()
 
     async def list_tools(self) -> Listing:
-        """Read every page, within the limits of the options, and what there is besides tools."""
+        """Read every page of tools, within the limits of the options, then what is besides."""
         client = await self._ready()
         with quietly(self._server):
             tools, more = await asyncio.gather(
@@ -164,7 +165,7 @@ class Session:
             raise self._broken(method, error, sending) from error
 
     async def watch(self, uri: str, heard: WatchCallbacks) -> None:
-        """Tell *heard* of changes of *uri* until that is over; see `Watchable.watch`."""
+        """Tell *heard* of changes of *uri* until the watching ends; see `Watchable.watch`."""
         client = await self._ready()
         limit_s = self._options.call_timeout_s
         method = "resources/subscribe"
@@ -267,8 +268,8 @@ _LIST_CHANGED = (
     types.ResourceListChangedNotification,
 )
 _FATAL = frozenset({types.CONNECTION_CLOSED, types.INVALID_REQUEST})
-"""Codes after which a connection is of no more use. The second is how the SDK says that an HTTP
-server has forgotten the session."""
+"""Codes after which a connection is useless. The second is how the SDK says that an HTTP server has
+forgotten the session."""
 
 
 @contextmanager

@@ -1,9 +1,9 @@
-"""One supervised session a server: opened when needed, once for all who need it, and replaced.
+"""One supervised session for each server: opened when needed, shared by all, replaced if it dies.
 
-* Never two sessions of one server at a time: their children may hold the same files.
-* A session that could not be opened is tried again, further and further apart; a server that keeps
-  failing is left alone behind a circuit breaker. What a server *answers* never counts as failing.
-* A caller who goes away takes nothing from the others: opening and closing belong to no caller.
+* There are never two sessions of one server at a time: their children may hold the same files.
+* A session that could not be opened is tried again at growing intervals. A server that keeps
+  failing is left alone behind a circuit breaker. What a server *answers* is never a failure.
+* A caller that goes away takes nothing from the others: opening and closing belong to no caller.
 
 Everything here runs on one loop.
 """
@@ -26,11 +26,11 @@ from gateway.upstream.source import Listing, WatchCallbacks
 
 T = TypeVar("T")
 State = Literal["idle", "connecting", "active", "failed", "closed"]
-"""*idle*: not connected, ready to; *failed*: the last connection could not be opened or died."""
+"""*idle*: ready to connect; *failed*: the last connection could not be opened, or died."""
 
 _ANSWERED = frozenset({"refused", "authorization"})
 _NOBODYS = frozenset({"unavailable"})
-"""Says nothing of the server's health: it was not asked."""
+"""Faults that say nothing about the server's health: it was not asked."""
 
 
 class Connection(Protocol):
@@ -53,7 +53,7 @@ class Connection(Protocol):
         """Send a request that changes nothing."""
 
     async def watch(self, uri: str, heard: WatchCallbacks) -> None:
-        """Tell of changes of a resource until that is over."""
+        """Tell of changes of a resource until the connection or the watching ends."""
 
     async def close(self) -> None:
         """End it."""
@@ -105,7 +105,7 @@ class Supervisor:
 
     @property
     def state(self) -> State:
-        """How the connection is."""
+        """The state of the connection."""
         if self._closed:
             return "closed"
         if self._opening is not None:
@@ -116,13 +116,13 @@ class Supervisor:
 
     @property
     def healthy(self) -> bool:
-        """Whether the next use has a chance, as far as is known: also before the first one."""
+        """Whether the next use may work, as far as is known; true before the first one."""
         alive = self._connection is not None and self._opening is None and self._connection.alive
         return self._breaker.state != "open" and (alive or not self._fault)
 
     @property
     def breaker(self) -> BreakerState:
-        """How the circuit breaker stands."""
+        """The state of the circuit breaker."""
         return self._breaker.state
 
     @property
@@ -135,7 +135,7 @@ class Supervisor:
 
         Args:
             work: What is done.
-            lasting: It goes on for as long as the connection, so that it takes nobody's turn.
+            lasting: Whether it goes on as long as the connection; it then takes up no turn.
 
         Raises:
             UpstreamUnavailableError: The server failed too often in a row.
@@ -228,7 +228,7 @@ class Supervisor:
             self._blamed = cause
             self._breaker.fail()
             if self._breaker.state == "open":
-                # It may be stuck for good: whoever probes gets a session of their own.
+                # It may be stuck for good: the probe gets a new session.
                 self._worn = connection
 
     def _check_open(self) -> None:
@@ -287,7 +287,7 @@ class Supervisor:
         self._alarm = asyncio.get_running_loop().call_later(wait_s, self._rest)
 
     def _rest(self) -> None:
-        """Let the session sleep; the next use opens another."""
+        """End the session until it is needed; the next use opens another."""
         self._alarm = None
         if self._opening is not None:
             return
@@ -303,6 +303,6 @@ def _owned(work: Coroutine[object, object, T], name: str) -> asyncio.Task[T]:
 
 
 def _seen(task: asyncio.Task[T]) -> None:
-    # Whoever waited may have gone: asyncio would complain that nobody looked.
+    # The caller may have gone: asyncio would complain that nobody looked at the outcome.
     if not task.cancelled():
         task.exception()

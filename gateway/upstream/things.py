@@ -1,10 +1,11 @@
-"""From the resources and prompts that a server offers, as JSON, to definitions that can be trusted.
+"""Resources and prompts as a server offers them, in JSON -> definitions of a form to be trusted.
 
-* One bad thing costs one thing, as one bad tool costs one tool: see `gateway.upstream.sieve`.
-* Names and URIs stay as they are, for they go back to the server; every text is cleaned.
-* A definition is pinned as a tool's is, by all that a model or a person reads of it. What says how
-  its contents are at the moment (``size``, ``lastModified``) is no part of that.
-* What a prompt or a template must be filled with is its input schema. Nothing here knows the SDK.
+* A bad thing is left out alone, as a bad tool is: see `gateway.upstream.sieve`.
+* Names and URIs stay as they are, since they go back to the server; every text is cleaned.
+* A definition is pinned as a tool's is, by all that a model or a person reads of it. What tells the
+  state of its contents (``size``, ``lastModified``) is no part of that.
+* The input schema of a prompt or a template says what it must be filled with.
+* Nothing here knows the SDK.
 """
 
 from __future__ import annotations
@@ -37,16 +38,16 @@ _PINNED = ("uri", "uriTemplate", "name", "title", "description", "mimeType", "ar
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offer:
-    """One kind of list that a server may have."""
+    """One kind of list that a server may offer."""
 
     method: str
     key: str
-    """Where a page holds its things."""
+    """The key under which a page holds its things."""
     kind: Kind
     named: str
-    """What goes back to the server."""
+    """The key of what goes back to the server: a name or a URI."""
     longest: int
-    """Characters of that, at most."""
+    """How many characters that may have."""
 
 
 RESOURCES = Offer(
@@ -150,9 +151,9 @@ class Gathered:
         self.digests: dict[str, str] = {}
         self.suspicions: dict[str, tuple[str, ...]] = {}
         self.instructions = ""
-        """What the server says of itself."""
+        """What the server says of itself; empty if nothing."""
         self.full = False
-        """Whether more is offered than is taken."""
+        """Whether the server offers more than is taken."""
 
     @property
     def things(self) -> tuple[ToolDefinition, ...]:
@@ -184,7 +185,7 @@ class Gathered:
                 self.suspicions[thing_key(offer.kind, name)] = reasons
 
     def heard(self, instructions: str) -> None:
-        """Take what the server says of itself; saying nothing is pinned too."""
+        """Take what the server says of itself. If it says nothing, that is pinned too."""
         key = thing_key("server", self._server)
         self.instructions = clean(instructions, limit=self._options.max_description_chars)
         self.digests[key] = _digest_of(instructions)
@@ -198,9 +199,9 @@ class Gathered:
         self.note("listing_truncated", f"offers {why}; the rest was left out")
 
     def beside(self, tools: Listing) -> Listing:
-        """Give *tools* and, beside them, what was gathered.
+        """Give *tools* with what was gathered beside them.
 
-        A tool may be called as the pin of a thing is: then that pin is of both.
+        A tool may have the name under which a thing is pinned: then the pin is of both.
         """
         both = tools.digests.keys() & self.digests.keys()
         shared = {name: _digest_of(tools.digests[name], self.digests[name]) for name in both}

@@ -1,8 +1,8 @@
 """The part of a catalog that a request is judged against. Pure.
 
-A catalog of several servers speaks of several subjects. What the tools of the others look like says
-nothing of whether the first match's own server serves a request, and foreign tools that were added
-must not turn a request away that was served without them.
+A catalog of several servers has several subjects. How the tools of other servers look says nothing
+about whether the server of the first match serves a request, and adding foreign tools must not turn
+away a request that was served without them.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from gateway.values import dataclass
 from gateway.vectors import moments
 
 LEAST = 25
-"""Of fewer tools mean and spread say too little: then the whole catalog is looked at."""
+"""The mean and spread of fewer tools say too little: then the whole catalog is looked at."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ground:
-    """How some tools look to a query."""
+    """How near some tools are to a query, taken together."""
 
     mean: float
     """Mean of their cosines."""
@@ -31,15 +31,15 @@ class Ground:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Homes:
-    """Which server each entity is of, and who may be found."""
+    """The server of each entity, and who may be found."""
 
     mates: Mates | None = None
-    """None if all are of one server, or if nobody asked."""
+    """None if all are of one server, or where vectors do not rank."""
     mask: Mask | None = None
-    """None if all of them."""
+    """None if all may be found."""
 
     def own(self, found: Candidates, spot: int) -> Mask | None:
-        """Say who of the server of the entity at *spot* may be found.
+        """Give the mask of those that may be found and share the server of the entity at *spot*.
 
         Returns:
             None for the eligible catalog as a whole: if that server has fewer than `LEAST` that
@@ -54,7 +54,7 @@ class Homes:
         return own if np.count_nonzero(own) >= LEAST else None
 
     def ground(self, found: Candidates, own: Mask | None) -> Ground:
-        """Say how those of *own*, as `own` gives them, look to the query."""
+        """Say how near the entities of the mask *own* are to the query; see `own` for None."""
         known = found.scanned.dense
         if own is not None and known is not None:
             cosines = known[0][own]

@@ -1,9 +1,9 @@
 """How much the tools of a catalog have in common. Pure.
 
-A catalog of one subject serves requests of that subject; one whose tools are all of another kind
-serves almost anything, however vaguely it is asked for, and should be slower to say no. So should
-a large one: of more tools one is likelier to serve. What tells is how near the loneliest quarter of
-the tools is to its nearest: servers of other subjects, which make two heaps of one, leave those as
+A catalog of one subject serves requests of that subject. One in which each tool is of another kind
+serves almost anything, however vaguely it is asked for, and should be slower to say no. So should a
+large one, since one of many tools is likelier to serve. What is measured is how near the loneliest
+quarter of the tools is to its nearest neighbours: adding servers of other subjects leaves those as
 lonely as they were.
 """
 
@@ -20,37 +20,37 @@ from gateway.search.dense.scan import VectorIndex
 
 class _Bounds(NamedTuple):
     least: float
-    """What the broadest catalog has."""
+    """The narrowness of the broadest catalog."""
     many: float
-    """From so many tools on, twice as many are half as narrow."""
+    """From so many tools on, twice as many make a catalog half as narrow."""
 
 
 LEARNED = _Bounds(least=0.05, many=500)
 UNLEARNED = _Bounds(least=0.2, many=math.inf)
 _LONELY = 0.25
-"""Tools that are lonelier than the rest: such a share."""
+"""Which share of the tools counts as lonely."""
 _BROAD, _NARROW = 2.85, 3.2
-"""On the model's scale: how near the least lonely of those is to its nearest, in a catalog of tools
-that are all of another kind, and in one of a few subjects."""
+"""How near the least lonely of those is to its nearest neighbour, on the model's scale: in a
+catalog where each tool is of another kind, and in one of a few subjects."""
 _SAMPLE = 64
 _MOST = 4000
-"""Among so many tools each has its like, and more of them say nothing."""
+"""Of so many tools each has neighbours; looking at more would tell nothing."""
 
 
 def narrowness(
     vectors: VectorIndex | None, yardstick: Yardstick | None, *, learned: bool = False
 ) -> float:
-    """Say how narrow a catalog is, above 0, at the most 1.
+    """Say how narrow the subject of a catalog is, > 0 to 1.
 
     Args:
         vectors: The tools' unit vectors, zeros where there is none; None without any.
         yardstick: What the model's cosines mean.
-        learned: Whether `gateway.search.served` judges what the model finds: it empties more, and
-            the size of a catalog and how broad it is hold it back the more.
+        learned: Whether `gateway.search.served` judges what the model finds. It turns more requests
+            away, so that the size and breadth of a catalog must hold it back more.
 
     Returns:
-        1 without vectors, since words do not lie near by chance; the least with vectors that nobody
-        knows the meaning of.
+        1 without vectors, since words are not near by chance; the least there is with vectors whose
+        scale is unknown.
     """
     bounds = LEARNED if learned else UNLEARNED
     if vectors is None:

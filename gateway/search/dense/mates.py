@@ -1,7 +1,7 @@
 """Tools of one server serve a request together. Pure.
 
-A request of several steps is mostly served by few servers: a tool is the likelier the better the
-best other tool of its server fits. The smaller the server's part of the catalog, the more that
+A request of several steps is mostly served by few servers, so the better the best other tool of its
+server fits, the likelier a tool is. The smaller the server's part of the catalog, the more that
 says; where all tools are of one server it says nothing.
 """
 
@@ -32,13 +32,13 @@ class Mates:
 
     @classmethod
     def of(cls, servers: Sequence[str]) -> Self | None:
-        """Read the server of each entity; None if there are not two of them."""
+        """Take the server of each entity; None if there is only one server."""
         known = {server: number for number, server in enumerate(dict.fromkeys(servers))}
         return cls.numbered(np.asarray([known[server] for server in servers], dtype=np.intp))
 
     @classmethod
     def numbered(cls, numbers: Positions) -> Self | None:
-        """Weigh servers by their *numbers*, each of which somebody has."""
+        """Weigh servers by their *numbers*, shape (n,), without gaps; None if there is only one."""
         counts = np.bincount(numbers)
         if len(counts) < 2:
             return None
@@ -46,14 +46,15 @@ class Mates:
         return cls(numbers=numbers, weights=rarity.astype(np.float32)[numbers], servers=len(counts))
 
     def support(self, spots: Positions, scores: Vector) -> Vector:
-        """Say how well the best other tool of each one's server fits, shape (len(spots),).
+        """Give what the best other tool of its server says for each, shape (len(spots),).
 
         Args:
             spots: Positions, each once.
             scores: How well each of them fits, 0 for the average of the catalog.
 
         Returns:
-            At least 0: without a mate that is better than the average, nothing is lost.
+            How well that tool fits, times how rare the server is; at least 0, so that bad mates do
+            no harm.
         """
         numbers = self.numbers[spots]
         heads = self.heads(spots, scores)
@@ -65,7 +66,7 @@ class Mates:
         return np.asarray(self.weights[spots] * mate, dtype=np.float32)
 
     def heads(self, spots: Positions, scores: Vector) -> Vector:
-        """Say how well the best tool of each one's server fits, itself or another, at least 0.
+        """Say how well the best tool of its server fits, itself or another, for each; at least 0.
 
         Args:
             spots: See `support`.
@@ -86,11 +87,11 @@ class Servers:
         self._numbers: Positions = np.zeros(0, dtype=np.intp)
 
     def change(self, moves: Moves, new: Mapping[int, str]) -> Mates | None:
-        """Give who serves with whom after a change.
+        """Give the servers after a change.
 
         Args:
-            moves: Of the entities.
-            new: The servers of the new ones, by position.
+            moves: Where the entities of the last time stand now.
+            new: The servers of the new entities, by position.
         """
         known = dict(self._known)
         for server in new.values():

@@ -26,12 +26,12 @@ class Candidates:
 
     @property
     def pool(self) -> Positions:
-        """The best eligible entities by strength, best first: what may be re-scored."""
+        """The positions of the best eligible entities by strength, best first."""
         return self.scanned.pool
 
     @property
     def strengths(self) -> Vector:
-        """What ranks, one for each of the pool: cosines, with a long request's best clause's."""
+        """What the pool is ranked by: cosines, with those of a long request's best clause."""
         return self.scanned.strengths
 
     @property
@@ -55,7 +55,7 @@ class Candidates:
         return self.scanned.moments.cosine_spread
 
     def cosines(self, spots: Sequence[int]) -> list[float]:
-        """Give the exact best cosine over the query's texts of anybody, -1 to 1."""
+        """Give the exact best cosine over the query's texts at each of *spots*, -1 to 1."""
         if self.scanned.dense is not None:
             told: list[float] = self.scanned.dense[0][list(spots)].tolist()
             return told
@@ -66,7 +66,7 @@ class Candidates:
         return [known[spot] for spot in spots]
 
     def strengths_at(self, spots: Positions) -> Vector:
-        """Give the exact strength of anybody."""
+        """Give the exact strength at each of *spots*, in the pool or not, shape (len(spots),)."""
         return self._at(spots)[1]
 
     def cosine(self, position: int) -> float:
@@ -95,11 +95,11 @@ def candidates(
 
     Args:
         index: The catalog's vectors.
-        question: The query's.
+        question: The query's vectors.
         mask: Who may be found.
         limit: How many matches are wanted.
         options: Sizes of pool and window.
-        pool: How large the pool is, where it is not that of the options.
+        pool: How large the pool is; None leaves that to the options.
     """
     scanned = index.search(question, mask=mask, count=pool or options.pool(limit))
     window = _window(scanned, limit, options)
@@ -112,5 +112,5 @@ def _window(scanned: Scanned, limit: int, options: SearchOptions) -> frozenset[i
         return frozenset()
     best, mean = float(head[0]), scanned.moments.mean
     floor = mean + options.window_margin * (best - mean)
-    # The strengths fall, so that who is above the floor stands in front.
+    # Strengths fall, so that all above the floor stand in front.
     return frozenset(scanned.pool[: int(np.count_nonzero(head >= floor))].tolist())

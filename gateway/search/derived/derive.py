@@ -1,12 +1,12 @@
 """Edges that nobody wrote, read out of a plain catalog; each rule can be switched off.
 
-* phases: what finds comes before what inspects, and that before what acts on the same thing.
+* phases: what finds a thing comes before what inspects it, and that before what acts on it.
 * mentions: a description that names another tool says how the two belong together.
 * what must come before what: see `conditions`.
 
 All of these are guesses: they are *derived*, never declared, and a host's own document can
-override them. Rules look up words, they compare no pairs; where a tool comes or goes, only those
-are read again whose words lead to it.
+override them. Rules look words up instead of comparing pairs. When a tool comes or goes, only the
+tools whose words lead to it are read again.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from gateway.types import Entity
 from gateway.values import dataclass
 
 Edges: TypeAlias = Mapping[tuple[Relation, str], str]
-"""The edges of one tool: the rule of each, by what it says and the id it leads to."""
+"""The edges of one tool: by relation and the id it leads to, the rule that found it."""
 MAX_STEPS = 3
 MAX_GROUP = 64
-"""A word that more tools of one server share than this relates nobody to anybody."""
+"""A word that more tools of one server share relates none of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,11 +38,11 @@ class Derived:
     relation: Relation
     object: int
     rule: str
-    """Which rule read it; the reader of an explanation sees it."""
+    """The rule that found it; explanations name it."""
 
 
 def derive(entities: Sequence[Entity], options: GraphOptions) -> tuple[Derived, ...]:
-    """Read all edges that the switched-on rules find; an empty catalog has none."""
+    """Give all edges that the rules find that *options* switch on; none for an empty catalog."""
     deriver = Deriver(options)
     tools = (replace(ToolWords.of(entity), id=str(at)) for at, entity in enumerate(entities))
     deriver.turn((), list(tools))
@@ -71,12 +71,12 @@ class Deriver:
         """By the id of the tool where they start; tools without edges are left out."""
 
     def change(self, gone: Iterable[Entity], new: Iterable[Entity]) -> Reread:
-        """Take entities out and put others in, and say whose edges are other ones."""
+        """Take entities out and put others in; give the tools whose edges may have changed."""
         old = [self._table.tools.pop(entity.id) for entity in gone]
         return self.turn(old, [ToolWords.of(entity) for entity in new])
 
     def turn(self, old: Sequence[ToolWords], fresh: Sequence[ToolWords]) -> Reread:
-        """Take tools that were read out and put others in, and say whose edges are other ones."""
+        """Do the same with tools that were read already."""
         table = self._table
         places = {place for tool in (*old, *fresh) for place in _stands(tool, self._rules)}
         known = {place: table.known(place) for place in places}
@@ -100,7 +100,7 @@ class Deriver:
         return self._reread(turned)
 
     def _helped(self) -> dict[str, None]:
-        """Give who may use a helper of another server, if that speaks for the machine."""
+        """Give the tools that may use a helper of another server which speaks for the machine."""
         held = (place for place in self._table.held if place[0] in conditions.HELPED)
         return {key: None for place in held for key in self._table.lookers.get(place, ())}
 

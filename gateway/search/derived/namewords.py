@@ -1,4 +1,4 @@
-"""What one tool's words say, read once for all rules that derive edges. Pure."""
+"""The words of one tool, read once for all rules that derive edges. Pure."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ INSPECT = frozenset(
 )
 SUPPLY = frozenset({"get", "fetch", "read", "retrieve", "detect", "determine", "generate"})
 HERE = frozenset({"current", "system", "user", "my", "device"})
-"""Words for what the machine or its user has, whoever asks."""
+"""Words for what belongs to the machine or its user, and so means the same to every server."""
 FILLERS = HERE | {"the", "a", "an", "desired"}
 UNIVERSAL = frozenset(
     {"date", "time", "timezone", "timestamp", "location", "language", "locale", "email", "phone"}
 )
 """Single words that mean the same to every server."""
 SECRET = frozenset({"key", "token", "secret", "password", "session", "id"})
-"""Last words of what one server gave out: to another it means nothing."""
+"""Last words of the names of what a server gives out and no other server understands."""
 
 
 _IDENTIFIER = re.compile(
@@ -47,7 +47,7 @@ class ToolWords:
     id: str
     server: str
     order: tuple[str, str]
-    """Where the tool stands in the catalog."""
+    """The key that the catalog is sorted by."""
     own: str
     """Its source's name for it, without case."""
     description: str
@@ -80,18 +80,18 @@ class ToolWords:
 
     @property
     def nouns(self) -> Name:
-        """The words but the first, which is the verb, and but single letters and other verbs."""
+        """All words but the first, which is the verb, but single letters and but other verbs."""
         return _nouns(self.name)
 
     @property
     def phase(self) -> int:
-        """0 finds, 1 inspects, 2 acts."""
+        """What it does with its thing: 0 finds, 1 inspects, 2 acts."""
         verbs = set(self.name)
         return 0 if verbs & DISCOVER else 1 if verbs & INSPECT else ACT
 
     @property
     def thing(self) -> Name:
-        """What the words after the verb name, without fillers."""
+        """The words after the verb, without fillers: what the tool is about."""
         return tuple(word for word in self.name[1:] if word not in FILLERS)
 
     @property
@@ -101,7 +101,7 @@ class ToolWords:
 
     @property
     def tells_of_here(self) -> bool:
-        """Whether it tells, and needs nothing for it, something universal of here and now."""
+        """Whether it needs nothing and tells what every server understands of here and now."""
         return (
             self.verb in SUPPLY
             and not HERE.isdisjoint(self.name)
@@ -111,7 +111,7 @@ class ToolWords:
         )
 
     def speaks_to(self, server: str) -> bool:
-        """Whether what it gets means the same to *server*: a bare ``status`` does not."""
+        """Whether *server* understands what it gets: a ``status`` alone is another to each."""
         known = len(self.thing) > 1 and self.thing[-1] not in SECRET
         return self.server == server or known or self.tells_of_here
 
@@ -158,7 +158,7 @@ def _mentions(text: str) -> Iterator[tuple[str, Relation]]:
 
 
 def _relation(cue: str) -> Relation:
-    """What the words before a name say of it; the last one counts."""
+    """Give what the words before a name say of it; the last one counts."""
     before = [match.end() for match in _BEFORE.finditer(cue)]
     after = [match.end() for match in _AFTER.finditer(cue)]
     if not before and not after:

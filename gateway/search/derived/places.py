@@ -1,4 +1,4 @@
-"""Where tools stand, by their words, and where they look for each other: what rules read. Pure."""
+"""The table in which rules look tools up, by the words where each stands and looks. Pure."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from gateway.search.derived.namewords import Relation, ToolWords
 from gateway.values import dataclass
 
 Place: TypeAlias = tuple[str, Hashable]
-"""A rule's word of its own, and the words by which tools stand there or look there."""
+"""A name that a rule gives to its places, and the words by which a tool stands or looks there."""
 Found: TypeAlias = Iterator[tuple[Relation, str]]
-"""How a tool belongs to others, by their ids."""
+"""How one tool belongs to others: pairs of the relation and the other's id."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -21,14 +21,14 @@ class Table:
     """Tools by the places where they stand, and by the places where they look."""
 
     most: Mapping[str, int]
-    """How many may stand at a place of each kind before they are a crowd, which tells nothing."""
+    """How many tools may stand at a place, by its name; more are a crowd, which tells nothing."""
     tools: dict[str, ToolWords] = field(default_factory=dict)
     """By id."""
     held: dict[Place, dict[str, None]] = field(default_factory=dict)
     lookers: defaultdict[Place, dict[str, None]] = field(default_factory=lambda: defaultdict(dict))
 
     def known(self, place: Place) -> tuple[str, ...] | None:
-        """Give who stands at *place*; nobody if it is a crowd, None if there is nobody."""
+        """Give the ids of the tools at *place*: () if they are a crowd, None if there is none."""
         found = self.held.get(place)
         if not found:
             return None
@@ -42,11 +42,11 @@ class Table:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """How a rule reads."""
+    """How a rule finds edges."""
 
     stands: Callable[[ToolWords], Iterable[Place]]
     """Where a tool stands, for others to find it."""
     looks: Callable[[ToolWords], Iterable[Place]]
     """Where a tool looks for others."""
     edges: Callable[[ToolWords, Table], Found]
-    """What a tool finds there."""
+    """The edges of a tool, from what it finds there."""

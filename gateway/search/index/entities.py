@@ -1,4 +1,4 @@
-"""Entities in a saved index: each is made when somebody looks at it."""
+"""Entities in a saved index: each is made when somebody first looks at it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SEQUENCES = frozenset({"aliases", "keywords", "categories", "tags", "examples"}
 
 
 class Entities(Sequence[Entity]):
-    """Entities by position, made once each.
+    """Entities by position; each is made at most once.
 
     Args:
         lines: One entity's JSON after another, uint8.
@@ -49,12 +49,12 @@ class Entities(Sequence[Entity]):
         return known
 
     def __iter__(self) -> Iterator[Entity]:
-        """Make every one in order."""
+        """Give all of them in order, and so make all."""
         return map(self.__getitem__, range(len(self)))
 
 
 def written(entities: Sequence[Entity]) -> tuple[np.ndarray, np.ndarray]:
-    """Write *entities* down, as `Entities` reads them.
+    """Write *entities* for `Entities` to read: their lines, and the offsets.
 
     Raises:
         ValueError: If one would come back as another.
@@ -69,7 +69,7 @@ def written(entities: Sequence[Entity]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def line(entity: Entity) -> bytes:
-    """Write one entity down; equal entities are equal lines."""
+    """Write one entity as JSON; equal entities give equal lines."""
     return json.dumps(_raw(entity)).encode()
 
 

@@ -1,7 +1,7 @@
 """Reads the index that an earlier process saved, and saves what this one made.
 
-* Read at the first build, if it is of the same mark.
-* Saved in the background when it was made whole, and at the end when it was changed since.
+* It is read at the first build, if its mark is the same.
+* It is saved in the background after a full build, and at the end if it changed since.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from gateway.types import Diagnostic
 from gateway.values import dataclass
 
 _LASTING = frozenset({"name_qualified", "graph_document_invalid"})
-"""What is wrong with a catalog whenever it is built."""
+"""Codes of what is wrong with a catalog at every build, whatever the state of its servers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +29,7 @@ class Ground:
 
     @property
     def notes(self) -> list[Diagnostic]:
-        """What the sources say that is wrong today."""
+        """The diagnostics of the sources as they were just listed."""
         return [note for each in self.listed.values() for note in each.listing.diagnostics]
 
 
@@ -37,7 +37,7 @@ class Keeper:
     """Reads and saves the indexes of one gateway.
 
     Args:
-        shelf: Where they lie.
+        shelf: Where they are kept.
         made_with: What they depend on besides, each with a `repr` that says all of it.
     """
 
@@ -51,11 +51,11 @@ class Keeper:
         return self._shelf.find(self._mark(ground), version=version, diagnostics=ground.notes)
 
     def made(self, ground: Ground, snapshot: Snapshot) -> None:
-        """Take note of an index that is not saved yet; of an older one no more."""
+        """Remember *snapshot* as the one to save next, instead of any older one."""
         self._unsaved = ground, snapshot
 
     def keep(self) -> tuple[Diagnostic, ...]:
-        """Save the newest index, if it is not, and say what went wrong."""
+        """Save the newest index, unless it is saved already; give what went wrong."""
         if self._unsaved is None:
             return ()
         ground, snapshot = self._unsaved

@@ -20,11 +20,11 @@ class Texts:
     keys: dict[str, tuple[str, str]] = field(default_factory=dict)
     """The keys of the whole text and of the name, by entity id."""
     rows: dict[str, Vector] = field(default_factory=dict)
-    """The vectors by key; what has none is absent."""
+    """The vectors by key; a text that has none is absent."""
     wanted: dict[str, str] = field(default_factory=dict)
-    """The texts by key that have no vector yet."""
+    """The texts that have no vector yet, by key."""
     made: int = 0
-    """How often texts of an entity were made."""
+    """How many times the texts of an entity were made: what a change costs is counted by it."""
     _overdue: set[str] = field(default_factory=set)
     _uses: Counter[str] = field(default_factory=Counter)
 
@@ -34,7 +34,7 @@ class Texts:
         return len(self._uses)
 
     def change(self, gone: Iterable[Entity], new: Iterable[Entity]) -> None:
-        """Forget the texts of some entities, and make those of others."""
+        """Forget the texts of the entities that are *gone*, and make those of the *new* ones."""
         left = [key for entity in gone for key in self.keys.pop(entity.id)]
         for entity in new:
             self.made += 1
@@ -45,7 +45,7 @@ class Texts:
                 self._uses[key] += 1
                 if key not in self.rows:
                     self.wanted[key] = text
-        # Last: a text that only changed hands keeps its vector.
+        # Last, so that a text that another entity has now keeps its vector.
         for key in left:
             self._uses[key] -= 1
             if not self._uses[key]:

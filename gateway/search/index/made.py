@@ -22,7 +22,7 @@ class Made:
     early: bool = False
     """Whether it lacks vectors because nobody was to wait for them."""
     embedded: int = 0
-    """Texts sent to the embedder."""
+    """How many texts were sent to the embedder."""
     saved: bool = False
     """Whether it was read as an earlier process saved it."""
     tokens: int = 0
@@ -42,7 +42,7 @@ class Make(Protocol):
         diagnostics: Sequence[Diagnostic],
         most: int | None = None,
     ) -> Awaitable[Made]:
-        """Make the next one.
+        """Make the next snapshot.
 
         Args:
             registrations: The sources.
@@ -50,11 +50,11 @@ class Make(Protocol):
             documents: The host's own graph documents.
             version: The number of this build.
             diagnostics: What is known to be wrong so far.
-            most: Where more texts than this are to be embedded first, it is made with the vectors
-                that are kept, and `Made.early`; None sets no limit.
+            most: If more texts than this have to be embedded, the snapshot is made with the vectors
+                that are kept, and is `Made.early`; None sets no limit.
         """
         ...
 
     def embed(self) -> Awaitable[object]:
-        """Embed what waits for it, for the next one; what fails is not tried again for that."""
+        """Embed what the last snapshot lacks, for the next one; what fails is not tried again."""
         ...

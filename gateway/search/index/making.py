@@ -39,8 +39,8 @@ class Making:
         reserved: Names that no tool may have.
         telemetry: Told of the requests to the embedder.
         progress: Told how many of how many texts are embedded.
-        hurried: Set while somebody waits for a build who needs no vectors: it is then made with
-            those that are kept, and `Made.early`.
+        hurried: Set while somebody who needs no vectors waits for a build: it is then made with the
+            vectors that are kept, and is `Made.early`.
     """
 
     def __init__(  # noqa: PLR0913  (keyword-only, wired in one place)
@@ -68,12 +68,12 @@ class Making:
         self._measured: dict[str, Vector] = {}
         """The vectors of the texts by which the model is measured, by key."""
         self._scale: tuple[int, Yardstick | None] | None = None
-        """Of how many of them the yardstick was made, and the yardstick."""
+        """The yardstick, and of how many of those vectors it was made."""
         self._rounds: list[DocumentVectors] = []
-        """What was embedded between two builds; the next that puts nothing off takes it."""
+        """What was embedded between two builds. The next build that puts nothing off takes it."""
         self._hurried = hurried or asyncio.Event()
         self._left: asyncio.Task[DocumentVectors] | None = None
-        """What such a build began to embed and left behind."""
+        """What a hurried build began to embed and left to `embed`."""
 
     async def __call__(
         self,
@@ -87,7 +87,7 @@ class Making:
     ) -> Made:
         """Make the next snapshot; see `gateway.search.index.made.Make`."""
         if not self._whole:
-            # A build that ended early leaves half a change behind: begin with nothing.
+            # A build that was broken off left half a change behind: begin with nothing.
             self._known = KnownEntities(reserved=self._reserved)
             self._snapshots = self._nothing()
         self._whole = False
@@ -124,7 +124,7 @@ class Making:
         return Snapshots(self._derive, learned=cohort(model) is not None)
 
     async def embed(self) -> None:
-        """Embed what waits for it; what fails is left to a build that is asked for later."""
+        """Embed what the last build put off; what fails is left to a later build."""
         if self._left is not None:
             try:
                 self._rounds.append(await self._left)
@@ -139,7 +139,7 @@ class Making:
     async def _unhurried(
         self, texts: Texts, ahead: DocumentVectors, most: int | None
     ) -> DocumentVectors:
-        """Embed what is wanted, until somebody is in a hurry; then that goes on for `embed`."""
+        """Embed what is wanted, until somebody is in a hurry: `embed` then waits for the rest."""
         if self._hurried.is_set() or self._left is not None:
             return await self._embedded(texts, ahead, 0)
         embedding = asyncio.ensure_future(self._embedded(texts, ahead, most))
@@ -157,7 +157,7 @@ class Making:
         return await self._embedded(texts, ahead, 0)
 
     def _ahead(self, texts: Texts) -> DocumentVectors:
-        """Give what was embedded between two builds; where none is wanted, no failure is news."""
+        """Give what was embedded between two builds; its failures only if more is wanted."""
         ahead = reduce(lambda so_far, each: each.after(so_far), self._rounds, _NONE)
         return ahead if texts.wanted else ahead.mended
 
@@ -198,7 +198,7 @@ class Making:
 
     def _yardstick(self, texts: Texts) -> Yardstick | None:
         measured = self._measured if self._measures(texts) else {}
-        # What was measured is never measured again, so that as many are the same ones.
+        # Nothing is measured twice, so that equal counts mean equal texts.
         if self._scale is None or self._scale[0] != len(measured):
             self._scale = len(measured), yardstick.of(self._embedder, measured)
         return self._scale[1]

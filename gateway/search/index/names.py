@@ -1,7 +1,7 @@
 """How much of each entity's name a query states, in words. Pure.
 
-"the current weather, please, get it" states ``get_current_weather`` whole: less than the identifier
-itself, yet more than a description that happens to hold the same words.
+"the current weather, please, get it" states the whole of ``get_current_weather``. That says less
+than the identifier itself, yet more than a description that happens to hold the same words.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ class Names:
 
     index: Postings
     weights: Vector
-    """The rarity of each name's words together, shape (n,), >= 0."""
+    """The rarity of all words of each name together, shape (n,), >= 0."""
     offsets: NDArray[np.int64]
-    """Where the row of a term begins and ends in `holders`."""
+    """Where the row of each term begins in `holders`, and the last ends, shape (terms + 1,)."""
     holders: NDArray[np.int32]
-    """Whose name holds the term, ascending within a row."""
+    """The positions of the entities whose names hold a term, ascending within its row."""
 
     @classmethod
     def of(cls, index: Postings) -> Names:
-        """Weigh the names in *index*: all their words, wherever else these stand too."""
+        """Weigh the names in *index*, by all of their words."""
         inside = index.inverted.within(_FIELD)
         holders = index.positions[inside]
         offsets = inside.searchsorted(index.offsets)

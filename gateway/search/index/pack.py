@@ -1,7 +1,7 @@
-"""Arrays and words in one file, which is mapped, not read.
+"""Arrays and JSON in one file, which is mapped into memory instead of read.
 
-* The file is written beside its place and moved there at once: there is the old one or the new one.
-* Every part has a checksum, and so has the list of parts: what was torn or changed is not used.
+* The file is written beside its place, then moved there: it is always the old one or the new one.
+* Every part has a checksum, and so has the list of parts: a torn or changed file is not used.
 * Nothing in it is ever run: it holds numbers, and texts as JSON.
 """
 
@@ -30,7 +30,7 @@ _MANY = 32
 """So many texts are sooner cut out of one than parsed."""
 _CUT = "\0"
 _SUMMED = 512
-"""Numbers of eight bytes that are summed to one: a page of the memory."""
+"""How many numbers of eight bytes are summed to one: a page of memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -38,7 +38,7 @@ class Pack:
     """What a file holds."""
 
     words: Any
-    """What was given as JSON."""
+    """Whatever is kept as JSON."""
     arrays: Mapping[str, np.ndarray]
     """Read-only; mapped where they come from a file."""
 
@@ -103,7 +103,7 @@ def _read(mapped: mmap.mmap) -> Pack:
 
 
 def _lifted(words: Any, texts: dict[str, np.ndarray]) -> Any:
-    """Give *words* with the name of a part instead of each long list of texts in a mapping."""
+    """Give *words* with each long list of texts in a mapping replaced by the name of a part."""
     if isinstance(words, Mapping):
         if words.keys() == {_TEXTS}:
             # Not the name of a part, which is a text.
@@ -147,7 +147,7 @@ def _digest(text: bytes) -> bytes:
 
 
 def _sum(array: np.ndarray) -> str:
-    """Give the digest of the sums of pages: at the speed of the memory, and no page may move."""
+    """Give a digest of the sums of all pages, in their order; it is as fast as memory."""
     flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
     whole = len(flat) // (8 * _SUMMED) * 8 * _SUMMED
     pages = flat[:whole].view(np.uint64).reshape(-1, _SUMMED)

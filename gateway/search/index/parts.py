@@ -1,8 +1,8 @@
 """Values that are made of arrays, taken apart and put together again.
 
-A value is a number, a text, None, an array, a tuple of values, or one of the classes below. Each
-class says by its fields what it is made of, so that a new field is saved without a word here; what
-none of this fits is an error when it is saved, not when it is read.
+A value is a number, a text, None, an array, a tuple of values, or an object of the classes below.
+The fields of a class say what it is made of, so that a new field is saved without a change here.
+Any other value is an error when it is saved, not when it is read.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _CLASSES: Mapping[str, type] = {
 
 
 def form() -> list[list[str]]:
-    """Say which fields the classes have: another form is another format."""
+    """Give the fields of each class: if they differ, so does the format of the file."""
     return [[name, *(each.name for each in fields(kind))] for name, kind in _CLASSES.items()]
 
 
@@ -49,12 +49,12 @@ def taken(value: object, name: str, arrays: dict[str, np.ndarray]) -> object:
     """Take *value* apart.
 
     Args:
-        value: See above.
-        name: Its arrays are called by this name and the way to them.
-        arrays: Takes them up.
+        value: As the head of this file says.
+        name: Its arrays are called by this name and the path to them.
+        arrays: Takes the arrays.
 
     Returns:
-        The rest, fit for JSON.
+        All the rest, fit for JSON.
 
     Raises:
         TypeError: If it is no such value.

@@ -1,7 +1,7 @@
-"""A snapshot <-> a pack: all that an answer is made of, and nothing that can be made again sooner.
+"""A snapshot <-> a pack: all that an answer is made of, unless it is faster made than read.
 
-What comes back is to the last bit what a fresh build would make. Texts that a question looks up are
-read whole; entities, and what the graph states, one by one when somebody looks at them.
+What comes back equals, to the last bit, what a fresh build would make. The words that queries are
+looked up in are read as a whole; entities, and what the graph states, one by one when needed.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def packed(snapshot: Snapshot, own: Sequence[Diagnostic]) -> Pack:
 
     Args:
         snapshot: Of any build.
-        own: Those of its diagnostics that another start would find again.
+        own: Those of its diagnostics that any later start would find again.
 
     Raises:
         TypeError: If a part of it is of a kind that nobody knows how to save.
@@ -99,7 +99,7 @@ def unpacked(pack: Pack, *, version: int, diagnostics: Sequence[Diagnostic]) -> 
 
 
 class _Kept(Mapping[str, tuple[int, ...]]):
-    """The numbers of each name, which ascend, as they lie in an array."""
+    """The numbers of each name, ascending, in one array for all names."""
 
     def __init__(self, names: Sequence[str], offsets: np.ndarray, numbers: np.ndarray) -> None:
         self._names = names

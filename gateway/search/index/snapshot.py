@@ -1,4 +1,4 @@
-"""One immutable picture of the catalog, ready to be searched. Swapped whole, never changed."""
+"""One immutable picture of the catalog, ready to be searched. It is replaced, never changed."""
 
 from __future__ import annotations
 
@@ -44,24 +44,24 @@ class Snapshot:
     names: Names
     graph: ToolGraph | None
     vectors: VectorIndex | None
-    """Zeros where an entity has no vector. None without any vector."""
+    """Unit rows, shape (n, d); zeros where an entity has no vector. None without any vector."""
     common: Vector | None
-    """Their mean row; None without any."""
+    """The mean row of what servers list, shape (d,); None without any."""
     mates: Mates | None = None
-    """Who serves with whom; None if all are of one server."""
+    """The server of each entity; None if all are of one server."""
     diagnostics: tuple[Diagnostic, ...] = ()
-    """What went wrong while building: of a large catalog, a note for each of many tools."""
+    """What went wrong while building; a large catalog may have a note for each of many tools."""
     repeated: tuple[Diagnostic, ...] = ()
-    """Those of them that a search repeats; see the function of this name."""
+    """Those of them that every search repeats; see `repeated`."""
     yardstick: Yardstick | None = None
     """What the model's cosines mean; None if nobody measured it."""
     doubts: Doubts | None = None
-    """What each entity loses in `auto`; None if nobody loses."""
+    """What each entity loses in `auto`; None if none loses anything."""
     narrowness: float = 1.0
-    """How narrow the catalog is, above 0, at the most 1; see `gateway.search.dense.kinship`."""
+    """How narrow the catalog's subject is, > 0 to 1; see `gateway.search.dense.kinship`."""
 
     def told(self, notes: Iterable[Diagnostic]) -> Self:
-        """Give the same with *notes* of what went wrong since."""
+        """Give the same with *notes* of what went wrong since it was built."""
         every = (*self.diagnostics, *notes)
         return replace(self, diagnostics=every, repeated=repeated(every))
 
@@ -75,11 +75,11 @@ class Snapshot:
 
     @property
     def dimensions(self) -> int | None:
-        """How long the vectors are."""
+        """How many numbers a vector has; None without any vector."""
         return None if self.vectors is None else self.vectors.dimensions
 
     def mask(self, filters: Filters) -> Mask:
-        """Give who passes *filters*, shape (n,)."""
+        """Give the mask of *filters*, shape (n,), read-only."""
         return self.eligibility.mask(filters, self.by_name.places.numbers)
 
     def exposed(self, name: str, mask: Mask) -> tuple[int, ...]:
@@ -89,10 +89,10 @@ class Snapshot:
         return tuple(spot for spot in spots if mask[spot] and entities[spot].exposed_name == name)
 
     def named(self, query: str, mask: Mask) -> list[int]:
-        """Give the eligible entities whose names *query* states, in the order of the stating.
+        """Give the positions of the eligible entities that *query* calls by name, in its order.
 
-        The whole query may be a name in any spelling of its spaces; within a longer one only
-        words count that look like identifiers, so that ``run`` in a sentence names nothing.
+        The whole query may be a name, whatever stands for its spaces. Within a longer query only
+        words that look like identifiers count, so that ``run`` in a sentence names nothing.
         """
         stated = [query]
         if _NOT_PLAIN.search(query):
@@ -103,9 +103,10 @@ class Snapshot:
 
 
 def repeated(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
-    """Give those of *diagnostics* that say of each search what it goes without, each once.
+    """Give those of *diagnostics* that tell what every search goes without, each once.
 
-    Of a code that costs a search nothing the first few, such as of a folder of broken documents.
+    Of a code that costs a search nothing only the first few are given: a folder may hold very many
+    broken documents.
     """
     kept: list[Diagnostic] = []
     counts: Counter[str] = Counter()
@@ -152,12 +153,12 @@ class Named(Mapping[str, tuple[int, ...]]):
         return Named(patched(self._numbers, lost, held), step.places)
 
     def __getitem__(self, name: str) -> tuple[int, ...]:
-        """Give who has a folded name, in the order of the catalog."""
+        """Give the positions of the entities with a folded name, ascending."""
         return tuple(sorted(self.places.positions[list(self._numbers[name])].tolist()))
 
     def of_name(self, name: str) -> tuple[int, ...]:
-        """Give who has a folded name; () for nobody."""
-        # Nearly every query is nobody's name: nothing is to be raised for it.
+        """Give the positions of the entities with a folded name; () if none has it."""
+        # Nearly every query is no name at all: an exception for each would cost too much.
         return self[name] if name in self._numbers else ()
 
     def __iter__(self) -> Iterator[str]:

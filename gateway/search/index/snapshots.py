@@ -30,7 +30,8 @@ from graphs.document import Document
 from graphs.postings import Postings
 
 NAME_WEIGHT = 0.4
-"""What the vector of an entity's name, or of what its kind leans to, counts beside the whole's."""
+"""What the vector of an entity's name, or of what its kind leans to, counts beside that of the
+whole text, which counts 1."""
 
 
 def compile_snapshot(  # noqa: PLR0913  (keyword-only, one a part of the index)
@@ -43,7 +44,7 @@ def compile_snapshot(  # noqa: PLR0913  (keyword-only, one a part of the index)
     derive: GraphOptions | None = None,
     yardstick: Yardstick | None = None,
 ) -> Snapshot:
-    """Compile *entities* to a snapshot; see `Snapshots`.
+    """Compile *entities* into a snapshot; see `Snapshots`.
 
     Args:
         entities: In any order.
@@ -70,8 +71,8 @@ def compile_snapshot(  # noqa: PLR0913  (keyword-only, one a part of the index)
 class Snapshots:
     """The index of a catalog that changes: each snapshot is made from the last one.
 
-    What differs costs Python; what stays costs a pass over arrays. Whatever way a catalog came to
-    be, its snapshot is that of a fresh build. Not for two builds at once.
+    What differs is worked on in Python, what stays only by passes over arrays. However a catalog
+    came to be, its snapshot equals that of a fresh build. Not for two builds at once.
 
     Args:
         derive: Which edges are derived.
@@ -96,7 +97,7 @@ class Snapshots:
         diagnostics: Sequence[Diagnostic],
         yardstick: Yardstick | None = None,
     ) -> Snapshot:
-        """Make the snapshot after *turnover*, whose texts `texts` knows already.
+        """Make the snapshot after *turnover*; `texts` must have been changed by it already.
 
         Args:
             turnover: How the catalog changed.
@@ -164,9 +165,9 @@ class Snapshots:
 
 
 def _common(vectors: VectorIndex | None, beside: Positions) -> Vector | None:
-    """Give the mean of what servers list, where anything has a vector.
+    """Give the mean vector of what servers list; None without vectors.
 
-    What stands *beside* it must not move what the tools have in common.
+    What stands *beside* that must not move what the tools have in common.
     """
     if vectors is None:
         return None
@@ -175,7 +176,10 @@ def _common(vectors: VectorIndex | None, beside: Positions) -> Vector | None:
 
 
 def _listed(size: int, beside: Positions) -> Mask | None:
-    """Say whom a server lists of *size* entities, but for those *beside*; None if all are."""
+    """Give the mask of what servers list: of *size* entities all but those *beside*.
+
+    None if there are none beside.
+    """
     if not beside.size:
         return None
     listed = np.ones(size, dtype=np.bool_)
@@ -184,7 +188,7 @@ def _listed(size: int, beside: Positions) -> Mask | None:
 
 
 def _mated(entity: Entity) -> str:
-    """Say with whom it serves: a server is no mate of its own tools, and entries have none."""
+    """Give what an entity shares with its mates: its server; its own id if it can have no mates."""
     return entity.server if entity.kind in LISTED else entity.id
 
 
@@ -220,16 +224,16 @@ def _fields(entity: Entity) -> Mapping[str, str]:
 
 
 def blended(pairs: Sequence[tuple[Vector | None, Vector | None]]) -> Matrix | None:
-    """Make each entity's vector: the whole text's, leaning to the name's.
+    """Make each entity's vector out of the whole text's and the name's.
 
-    A description drowns the name that says best what a tool is for. Without the name's vector the
-    whole's stands alone.
+    In the whole text the description drowns the name, which says best what a tool is for. Without
+    the name's vector the whole text's stands alone.
 
     Args:
-        pairs: The vectors of the whole text and of the name, where there are any.
+        pairs: The vectors of the whole text and of the name, None where there is none.
 
     Returns:
-        Unit rows, one an entity; zeros without the whole's vector. None if nobody has one.
+        Unit rows, shape (n, d); zeros where the whole text has no vector. None if none has one.
     """
     known = next((whole for whole, _ in pairs if whole is not None), None)
     if known is None:

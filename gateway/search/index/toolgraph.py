@@ -1,6 +1,6 @@
-"""The compiled graph as searches read it: a node is an entity again.
+"""The compiled graph as searches read it, with the way from nodes to entities and back.
 
-How it is made is told in `gateway.search.index.toolgraphs`.
+`gateway.search.index.toolgraphs` makes it.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ from graphs.neighbour import Step
 
 NODE_BASE = "urn:tool-gateway:tool:"
 DERIVED = "derived/"
-"""Where derived edges come from, as their source says it: this, and the name of the rule."""
+"""How the source of a derived edge begins; the name of the rule follows."""
 SURE = frozenset({"suppliers", "calendar", "checks", "sign_in", "connection"})
-"""The rules whose prerequisites may come from outside the window: seldom wrong where the truth is
-known. What a description says is not among them: an upstream would promote what it likes."""
+"""The rules whose prerequisites may come from outside the window: they are seldom wrong where the
+truth is known. No rule that reads descriptions is among them, or servers could promote what they
+like."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -34,23 +35,24 @@ class ToolGraph:
     nodes: tuple[str, ...]
     """The node of each entity, by position."""
     positions: Mapping[str, int]
-    """The entity of each node that is one."""
+    """The position of each node that is an entity."""
     owners: NDArray[np.intp]
-    """The entity of each of the graph's documents, by its place; -1 if it has none."""
+    """The position of the entity of each of the graph's documents; -1 if it has none."""
     places: NDArray[np.intp]
-    """The same the other way: the place of each entity's document; -1 if it has none."""
+    """The other way: the place of each entity's document, by position; -1 if it has none."""
     conditioned: frozenset[str]
-    """The nodes of which the host declares what must come before them, or what they consume."""
+    """The nodes for which the host declares what must come before them, or what they consume."""
     guessed: frozenset[str]
-    """The nodes of which a rule derives what must come before them."""
+    """The nodes for which a rule derives what must come before them."""
     owned: bool
-    """Whether every document is some entity's."""
+    """Whether every document has an entity."""
     forbidden: frozenset[tuple[str, str]] = frozenset()
-    """After which node the host forbids to suggest which: what use shows is held to it too."""
+    """Pairs of nodes of which the host forbids to suggest the second after the first. It holds for
+    what use has shown as well."""
 
     @classmethod
     def empty(cls) -> ToolGraph:
-        """Give the graph of no catalog."""
+        """Give the graph of an empty catalog."""
         return cls(
             index=GraphIndex.compile(()),
             nodes=(),
@@ -64,11 +66,11 @@ class ToolGraph:
 
     @property
     def facts(self) -> Sequence[Fact]:
-        """Every statement; put together when it is asked for."""
+        """Every statement, made when it is asked for."""
         return self.index.facts
 
     def steps(self, path: Iterable[Step]) -> tuple[PathStep, ...]:
-        """Say the graph's evidence in the gateway's words: entities by their ids."""
+        """Give the steps of *path* with ids of entities in place of their nodes."""
         return tuple(
             PathStep(
                 subject=self.said(step.subject),
@@ -95,12 +97,12 @@ class ToolGraph:
         """Say of each document of the graph whether its entity passes *mask*; None if all do."""
         if self.owned and everybody(mask):
             return None
-        # The last place, -1, stands for documents of no entity, which nobody may find.
+        # Place -1, the last, stands for documents without an entity: those may not be found.
         return np.append(mask, np.False_)[self.owners]
 
 
 def placed(owners: NDArray[np.intp], entities: int) -> NDArray[np.intp]:
-    """Give the place of the document of each of so many entities; see `ToolGraph`."""
+    """Give `ToolGraph.places` for so many *entities*."""
     places = np.full(entities, -1, dtype=np.intp)
     (known,) = (owners >= 0).nonzero()
     places[owners[known]] = known
@@ -114,5 +116,5 @@ def _source(step: Step) -> str:
 
 
 def node_of(entity_id: str) -> str:
-    """Give the graph's node of an entity."""
+    """Give the node that an entity has in the graph."""
     return NODE_BASE + quote(entity_id, safe="/")

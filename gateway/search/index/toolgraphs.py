@@ -1,9 +1,9 @@
-"""Entities <-> Markdown-LD: a tool becomes a document, a node becomes an entity again.
+"""Entities <-> Markdown-LD: each tool becomes a document, and nodes of the graph lead back to them.
 
-* What is generated here is *derived*; only the host's own documents are *declared*. What an
-  upstream says of itself is never declared, whatever its text claims.
-* Names a host may use in its documents: the canonical id, the exposed name, the source's own name
-  if only one entity has it.
+* What is generated here is *derived*; only the host's own documents are *declared*. What a server
+  says of itself is never declared, whatever its text claims.
+* In its documents a host may call an entity by its canonical id, its exposed name, or its own name
+  at its source if only one entity has that.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ class ToolGraphs:
     def _owned(
         self, step: Step, index: GraphIndex, positions: Mapping[str, int]
     ) -> NDArray[np.intp]:
-        """Give the entity of each node; -1 for a node that is none."""
+        """Give the position of the entity of each document; -1 if it has none."""
         moves = index.moves or Moves(size=0, gone=(), new=range(len(index.nodes)))
         owners = step.moves.placed(moves.rows(self._owners))
         for at in moves.new:
@@ -146,7 +146,7 @@ def _told(entities: Mapping[int, Entity]) -> list[Entity]:
 
 
 def _facts(edges: Mapping[str, Edges]) -> Iterator[Fact]:
-    """Give what rules derive as facts; each says which rule it comes from."""
+    """Give the edges that rules derive as facts whose sources name the rules."""
     for subject, found in edges.items():
         for (relation, target), rule in found.items():
             yield Fact(
@@ -160,7 +160,7 @@ def _facts(edges: Mapping[str, Edges]) -> Iterator[Fact]:
 
 
 def document_of(entity: Entity, options: GraphOptions) -> Document:
-    """Write what is known of *entity* as a Markdown-LD document."""
+    """Write *entity* as a Markdown-LD document."""
     texts = lexical_fields(entity)
     hints = entity.hints
     flows = options.data_flow
@@ -190,7 +190,7 @@ def _title(entity: Entity) -> str:
 
 
 def _data(names: Iterable[str]) -> tuple[Link, ...]:
-    """Name kinds of data by the fields that carry them: equal names are equal data."""
+    """Give links to kinds of data, called as their fields are: equal names are equal data."""
     kinds = dict.fromkeys(f"data {fold(name)}" for name in names)
     return tuple(Link(target=kind) for kind in kinds)
 
@@ -225,7 +225,7 @@ class _Names:
         """Take the names of some entities out and put others in.
 
         Returns:
-            The names that mean another node now; nothing for a name that means none.
+            The names whose meaning changed, with the node each means now; empty if it means none.
         """
         old, fresh = tuple(gone), tuple(new)
         names = {

@@ -1,8 +1,8 @@
-"""Usage that can only help a little: outcomes, bounded, decaying, among near ties. Pure.
+"""How outcomes of calls move a ranking: bounded, decaying, and only among near ties. Pure.
 
 * Only calls count, by how they ended. Being shown, found or searched for changes nothing.
-* A tenant's own calls speak as far as there are any; the rest is what everybody's calls say.
-* Use multiplies by 0.85 to 1.15, and swaps only what is about equally good without it.
+* A tenant's own calls count as far as there are any; for the rest everybody's calls do.
+* Use multiplies a score by 0.85 to 1.15, and swaps only what is about equally good without it.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from collections.abc import Mapping, Sequence
 from gateway.values import dataclass
 
 MOST = 0.15
-"""How far use may move a score, as a share of it."""
+"""By which share of itself use may move a score."""
 NEAR = 0.05
-"""Two are near if their scores differ by less than this share of the range that is ranked."""
+"""Two scores are near ties if they differ by less than this share of the range of the ranking."""
 HALF_LIFE_S = 30 * 24 * 3600.0
-"""A call of a month ago counts half."""
+"""After so many seconds, a month, a call counts half."""
 PRIOR = 5.0
-"""So many calls a tenant's own ones must be, to count as much as everybody's."""
+"""So many calls of a tenant's own count as much as everybody's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,15 +41,15 @@ class Outcomes:
 
 
 def decayed(age_s: float) -> float:
-    """Say what a call counts that is *age_s* old, in (0, 1]; one of the future counts 1."""
+    """Say what a call that is *age_s* old counts, in (0, 1]; one from the future counts 1."""
     return float(0.5 ** (max(age_s, 0.0) / HALF_LIFE_S))
 
 
 def multiplier(own: Outcomes, everybody: Outcomes) -> float:
-    """Say what use makes of a score, 0.85 to 1.15; 1 without any calls.
+    """Give the factor by which use multiplies a score, 0.85 to 1.15; 1 without any calls.
 
-    The rate of success is shrunk twice, a tenant's to everybody's and that to a half, and what is
-    left over a half counts by how many calls there were.
+    The rate of success is shrunk twice: a tenant's towards everybody's, and that towards a half.
+    What it then differs from a half counts by how many calls there were.
 
     Args:
         own: The calls of the tenant who asks.
@@ -67,13 +67,13 @@ def reranked(
 ) -> list[int]:
     """Give the places of a ranking in their new order.
 
-    One goes before another that ranked better only if both are near ties and use says so; it
-    passes nobody whom it is not near to.
+    An entity passes a better one only if both are near ties and use says so. It passes none that it
+    is no near tie of.
 
     Args:
         ids: Best first.
         scores: Falling, of any scale.
-        multipliers: Of who has any, 0.85 to 1.15.
+        multipliers: By id, 0.85 to 1.15; 1 for ids that are absent.
     """
     if not scores:
         return []

@@ -2,8 +2,8 @@
 
     score = base x (1 + 0.5 x importance) x temporal x (1 + 0.01 x co-occurrence)
 
-Exposure counts as use here, and nothing bounds what use adds: who was shown is shown again. It is
-for parity with systems that rank so; `gateway.search.usage.bounded` is for everybody else.
+Exposure counts as use here, and nothing bounds what use adds: what was shown is shown again. It is
+for parity with systems that rank so; `gateway.search.usage.bounded` is for all others.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ CONSOLIDATION = 0.2
 MOST_DEGREE = 15
 DECAY_AN_HOUR = 0.0001
 FLOOR = 0.1
-"""Of both decays."""
+"""The least that any decay leaves."""
 TOGETHER = 0.01
 EXPANSION = 3
-"""So many candidates are ranked for each that is wanted."""
+"""How many candidates are ranked for each that is wanted."""
 _WORDS_LEAST, _WORDS_RANGE = 0.2, 0.6
 
 
@@ -118,7 +118,7 @@ def rank(
 def base(candidate: Candidate, scores: Sequence[float]) -> float:
     """Say how relevant a candidate is: by its distance, or by where *scores* place it.
 
-    Who only words found stands between 0.2 and 0.8; if all scores are equal, at 0.2.
+    A candidate that only words found gets 0.2 to 0.8; if all scores are equal, 0.2.
     """
     if candidate.distance is not None:
         return max(0.0, 1 - candidate.distance)

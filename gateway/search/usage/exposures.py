@@ -1,7 +1,7 @@
-"""What searches returned, noted behind their backs: no search waits for the ledger.
+"""What searches returned, noted in the background: no search waits for the ledger.
 
-Only while rankings are those of an associative memory (`compat`). Best effort: what cannot be
-written is lost, and where searches are faster than the ledger the oldest are.
+It is noted only while rankings are those of an associative memory (`compat`), and as well as can
+be: what cannot be written is lost, and so are the oldest if searches are faster than the ledger.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from gateway.cache import SingleFlight, Submit
 
 WAITING = 1_000
-"""So many searches may wait to be noted."""
+"""How many searches may wait to be noted."""
 
 
 class Exposures:
@@ -35,7 +35,7 @@ class Exposures:
             self._flights.start("show", self._drain)
 
     async def settle(self) -> None:
-        """Wait until all that waits is written, and what is being written too."""
+        """Wait until everything so far is written."""
         await self._flights.run("show", self._drain)
         while self._waiting:
             await self._flights.run("show", self._drain)

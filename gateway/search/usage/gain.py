@@ -1,7 +1,7 @@
 """What a signal would have changed, and whether that is more than chance. Pure.
 
-Percentile bootstrap over tasks, whose calls hang together: Efron, *Bootstrap methods: another look
-at the jackknife* (1979).
+A percentile bootstrap over tasks, since the calls of a task are not independent: Efron, *Bootstrap
+methods: another look at the jackknife* (1979).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 from gateway.values import dataclass
 
 ENOUGH = 20
-"""Fewer tasks than these show no gain."""
+"""Fewer tasks than this show no gain."""
 _RESAMPLES = 2_000
 _TAILS = (0.025, 0.975)
 
@@ -44,8 +44,8 @@ def gain(tasks: Sequence[Sequence[float]], *, seed: int = 7) -> Gain:
     """Judge the differences of each call, by task.
 
     Args:
-        tasks: Of each task its calls' differences; tasks without any are left out.
-        seed: Another seed draws others.
+        tasks: For each task the differences of its calls; tasks without any are left out.
+        seed: Of the resampling.
     """
     told = [task for task in tasks if task]
     if not told:

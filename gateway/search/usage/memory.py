@@ -1,9 +1,9 @@
 """What a gateway remembers of calls, and what searches make of it.
 
-* A call is noted when it has ended, beside the caller's answer: a ledger that fails costs a
-  metric, never a call.
-* What was noted is read again after a while, in one go; until then a search asks nobody.
-* What searches returned is noted behind their backs, and only for a memory of associations.
+* A call is noted when it has ended, while its caller gets the answer: a ledger that fails costs no
+  call, and a metric counts it.
+* What was noted is read again after a while, all at once; until then no search reads it.
+* What searches returned is noted in the background, and only for a memory of associations.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ P = ParamSpec("P")
 T = TypeVar("T")
 _TENANTS = 64
 _GROWN = 1.1
-"""A history is judged again when it has so many times its tasks."""
+"""A history is judged again when its tasks have grown by this factor."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """Which signals showed a gain when they were measured, and on what that was."""
+    """Which signals showed a gain when they were measured, and what they were measured on."""
 
     learn: bool = False
     rerank: bool = False
@@ -47,7 +47,7 @@ class Judged:
     tasks: int = 0
 
     def holds(self, snapshot: Snapshot, past: Past) -> bool:
-        """Say whether it was measured on about the same."""
+        """Whether it was measured on about the same catalog and history."""
         return self.version == snapshot.version and len(past.tasks) <= _GROWN * self.tasks
 
 
