@@ -45,12 +45,12 @@ class Stated:
 class GraphIndex:
     """A graph, ready to be asked."""
 
-    nodes: tuple[str, ...]
+    nodes: Sequence[str]
     """Ids of all nodes: documents, groups that somebody declared, all others; each part in the
     order of the ids."""
     positions: Mapping[str, int]
     """Where each id stands in `nodes`."""
-    labels: tuple[str, ...]
+    labels: Sequence[str]
     """What to call each node, in the order of `nodes`."""
     ranks: np.ndarray
     """Where each node would stand if all were sorted by label and id, int32: what ties fall by."""

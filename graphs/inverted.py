@@ -36,7 +36,7 @@ class Inverted:
     """How many documents there are."""
     terms: Mapping[str, int]
     """Row of each term."""
-    names: tuple[str, ...]
+    names: Sequence[str]
     """The term of each row; also of rows that are empty by now."""
     offsets: np.ndarray
     """Where a row begins and ends in the arrays below, int64."""

@@ -55,7 +55,7 @@ class Postings:
     """The languages of the texts; a question is read in each of them."""
     terms: Mapping[str, int]
     """Row of each term."""
-    names: tuple[str, ...]
+    names: Sequence[str]
     """The term of each row; also of rows that hold nobody any more."""
     rarity: np.ndarray
     """Inverse document frequency of each term, float32, > 0."""

@@ -200,7 +200,5 @@ def _edges(snapshot: Snapshot, used: Sequence[int], mask: Mask) -> dict[int, Nei
         limit=_EDGES,
     )
     return {
-        graph.positions[each.node]: each
-        for each in found.neighbours
-        if each.node in graph.positions
+        spot: each for each in found.neighbours if (spot := graph.entity(each.node)) is not None
     }

@@ -19,8 +19,9 @@ import numpy as np
 
 from gateway.errors import StoreError
 from gateway.values import dataclass
+from graphs.joined import CUT, Joined, joined
 
-_MAGIC = b"tgpack02"
+_MAGIC = b"tgpack03"
 _DIGEST = 16
 _START = len(_MAGIC) + 8 + _DIGEST
 _ALIGNED = 64
@@ -28,7 +29,6 @@ _WORDS = "words"
 _TEXTS = "cut out of"
 _MANY = 32
 """So many texts are sooner cut out of one than parsed."""
-_CUT = "\0"
 _SUMMED = 512
 """Numbers of eight bytes that are summed to one: a page of the memory."""
 
@@ -109,11 +109,13 @@ def _lifted(words: Any, texts: dict[str, np.ndarray]) -> Any:
             # Not the name of a part, which is a text.
             return {_TEXTS: [_lifted(words[_TEXTS], texts)]}
         return {name: _lifted(each, texts) for name, each in words.items()}
-    long = isinstance(words, list | tuple) and len(words) >= _MANY
-    if not long or not all(isinstance(each, str) and _CUT not in each for each in words):
+    if not isinstance(words, list | tuple | Joined):
         return words
+    many = len(words) >= _MANY
+    if not many or not all(isinstance(each, str) and CUT not in each for each in words):
+        return list(words)
     name = f"{_WORDS}.{len(texts)}"
-    texts[name] = _bytes(_CUT.join(words))
+    texts[name] = joined(words)
     return {_TEXTS: name}
 
 
@@ -124,8 +126,7 @@ def _lowered(words: Any, arrays: dict[str, np.ndarray]) -> Any:
         told = words[_TEXTS]
         if isinstance(told, list):
             return {_TEXTS: _lowered(told[0], arrays)}
-        part = arrays.pop(told).tobytes()
-        return part.decode("utf-8", "surrogatepass").split(_CUT)
+        return Joined(arrays.pop(told))
     return {name: _lowered(each, arrays) for name, each in words.items()}
 
 

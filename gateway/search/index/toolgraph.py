@@ -31,7 +31,7 @@ class ToolGraph:
     """The compiled graph, and the way between its nodes and the catalog."""
 
     index: GraphIndex
-    nodes: tuple[str, ...]
+    nodes: Sequence[str]
     """The node of each entity, by position."""
     positions: Mapping[str, int]
     """The entity of each node that is one."""
@@ -82,14 +82,26 @@ class ToolGraph:
 
     def said(self, node: str) -> str:
         """Give the id of the entity that *node* is; another node stays what it is."""
-        return unquote(node.removeprefix(NODE_BASE)) if node in self.positions else node
+        return node if self.entity(node) is None else unquote(node.removeprefix(NODE_BASE))
+
+    def entity(self, node: str) -> int | None:
+        """Give the position of the entity that *node* is; None if it is none."""
+        place = self.index.position(node)
+        if place is None or place >= len(self.owners):
+            return self.positions.get(node) if node.startswith(NODE_BASE) else None
+        owner = int(self.owners[place])
+        return owner if owner >= 0 else None
 
     def barred(self, mask: Mask) -> Callable[[str], bool] | None:
         """Say of each node whether it is an entity that does not pass *mask*; None if all do."""
         if everybody(mask):
             return None
-        positions = self.positions
-        return lambda node: node in positions and not mask[positions[node]]
+
+        def hidden(node: str) -> bool:
+            position = self.entity(node)
+            return position is not None and not mask[position]
+
+        return hidden
 
     def allowed(self, mask: Mask) -> Mask | None:
         """Say of each document of the graph whether its entity passes *mask*; None if all do."""
