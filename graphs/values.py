@@ -1,17 +1,19 @@
-"""`dataclass`, as in the standard library, but for when its methods are made: at their first use.
+"""`dataclass`, as in the standard library, but for when it is made: what is used, when it is used.
 
-The standard library writes and compiles every method of every class, 0.4 ms a class, whether
-anybody will use it or not, and a start makes two hundred classes. Here a class costs a tenth.
+The standard library writes and compiles every method of every class, and reads every field, 0.4 ms
+a class, whether anybody will use it or not; a start makes two hundred classes. Here a class costs
+a tenth: its slots. Its methods, and what `dataclasses.fields` gives, are made when somebody looks.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, FrozenInstanceError
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import MISSING, Field, FrozenInstanceError
 from functools import partial
 from reprlib import recursive_repr
+from threading import RLock
 from types import MemberDescriptorType
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -20,6 +22,12 @@ __all__ = ["dataclass"]
 T = TypeVar("T")
 _FEW = 16
 """To make an ``__init__`` costs what it costs to fill so many objects without it."""
+_FIELDS = "__dataclass_fields__"
+_BESIDE = ("__dataclass_params__", "__match_args__")
+if sys.version_info >= (3, 13):
+    _BESIDE += ("__replace__",)
+_TELLING = RLock()
+_NO_FIELDS = ("ClassVar", "InitVar", "KW_ONLY")
 
 
 def _dataclass(
@@ -33,34 +41,140 @@ def _dataclass(
     """Do what `dataclasses.dataclass` does with the same arguments."""
 
     def made(written: type[T]) -> type[T]:
-        own = vars(written)
         # The standard library looks up the signature of a class that says nothing of itself.
         written.__doc__ = written.__doc__ or written.__name__
-        fields_only = dataclasses.dataclass(
-            init=False,
-            repr=False,
-            eq=False,
-            # True costs as much as all the rest; but what is derived must be as its bases are.
-            frozen=frozen and any(map(dataclasses.is_dataclass, written.__bases__)),
-            kw_only=kw_only,
-            slots=slots,
-            weakref_slot=weakref_slot,
-        )
-        cls = fields_only(written)
-        told = vars(cls)["__dataclass_params__"]
-        told.init, told.repr, told.eq, told.frozen = True, True, eq, frozen
-        for name, method in _methods(cls, frozen=frozen, slots=slots, eq=eq).items():
-            if own.get(name) is None:
-                setattr(cls, name, method)
+        methods = _methods(frozen=frozen, slots=slots, eq=eq)
+        own = {name: method for name, method in methods.items() if vars(written).get(name) is None}
+        told = partial(_told, frozen=frozen, kw_only=kw_only, eq=eq)
+        if slots and _plain(written):
+            return _slotted(written, _LateFields(written, told), own, weakref_slot)
+        cls = told(written, slots=slots, weakref_slot=weakref_slot)
+        for name, method in own.items():
+            setattr(cls, name, method)
+            if isinstance(method, _Late):
+                method.__set_name__(cls, name)
         return cls
 
     return made
 
 
-def _methods(cls: type[Any], *, frozen: bool, slots: bool, eq: bool) -> dict[str, object]:
-    methods: dict[str, object] = {"__init__": _LateInit(cls, _init), "__repr__": _Late(cls, _repr)}
+def _told(written: type[T], *, frozen: bool, kw_only: bool, eq: bool, **slots: bool) -> type[T]:
+    """Have the standard library say of *written* what a dataclass of its kind says, and no more."""
+    fields_only = dataclasses.dataclass(
+        init=False,
+        repr=False,
+        eq=False,
+        # True costs as much as all the rest; but what is derived must be as its bases are.
+        frozen=frozen and any(map(dataclasses.is_dataclass, written.__bases__)),
+        kw_only=kw_only,
+        **slots,
+    )
+    cls = fields_only(written)
+    told = vars(cls)["__dataclass_params__"]
+    told.init, told.repr, told.eq, told.frozen = True, True, eq, frozen
+    return cls
+
+
+def _plain(written: type[Any]) -> bool:
+    """Whether each annotation is a field, so that the names of the slots are theirs."""
+    told = " ".join(map(str, vars(written).get("__annotations__", {}).values()))
+    return not any(word in told for word in _NO_FIELDS)
+
+
+def _slotted(
+    written: type[T], late: _LateFields, methods: dict[str, object], weakref_slot: bool
+) -> type[T]:
+    """Make *written* anew with a slot for each field, and with *methods*."""
+    names = tuple(_fields(written.__mro__[:0:-1]) | late.own)
+    taken = {slot for base in written.__mro__[1:-1] for slot in _slots(base)}
+    left_out = {*names, "__dict__", "__weakref__"}
+    kept = {name: value for name, value in vars(written).items() if name not in left_out}
+    slots = (*names, "__weakref__") if weakref_slot else names
+    kept["__slots__"] = tuple(slot for slot in slots if slot not in taken)
+    kept["__qualname__"] = written.__qualname__
+    beside = {_FIELDS: late, **{name: _LateTold(late, name) for name in _BESIDE}}
+    kind: Any = type(written)
+    made: type[T] = kind(written.__name__, written.__bases__, kept | methods | beside)
+    return made
+
+
+def _slots(base: type[Any]) -> Sequence[str]:
+    slots = vars(base).get("__slots__", ())
+    return (slots,) if isinstance(slots, str) else tuple(slots)
+
+
+def _own(written: type[Any]) -> dict[str, object]:
+    """Give what *written* itself says of each field: a default, a `Field`, or `MISSING`."""
+    own = vars(written)
+    return {name: own.get(name, MISSING) for name in own.get("__annotations__", ())}
+
+
+def _fields(bases: Iterable[type[Any]]) -> dict[str, object]:
+    """Give what is said of each field, by name; see `_own`.
+
+    Args:
+        bases: The furthest first.
+    """
+    found: dict[str, object] = {}
+    for base in bases:
+        said = vars(base).get(_FIELDS)
+        if isinstance(said, _LateFields):
+            found |= said.own
+        elif said is not None:
+            found |= {each.name: each for each in dataclasses.fields(base)}
+    return found
+
+
+class _LateFields:
+    """What the standard library says of a class, once somebody asks.
+
+    Args:
+        written: The class as it was written, without its slots.
+        tell: Has the standard library say it of that.
+    """
+
+    def __init__(self, written: type[Any], tell: Callable[[type[Any]], type[Any]]) -> None:
+        self.own = _own(written)
+        """See `_own`."""
+        self._written = written
+        self._tell = tell
+
+    def __set_name__(self, cls: type[Any], name: str) -> None:
+        """Take note of the class that has the slots."""
+        self._cls = cls
+
+    def __get__(self, instance: object, owner: type[Any]) -> Any:
+        """Give the fields by name."""
+        self.tell()
+        return getattr(owner, _FIELDS)
+
+    def tell(self) -> None:
+        """Have it said, once; from then on all of it stands in its own place."""
+        with _TELLING:
+            if vars(self._cls)[_FIELDS] is self:
+                told = vars(self._tell(self._written))
+                for name in (*_BESIDE, _FIELDS):
+                    setattr(self._cls, name, told[name])
+
+
+class _LateTold:
+    """What it says beside the fields."""
+
+    def __init__(self, fields: _LateFields, name: str) -> None:
+        self._fields = fields
+        self._name = name
+
+    def __get__(self, instance: object, owner: type[Any]) -> Any:
+        """Give it."""
+        self._fields.tell()
+        return getattr(owner, self._name)
+
+
+def _methods(*, frozen: bool, slots: bool, eq: bool) -> dict[str, object]:
+    put = object.__setattr__ if frozen else setattr
+    methods: dict[str, object] = {"__init__": _LateInit(_init, put), "__repr__": _Late(_repr)}
     if eq:
-        methods |= {"__eq__": _Late(cls, _eq), "__hash__": _Late(cls, _hash) if frozen else None}
+        methods |= {"__eq__": _Late(_eq), "__hash__": _Late(_hash) if frozen else None}
     if frozen:
         methods |= {"__setattr__": _refuse_to_set, "__delattr__": _refuse_to_delete}
     if frozen and slots:
@@ -73,13 +187,15 @@ class _Late:
     """A method that is made when it is first looked up, and from then on stands in its own place.
 
     Args:
-        cls: Whose.
         make: Makes it.
     """
 
-    def __init__(self, cls: type[Any], make: Callable[[type[Any]], Callable[..., Any]]) -> None:
-        self._cls = cls
+    def __init__(self, make: Callable[[type[Any]], Callable[..., Any]]) -> None:
         self._make = make
+
+    def __set_name__(self, cls: type[Any], name: str) -> None:
+        """Take note of whose it is."""
+        self._cls = cls
 
     def __get__(self, instance: object, owner: type[Any]) -> Any:
         """Make the method, and give it."""
@@ -91,9 +207,21 @@ class _Late:
 
 
 class _LateInit(_Late):
-    """An ``__init__`` that is made when its class has a few objects: most have one or two."""
+    """An ``__init__`` that is made when its class has a few objects: most have one or two.
 
-    _left = _FEW
+    Args:
+        make: Makes it.
+        put: Sets a field of the first few.
+    """
+
+    def __init__(
+        self,
+        make: Callable[[type[Any]], Callable[..., Any]],
+        put: Callable[[object, str, object], None],
+    ) -> None:
+        super().__init__(make)
+        self._put = put
+        self._left = _FEW
 
     def __get__(self, instance: object, owner: type[Any]) -> Any:
         """Give what fills *instance* field by field, or the method itself."""
@@ -108,9 +236,8 @@ class _LateInit(_Late):
             # By position, or wrong: the method itself says best what it lacks.
             super().__get__(instance, type(instance))(*args, **given)
             return
-        put = object.__setattr__ if self._cls.__dataclass_params__.frozen else setattr
         for name, value in values.items():
-            put(instance, name, value)
+            self._put(instance, name, value)
         if hasattr(self._cls, "__post_init__"):
             instance.__post_init__()
 
@@ -119,14 +246,15 @@ def _values(cls: type[Any], given: dict[str, object]) -> dict[str, object] | Non
     """Give the value of each field; None if one lacks it, or something *given* is of no field."""
     left = dict(given)
     values: dict[str, object] = {}
-    for field in dataclasses.fields(cls):
-        if field.init and field.name in left:
-            values[field.name] = left.pop(field.name)
-        elif field.default is not MISSING:
-            values[field.name] = field.default
-        elif field.default_factory is not MISSING:
-            values[field.name] = field.default_factory()
-        elif field.init:
+    for name, said in _fields(reversed(cls.__mro__)).items():
+        field = said if isinstance(said, Field) else None
+        if name in left and (field is None or field.init):
+            values[name] = left.pop(name)
+        elif field is not None and field.default_factory is not MISSING:
+            values[name] = field.default_factory()
+        elif (default := said if field is None else field.default) is not MISSING:
+            values[name] = default
+        elif field is None or field.init:
             return None
     return None if left else values
 
