@@ -85,8 +85,8 @@ class Joined(Sequence[str]):
         place = at + len(self) if at < 0 else at
         if not 0 <= place < len(self):
             raise IndexError(at)
-        cuts = self._cuts
-        return str(self._bytes[cuts[place] + 1 : cuts[place + 1]], "utf-8", "surrogatepass")
+        told = self._written[self._cuts[place] + 1 : self._cuts[place + 1]].tobytes()
+        return told.decode("utf-8", "surrogatepass")
 
     def __iter__(self) -> Iterator[str]:
         """Give them in order."""

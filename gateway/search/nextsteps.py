@@ -193,7 +193,7 @@ def _edges(snapshot: Snapshot, used: Sequence[int], mask: Mask) -> dict[int, Nei
         return {}
     found = expand(
         graph.index,
-        [graph.nodes[spot] for spot in used],
+        [graph.node(spot) for spot in used],
         role="next_step",
         # Who may not be suggested must not take the place of one who may.
         barred=graph.barred(mask),

@@ -260,12 +260,12 @@ def _neighbours_in_window(
     gathered: _Gathered,
 ) -> None:
     """Make the list of *role*: the neighbours inside the window that stand in no list yet."""
-    within = [graph.nodes[spot] for spot in inside if spot not in gathered.taken]
+    within = [graph.node(spot) for spot in inside if spot not in gathered.taken]
     if not within:
         return
     found = expand(
         graph.index,
-        [graph.nodes[primary] for primary in primaries],
+        [graph.node(primary) for primary in primaries],
         role=role,
         within=within,
         barred=gathered.barred,

@@ -87,18 +87,31 @@ class ToolGraph:
     def entity(self, node: str) -> int | None:
         """Give the position of the entity that *node* is; None if it is none."""
         place = self.index.position(node)
-        if place is None or place >= len(self.owners):
+        return self.positions.get(node) if place is None else self._owner(place)
+
+    def _owner(self, place: int) -> int | None:
+        """Give the position of the entity of the node at *place*; None if it is none."""
+        if place >= len(self.owners):
+            node = self.index.nodes[place]
             return self.positions.get(node) if node.startswith(NODE_BASE) else None
         owner = int(self.owners[place])
         return owner if owner >= 0 else None
 
-    def barred(self, mask: Mask) -> Callable[[str], bool] | None:
-        """Say of each node whether it is an entity that does not pass *mask*; None if all do."""
+    def node(self, position: int) -> str | int:
+        """Give the node of an entity: its place in the graph, or its id if it has no document."""
+        place = int(self.places[position])
+        return place if place >= 0 else self.nodes[position]
+
+    def barred(self, mask: Mask) -> Callable[[int], bool] | None:
+        """Say of a node, by its place, whether it is an entity that does not pass *mask*.
+
+        None if all do.
+        """
         if everybody(mask):
             return None
 
-        def hidden(node: str) -> bool:
-            position = self.entity(node)
+        def hidden(place: int) -> bool:
+            position = self._owner(place)
             return position is not None and not mask[position]
 
         return hidden
