@@ -23,6 +23,7 @@ from gateway.catalog.vetting import NOTHING, Withheld, vetted
 from gateway.errors import InvalidRequestError, StoreError, UpstreamError, UpstreamTimeoutError
 from gateway.limits import UpstreamOptions
 from gateway.types import Diagnostic, InvokeResult, JsonObject, Kind, ToolDefinition
+from gateway.upstream.named import asked_of
 from gateway.upstream.source import (
     Listing,
     ResourceSource,
@@ -32,7 +33,6 @@ from gateway.upstream.source import (
     readable,
 )
 from gateway.upstream.supervisor import State
-from gateway.upstream.things import asked_of
 from gateway.values import dataclass
 
 _CLOCK_DRIFT_S = 60.0

@@ -18,7 +18,7 @@ from gateway.catalog.given import server_of
 from gateway.catalog.lasting import LastingSource, Memory
 from gateway.catalog.refresh import Registry
 from gateway.catalog.tokens import signed
-from gateway.catalog.virtual import VirtualServer, VirtualSource
+from gateway.catalog.virtual import VirtualServer
 from gateway.config import Options
 from gateway.environment import tokens_path
 from gateway.errors import attempt
@@ -26,9 +26,7 @@ from gateway.types import Hints
 from gateway.upstream.audience import Audience
 from gateway.upstream.mcp import McpSource
 from gateway.upstream.servers import HttpServer, StdioServer
-from gateway.upstream.shapes import Shape
-from gateway.upstream.source import Source
-from gateway.upstream.wrappers import Shaped
+from gateway.upstream.source import Shape, Source
 
 _REST_S = 1.0
 """How long nobody looks again whether a list is old: every search would look at every server."""
@@ -79,6 +77,8 @@ class Servers:
             shapes, owner = entry.shapes, entry.owner
             self.add(name, entry.target, {}, trusted=False, owner=owner, shapes=shapes)
             return
+        from gateway.catalog.virtualsource import VirtualSource  # noqa: PLC0415  (only who has a virtual server pays for it)
+
         source = VirtualSource(
             entry.target,
             sources=self._below,
@@ -155,6 +155,8 @@ class Servers:
 
     def recheck(self, names: Iterable[str]) -> None:
         """Let in again what was approved meanwhile."""
+        from gateway.catalog.virtualsource import VirtualSource  # noqa: PLC0415  (only who has a virtual server pays for it)
+
         self._rested = -math.inf
         every = self._registry.all()
         for name in names:
@@ -185,6 +187,8 @@ class Servers:
 
     def _below(self) -> dict[str, Source]:
         """Give the sources without their shapes, and without the virtual ones."""
+        from gateway.catalog.virtualsource import VirtualSource  # noqa: PLC0415  (only who has a virtual server pays for it)
+
         return {
             name: self.lasting.get(name, each.source)
             for name, each in self._registry.all().items()
@@ -193,4 +197,8 @@ class Servers:
 
 
 def _shaped(source: Source, shapes: Sequence[Shape]) -> Source:
-    return Shaped(source, *shapes) if shapes else source
+    if not shapes:
+        return source
+    from gateway.upstream.wrappers import Shaped  # noqa: PLC0415  (only who shapes a server pays for it)
+
+    return Shaped(source, *shapes)

@@ -9,9 +9,8 @@ from gateway.catalog.records import LAUNCH
 from gateway.limits import UpstreamOptions
 from gateway.text import clean
 from gateway.types import Code, Diagnostic, Kind, ToolDefinition
-from gateway.upstream.sieve import MAX_NAME_CHARS
+from gateway.upstream.named import MAX_NAME_CHARS, fits, thing_key
 from gateway.upstream.source import Listing
-from gateway.upstream.things import fits, thing_key
 from gateway.values import dataclass
 
 

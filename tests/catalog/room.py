@@ -14,9 +14,9 @@ from gateway.catalog.records import Records, SqliteRecords
 from gateway.limits import UpstreamOptions
 from gateway.testing import ManualClock
 from gateway.types import JsonObject, ToolDefinition
+from gateway.upstream.named import thing_key
 from gateway.upstream.source import Listing, WatchCallbacks
 from gateway.upstream.supervisor import State
-from gateway.upstream.things import thing_key
 from tests.fakes import ListSource
 
 OPTIONS = UpstreamOptions(listing_ttl_s=100, retry_after_s=10)
