@@ -37,7 +37,7 @@ LISTED = frozenset({"tool", "prompt", "resource"})
 """The kinds that only a server lists."""
 WORDS = "words"
 """Under which name the details of an entity hold the words of its metadata."""
-KIND = re.compile(r"[a-z][a-z0-9_-]{0,63}")
+KIND = r"[a-z][a-z0-9_-]{0,63}"
 """What a kind is called."""
 _APART = frozenset({"skills", "instructions"})
 """What of the metadata is a field of its own, or is no words to search by."""
@@ -94,7 +94,7 @@ def _faults(entry: Entry) -> list[str]:
     strings = (entry.title, entry.description)
     return [
         ""
-        if isinstance(entry.kind, str) and KIND.fullmatch(entry.kind)
+        if isinstance(entry.kind, str) and re.fullmatch(KIND, entry.kind)
         else f"kind {entry.kind!r}: take small letters, digits, '_' or '-', at most 64",
         f"kind {entry.kind!r}: servers list these, add the server"
         if isinstance(entry.kind, str) and entry.kind in LISTED

@@ -28,6 +28,8 @@ def vetted(
         server: For messages.
         options: The policies.
     """
+    if not changed and not listing.suspicions:
+        return listing
     blocked = (changed if options.on_change == "block" else frozenset()) | (
         frozenset(listing.suspicions) if options.on_suspicion == "block" else frozenset()
     )
@@ -72,6 +74,8 @@ class Withheld:
     @classmethod
     def of(cls, whole: Listing, left: Listing) -> Withheld:
         """Compare what was listed with what is *left* of it."""
+        if left is whole:
+            return NOTHING
         every, shown = (
             frozenset(thing_key(each.kind, each.name) for each in listing.things)
             for listing in (whole, left)

@@ -11,9 +11,9 @@ import hashlib
 import json
 import mmap
 from collections.abc import Mapping
+from os import urandom
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import numpy as np
 
@@ -59,7 +59,7 @@ def write(path: Path, pack: Pack) -> None:
         at += -(-array.nbytes // _ALIGNED) * _ALIGNED
     header = json.dumps({"parts": parts, "size": at}).encode()
     path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}-{uuid4().hex[:12]}")
+    draft = path.with_name(f".{path.name}-{urandom(6).hex()}")
     try:
         with draft.open("wb") as file:
             file.write(_MAGIC + len(header).to_bytes(8, "little") + _digest(header) + header)
