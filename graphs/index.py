@@ -15,7 +15,7 @@ import numpy as np
 from graphs.adjacency import NUMBERS, Adjacency
 from graphs.arrays import Moves
 from graphs.fact import Fact
-from graphs.growing import EDGE_PREDICATES, EDGE_ROLES, EdgeRole, Growing, Grown
+from graphs.grown import EDGE_PREDICATES, EDGE_ROLES, EdgeRole, Grown
 from graphs.lexicon import Lexicon
 from graphs.neighbour import Remembered
 from graphs.postings import Postings
@@ -86,6 +86,8 @@ class GraphIndex:
             weights: Weight of each text field: name, alias, keywords, description, text.
             lexicon: Remembers the texts that were read, for the next time.
         """
+        from graphs.growing import Growing  # noqa: PLC0415  (who reads a compiled index needs none of it)
+
         given = tuple(facts)
         grown = Growing(weights, lexicon=lexicon).change((), given)
         return cls.of(grown, Stated(lambda: given))

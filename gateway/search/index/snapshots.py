@@ -11,7 +11,7 @@ from gateway.catalog.kinds import KINDS
 from gateway.catalog.refresh import Turnover
 from gateway.config import GraphOptions
 from gateway.embed.yardstick import Yardstick
-from gateway.search.dense.doubts import Boasts, doubts
+from gateway.search.dense.doubting import Boasts, doubts
 from gateway.search.dense.kinship import narrowness
 from gateway.search.dense.mates import Servers
 from gateway.search.dense.scan import VectorIndex
