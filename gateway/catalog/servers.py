@@ -26,7 +26,7 @@ from gateway.types import Hints
 from gateway.upstream.audience import Audience
 from gateway.upstream.mcp import McpSource
 from gateway.upstream.servers import HttpServer, StdioServer
-from gateway.upstream.source import Shape, Source
+from gateway.upstream.source import Listing, Shape, Source
 
 _REST_S = 1.0
 """How long nobody looks again whether a list is old: every search would look at every server."""
@@ -66,6 +66,7 @@ class Servers:
         self._rested = -math.inf
         self._swept = clock()
         self._flights = SingleFlight[None](bridge.submit)
+        self._listings = SingleFlight[Listing](bridge.submit)
 
     def place(self, name: str, entry: Configured) -> None:
         """Register what a configuration says of *name*.
@@ -120,7 +121,7 @@ class Servers:
                 audience=self.audience,
             ),
             memory=memory,
-            bridge=self._bridge,
+            flights=self._listings,
             options=self._options,
             changed=lambda: self._registry.touch(name),
             clock=self._clock,

@@ -125,8 +125,10 @@ def target_of(  # noqa: PLR0913  (keyword-only, the options of `Gateway.add_serv
 def _check(name: str, **given: object) -> None:
     """Refuse what is of another type. No value is told: it may be a secret."""
     for key, value in given.items():
+        if value is None:
+            continue
         said, fits = _FITS[key]
-        if value is not None and not fits(value):
+        if not fits(value):
             told = type(value).__name__
             raise ConfigError(f"server {name!r}: {key} must be {said}, got {told}")
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from gateway.bridge import Bridge
+from gateway.cache import SingleFlight
 from gateway.catalog.lasting import LastingSource, Memory
 from gateway.catalog.records import Records, SqliteRecords
 from gateway.limits import UpstreamOptions
@@ -81,7 +82,7 @@ class Room:
             memory=Memory(
                 records=self.records, fingerprint=fingerprint, owner=owner, launch=launch
             ),
-            bridge=self.bridge,
+            flights=SingleFlight(self.bridge.submit),
             options=self.options,
             changed=self._change,
             clock=self.clock,
