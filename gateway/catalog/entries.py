@@ -14,7 +14,6 @@ from dataclasses import field, replace
 from typing import Any, Protocol, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gateway.bridge import in_thread
 from gateway.catalog.identity import definition_digest
@@ -26,6 +25,7 @@ from gateway.text import clean, visible
 from gateway.types import Entity, Filters, Hints, JsonObject, Status, ToolDefinition
 from gateway.upstream.source import check_server_name
 from gateway.values import dataclass
+from gateway.vectors import NDArray
 
 NAMESPACE = "catalog"
 """Whose an entry is where nobody says otherwise."""

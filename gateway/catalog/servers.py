@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
 
 from gateway.bridge import Bridge, in_thread
 from gateway.cache import Clock, SingleFlight
 from gateway.catalog.ahead import Ahead, ManyRecords
 from gateway.catalog.configured import Configured
-from gateway.catalog.given import server_of
 from gateway.catalog.lasting import LastingSource, Memory
 from gateway.catalog.refresh import Registry
 from gateway.catalog.tokens import signed
@@ -22,7 +20,7 @@ from gateway.catalog.virtual import VirtualServer
 from gateway.config import Options
 from gateway.environment import tokens_path
 from gateway.errors import attempt
-from gateway.types import Hints
+from gateway.types import Hints, ToolDefinition
 from gateway.upstream.audience import Audience
 from gateway.upstream.mcp import McpSource
 from gateway.upstream.servers import HttpServer, StdioServer
@@ -57,7 +55,7 @@ class Servers:
         self._records = Ahead(records)
         self._options = options.upstream
         self._clock = clock
-        self._itself = partial(server_of, wanted=options.catalog.servers)
+        self._shown = options.catalog.servers
         self._tokens = tokens_path(options)
         self.lasting: dict[str, LastingSource] = {}
         """Those that have a list of their own, by name."""
@@ -185,6 +183,10 @@ class Servers:
             # Code that names another program means it; a file may have been changed.
             launch=target.launch if owner else "",
         )
+
+    def _itself(self, name: str) -> ToolDefinition | None:
+        """Give a server as an entity, if that is wanted."""
+        return ToolDefinition(name=name, kind="server") if self._shown else None
 
     def _below(self) -> dict[str, Source]:
         """Give the sources without their shapes, and without the virtual ones."""

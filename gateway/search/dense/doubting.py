@@ -15,7 +15,6 @@ from __future__ import annotations
 from typing import NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gateway.embed.yardstick import Yardstick
 from gateway.search.dense.doubts import MAX_DOUBT, Doubts
@@ -23,7 +22,7 @@ from gateway.search.dense.mates import Mates
 from gateway.search.dense.scan import VectorIndex
 from gateway.search.dense.segments import Positions
 from gateway.search.eligible import Mask
-from gateway.vectors import Vector, best_cosine
+from gateway.vectors import NDArray, Vector, best_cosine
 from graphs.arrays import Moves
 from graphs.postings import Postings
 

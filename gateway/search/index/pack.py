@@ -11,6 +11,7 @@ import hashlib
 import json
 import mmap
 from collections.abc import Mapping
+from math import prod
 from os import urandom
 from pathlib import Path
 from typing import Any
@@ -136,7 +137,7 @@ def _bytes(text: str) -> np.ndarray:
 
 def _array(body: np.ndarray, name: str, descr: Any, shape: list[int], at: int, told: str) -> Any:
     kind = np.dtype(descr if isinstance(descr, str) else [tuple(each) for each in descr])
-    end = at + kind.itemsize * int(np.prod(shape))
+    end = at + kind.itemsize * prod(shape)
     array = body[at:end].view(kind).reshape(shape)
     if _sum(array) != told:
         raise ValueError(f"the checksum of {name!r} is wrong")

@@ -8,7 +8,7 @@ import numpy as np
 
 from gateway.catalog.entries import LISTED
 from gateway.catalog.kinds import KINDS
-from gateway.catalog.refresh import Turnover
+from gateway.catalog.known import Turnover
 from gateway.config import GraphOptions
 from gateway.embed.yardstick import Yardstick
 from gateway.search.dense.doubting import Boasts, doubts

@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from urllib.parse import quote, unquote
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gateway.search.eligible import Mask, everybody
 from gateway.types import PathStep
 from gateway.values import dataclass
+from gateway.vectors import NDArray
 from graphs.fact import Fact
 from graphs.index import GraphIndex
 from graphs.neighbour import Step
