@@ -25,10 +25,11 @@ _SHORT = 1 << 17
 _T = TypeVar("_T")
 
 
-def joined(texts: Iterable[str]) -> np.ndarray:
-    """Write *texts* down as one, uint8; half characters are kept."""
+def joined(texts: Iterable[str]) -> tuple[np.ndarray, np.ndarray]:
+    """Write *texts* down as one, uint8, half characters too; and where it is cut, int32."""
     told = "".join(CUT + text for text in texts) + CUT
-    return np.frombuffer(told.encode("utf-8", "surrogatepass"), dtype=np.uint8)
+    written = np.frombuffer(told.encode("utf-8", "surrogatepass"), dtype=np.uint8)
+    return written, np.flatnonzero(written == 0).astype(np.int32)
 
 
 class Joined(Sequence[str]):
@@ -36,20 +37,17 @@ class Joined(Sequence[str]):
 
     Args:
         written: What it gave.
+        cuts: The same.
     """
 
-    def __init__(self, written: np.ndarray) -> None:
+    def __init__(self, written: np.ndarray, cuts: np.ndarray) -> None:
         self._written = written
+        self._cuts: memoryview = cuts.data
         self._left = _FEW
 
     @cached_property
     def _bytes(self) -> bytes:
         return self._written.tobytes()
-
-    @cached_property
-    def _cuts(self) -> memoryview:
-        cuts: memoryview = np.flatnonzero(self._written == 0).data
-        return cuts
 
     @cached_property
     def _texts(self) -> tuple[str, ...]:

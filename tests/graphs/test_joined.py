@@ -10,7 +10,7 @@ ODD = ["", "a", "\ud800", "\x85", "\U0001f600", "line\nbreak", "a b", "ab"]
 
 
 def held(*texts: str) -> Joined:
-    return Joined(joined(texts))
+    return Joined(*joined(texts))
 
 
 @pytest.mark.parametrize("texts", [[], [""], ["", ""], ODD, ["x"] * 3], ids=str)

@@ -28,6 +28,7 @@ _START = len(_MAGIC) + 8 + _DIGEST
 _ALIGNED = 64
 _WORDS = "words"
 _TEXTS = "cut out of"
+_CUTS = ".cuts"
 _MANY = 32
 """So many texts are sooner cut out of one than parsed."""
 _SUMMED = 512
@@ -115,8 +116,8 @@ def _lifted(words: Any, texts: dict[str, np.ndarray]) -> Any:
     many = len(words) >= _MANY
     if not many or not all(isinstance(each, str) and CUT not in each for each in words):
         return list(words)
-    name = f"{_WORDS}.{len(texts)}"
-    texts[name] = joined(words)
+    name = f"{_WORDS}.{len(texts) // 2}"
+    texts[name], texts[name + _CUTS] = joined(words)
     return {_TEXTS: name}
 
 
@@ -127,7 +128,7 @@ def _lowered(words: Any, arrays: dict[str, np.ndarray]) -> Any:
         told = words[_TEXTS]
         if isinstance(told, list):
             return {_TEXTS: _lowered(told[0], arrays)}
-        return Joined(arrays.pop(told))
+        return Joined(arrays.pop(told), arrays.pop(told + _CUTS))
     return {name: _lowered(each, arrays) for name, each in words.items()}
 
 
