@@ -94,7 +94,7 @@ def vectors(count: int, dimensions: int) -> Matrix:
 def near(rows: Matrix, seed: int = 6) -> Matrix:
     """Give a question's vector for each of *rows*: the row, and as much noise."""
     rng = np.random.default_rng(seed)
-    noise = unit_rows(rng.standard_normal(rows.shape, dtype=np.float32))
+    noise = unit_rows(np.asarray(rng.standard_normal(rows.shape, dtype=np.float32)))
     return unit_rows(rows + noise)
 
 

@@ -100,7 +100,7 @@ _HOMES = {
     "Role": "gateway.embed.protocol",
     "SearchOptions": "gateway.config",
     "SearchResult": "gateway.types",
-    "Shape": "gateway.upstream.shapes",
+    "Shape": "gateway.upstream.source",
     "Snapshot": "gateway.search.index.snapshot",
     "Source": "gateway.upstream.source",
     "SqliteStore": "gateway.catalog.store",

@@ -116,9 +116,9 @@ from gateway.upstream.oauth import OAuth as OAuth
 from gateway.upstream.oauth import Tokens as Tokens
 from gateway.upstream.servers import HttpServer as HttpServer
 from gateway.upstream.servers import StdioServer as StdioServer
-from gateway.upstream.shapes import Shape as Shape
 from gateway.upstream.source import Function as Function
 from gateway.upstream.source import Listing as Listing
+from gateway.upstream.source import Shape as Shape
 from gateway.upstream.source import Source as Source
 from gateway.vectors import Matrix as Matrix
 from gateway.vectors import Vector as Vector

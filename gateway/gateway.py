@@ -32,7 +32,7 @@ from gateway.search.index.snapshot import Snapshot
 from gateway.search.invoke import holding, invoke
 from gateway.search.library import Library
 from gateway.search.normalize import Normalizer
-from gateway.search.propose import Proposed, Proposer, propose
+from gateway.search.propose import Proposed, Proposer
 from gateway.search.remembered import Caches, caches_of, remembered
 from gateway.search.request import prepare
 from gateway.search.usage.memory import Usage
@@ -350,7 +350,9 @@ class Gateway(Registering):
         return export(await self.snapshot(), form, centre=centre, hops=hops)
 
     async def propose_edges(self, proposer: Proposer, *, servers: Sequence[str] = ()) -> Proposed:
-        """Ask a chat model which tools belong together; see `propose`."""
+        """Ask a chat model which tools belong together; see `gateway.search.proposing`."""
+        from gateway.search.proposing import propose  # noqa: PLC0415  (a search needs none of it)
+
         return await propose(await self.snapshot(), proposer, servers=servers)
 
     @property

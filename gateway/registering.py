@@ -10,8 +10,7 @@ from gateway.catalog.manifest import Manifest
 from gateway.catalog.sources import Sources
 from gateway.catalog.virtual import Alias
 from gateway.types import Diagnostic, Hints, ToolDefinition
-from gateway.upstream.shapes import Shape
-from gateway.upstream.source import Function, Source
+from gateway.upstream.source import Function, Shape, Source
 from gateway.upstream.supervisor import State
 
 

@@ -14,20 +14,16 @@ from functools import cache
 
 _KEPT_CONTROLS = frozenset("\n\t")
 _UNSEEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co"})
-_SPACES = re.compile(r"[^\S\n]+")
-_BLANK_LINES = re.compile(r"\n\s*\n\s*\n+")
 _UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff"
 )
 _W = rf"[^\W{_UNSPACED}]"
 """A letter or a digit of a literal: where words stand without spaces, all would be one."""
-_JOINED = re.compile(
-    r"""(?<!\w)\w++(?:/\w++)++                  # owner/repository
+_JOINED = r"""
+        (?<!\w)\w++(?:/\w++)++                  # owner/repository
       | (?<!\w)\w[^\W_]*+_\w++                 # snake_case
       | (?<!\w)\w++\.\w{1,5}+(?!\w)            # file.ext
-    """,
-    re.VERBOSE,
-)
+    """
 _DIGIT = re.compile(r"\d")
 _PLAIN = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 """The name of an argument, in the form of nearly all: too plain to say anything else."""
@@ -46,7 +42,7 @@ def clean(text: str, *, limit: int) -> str:
     # Clip twice: a 50 MB description must not be walked to its end to keep its first page.
     head = unicodedata.normalize("NFC", text[: limit * 2].encode("utf-8", "replace").decode())
     seen = head if head.isprintable() else "".join(filter(_is_seen, head))
-    folded = _BLANK_LINES.sub("\n\n", _SPACES.sub(" ", seen)).strip()
+    folded = re.sub(r"\n\s*\n\s*\n+", "\n\n", re.sub(r"[^\S\n]+", " ", seen)).strip()
     return folded[:limit].rstrip()
 
 
@@ -119,7 +115,7 @@ def _literals(text: str) -> Iterator[str]:
         if run is None or _DIGIT.search(run, 1):
             yield match.group()
         else:
-            yield from _JOINED.findall(run)
+            yield from re.findall(_JOINED, run, re.VERBOSE)
 
 
 @cache

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
+_Number = TypeVar("_Number", bound=np.generic)
+NDArray: TypeAlias = np.ndarray[Any, np.dtype[_Number]]
+"""An array of any shape: that of `numpy.typing`, which is a library of its own to load."""
 Matrix = NDArray[np.float32]
 """Shape (n, d)."""
 Vector = NDArray[np.float32]
@@ -45,7 +47,7 @@ class VectorStore(Protocol):
         ...
 
 
-def unit_rows(rows: ArrayLike) -> Matrix:
+def unit_rows(rows: np.ndarray | Sequence[Any]) -> Matrix:
     """Scale each row to length 1; a row of zeros stays zeros.
 
     Args:

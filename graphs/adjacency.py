@@ -45,6 +45,12 @@ _PREDICATE_BITS = 7
 _KIND_BITS = 2 * _NODE_BITS + _PREDICATE_BITS
 _BACK: Mapping[str, str] = {"member": "member", "consumes": "produces", "produces": "consumes"}
 """The role by which one comes back from a concept that one went to by another."""
+THROUGH: Mapping[Role, str] = {
+    "related": "member",
+    "next_step": "produces",
+    "prerequisite": "consumes",
+}
+"""The role by which one goes to what is shared with the neighbours of a role."""
 _RARITY = tuple(1 / (1 + log2(max(count, 1)) / 2) for count in range(CROWD + 1))
 _REMEMBERED = 1 << 16
 """How many values of about the same size are remembered, some hundred bytes each."""
@@ -271,12 +277,12 @@ class Reader:
                 yield end, weight, (row,)
             yield from self._grouped(node)
         else:
-            yield from self._through(node, "produces" if self.role == "next_step" else "consumes")
+            yield from self._through(node)
 
     def _grouped(self, node: int) -> Iterator[Move]:
         """Give each fellow member once, the nearer the more and the rarer groups are shared."""
         shared: dict[int, tuple[float, float, tuple[int, ...]]] = {}
-        for fellow, weight, rows in self._through(node, "member"):
+        for fellow, weight, rows in self._through(node):
             apart, best, way = shared.get(fellow, (1.0, 0.0, ()))
             strongest = (weight, rows) if weight > best else (best, way)
             shared[fellow] = (apart * (1 - weight), *strongest)
@@ -284,7 +290,8 @@ class Reader:
         for fellow, (apart, _, way) in shared.items():
             yield fellow, min(top, 1 - apart), way
 
-    def _through(self, node: int, there: str) -> Iterator[Move]:
+    def _through(self, node: int) -> Iterator[Move]:
+        there = THROUGH[self.role]
         for hub, first, near, _ in self._of(node, there):
             ends = [end for end in self._of(hub, _BACK[there], "in") if end[0] != node]
             rarity = _RARITY[len(ends)]

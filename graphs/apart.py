@@ -10,6 +10,7 @@ import numpy as np
 from graphs.adjacency import Adjacency
 from graphs.columns import FactRows, Texts
 from graphs.index import GraphIndex, Stated
+from graphs.joined import kept, numbered
 from graphs.stored import arrays_of, postings_of, words_of
 
 
@@ -50,12 +51,12 @@ def _arrays(index: GraphIndex) -> dict[str, np.ndarray]:
 
 def index_of(names: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> GraphIndex:
     """Put together what `taken_apart` took apart; the arrays are kept as they are."""
-    nodes = tuple(names["nodes"])
+    nodes = kept(names["nodes"])
     facts = FactRows(arrays["facts"], Texts(blob=arrays["texts"], offsets=arrays["texts_at"]))
     return GraphIndex(
         nodes=nodes,
-        positions=dict(zip(nodes, range(len(nodes)), strict=True)),
-        labels=tuple(names["labels"]),
+        positions=numbered(nodes),
+        labels=kept(names["labels"]),
         ranks=arrays["ranks"],
         document_count=names["document_count"],
         postings=postings_of(names["words"], arrays),

@@ -12,22 +12,22 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import islice
 
-from graphs.adjacency import Move, Reader, Role
+from graphs.adjacency import THROUGH, Move, Reader, Role
 from graphs.fact import Fact
 from graphs.index import GraphIndex
 from graphs.neighbour import Expansion, Near, Neighbour, Step
 from graphs.values import dataclass
 
-Barred = Callable[[str], bool]
-"""Says of a node whether it is to be told of nowhere."""
+Barred = Callable[[int], bool]
+"""Says of a node, by its place in `GraphIndex.nodes`, whether it is to be told of nowhere."""
 
 
 def expand(  # noqa: PLR0913  (the question has eight parts, six of them by name)
     index: GraphIndex,
-    seeds: Sequence[str],
+    seeds: Sequence[str | int],
     *,
     role: Role,
-    within: Collection[str] | None = None,
+    within: Collection[str | int] | None = None,
     barred: Barred | None = None,
     declared_only: bool = False,
     hops: int = 1,
@@ -37,11 +37,13 @@ def expand(  # noqa: PLR0913  (the question has eight parts, six of them by name
 
     Args:
         index: The graph.
-        seeds: Node ids, the most important first; unknown ones are passed over.
+        seeds: Nodes by their ids or their places, the most important first; unknown ones are
+            passed over.
         role: ``related``: stated relations, either way, and shared rare groups. ``next_step``:
             stated next steps, and takers of what a seed produces. ``prerequisite``: what a
             seed requires, and makers of what it consumes.
-        within: Which nodes may be found; None for all. Others are not walked through either.
+        within: Which nodes may be found, named alike; None for all. Others are not walked through
+            either.
         barred: Which nodes are neither found nor on the way to one that is; None for none.
         declared_only: Whether only statements of the host count.
         hops: How many times neighbours of neighbours are followed, >= 1.
@@ -76,8 +78,8 @@ def expand(  # noqa: PLR0913  (the question has eight parts, six of them by name
     )
 
 
-def _places(index: GraphIndex, nodes: Iterable[str]) -> dict[int, None]:
-    known = map(index.positions.get, nodes)
+def _places(index: GraphIndex, nodes: Iterable[str | int]) -> dict[int, None]:
+    known = (each if isinstance(each, int) else index.position(each) for each in nodes)
     return {at: None for at in known if at is not None}
 
 
@@ -134,15 +136,19 @@ class _Walk:
         self.visited += seen
         if self.barred is None:
             return near
-        return tuple(each for each in near if not self._barred(each[3], *self._hub(each[4])))
+        barred = self.barred
+        return tuple(
+            each
+            for each in near
+            if not (barred(each[3]) or any(map(barred, self._hub(node, each[4]))))
+        )
 
-    def _barred(self, *places: int) -> bool:
-        nodes = self.index.nodes
-        return self.barred is not None and any(self.barred(nodes[at]) for at in places)
-
-    def _hub(self, rows: tuple[int, ...]) -> tuple[int, ...]:
+    def _hub(self, node: int, rows: tuple[int, ...]) -> tuple[int, ...]:
         """Give what both ends of a way of one hop share; nothing where one leads to the other."""
-        return (self.index.positions[_step(self.index, rows[0]).object],) if rows[1:] else ()
+        if not rows[1:]:
+            return ()
+        there = self.index.adjacency.of(node, THROUGH[self.role])
+        return tuple(end for end, row, _, _ in there if row == rows[0])
 
     def _read(self, node: int) -> tuple[tuple[Near, ...], int]:
         index = self.index

@@ -11,6 +11,7 @@ import numpy as np
 from graphs.hits import Held, Reading
 from graphs.values import dataclass
 
+_INT32 = np.iinfo(np.int32).max
 _Found: TypeAlias = list[tuple[int, float]]
 """The places of documents that hold a term, each with what it adds to the score there."""
 _Met: TypeAlias = list[tuple[int, float, float]]
@@ -22,7 +23,7 @@ class Rows:
     """The postings that are looked into."""
 
     keys: np.ndarray
-    """Row and document of each posting as one number, ascending, int64."""
+    """Row and document of each posting as one number, ascending; int32 where they fit."""
     impacts: np.ndarray
     """What it adds to the document's score, float32."""
     size: int
@@ -33,7 +34,9 @@ class Rows:
         cls, *, offsets: np.ndarray, positions: np.ndarray, impacts: np.ndarray, size: int
     ) -> Rows:
         """Number the postings; see `graphs.postings.Postings`."""
-        keys = np.repeat(np.arange(len(offsets) - 1) * size, np.diff(offsets))
+        rows = np.arange(len(offsets) - 1) * size
+        kind = np.int32 if len(rows) * size <= _INT32 else np.int64
+        keys = np.repeat(rows.astype(kind), np.diff(offsets))
         keys += positions
         return cls(keys=keys, impacts=impacts, size=size)
 
@@ -71,7 +74,9 @@ class Rows:
         found: list[_Found] = [[] for _ in terms]
         if not (terms and wanted):
             return found
+        # Of one kind: else all keys would be copied.
         asked = np.add.outer([term * self.size for term in terms], wanted).ravel()
+        asked = asked.astype(self.keys.dtype)
         places = self.keys.searchsorted(asked)
         (met,) = (self.keys.take(places, mode="clip") == asked).nonzero()
         worth = self.impacts.take(places.take(met))

@@ -10,26 +10,19 @@ from bisect import bisect_left, insort
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
-from types import MappingProxyType
-from typing import Literal, get_args
 
 import numpy as np
 
 from graphs.adjacency import Adjacency
 from graphs.arrays import Moves
 from graphs.fact import Fact
+from graphs.grown import EDGE_PREDICATES, Grown
 from graphs.lexicon import Fields, Lexicon, Phrase
 from graphs.postings import Postings
 from graphs.standing import Standing
 from graphs.values import dataclass
-from graphs.vocabulary import CONCEPT_BASE, DOCUMENT_TYPE, PREDICATES
+from graphs.vocabulary import CONCEPT_BASE, DOCUMENT_TYPE
 
-EdgeRole = Literal["related", "next_step", "prerequisite", "member", "consumes", "produces"]
-EDGE_ROLES: frozenset[EdgeRole] = frozenset(get_args(EdgeRole))
-EDGE_PREDICATES: Mapping[str, str] = MappingProxyType(
-    {row.name: row.role for row in PREDICATES.values() if row.role in EDGE_ROLES}
-)
-"""The role of each predicate that has one in search."""
 FIELDS: Mapping[str, str] = {
     "name": "name",
     "prefLabel": "name",
@@ -45,23 +38,6 @@ _SLACK = 1024
 _FEW = 256
 """So many changes are made one by one sooner than everything is sorted again."""
 _DOCUMENT, _GROUP, _OTHER = range(3)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Grown:
-    """The parts of an index."""
-
-    nodes: tuple[str, ...]
-    positions: Standing
-    labels: tuple[str, ...]
-    ranks: np.ndarray
-    document_count: int
-    postings: Postings
-    adjacency: Adjacency
-    evidence: Sequence[Fact]
-    edge_count: int
-    moves: Moves
-    """How the nodes moved since the time before."""
 
 
 @dataclass(slots=True, kw_only=True)

@@ -15,7 +15,7 @@ import numpy as np
 from graphs.adjacency import NUMBERS, Adjacency
 from graphs.arrays import Moves
 from graphs.fact import Fact
-from graphs.growing import EDGE_PREDICATES, EDGE_ROLES, EdgeRole, Growing, Grown
+from graphs.grown import EDGE_PREDICATES, EDGE_ROLES, EdgeRole, Grown
 from graphs.lexicon import Lexicon
 from graphs.neighbour import Remembered
 from graphs.postings import Postings
@@ -45,12 +45,12 @@ class Stated:
 class GraphIndex:
     """A graph, ready to be asked."""
 
-    nodes: tuple[str, ...]
+    nodes: Sequence[str]
     """Ids of all nodes: documents, groups that somebody declared, all others; each part in the
     order of the ids."""
     positions: Mapping[str, int]
     """Where each id stands in `nodes`."""
-    labels: tuple[str, ...]
+    labels: Sequence[str]
     """What to call each node, in the order of `nodes`."""
     ranks: np.ndarray
     """Where each node would stand if all were sorted by label and id, int32: what ties fall by."""
@@ -86,6 +86,8 @@ class GraphIndex:
             weights: Weight of each text field: name, alias, keywords, description, text.
             lexicon: Remembers the texts that were read, for the next time.
         """
+        from graphs.growing import Growing  # noqa: PLC0415  (who reads a compiled index needs none of it)
+
         given = tuple(facts)
         grown = Growing(weights, lexicon=lexicon).change((), given)
         return cls.of(grown, Stated(lambda: given))

@@ -55,7 +55,7 @@ class Postings:
     """The languages of the texts; a question is read in each of them."""
     terms: Mapping[str, int]
     """Row of each term."""
-    names: tuple[str, ...]
+    names: Sequence[str]
     """The term of each row; also of rows that hold nobody any more."""
     rarity: np.ndarray
     """Inverse document frequency of each term, float32, > 0."""
@@ -106,6 +106,8 @@ class Postings:
         """Weigh *inverted*: what a word adds depends on how rare it is among all documents."""
         df = inverted.df
         rarity = np.log1p((inverted.size - df + 0.5) / (df + 0.5)).astype(np.float32)
+        impacts = np.repeat(rarity, df)
+        impacts *= inverted.saturated
         return cls(
             inverted=inverted,
             size=inverted.size,
@@ -116,7 +118,7 @@ class Postings:
             rarity=rarity,
             offsets=inverted.offsets,
             positions=inverted.positions,
-            impacts=inverted.saturated * np.repeat(rarity, df),
+            impacts=impacts,
             sources=inverted.sources,
             spelling=inverted.spelling,
             meanings=inverted.meanings,

@@ -29,7 +29,7 @@ _MARK = "$"
 class Spelling:
     """An immutable index of the spellings of a vocabulary."""
 
-    words: tuple[str, ...]
+    words: Sequence[str]
     """The vocabulary, in the order of its ids; empty where a word was given up."""
     ids: Mapping[str, int]
     """Id of each word."""

@@ -10,6 +10,7 @@ import numpy as np
 
 from graphs.bm25 import Scale
 from graphs.inverted import Inverted
+from graphs.joined import kept, numbered
 from graphs.postings import Postings
 from graphs.spelling import Spelling
 
@@ -42,9 +43,9 @@ def arrays_of(postings: Postings) -> dict[str, np.ndarray]:
 
 def postings_of(words: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Postings:
     """Put together what `words_of` and `arrays_of` took apart."""
-    uses = np.diff(arrays["offsets"]).tolist()
+    used = np.diff(arrays["offsets"]) > 0
     held: dict[str, Any] = {name: arrays[name] for name in _ARRAYS}
-    names, spellings = tuple(words["terms"]), tuple(words["words"])
+    names, spellings = kept(words["terms"]), kept(words["words"])
     scale = {**words["scale"]}
     inverted = Inverted(
         scale=Scale(
@@ -54,13 +55,13 @@ def postings_of(words: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> P
             b=scale["b"],
         ),
         size=words["size"],
-        terms=_numbered(names, uses),
+        terms=numbered(names) if used.all() else _those(names, used.tolist()),
         names=names,
         means=tuple(words["means"]),
         languages=words["languages"],
         spelling=Spelling(
             words=spellings,
-            ids=_numbered(spellings, spellings),
+            ids=_those(spellings, spellings) if "" in spellings else numbered(spellings),
             grams=arrays["grams"],
             offsets=arrays["grams_at"],
             members=arrays["grams_in"],
@@ -70,8 +71,6 @@ def postings_of(words: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> P
     return Postings.of(inverted)
 
 
-def _numbered(words: Sequence[str], there: Sequence[object]) -> dict[str, int]:
+def _those(words: Sequence[str], there: Sequence[object]) -> dict[str, int]:
     """Give the place of each word that is *there*: seldom is any not."""
-    if all(there):
-        return dict(zip(words, range(len(words)), strict=True))
-    return {words[at]: at for at, held in enumerate(there) if held}
+    return {word: at for at, (word, held) in enumerate(zip(words, there, strict=True)) if held}

@@ -1,7 +1,8 @@
-"""`dataclass`, as in the standard library, but for when its methods are made: at their first use.
+"""`dataclass`, as in the standard library, but for when it is made: what is used, when it is used.
 
-The standard library writes and compiles every method of every class, 0.4 ms a class, whether
-anybody will use it or not, and a start makes two hundred classes. Here a class costs a tenth.
+The standard library writes and compiles every method of every class, and reads every field, 0.4 ms
+a class, whether anybody will use it or not; a start makes two hundred classes. Here a class costs
+a tenth: its slots. Its methods, and what `dataclasses.fields` gives, are made when somebody looks.
 """
 
 from __future__ import annotations
@@ -9,11 +10,13 @@ from __future__ import annotations
 import dataclasses
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, FrozenInstanceError
+from dataclasses import MISSING, Field, FrozenInstanceError
 from functools import partial
 from reprlib import recursive_repr
 from types import MemberDescriptorType
 from typing import TYPE_CHECKING, Any, TypeVar
+
+from graphs.latefields import LateFields, fields_of, plain, slotted, told
 
 __all__ = ["dataclass"]
 
@@ -33,45 +36,28 @@ def _dataclass(
     """Do what `dataclasses.dataclass` does with the same arguments."""
 
     def made(written: type[T]) -> type[T]:
-        own = vars(written)
         # The standard library looks up the signature of a class that says nothing of itself.
         written.__doc__ = written.__doc__ or written.__name__
-        fields_only = dataclasses.dataclass(
-            init=False,
-            repr=False,
-            eq=False,
-            # True costs as much as all the rest; but what is derived must be as its bases are.
-            frozen=frozen and any(map(dataclasses.is_dataclass, written.__bases__)),
-            kw_only=kw_only,
-            slots=slots,
-            weakref_slot=weakref_slot,
-        )
-        cls = fields_only(written)
-        _refuse_init_only(cls)
-        told = vars(cls)["__dataclass_params__"]
-        told.init, told.repr, told.eq, told.frozen = True, True, eq, frozen
-        for name, method in _methods(cls, frozen=frozen, slots=slots, eq=eq).items():
-            if own.get(name) is None:
-                setattr(cls, name, method)
+        methods = _methods(frozen=frozen, slots=slots, eq=eq)
+        own = {name: method for name, method in methods.items() if vars(written).get(name) is None}
+        tell = partial(told, frozen=frozen, kw_only=kw_only, eq=eq)
+        if slots and plain(written):
+            return slotted(written, LateFields(written, tell), own, weakref_slot)
+        cls = tell(written, slots=slots, weakref_slot=weakref_slot)
+        for name, method in own.items():
+            setattr(cls, name, method)
+            if isinstance(method, _Late):
+                method.__set_name__(cls, name)
         return cls
 
     return made
 
 
-def _refuse_init_only(cls: type[Any]) -> None:
-    every: Mapping[str, object] = vars(cls)["__dataclass_fields__"]
-    if len(every) == len(dataclasses.fields(cls)):
-        return
-    # What kind of field it is, nothing public says but its text.
-    names = [name for name, each in every.items() if "_FIELD_INITVAR" in repr(each)]
-    if names:
-        raise TypeError(f"{cls.__qualname__}: InitVar is not supported here: {', '.join(names)}")
-
-
-def _methods(cls: type[Any], *, frozen: bool, slots: bool, eq: bool) -> dict[str, object]:
-    methods: dict[str, object] = {"__init__": _LateInit(cls, _init), "__repr__": _Late(cls, _repr)}
+def _methods(*, frozen: bool, slots: bool, eq: bool) -> dict[str, object]:
+    put = object.__setattr__ if frozen else setattr
+    methods: dict[str, object] = {"__init__": _LateInit(_init, put), "__repr__": _Late(_repr)}
     if eq:
-        methods |= {"__eq__": _Late(cls, _eq), "__hash__": _Late(cls, _hash) if frozen else None}
+        methods |= {"__eq__": _Late(_eq), "__hash__": _Late(_hash) if frozen else None}
     if frozen:
         methods |= {"__setattr__": _refuse_to_set, "__delattr__": _refuse_to_delete}
     if frozen and slots:
@@ -84,13 +70,15 @@ class _Late:
     """A method that is made when it is first looked up, and from then on stands in its own place.
 
     Args:
-        cls: Whose.
         make: Makes it.
     """
 
-    def __init__(self, cls: type[Any], make: Callable[[type[Any]], Callable[..., Any]]) -> None:
-        self._cls = cls
+    def __init__(self, make: Callable[[type[Any]], Callable[..., Any]]) -> None:
         self._make = make
+
+    def __set_name__(self, cls: type[Any], name: str) -> None:
+        """Take note of whose it is."""
+        self._cls = cls
 
     def __get__(self, instance: object, owner: type[Any]) -> Any:
         """Make the method, and give it."""
@@ -102,9 +90,21 @@ class _Late:
 
 
 class _LateInit(_Late):
-    """An ``__init__`` that is made when its class has a few objects: most have one or two."""
+    """An ``__init__`` that is made when its class has a few objects: most have one or two.
 
-    _left = _FEW
+    Args:
+        make: Makes it.
+        put: Sets a field of the first few.
+    """
+
+    def __init__(
+        self,
+        make: Callable[[type[Any]], Callable[..., Any]],
+        put: Callable[[object, str, object], None],
+    ) -> None:
+        super().__init__(make)
+        self._put = put
+        self._left = _FEW
 
     def __get__(self, instance: object, owner: type[Any]) -> Any:
         """Give what fills *instance* field by field, or the method itself."""
@@ -119,12 +119,16 @@ class _LateInit(_Late):
             # By position, or wrong: the method itself says best what it lacks.
             super().__get__(instance, type(instance))(*args, **given)
             return
-        _fill(self._cls, instance, values)
+        _fill(self._cls, instance, values, self._put)
 
 
-def _fill(cls: type[Any], instance: Any, values: Mapping[str, object]) -> None:
+def _fill(
+    cls: type[Any],
+    instance: Any,
+    values: Mapping[str, object],
+    put: Callable[[object, str, object], None],
+) -> None:
     """Do what the ``__init__`` of *cls* does, with the value of each field."""
-    put = object.__setattr__ if cls.__dataclass_params__.frozen else setattr
     for name, value in values.items():
         put(instance, name, value)
     if hasattr(cls, "__post_init__"):
@@ -132,24 +136,25 @@ def _fill(cls: type[Any], instance: Any, values: Mapping[str, object]) -> None:
 
 
 def _fill_below(cls: type[Any], instance: Any, local: Mapping[str, object]) -> None:
-    """Fill an object of a subclass of *cls*; among the *local* names are the parameters."""
+    """Fill an object of a subclass of frozen *cls*; among the *local* names are the parameters."""
     names = (field.name for field in dataclasses.fields(cls) if field.init)
     given = {name: local[name] for name in names if local[name] is not _FACTORY}
-    _fill(cls, instance, _values(cls, given) or {})
+    _fill(cls, instance, _values(cls, given) or {}, object.__setattr__)
 
 
 def _values(cls: type[Any], given: dict[str, object]) -> dict[str, object] | None:
     """Give the value of each field; None if one lacks it, or something *given* is of no field."""
     left = dict(given)
     values: dict[str, object] = {}
-    for field in dataclasses.fields(cls):
-        if field.init and field.name in left:
-            values[field.name] = left.pop(field.name)
-        elif field.default is not MISSING:
-            values[field.name] = field.default
-        elif field.default_factory is not MISSING:
-            values[field.name] = field.default_factory()
-        elif field.init:
+    for name, said in fields_of(reversed(cls.__mro__)).items():
+        field = said if isinstance(said, Field) else None
+        if name in left and (field is None or field.init):
+            values[name] = left.pop(name)
+        elif field is not None and field.default_factory is not MISSING:
+            values[name] = field.default_factory()
+        elif (default := said if field is None else field.default) is not MISSING:
+            values[name] = default
+        elif field is None or field.init:
             return None
     return None if left else values
 

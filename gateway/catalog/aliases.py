@@ -12,8 +12,8 @@ from dataclasses import replace
 
 from gateway.errors import ConfigError
 from gateway.types import Kind, ToolDefinition
+from gateway.upstream.named import MAX_URI_CHARS, thing_key
 from gateway.upstream.source import Listing
-from gateway.upstream.things import MAX_URI_CHARS, thing_key
 
 MAX_PROMPT_CHARS = 128
 

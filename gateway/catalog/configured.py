@@ -18,7 +18,7 @@ from gateway.errors import ConfigError
 from gateway.limits import CustomKind
 from gateway.types import Diagnostic
 from gateway.upstream.servers import HttpServer, StdioServer
-from gateway.upstream.shapes import Shape
+from gateway.upstream.source import Shape
 from gateway.values import dataclass
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from gateway.catalog.entries import KIND
@@ -25,7 +26,7 @@ def read_kinds(raw: object) -> Mapping[str, CustomKind]:
 
 
 def _kind(name: str, raw: object) -> CustomKind:
-    if not KIND.fullmatch(name) or name in KINDS:
+    if not re.fullmatch(KIND, name) or name in KINDS:
         raise ConfigError(
             f"kind {name!r} cannot be declared: take small letters, digits, '_' or '-', and none "
             f"of {', '.join(KINDS)}"

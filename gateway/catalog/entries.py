@@ -14,7 +14,6 @@ from dataclasses import field, replace
 from typing import Any, Protocol, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gateway.bridge import in_thread
 from gateway.catalog.identity import definition_digest
@@ -26,6 +25,7 @@ from gateway.text import clean, visible
 from gateway.types import Entity, Filters, Hints, JsonObject, Status, ToolDefinition
 from gateway.upstream.source import check_server_name
 from gateway.values import dataclass
+from gateway.vectors import NDArray
 
 NAMESPACE = "catalog"
 """The namespace of an entry that names none."""
@@ -37,7 +37,7 @@ LISTED = frozenset({"tool", "prompt", "resource"})
 """The kinds that only a server lists."""
 WORDS = "words"
 """Under which name the details of an entity hold the words of its metadata."""
-KIND = re.compile(r"[a-z][a-z0-9_-]{0,63}")
+KIND = r"[a-z][a-z0-9_-]{0,63}"
 """What a kind is called."""
 _APART = frozenset({"skills", "instructions"})
 """Keys of the metadata that are not among its words: skills are searched as a field of their own,
@@ -95,7 +95,7 @@ def _faults(entry: Entry) -> list[str]:
     strings = (entry.title, entry.description)
     return [
         ""
-        if isinstance(entry.kind, str) and KIND.fullmatch(entry.kind)
+        if isinstance(entry.kind, str) and re.fullmatch(KIND, entry.kind)
         else f"kind {entry.kind!r}: take small letters, digits, '_' or '-', at most 64",
         f"kind {entry.kind!r}: servers list these, add the server"
         if isinstance(entry.kind, str) and entry.kind in LISTED

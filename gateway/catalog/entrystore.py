@@ -17,7 +17,6 @@ from gateway.errors import ClosedError, ConfigError, StoreError
 from gateway.limits import CustomKind, UpstreamOptions
 from gateway.types import Code, Diagnostic, Entity, InvokeResult, JsonObject
 from gateway.upstream.source import Listing, unknown_tool
-from gateway.upstream.suspect import suspicions
 from gateway.values import dataclass
 
 ENTRIES = "catalog:"
@@ -156,6 +155,8 @@ class EntrySource:
             entry = parsed(json.loads(text))
         except (ConfigError, ValueError) as error:
             return _Row(text=text, entity=None, notes=(_note("tool_quarantined", key, str(error)),))
+        from gateway.upstream.suspect import suspicions  # noqa: PLC0415  (only who has entries pays for it)
+
         reasons = suspicions(jsonable(entry))
         blocked = bool(reasons) and self._options.on_suspicion == "block"
         told = f"{', '.join(reasons)}{'; it is left out' if blocked else ''}"

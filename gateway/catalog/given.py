@@ -78,11 +78,6 @@ def _enabled(tool: ToolDefinition, hints: Mapping[str, Hints]) -> bool:
     return tool.hints.enabled and (told is None or told.enabled)
 
 
-def server_of(name: str, *, wanted: bool) -> ToolDefinition | None:
-    """Give a configured server as an entity, if that is *wanted*."""
-    return ToolDefinition(name=name, kind="server") if wanted else None
-
-
 def entity_of(key: str, server: str, definition: ToolDefinition, *, trusted: bool) -> Entity:
     """Make the entity of a resource, a prompt or a server, which needs no name of a function."""
     return Entity(

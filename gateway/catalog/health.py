@@ -13,7 +13,6 @@ from dataclasses import replace
 from gateway.cache import Clock
 from gateway.catalog.lasting import LastingSource
 from gateway.catalog.refresh import Registration
-from gateway.catalog.virtual import VirtualSource
 from gateway.errors import InvalidRequestError
 from gateway.types import Filters
 
@@ -78,10 +77,15 @@ class Health:
             source.outdate()
 
     def _aliases(self, down: set[str]) -> set[str]:
+        following = [each for each in self._registrations().values() if down & each.follows]
+        if not following:
+            return set()
+        from gateway.catalog.virtualsource import VirtualSource  # noqa: PLC0415  (only who has a virtual server pays for it)
+
         return {
             key
-            for each in self._registrations().values()
-            if down & each.follows and isinstance(each.source, VirtualSource)
+            for each in following
+            if isinstance(each.source, VirtualSource)
             for key, server in each.source.behind.items()
             if server in down
         }

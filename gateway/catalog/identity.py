@@ -17,7 +17,6 @@ from collections.abc import Iterable
 from gateway.types import ToolDefinition
 
 MAX_NAME = 64
-_FOREIGN = re.compile(r"[^A-Za-z0-9_-]+")
 _HASH_LENGTHS = (8, 16, 32, 64)
 
 
@@ -131,7 +130,7 @@ def _candidate(key: str, server: str, name: str, step: int) -> str:
 
 
 def _fit(name: str, key: str) -> str:
-    plain = _FOREIGN.sub("_", name).strip("_-")
+    plain = re.sub(r"[^A-Za-z0-9_-]+", "_", name).strip("_-")
     if not plain:
         return _hashed("tool", key, 8)
     return plain if len(plain) <= MAX_NAME else _hashed(plain, key, 8)

@@ -16,13 +16,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Protocol
 
-from gateway.bridge import Bridge
 from gateway.cache import Clock, SingleFlight
 from gateway.catalog.records import LAUNCH, Recorded, Records
 from gateway.catalog.vetting import NOTHING, Withheld, vetted
 from gateway.errors import InvalidRequestError, StoreError, UpstreamError, UpstreamTimeoutError
 from gateway.limits import UpstreamOptions
 from gateway.types import Diagnostic, InvokeResult, JsonObject, Kind, ToolDefinition
+from gateway.upstream.named import asked_of
 from gateway.upstream.source import (
     Listing,
     ResourceSource,
@@ -32,7 +32,6 @@ from gateway.upstream.source import (
     readable,
 )
 from gateway.upstream.supervisor import State
-from gateway.upstream.things import asked_of
 from gateway.values import dataclass
 
 _CLOCK_DRIFT_S = 60.0
@@ -86,7 +85,7 @@ class LastingSource:
     Args:
         live: The source itself.
         memory: Where it is remembered.
-        bridge: Owns the loop on which it is listed.
+        flights: Where it is listed, on a loop of its own; others may be too.
         options: How old a list may be, and how long a first one may take.
         changed: Called when the tools are others than those given before.
         clock: Seconds that only grow.
@@ -98,7 +97,7 @@ class LastingSource:
         live: Live,
         *,
         memory: Memory,
-        bridge: Bridge,
+        flights: SingleFlight[Listing],
         options: UpstreamOptions,
         changed: Callable[[], None],
         clock: Clock = time.monotonic,
@@ -110,7 +109,7 @@ class LastingSource:
         self._changed = changed
         self._clock = clock
         self._wall = wall
-        self._flights = SingleFlight[Listing](bridge.submit)
+        self._flights = flights
         self._known: _Known | None = None
         self._loaded = not memory.fingerprint
         self._expired = False
@@ -150,9 +149,9 @@ class LastingSource:
         limit_s = self._options.first_listing_s
         try:
             async with asyncio.timeout(limit_s):
-                return await self._flights.run("list", self._read)
+                return await self._flights.run((self, "list"), self._read)
         except TimeoutError as error:
-            self._flights.start("late", self._come_in)
+            self._flights.start((self, "late"), self._come_in)
             raise UpstreamTimeoutError(
                 self.server,
                 f"was not listed within {limit_s} s; its tools come as soon as they are",
@@ -181,7 +180,7 @@ class LastingSource:
 
     async def _anew(self) -> Listing:
         try:
-            return await self._flights.run("list", self._read)
+            return await self._flights.run((self, "list"), self._read)
         except UpstreamError as error:
             if not self._aged:
                 raise
@@ -217,7 +216,7 @@ class LastingSource:
         """Read the list anew, in the background: the server says that it changed."""
         self._again = True
         if self._known is not None:
-            self._flights.start("renew", self._renew)
+            self._flights.start((self, "renew"), self._renew)
 
     def tend(self) -> float:
         """Read the list anew, in the background, if it is old.
@@ -230,7 +229,7 @@ class LastingSource:
             return -math.inf
         if self._clock() < known.due:
             return known.due
-        self._flights.start("renew", self._renew)
+        self._flights.start((self, "renew"), self._renew)
         return -math.inf
 
     def recheck(self) -> bool:
@@ -334,7 +333,7 @@ class LastingSource:
         return listing
 
     async def _come_in(self) -> Listing:
-        listing = await self._flights.run("list", self._read)
+        listing = await self._flights.run((self, "list"), self._read)
         self._changed()
         return listing
 
@@ -351,7 +350,7 @@ class LastingSource:
     async def _read_again(self) -> Listing:
         self._again = False
         try:
-            return await self._flights.run("list", self._read)
+            return await self._flights.run((self, "list"), self._read)
         except UpstreamError as error:
             return self._stale(error)
 

@@ -9,7 +9,7 @@ from gateway.catalog.virtual import VirtualServer
 from gateway.limits import CustomKind
 from gateway.types import Diagnostic
 from gateway.upstream.servers import HttpServer, StdioServer
-from gateway.upstream.shapes import Shape
+from gateway.upstream.source import Shape
 from gateway.values import dataclass
 
 

@@ -29,8 +29,7 @@ from gateway.environment import variables
 from gateway.errors import ConfigError
 from gateway.types import Diagnostic
 from gateway.upstream.servers import HttpServer, StdioServer
-from gateway.upstream.shapes import Shape
-from gateway.upstream.source import check_server_name
+from gateway.upstream.source import Shape, check_server_name
 
 _VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 _STDIO_KEYS = frozenset({"command", "args", "env", "cwd", "type", "disabled", "description"})

@@ -12,7 +12,7 @@ from gateway.types import JsonObject
 MAX_PATHS = 20
 MAX_DEPTH = 5
 MAX_SEGMENT = 64
-_SEGMENT = re.compile(r"[\w-]+")
+_SEGMENT = r"[\w-]+"
 _Tree = dict[str, "_Tree | None"]
 _MISSING: Final = object()
 
@@ -65,7 +65,7 @@ def _grow(tree: _Tree, parts: Sequence[str]) -> None:
 
 def _parts(path: str) -> list[str]:
     parts = path.split(".") if isinstance(path, str) else []
-    fits = all(len(part) <= MAX_SEGMENT and _SEGMENT.fullmatch(part) for part in parts)
+    fits = all(len(part) <= MAX_SEGMENT and re.fullmatch(_SEGMENT, part) for part in parts)
     if not parts or not fits or len(parts) > MAX_DEPTH:
         raise InvalidRequestError(
             f"field {path!r} of metadata: write up to {MAX_DEPTH} names with dots between them, "

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Protocol
 
 from gateway.cache import Clock
-from gateway.catalog.listingtext import head_of, of_head, seen_of, tools_of, whole, written
+from gateway.catalog.listingtext import head_of, of_head, parsed, seen_of, tools_of, whole, written
 from gateway.catalog.schemas import CATALOG
 from gateway.catalog.sqlite import Connection, Database, database_of
 from gateway.errors import StoreError
@@ -200,9 +200,10 @@ class SqliteRecords:
         now = self._wall()
         self._note_use([fingerprint for fingerprint, _, used, *_ in rows if now - used > _NOTED_S])
         made = self._heads_made([row[0] for row in rows if row[3] is None])
+        heads = [made.get(fingerprint, kept) for fingerprint, _, _, *kept in rows]
         found: dict[str, Recorded] = {}
-        for fingerprint, listed_at, _, *kept in rows:
-            head, digests = made.get(fingerprint, kept)
+        told = parsed([head for head, _ in heads])
+        for (fingerprint, listed_at, *_), head, (_, digests) in zip(rows, told, heads, strict=True):
             with suppress(ValueError, KeyError, TypeError):
                 late = of_head(head, digests, partial(self._tools, fingerprint))
                 found[fingerprint] = Recorded(listing=late, listed_at=listed_at)

@@ -8,27 +8,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
 
 from gateway.bridge import Bridge, in_thread
 from gateway.cache import Clock, SingleFlight
 from gateway.catalog.ahead import Ahead, ManyRecords
 from gateway.catalog.configured import Configured
-from gateway.catalog.given import server_of
 from gateway.catalog.lasting import LastingSource, Memory
 from gateway.catalog.refresh import Registry
 from gateway.catalog.tokens import signed
-from gateway.catalog.virtual import VirtualServer, VirtualSource
+from gateway.catalog.virtual import VirtualServer
 from gateway.config import Options
 from gateway.environment import tokens_path
 from gateway.errors import attempt
-from gateway.types import Hints
+from gateway.types import Hints, ToolDefinition
 from gateway.upstream.audience import Audience
 from gateway.upstream.mcp import McpSource
 from gateway.upstream.servers import HttpServer, StdioServer
-from gateway.upstream.shapes import Shape
-from gateway.upstream.source import Source
-from gateway.upstream.wrappers import Shaped
+from gateway.upstream.source import Listing, Shape, Source
 
 _REST_S = 1.0
 """How long not to look again for old lists: else every search would look at every server."""
@@ -59,7 +55,7 @@ class Servers:
         self._records = Ahead(records)
         self._options = options.upstream
         self._clock = clock
-        self._itself = partial(server_of, wanted=options.catalog.servers)
+        self._shown = options.catalog.servers
         self._tokens = tokens_path(options)
         self.lasting: dict[str, LastingSource] = {}
         """Those that have a list of their own, by name."""
@@ -68,6 +64,7 @@ class Servers:
         self._rested = -math.inf
         self._swept = clock()
         self._flights = SingleFlight[None](bridge.submit)
+        self._listings = SingleFlight[Listing](bridge.submit)
 
     def place(self, name: str, entry: Configured) -> None:
         """Register what a configuration says of *name*.
@@ -79,6 +76,8 @@ class Servers:
             shapes, owner = entry.shapes, entry.owner
             self.add(name, entry.target, {}, trusted=False, owner=owner, shapes=shapes)
             return
+        from gateway.catalog.virtualsource import VirtualSource  # noqa: PLC0415  (only who has a virtual server pays for it)
+
         source = VirtualSource(
             entry.target,
             sources=self._below,
@@ -120,7 +119,7 @@ class Servers:
                 audience=self.audience,
             ),
             memory=memory,
-            bridge=self._bridge,
+            flights=self._listings,
             options=self._options,
             changed=lambda: self._registry.touch(name),
             clock=self._clock,
@@ -155,6 +154,8 @@ class Servers:
 
     def recheck(self, names: Iterable[str]) -> None:
         """Let in again what was approved meanwhile."""
+        from gateway.catalog.virtualsource import VirtualSource  # noqa: PLC0415  (only who has a virtual server pays for it)
+
         self._rested = -math.inf
         every = self._registry.all()
         for name in names:
@@ -183,8 +184,14 @@ class Servers:
             launch=target.launch if owner else "",
         )
 
+    def _itself(self, name: str) -> ToolDefinition | None:
+        """Give a server as an entity, if that is wanted."""
+        return ToolDefinition(name=name, kind="server") if self._shown else None
+
     def _below(self) -> dict[str, Source]:
         """Give the sources without their shapes, and without the virtual ones."""
+        from gateway.catalog.virtualsource import VirtualSource  # noqa: PLC0415  (only who has a virtual server pays for it)
+
         return {
             name: self.lasting.get(name, each.source)
             for name, each in self._registry.all().items()
@@ -193,4 +200,8 @@ class Servers:
 
 
 def _shaped(source: Source, shapes: Sequence[Shape]) -> Source:
-    return Shaped(source, *shapes) if shapes else source
+    if not shapes:
+        return source
+    from gateway.upstream.wrappers import Shaped  # noqa: PLC0415  (only who shapes a server pays for it)
+
+    return Shaped(source, *shapes)

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from gateway.catalog.virtual import Alias, VirtualServer
 from gateway.errors import ConfigError
 from gateway.types import Kind
-from gateway.upstream.shapes import Describe, Filter, Prefix, Rename, Shape
+from gateway.upstream.shapes import Describe, Filter, Prefix, Rename
+from gateway.upstream.source import Shape
 
 _SHAPE_KEYS: Mapping[Kind, tuple[str, ...]] = {
     "tool": ("allow", "deny", "describe", "rename", "prefix"),

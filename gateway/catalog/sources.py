@@ -27,8 +27,7 @@ from gateway.limits import CustomKind
 from gateway.types import Diagnostic, Hints, ToolDefinition
 from gateway.upstream.local import LocalSource
 from gateway.upstream.servers import target_of
-from gateway.upstream.shapes import Shape
-from gateway.upstream.source import Function, Source
+from gateway.upstream.source import Function, Shape, Source
 from gateway.upstream.supervisor import State
 
 LOCAL = "local"

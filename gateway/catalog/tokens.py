@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from gateway.catalog.secrets import KeyringTokens
-from gateway.upstream.oauth import Tokens
+from gateway.upstream.oauth import Tokens, Where
 from gateway.upstream.servers import HttpServer
 
 _FOLDER_MODE = 0o700
@@ -58,8 +57,13 @@ def signed(name: str, target: HttpServer, folder: Path) -> HttpServer:
     """
     if target.auth is None:
         return target
-    key = f"{name}-{target.launch[:16]}"
-    made: Tokens = (
-        KeyringTokens(key) if target.auth.store == "keyring" else FileTokens(folder / f"{key}.json")
-    )
+    made = _tokens(f"{name}-{target.launch[:16]}", target.auth.store, folder)
     return target.signing_in(target.auth.kept_in(made))
+
+
+def _tokens(key: str, where: Where, folder: Path) -> Tokens:
+    if where != "keyring":
+        return FileTokens(folder / f"{key}.json")
+    from gateway.catalog.secrets import KeyringTokens  # noqa: PLC0415  (few servers ask for it)
+
+    return KeyringTokens(key)

@@ -9,9 +9,8 @@ from gateway.catalog.records import LAUNCH
 from gateway.limits import UpstreamOptions
 from gateway.text import clean
 from gateway.types import Code, Diagnostic, Kind, ToolDefinition
-from gateway.upstream.sieve import MAX_NAME_CHARS
+from gateway.upstream.named import MAX_NAME_CHARS, fits, thing_key
 from gateway.upstream.source import Listing
-from gateway.upstream.things import fits, thing_key
 from gateway.values import dataclass
 
 
@@ -29,6 +28,8 @@ def vetted(
         server: For messages.
         options: The policies.
     """
+    if not changed and not listing.suspicions:
+        return listing
     blocked = (changed if options.on_change == "block" else frozenset()) | (
         frozenset(listing.suspicions) if options.on_suspicion == "block" else frozenset()
     )
@@ -73,6 +74,8 @@ class Withheld:
     @classmethod
     def of(cls, whole: Listing, left: Listing) -> Withheld:
         """Compare what was listed with what is *left* of it."""
+        if left is whole:
+            return NOTHING
         every, shown = (
             frozenset(thing_key(each.kind, each.name) for each in listing.things)
             for listing in (whole, left)

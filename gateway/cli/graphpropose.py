@@ -9,7 +9,7 @@ from gateway.cli.graphing import keep_documents, snapshot_of, told
 from gateway.cli.screen import emit, note
 from gateway.cli.settings import opened
 from gateway.errors import ConfigError
-from gateway.search.propose import Batch, batches
+from gateway.search.proposing import Batch, batches
 from gateway.values import dataclass
 from graphs import render
 

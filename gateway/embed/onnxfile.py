@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gateway.errors import ModelFileError
+from gateway.vectors import NDArray
 
 Tensors: TypeAlias = Mapping[str, NDArray[Any]]
 """By name, in the order of the file."""

@@ -14,12 +14,11 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gateway.embed.network import Layer, Linear, Network, Norm
 from gateway.errors import ModelFileError
 from gateway.values import dataclass
-from gateway.vectors import Matrix, Vector
+from gateway.vectors import Matrix, NDArray, Vector
 
 Bytes = NDArray[np.uint8]
 BLOCK = 32

@@ -10,7 +10,7 @@ from gateway.search.index.toolgraph import ToolGraph
 from gateway.values import dataclass
 from graphs.document import Document
 from graphs.fact import Fact
-from graphs.growing import EDGE_PREDICATES
+from graphs.index import EDGE_PREDICATES
 from graphs.parts import Link
 
 _BY_LINK: Mapping[str, str] = {

@@ -11,11 +11,11 @@ from dataclasses import field
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gateway.search.order import Places, Step
 from gateway.types import Entity, Filters, Kind
 from gateway.values import dataclass
+from gateway.vectors import NDArray
 
 Mask = NDArray[np.bool_]
 """Shape (n,): True where an entity may be found."""

@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gateway.search.eligible import Mask
 from gateway.types import Entity
 from gateway.values import dataclass
-from gateway.vectors import Vector
+from gateway.vectors import NDArray, Vector
 from graphs import Postings
 from graphs.hits import Reading
 

@@ -6,12 +6,11 @@ A thing is named by its id, by its address here, or as its own server calls it, 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TypeGuard
+from typing import Protocol, TypeGuard
 
 from gateway.catalog.addresses import origin
 from gateway.catalog.lasting import LastingSource
 from gateway.catalog.refresh import Registry
-from gateway.catalog.virtual import VirtualSource
 from gateway.errors import InvalidRequestError
 from gateway.search.index.snapshot import Snapshot
 from gateway.types import (
@@ -24,9 +23,19 @@ from gateway.types import (
     PromptResult,
 )
 from gateway.upstream.audience import Audience
+from gateway.upstream.named import fits
 from gateway.upstream.source import ResourceSource, Source, Watchable, WatchCallbacks
-from gateway.upstream.things import fits
-from gateway.upstream.wrappers import Shaped
+
+
+class _Shown(Protocol):
+    """What is shown of a source."""
+
+    @property
+    def below(self) -> Source:
+        """The source itself."""
+
+    def own(self, kind: Kind, name: str) -> str:
+        """Give the source's own name of what is shown as *name*."""
 
 
 class Library:
@@ -57,9 +66,11 @@ class Library:
     def home(self, tool_id: str) -> str:
         """Give the server whose names the answers of a tool hold; empty if it has only tools."""
         server, _, _ = tool_id.partition("/")
-        registration = self._registry.all().get(server)
-        if registration is not None and isinstance(registration.source, VirtualSource):
-            server = registration.source.behind.get(tool_id, "")
+        from gateway.catalog.virtualsource import VirtualSource  # noqa: PLC0415  (only who has a virtual server pays for it)
+
+        source = self._source(server)
+        if isinstance(source, VirtualSource):
+            server = source.behind.get(tool_id, "")
         return server if self.holds(server) else ""
 
     async def entities(self, kind: Kind) -> tuple[Entity, ...]:
@@ -188,6 +199,8 @@ class Library:
         source = self._source(server)
         if _configured(source):
             return server, source.own(kind, name)
+        from gateway.catalog.virtualsource import VirtualSource  # noqa: PLC0415  (only who has a virtual server pays for it)
+
         if not isinstance(source, VirtualSource):
             return server, name
         await self._snapshot()
@@ -222,8 +235,10 @@ def _candidates(known: Sequence[Entity], kind: Kind, name: str) -> tuple[Sequenc
     return like, False
 
 
-def _configured(source: Source | None) -> TypeGuard[Shaped]:
+def _configured(source: Source | None) -> TypeGuard[_Shown]:
     """Whether the shapes are those of a server; to the host's own source they belong."""
+    from gateway.upstream.wrappers import Shaped  # noqa: PLC0415  (a search needs none of it)
+
     return isinstance(source, Shaped) and isinstance(source.below, LastingSource)
 
 

@@ -193,14 +193,12 @@ def _edges(snapshot: Snapshot, used: Sequence[int], mask: Mask) -> dict[int, Nei
         return {}
     found = expand(
         graph.index,
-        [graph.nodes[spot] for spot in used],
+        [graph.node(spot) for spot in used],
         role="next_step",
         # What may not be suggested must not take the place of something that may.
         barred=graph.barred(mask),
         limit=_EDGES,
     )
     return {
-        graph.positions[each.node]: each
-        for each in found.neighbours
-        if each.node in graph.positions
+        spot: each for each in found.neighbours if (spot := graph.entity(each.node)) is not None
     }

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gateway.types import Entity
 from gateway.values import dataclass
+from gateway.vectors import NDArray
 from graphs.arrays import Moves
 from graphs.patched import patched
 

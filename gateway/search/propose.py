@@ -1,40 +1,11 @@
-"""Edges that a model proposes, as Markdown-LD that a person reads, edits and commits.
-
-* Asked a server at a time, a batch of its tools in one request; never part of a search.
-* What the model says is looked at as data: an edge of a known kind between two tools of the batch
-  is written down, everything else is dropped with a notice. Nothing is run or fetched, and no
-  sentence of the model gets into a document.
-* A proposal counts for nothing until somebody gives it to a gateway as a document of their own.
-"""
+"""Who proposes edges, and what comes of it; `proposing` asks."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
 from typing import Protocol, runtime_checkable
-from urllib.parse import quote
 
 import graphs
-from gateway.catalog.kinds import row_of
-from gateway.errors import Failed, InvalidRequestError, attempt
-from gateway.search.index.snapshot import Snapshot
-from gateway.text import clean
-from gateway.types import Entity, JsonObject
 from gateway.values import dataclass
-
-BATCH = 24
-"""Tools of one request: what belongs together is seen together, and an answer stays short."""
-MAX_EDGES = 96
-"""Edges that are read of one answer."""
-_MAX_CHARS = 32_000
-_DESCRIBED_CHARS = 240
-_ARGUMENTS = 12
-_HEADINGS = {
-    "requires": "What must be used before",
-    "nextStep": "What is often used after",
-    "relatedTo": "What does something alike",
-}
-"""The kinds of edges that are asked for, and what a reader is told of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,19 +36,6 @@ class Proposer(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Batch:
-    """Tools of one server, asked about in one request."""
-
-    server: str
-    tools: tuple[Entity, ...]
-
-    @property
-    def text(self) -> str:
-        """What the model is given: one line a tool."""
-        return "\n".join(map(_line, self.tools))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Proposed:
     """What came of asking."""
 
@@ -90,138 +48,3 @@ class Proposed:
     input_tokens: int
     output_tokens: int
     """As the endpoint counts them; 0 where it does not."""
-
-
-def batches(snapshot: Snapshot, servers: Sequence[str] = ()) -> tuple[Batch, ...]:
-    """Give what would be asked: tools by server, in the order of their names.
-
-    Args:
-        snapshot: The catalog.
-        servers: Which servers; empty for all. A tool that is alone on its server is left out.
-
-    Raises:
-        InvalidRequestError: If there is no such server.
-    """
-    by_server: defaultdict[str, list[Entity]] = defaultdict(list)
-    for entity in sorted(snapshot.entities, key=lambda each: each.id):
-        if row_of(entity.kind).graph:
-            by_server[entity.server].append(entity)
-    unknown = sorted(set(servers) - by_server.keys())
-    if unknown:
-        known = ", ".join(sorted(by_server)) or "none"
-        raise InvalidRequestError(f"no server {unknown[0]!r} with tools; there are: {known}")
-    return tuple(
-        Batch(server=server, tools=tuple(tools[at : at + BATCH]))
-        for server, tools in by_server.items()
-        if len(tools) > 1 and (not servers or server in servers)
-        for at in range(0, len(tools), BATCH)
-    )
-
-
-async def propose(
-    snapshot: Snapshot, proposer: Proposer, *, servers: Sequence[str] = ()
-) -> Proposed:
-    """Ask a chat model which tools belong together, as documents to read, edit and commit.
-
-    Args:
-        snapshot: The catalog.
-        proposer: Such as `OpenAIProposer`; asked once for every few tools of a server.
-        servers: Which servers; empty for all.
-
-    Raises:
-        InvalidRequestError: If there is no such server.
-    """
-    edges: defaultdict[str, dict[graphs.Edge, None]] = defaultdict(dict)
-    notices: list[str] = []
-    tokens = [0, 0]
-    asked = batches(snapshot, servers)
-    for batch in asked:
-        told = await attempt(proposer.propose(batch.text))
-        if isinstance(told, Failed):
-            notices.append(f"{batch.server}: the model could not be asked: {told.reason}")
-            continue
-        tokens = [
-            have + (new or 0)
-            for have, new in zip(tokens, (told.input_tokens, told.output_tokens), strict=True)
-        ]
-        edges[batch.server].update(dict.fromkeys(read(batch, told.text, notices)))
-    return Proposed(
-        documents=tuple(
-            _document(server, tuple(found)) for server, found in edges.items() if found
-        ),
-        notices=tuple(notices),
-        requests=len(asked),
-        input_tokens=tokens[0],
-        output_tokens=tokens[1],
-    )
-
-
-def read(batch: Batch, answer: str, notices: list[str]) -> Iterator[graphs.Edge]:
-    """Give the edges of *answer* that can be believed to be meant.
-
-    Args:
-        batch: What the model was asked about: both ends must be tools of it.
-        answer: Whatever the model said.
-        notices: Takes a notice of each line that is dropped.
-    """
-    lines = (
-        line for line in answer[:_MAX_CHARS].splitlines() if not line.lstrip().startswith("`" * 3)
-    )
-    try:
-        said = graphs.parse("---\ntitle: answer\n---\n\n" + "\n".join(lines).replace("\t", " "))
-    except graphs.GraphError:
-        notices.append(f"{batch.server}: the answer cannot be read")
-        return
-    notices += (f"{batch.server}: {clean(each.detail, limit=160)}" for each in said.notices)
-    names = _names(batch)
-    for edge in said.edges[:MAX_EDGES]:
-        ends = [names.get(end.casefold()) for end in (edge.subject, edge.object)]
-        shown = clean(f"{edge.subject} --{edge.predicate}--> {edge.object}", limit=160)
-        if None in ends or ends[0] == ends[1]:
-            notices.append(f"{batch.server}: {shown!r} does not lie between two tools of it")
-        elif edge.predicate not in _HEADINGS:
-            notices.append(f"{batch.server}: {shown!r} is of a kind that was not asked for")
-        else:
-            yield graphs.Edge(subject=str(ends[0]), predicate=edge.predicate, object=str(ends[1]))
-    if len(said.edges) > MAX_EDGES:
-        left = len(said.edges) - MAX_EDGES
-        notices.append(f"{batch.server}: {left} edges more than {MAX_EDGES} were left out")
-
-
-def _names(batch: Batch) -> dict[str, str]:
-    """Give the id of each name; the ids themselves come last, so that they win."""
-    names = {entity.name.casefold(): entity.id for entity in batch.tools}
-    names |= {entity.exposed_name.casefold(): entity.id for entity in batch.tools}
-    return names | {entity.id.casefold(): entity.id for entity in batch.tools}
-
-
-def _line(entity: Entity) -> str:
-    takes = ", ".join(entity.required[:_ARGUMENTS])
-    gives = ", ".join(list(_fields(entity.definition.output_schema))[:_ARGUMENTS])
-    told = " ".join(clean(entity.description, limit=_DESCRIBED_CHARS).split())
-    parts = (told, f"takes {takes}" if takes else "", f"gives {gives}" if gives else "")
-    return f"- {entity.id}: {'; '.join(part for part in parts if part)}"
-
-
-def _fields(schema: JsonObject | None) -> Iterator[str]:
-    properties = schema.get("properties") if schema else None
-    yield from map(str, properties if isinstance(properties, dict) else ())
-
-
-def _document(server: str, edges: Sequence[graphs.Edge]) -> graphs.Document:
-    """Write edges as arrows under a heading a kind; ids that no arrow can hold go to the front."""
-    return graphs.Document(
-        id=f"urn:tool-gateway:proposed:{quote(server, safe='')}",
-        path=f"{quote(server, safe='')}.md",
-        title=f"Proposed edges of {server}",
-        edges=tuple(edges),
-        sections=tuple(
-            graphs.Section(heading=heading, level=2, text=text)
-            for predicate, heading in _HEADINGS.items()
-            if (text := "\n".join(_arrow(each) for each in edges if each.predicate == predicate))
-        ),
-    )
-
-
-def _arrow(edge: graphs.Edge) -> str:
-    return f"- `{edge.subject}` --{edge.predicate}--> `{edge.object}`"

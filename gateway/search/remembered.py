@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import json
 import time
-import uuid
 from collections.abc import Hashable, Sequence
 from dataclasses import field, replace
 from functools import partial
+from os import urandom
 from typing import Any, NamedTuple
 
 from gateway.cache import Cache, Clock, LoopFlight, SingleFlight, Submit, Told, key_of
@@ -315,7 +315,7 @@ def remembered(  # noqa: PLR0913  (keyword-only, wired in one place)
         telemetry=telemetry,
         usage=usage,
         identity=(
-            uuid.uuid4().hex,
+            urandom(16).hex(),
             embedder.info.model_id if embedder else "",
             normalizer.model_id if normalizer is not None else "",
         ),

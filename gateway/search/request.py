@@ -22,12 +22,11 @@ _STOPS = "!?;\n\u2022\u3002\uff01\uff1f\uff1b"
 _UNSPACED = "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]"
 """Letters of scripts without spaces: Thai, Lao, Burmese, Khmer, Japanese, Chinese."""
 _LETTERS_A_WORD = 2
-_CLAUSE = re.compile(
+_CLAUSE = (
     # A full stop inside a number, a version, an address or a file's name ends nothing.
     rf"[{_STOPS}]+\s*|\.++(?!\w)\s*|\s[-\u2013\u2014*]\s"
     r"|,\s+(?=(?:and|then|und|dann|et|puis|y|luego|e|poi)\s)"
-    r"|\s+(?:and then|after that|and also|then)\s+",
-    re.IGNORECASE,
+    r"|\s+(?:and then|after that|and also|then)\s+"
 )
 
 
@@ -143,7 +142,7 @@ def clauses(query: str) -> tuple[str, ...]:
     """
     if _words(query) <= LONG_WORDS:
         return ()
-    parts = (part.strip(" \t,:-") for part in _CLAUSE.split(query))
+    parts = (part.strip(" \t,:-") for part in re.split(_CLAUSE, query, flags=re.IGNORECASE))
     kept = [part for part in parts if _words(part) >= MIN_CLAUSE_WORDS]
     return tuple(dict.fromkeys(kept))[:MAX_CLAUSES] if len(kept) > 1 else ()
 

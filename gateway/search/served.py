@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+
+from gateway.vectors import NDArray
 
 FIRST = 5
 """So many matches are looked at for the best."""

@@ -32,7 +32,7 @@ def shown_after(
     node = graph.nodes[position]
     for each in learned.edges.get(graph.said(node), ()):
         target = node_of(each.after)
-        spot = graph.positions.get(target)
+        spot = graph.entity(target)
         if spot is not None and (node, target) not in graph.forbidden:
             yield spot, each
 
@@ -50,7 +50,7 @@ def confidences(graph: ToolGraph, learned: Learned, position: int) -> dict[int, 
     found = {}
     for tool, often in learned.often.items():
         target = node_of(tool)
-        spot = graph.positions.get(target)
+        spot = graph.entity(target)
         if spot is not None and (node, target) not in graph.forbidden:
             found[spot] = left * often
     for spot, each in shown_after(graph, learned, position):

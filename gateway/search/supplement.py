@@ -100,7 +100,7 @@ class _Gathered:
         """
         if self.nearness is None or len(found) <= 1:
             return found
-        near = self.nearness([graph.positions.get(each.node, 0) for each in found]).tolist()
+        near = self.nearness([graph.entity(each.node) or 0 for each in found]).tolist()
         keys = [
             (len(each.path), -round(each.score, 6), -nearness)
             for each, nearness in zip(found, near, strict=True)
@@ -178,7 +178,7 @@ def _prerequisites(
         above.add(primary)
         far = primary == primaries[0] and options.prerequisites == "derived"
         for neighbour in _needed(graph, primary, gathered, hops=GUESSED_HOPS if far else 1):
-            position = graph.positions.get(neighbour.node)
+            position = graph.entity(neighbour.node)
             if position is None or position in above:
                 continue
             matched = position in gathered.taken
@@ -236,7 +236,7 @@ def _needed(
             barred=gathered.barred,
             declared_only=declared,
             hops=length,
-            limit=len(graph.positions),
+            limit=len(graph.nodes),
         )
         gathered.count(found)
         yield from gathered.nearest(graph, found.neighbours)
@@ -272,12 +272,12 @@ def _neighbours_in_window(
     gathered: _Gathered,
 ) -> None:
     """Make the list of *role*: the neighbours inside the window that stand in no list yet."""
-    within = [graph.nodes[spot] for spot in inside if spot not in gathered.taken]
+    within = [graph.node(spot) for spot in inside if spot not in gathered.taken]
     if not within:
         return
     found = expand(
         graph.index,
-        [graph.nodes[primary] for primary in primaries],
+        [graph.node(primary) for primary in primaries],
         role=role,
         within=within,
         barred=gathered.barred,
@@ -285,7 +285,9 @@ def _neighbours_in_window(
     )
     gathered.count(found)
     kept = [
-        _of(graph, neighbour, graph.positions[neighbour.node]) for neighbour in found.neighbours
+        _of(graph, neighbour, position)
+        for neighbour in found.neighbours
+        if (position := graph.entity(neighbour.node)) is not None
     ]
     gathered.taken.update(each.position for each in kept)
     gathered.lists[role] = kept

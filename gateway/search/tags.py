@@ -20,13 +20,12 @@ from gateway.search.index.snapshot import Snapshot
 from gateway.text import near
 from gateway.types import Diagnostic, Filters, SearchRequest
 
-_QUOTED = re.compile(r'"[^"]*"|`[^`]*`|\u201c[^\u201d]*\u201d|\u00ab[^\u00bb]*\u00bb')
-_WRITTEN = re.compile(
-    r"""(?<![^\s(\[{\uff08\u300c])\#            # at a boundary
+_QUOTED = r'"[^"]*"|`[^`]*`|\u201c[^\u201d]*\u201d|\u00ab[^\u00bb]*\u00bb'
+_WRITTEN = r"""
+    (?<![^\s(\[{\uff08\u300c])\#            # at a boundary
     ([^\s\#"'`()\[\]{}<>,;:!?|\\&*+=@$%^~\u3001\u3002\uff0c\uff01\uff1f\uff08\uff09\u300c\u300d]+)
-    (?=$|[\s)\]},;:!?\u3001\u3002\uff0c\uff01\uff1f\uff09\u300d])""",
-    re.VERBOSE,
-)
+    (?=$|[\s)\]},;:!?\u3001\u3002\uff0c\uff01\uff1f\uff09\u300d])
+"""
 _EDGES = "-_./"
 
 
@@ -67,8 +66,8 @@ def tagged(
 
 def words(query: str) -> Iterator[tuple[int, int, str]]:
     """Give what may be tags in *query*: start, end and the tag, casefolded."""
-    quoted = [each.span() for each in _QUOTED.finditer(query)]
-    for match in _WRITTEN.finditer(query):
+    quoted = [each.span() for each in re.finditer(_QUOTED, query)]
+    for match in re.finditer(_WRITTEN, query, re.VERBOSE):
         tag = match.group(1).rstrip(_EDGES)
         end = match.start(1) + len(tag)
         inside = any(start <= match.start() < stop for start, stop in quoted)

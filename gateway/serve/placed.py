@@ -15,7 +15,7 @@ from pydantic import BaseModel, ValidationError
 
 from gateway.catalog.addresses import placed
 from gateway.types import Entity, JsonObject
-from gateway.upstream.things import addressed, moved
+from gateway.upstream.named import addressed, moved
 
 M = TypeVar("M", bound=BaseModel)
 

@@ -57,6 +57,9 @@ class Hints:
                 object.__setattr__(self, name, _texts(self, name, getattr(self, name)))
 
 
+_NO_HINTS = Hints()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolDefinition:
     """A tool, a resource or a prompt as its source describes it."""
@@ -69,7 +72,7 @@ class ToolDefinition:
     input_schema: JsonObject = field(default_factory=dict)
     """A JSON Schema of type object, also for what a prompt or a template must be filled with."""
     output_schema: JsonObject | None = None
-    hints: Hints = field(default_factory=Hints)
+    hints: Hints = _NO_HINTS
     kind: Kind = "tool"
     details: JsonObject = field(default_factory=dict)
     """What else a source says of a resource or a prompt, to be listed with it; empty for a tool."""

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from threading import Lock
 
 from gateway.bridge import Bridge
 from gateway.cache import Clock
@@ -23,6 +24,8 @@ from gateway.upstream.backoff import at_most_once, for_ever
 from gateway.upstream.breaker import BreakerState
 from gateway.upstream.source import Listing, WatchCallbacks, check_server_name
 from gateway.upstream.supervisor import Connection, State, Supervisor
+
+_MAKING = Lock()
 
 
 def _nobody() -> None:
@@ -63,7 +66,8 @@ class McpSource:
         self._trusted = trusted
         self._changed = changed
         self._audience = audience or Audience()
-        self._supervisor = Supervisor(server, self._connect, options, clock=clock)
+        self._clock = clock
+        self._made: Supervisor | None = None
         self._repeatable: frozenset[str] = frozenset()
 
     @property
@@ -79,22 +83,28 @@ class McpSource:
     @property
     def state(self) -> State:
         """How the connection is."""
-        return self._supervisor.state
+        return self.supervisor.state
 
     @property
     def healthy(self) -> bool:
         """Whether it can be reached, as far as is known."""
-        return self._supervisor.healthy
+        return self.supervisor.healthy
 
     @property
     def breaker(self) -> BreakerState:
         """How the circuit breaker stands."""
-        return self._supervisor.breaker
+        return self.supervisor.breaker
 
     @property
     def supervisor(self) -> Supervisor:
         """Who keeps the connection; to be used on the bridge's loop alone."""
-        return self._supervisor
+        if self._made is None:
+            # Of hundreds of servers a start uses few.
+            with _MAKING:
+                self._made = self._made or Supervisor(
+                    self._server, self._connect, self._options, clock=self._clock
+                )
+        return self._made
 
     def learn(self, listing: Listing) -> None:
         """Take from *listing* which tools may run twice, if the server is trusted."""
@@ -123,19 +133,19 @@ class McpSource:
 
     async def close(self) -> None:
         """End the connection and its process. Twice is harmless, and so is a closed bridge."""
-        if self._supervisor.refuse():
+        if self.supervisor.refuse():
             with suppress(ClosedError):
-                await self._bridge.run(self._supervisor.close)
+                await self._bridge.run(self.supervisor.close)
 
     async def _list_tools(self) -> Listing:
         return await at_most_once(
-            lambda: self._supervisor.use(lambda connection: connection.list_tools()),
+            lambda: self.supervisor.use(lambda connection: connection.list_tools()),
             repeatable=True,
         )
 
     async def _call(self, tool: str, arguments: JsonObject, tool_id: str) -> InvokeResult:
         return await at_most_once(
-            lambda: self._supervisor.use(
+            lambda: self.supervisor.use(
                 lambda connection: connection.call(tool, arguments, tool_id=tool_id)
             ),
             repeatable=tool in self._repeatable,
@@ -143,7 +153,7 @@ class McpSource:
 
     async def _ask(self, method: str, params: JsonObject) -> JsonObject:
         return await at_most_once(
-            lambda: self._supervisor.use(lambda connection: connection.ask(method, params)),
+            lambda: self.supervisor.use(lambda connection: connection.ask(method, params)),
             repeatable=True,
         )
 
@@ -160,7 +170,7 @@ class McpSource:
 
         told = replace(heard, began=begin)
         await for_ever(
-            lambda: self._supervisor.use(
+            lambda: self.supervisor.use(
                 lambda connection: connection.watch(uri, told), lasting=True
             ),
             self._options,

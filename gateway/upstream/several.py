@@ -15,8 +15,8 @@ from dataclasses import field, replace
 from typing import TypeAlias
 
 from gateway.types import Diagnostic, JsonObject, Kind, ToolDefinition
+from gateway.upstream.named import addressed, fits, moved, pin_key
 from gateway.upstream.source import Listing
-from gateway.upstream.things import addressed, fits, moved, pin_key
 from gateway.values import dataclass
 
 Key: TypeAlias = tuple[Kind, str]

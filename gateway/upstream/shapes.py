@@ -10,44 +10,22 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import KW_ONLY, field, replace
 from fnmatch import fnmatchcase
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from gateway.errors import ConfigError
 from gateway.types import Diagnostic, Kind, ToolDefinition
-from gateway.upstream.source import Listing
-from gateway.upstream.things import pin_key
+from gateway.upstream.named import check_tool_name, pin_key
+from gateway.upstream.source import Listing, Shape
 from gateway.values import dataclass
 
 T = TypeVar("T")
 _NAMED: frozenset[Kind] = frozenset({"tool", "prompt"})
 """The kinds whose names say nothing but what they are called by."""
-_NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
-"""What the protocol recommends for names of tools."""
-
-
-class Shape(Protocol):
-    """What becomes of a listing, and of the names in it."""
-
-    @property
-    def kind(self) -> Kind:
-        """Whose names and texts it is about: ``tool``, ``prompt`` or ``resource``."""
-
-    def show(self, listing: Listing, *, server: str) -> Listing:
-        """Give what is shown of *listing*, with a diagnostic for what meets nothing.
-
-        Args:
-            listing: As its source gave it.
-            server: For messages.
-        """
-
-    def own(self, name: str) -> str | None:
-        """Give the source's own name of what is shown as *name*; None if nothing is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,19 +192,6 @@ def own_name(name: str, shapes: Iterable[Shape], *, kind: Kind = "tool") -> str 
     for shape in reversed([each for each in shapes if each.kind == kind]):
         found = None if found is None else shape.own(found)
     return found
-
-
-def check_tool_name(name: str) -> str:
-    """Give *name* back if a tool may be called so.
-
-    Raises:
-        ConfigError: It is empty, too long, or holds other characters.
-    """
-    if not _NAME.fullmatch(name):
-        raise ConfigError(
-            f"tool name {name!r} cannot be used: take 1 to 128 letters, digits, '_', '.' or '-'"
-        )
-    return name
 
 
 def _check_named(kind: Kind) -> None:

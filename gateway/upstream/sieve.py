@@ -14,12 +14,11 @@ from collections.abc import Sequence
 from gateway.limits import UpstreamOptions
 from gateway.text import clean
 from gateway.types import Code, Diagnostic, Hints, JsonObject, ToolDefinition
+from gateway.upstream.named import MAX_NAME_CHARS, MAX_TITLE_CHARS
 from gateway.upstream.source import Listing
 from gateway.upstream.suspect import suspicions
 from gateway.upstream.walk import mapped
 
-MAX_NAME_CHARS = 128
-MAX_TITLE_CHARS = 200
 MAX_DEPTH = 64
 """How deep a definition's objects and lists may lie in each other; real ones lie below 20."""
 _DEEP: JsonObject = {"type": "nested too deeply"}

@@ -8,7 +8,15 @@ from dataclasses import field
 from typing import Protocol, overload, runtime_checkable
 
 from gateway.errors import ConfigError, StoreError
-from gateway.types import Content, Diagnostic, Entity, InvokeResult, JsonObject, ToolDefinition
+from gateway.types import (
+    Content,
+    Diagnostic,
+    Entity,
+    InvokeResult,
+    JsonObject,
+    Kind,
+    ToolDefinition,
+)
 from gateway.values import dataclass
 
 Function = Callable[..., object]
@@ -183,6 +191,25 @@ class Source(Protocol):
 
     async def close(self) -> None:
         """Let go of what is held, within seconds. Twice is harmless."""
+
+
+class Shape(Protocol):
+    """What becomes of a listing, and of the names in it."""
+
+    @property
+    def kind(self) -> Kind:
+        """Whose names and texts it is about: ``tool``, ``prompt`` or ``resource``."""
+
+    def show(self, listing: Listing, *, server: str) -> Listing:
+        """Give what is shown of *listing*, with a diagnostic for what meets nothing.
+
+        Args:
+            listing: As its source gave it.
+            server: For messages.
+        """
+
+    def own(self, name: str) -> str | None:
+        """Give the source's own name of what is shown as *name*; None if nothing is."""
 
 
 def check_server_name(name: str) -> str:

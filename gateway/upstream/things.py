@@ -13,18 +13,22 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from gateway.limits import UpstreamOptions
 from gateway.text import clean
 from gateway.types import Code, Diagnostic, JsonObject, Kind, ToolDefinition
-from gateway.upstream.sieve import MAX_NAME_CHARS, MAX_TITLE_CHARS
+from gateway.upstream.named import (
+    MAX_NAME_CHARS,
+    MAX_TITLE_CHARS,
+    MAX_URI_CHARS,
+    thing_key,
+)
 from gateway.upstream.source import Listing
 from gateway.upstream.suspect import suspicions
 from gateway.values import dataclass
 
-MAX_URI_CHARS = 2000
 _VARIABLE = re.compile(r"[A-Za-z0-9_.]+")
 _DETAILS: Mapping[str, type] = {
     "mimeType": str,
@@ -66,11 +70,6 @@ PROMPTS = Offer(
 OFFERS = (RESOURCES, TEMPLATES, PROMPTS)
 
 
-def thing_key(kind: Kind, name: str) -> str:
-    """Give the name by which pins and suspicions of a thing go, beside those of tools."""
-    return f"{kind}:{name}"
-
-
 def digest(thing: JsonObject) -> str:
     """Give the SHA-256 (hex) of a definition as it came; the order of keys does not matter."""
     whole = {key: thing.get(key) for key in _PINNED}
@@ -78,65 +77,6 @@ def digest(thing: JsonObject) -> str:
     marks = told.items() if isinstance(told, dict) else ()
     whole["annotations"] = {key: value for key, value in marks if key != "lastModified"}
     return hashlib.sha256(json.dumps(whole, sort_keys=True, default=str).encode()).hexdigest()
-
-
-def pin_key(kind: Kind, name: str) -> str:
-    """Give the name by which pins and suspicions of anything go: a tool's own, or `thing_key`."""
-    return name if kind == "tool" else thing_key(kind, name)
-
-
-def fits(template: str, uri: str) -> bool:
-    """Whether *uri* may have been made from a URI template (RFC 6570).
-
-    Only the fixed parts are compared, in their order: linear, whatever a server writes there.
-    """
-    first, *rest = template.split("{")
-    if not uri.startswith(first):
-        return False
-    at = len(first)
-    fixed = [part.partition("}")[2] for part in rest]
-    for part in fixed[:-1]:
-        found = uri.find(part, at)
-        if found < 0:
-            return False
-        at = found + len(part)
-    last = fixed[-1] if fixed else ""
-    return uri.endswith(last) and len(uri) - len(last) >= at and bool(fixed or uri == first)
-
-
-def asked_of(params: JsonObject) -> tuple[Kind, str]:
-    """Give what a request is of, by the name that it goes by there; see `ResourceSource.ask`."""
-    ref = params.get("ref")
-    told = ref if isinstance(ref, Mapping) else params
-    kind: Kind = "resource" if "uri" in told else "prompt"
-    return kind, _text(told.get("uri" if kind == "resource" else "name"))
-
-
-def asked_as(params: JsonObject, name: str) -> JsonObject:
-    """Give the same request, of what is called *name*."""
-    ref = params.get("ref")
-    if isinstance(ref, Mapping):
-        return {**params, "ref": asked_as(ref, name)}
-    return {**params, "uri" if "uri" in params else "name": name}
-
-
-def addressed(block: JsonObject, new: Callable[[str], str]) -> JsonObject:
-    """Give a block of content with the URI of what it names, or holds, as *new* writes it."""
-    held = block.get("resource")
-    if isinstance(held, Mapping):
-        return {**block, "resource": moved(held, new)}
-    return moved(block, new) if block.get("type") == "resource_link" else block
-
-
-def moved(held: JsonObject, new: Callable[[str], str]) -> JsonObject:
-    """Give *held* with its URI as *new* writes it.
-
-    An address of the web stays: whoever reads it knows the way.
-    """
-    uri = held.get("uri")
-    if not isinstance(uri, str) or uri.startswith(("http://", "https://", "data:")):
-        return held
-    return {**held, "uri": new(uri)}
 
 
 class Gathered:

@@ -15,18 +15,19 @@ from functools import partial
 
 from gateway.errors import ConfigError, Failed, InvalidRequestError, attempt
 from gateway.types import Diagnostic, InvokeResult, JsonObject, Kind
+from gateway.upstream.named import addressed, asked_as, asked_of
 from gateway.upstream.several import Names, Owner, joined, named
-from gateway.upstream.shapes import Shape, own_name, shown
+from gateway.upstream.shapes import own_name, shown
 from gateway.upstream.source import (
     Listing,
     ResourceSource,
+    Shape,
     Source,
     Watchable,
     WatchCallbacks,
     check_server_name,
     unknown_tool,
 )
-from gateway.upstream.things import addressed, asked_as, asked_of
 
 
 class Shaped:

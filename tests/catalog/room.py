@@ -9,14 +9,15 @@ from dataclasses import replace
 from pathlib import Path
 
 from gateway.bridge import Bridge
+from gateway.cache import SingleFlight
 from gateway.catalog.lasting import LastingSource, Memory
 from gateway.catalog.records import Records, SqliteRecords
 from gateway.limits import UpstreamOptions
 from gateway.testing import ManualClock
 from gateway.types import JsonObject, ToolDefinition
+from gateway.upstream.named import thing_key
 from gateway.upstream.source import Listing, WatchCallbacks
 from gateway.upstream.supervisor import State
-from gateway.upstream.things import thing_key
 from tests.fakes import ListSource
 
 OPTIONS = UpstreamOptions(listing_ttl_s=100, retry_after_s=10)
@@ -81,7 +82,7 @@ class Room:
             memory=Memory(
                 records=self.records, fingerprint=fingerprint, owner=owner, launch=launch
             ),
-            bridge=self.bridge,
+            flights=SingleFlight(self.bridge.submit),
             options=self.options,
             changed=self._change,
             clock=self.clock,

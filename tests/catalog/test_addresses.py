@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from gateway.catalog.addresses import origin, placed, thing_id
 from gateway.types import Kind
-from gateway.upstream.things import fits
+from gateway.upstream.named import fits
 
 servers = st.from_regex(r"[A-Za-z0-9_.-]{1,64}", fullmatch=True)
 kinds: st.SearchStrategy[Kind] = st.sampled_from(["resource", "prompt"])

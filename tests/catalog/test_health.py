@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from gateway.bridge import Bridge
+from gateway.cache import SingleFlight
 from gateway.catalog.health import Health
 from gateway.catalog.lasting import LastingSource, Memory
 from gateway.catalog.records import SqliteRecords
@@ -47,7 +48,7 @@ async def ward(tmp_path: Path) -> AsyncIterator[Ward]:
         name: LastingSource(
             each,
             memory=Memory(records=records, fingerprint=""),
-            bridge=bridge,
+            flights=SingleFlight(bridge.submit),
             options=UpstreamOptions(),
             changed=lambda: None,
             clock=clock,

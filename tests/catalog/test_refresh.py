@@ -7,7 +7,8 @@ import asyncio
 import pytest
 
 from gateway.catalog.given import merge
-from gateway.catalog.refresh import KnownEntities, Listed, Registry, list_sources
+from gateway.catalog.known import KnownEntities
+from gateway.catalog.refresh import Listed, Registry, list_sources
 from gateway.errors import ConfigError, UpstreamError
 from gateway.telemetry import Telemetry
 from gateway.types import Diagnostic, Hints

@@ -11,7 +11,8 @@ import pytest
 
 from gateway.catalog.identity import definition_digest
 from gateway.catalog.records import SqliteRecords
-from gateway.catalog.virtual import Alias, VirtualServer, VirtualSource
+from gateway.catalog.virtual import Alias, VirtualServer
+from gateway.catalog.virtualsource import VirtualSource
 from gateway.config import Options
 from gateway.errors import ClosedError, ConfigError, StoreError, UpstreamError
 from gateway.limits import Policy, UpstreamOptions

@@ -8,6 +8,7 @@ import inspect
 import pickle
 import weakref
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import KW_ONLY, FrozenInstanceError, InitVar, field
 from types import FunctionType
 from typing import Any, ClassVar, get_type_hints
@@ -35,8 +36,10 @@ class Named(Point):
     name: str = "here"
 
 
-def made(dataclass: Callable[..., Any], **how: Any) -> Any:
-    """A class of every kind of field, by a decorator."""
+def made(dataclass: Callable[..., Any], *, plain: bool = False, **how: Any) -> Any:
+    """A class of every kind of field, by a decorator; *plain* without what is none."""
+    if plain:
+        return plainly(dataclass, **how)
 
     class Whole:
         """Everything at once."""
@@ -58,8 +61,29 @@ def made(dataclass: Callable[..., Any], **how: Any) -> Any:
     return dataclass(**how)(Whole)
 
 
+def plainly(dataclass: Callable[..., Any], **how: Any) -> Any:
+    class Whole:
+        """Everything at once."""
+
+        first: int
+        second: str = "two"
+        third: tuple[int, ...] = ()
+        fourth: list[int] = field(default_factory=list, compare=False, kw_only=True)
+        shy: str = field(default="hush", repr=False)
+        apart: int = field(default=0, compare=False)
+        own: list[int] = field(default_factory=list, init=False, compare=False)
+        fixed: int = field(default=7, init=False)
+        later: int = field(init=False, repr=False, compare=False)
+
+        def __post_init__(self) -> None:
+            object.__setattr__(self, "later", self.first + 1)
+
+    return dataclass(**how)(Whole)
+
+
 KINDS = [
-    {"frozen": frozen, "slots": slots, "eq": eq, "kw_only": kw_only}
+    {"frozen": frozen, "slots": slots, "eq": eq, "kw_only": kw_only, "plain": plain}
+    for plain in (False, True)
     for frozen in (False, True)
     for slots in (False, True)
     for eq in (False, True)
@@ -138,6 +162,55 @@ def test_what_is_given_wrong_is_told_by_name(before: int) -> None:
         kind(first=1, last=2)
     with pytest.raises(TypeError, match=r"unexpected keyword argument 'fixed'"):
         kind(first=1, fixed=2)
+
+
+def test_fields_are_told_when_somebody_asks() -> None:
+    """Of most classes of a start nobody does; who derives from one does not have to either."""
+
+    @values.dataclass(frozen=True, slots=True, kw_only=True)
+    class Base:
+        x: int
+        y: list[int] = field(default_factory=list)
+
+    @values.dataclass(frozen=True, slots=True, kw_only=True)
+    class Derived(Base):
+        y: list[int] = field(default_factory=lambda: [2])
+        z: int = 3
+
+    seen = [(one.x, one.y, one.z) for one in (Derived(x=at) for at in range(16))]
+    before = ["__dataclass_fields__" in vars(kind) and told(kind) for kind in (Base, Derived)]
+    names = [each.name for each in dataclasses.fields(Derived)]
+    after = [told(kind) for kind in (Base, Derived)]
+
+    assert [(at, [2], 3) for at in range(16)] == seen
+    assert [[False, False], [True, True]] == [before, after]
+    assert ["x", "y", "z"] == names
+
+
+def told(kind: type[Any]) -> bool:
+    return isinstance(vars(kind)["__dataclass_fields__"], dict)
+
+
+@pytest.mark.parametrize(
+    "ask", [dataclasses.fields, dataclasses.is_dataclass, dataclasses.asdict, dataclasses.replace]
+)
+def test_whoever_asks_first_is_told(ask: Callable[[Any], object]) -> None:
+    """The standard library and others look for the fields in the class."""
+    kinds = (
+        made(kind, plain=True, slots=True) for kind in (dataclasses.dataclass, values.dataclass)
+    )
+    expected, found = (ask(kind(first=1)) for kind in kinds)
+
+    assert str(expected) == str(found)
+
+
+def test_several_threads_are_told_the_same() -> None:
+    """To have it said twice would lose what the first time took away."""
+    kind = made(values.dataclass, plain=True, slots=True)
+    with ThreadPoolExecutor(8) as pool:
+        every = list(pool.map(lambda _: dataclasses.fields(kind), range(64)))
+
+    assert all(each is one for fields in every for each, one in zip(fields, every[0], strict=True))
 
 
 def test_a_method_is_compiled_once() -> None:
@@ -248,7 +321,7 @@ def test_an_init_only_field_is_refused() -> None:
         kept: ClassVar[str] = "for all"
         asked: InitVar[int]
 
-    with pytest.raises(TypeError, match=r"Asked: InitVar is not supported here: asked"):
+    with pytest.raises(TypeError, match=r"Asked: InitVar is not supported here"):
         values.dataclass(frozen=True)(Asked)
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from gateway.errors import ClosedError, UpstreamError, UpstreamTimeoutError
 from gateway.types import Diagnostic
-from gateway.upstream.sieve import MAX_NAME_CHARS
+from gateway.upstream.named import MAX_NAME_CHARS
 from tests.upstream.conftest import PATIENCE_S, Hostile, lines, lives, noted, until
 
 

@@ -10,17 +10,9 @@ import pytest
 
 from gateway.errors import ConfigError
 from gateway.types import ToolDefinition
-from gateway.upstream.shapes import (
-    Describe,
-    Filter,
-    Prefix,
-    Rename,
-    Shape,
-    check_tool_name,
-    own_name,
-    shown,
-)
-from gateway.upstream.source import Listing
+from gateway.upstream.named import check_tool_name
+from gateway.upstream.shapes import Describe, Filter, Prefix, Rename, own_name, shown
+from gateway.upstream.source import Listing, Shape
 from tests.fakes import tool
 
 LISTING = Listing(

@@ -13,7 +13,8 @@ import pytest
 
 from gateway.bridge import Bridge
 from gateway.catalog.records import SqliteRecords
-from gateway.catalog.virtual import Alias, VirtualServer, VirtualSource
+from gateway.catalog.virtual import Alias, VirtualServer
+from gateway.catalog.virtualsource import VirtualSource
 from gateway.errors import ClosedError, UpstreamTimeoutError
 from gateway.limits import UpstreamOptions
 from gateway.types import Hints

@@ -19,12 +19,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gateway.search.dense.segments import Positions, gathered, joined
 from gateway.search.eligible import Mask
 from gateway.values import dataclass
-from gateway.vectors import Matrix, Vector
+from gateway.vectors import Matrix, NDArray, Vector
 
 Planes = NDArray[np.uint64]
 """Shape (words, n): 64 bits of every row after one another, so that a scan reads in order."""

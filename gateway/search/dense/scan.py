@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gateway.search.dense.codes import Coder, Codes, chosen
 from gateway.search.dense.scatter import Scatter
@@ -22,7 +21,7 @@ from gateway.search.dense.segments import Mean, Positions, drawn, joined, lots, 
 from gateway.search.dense.sketched import Sketched, worth
 from gateway.search.eligible import Mask, everybody
 from gateway.values import dataclass
-from gateway.vectors import Matrix, Vector, best_cosine, moments, top
+from gateway.vectors import Matrix, NDArray, Vector, best_cosine, moments, top
 
 CLAUSE_WEIGHT = 0.7
 """How much the best clause of a long request adds to the whole request's cosine."""

@@ -10,10 +10,9 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gateway.values import dataclass
-from gateway.vectors import Matrix, Vector
+from gateway.vectors import Matrix, NDArray, Vector
 
 Positions = NDArray[np.intp]
 T = TypeVar("T", bound=np.generic)

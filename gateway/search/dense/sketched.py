@@ -19,7 +19,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gateway.search.dense.axes import SEED, chief_axes, sampled
 from gateway.search.dense.codes import (
@@ -35,7 +34,7 @@ from gateway.search.dense.codes import (
 from gateway.search.dense.segments import Positions, gathered, joined
 from gateway.search.eligible import Mask
 from gateway.values import dataclass
-from gateway.vectors import Matrix, Vector
+from gateway.vectors import Matrix, NDArray, Vector
 
 Places = NDArray[np.int8]
 """Shape (n, AXES): where each row stands along the axes, in steps."""

@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, reduce
 
-from gateway.catalog.refresh import KnownEntities, Listed, Registration
+from gateway.catalog.known import KnownEntities
+from gateway.catalog.refresh import Listed, Registration
 from gateway.config import GraphOptions
 from gateway.embed import yardstick
 from gateway.embed.cached import DocumentVectors, document_vectors, text_key

@@ -7,10 +7,9 @@ than the identifier itself, yet more than a description that happens to hold the
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gateway.values import dataclass
-from gateway.vectors import Vector
+from gateway.vectors import NDArray, Vector
 from graphs.hits import Hits
 from graphs.postings import Postings
 

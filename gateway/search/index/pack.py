@@ -11,24 +11,26 @@ import hashlib
 import json
 import mmap
 from collections.abc import Mapping
+from math import prod
+from os import urandom
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import numpy as np
 
 from gateway.errors import StoreError
 from gateway.values import dataclass
+from graphs.joined import CUT, Joined, joined
 
-_MAGIC = b"tgpack02"
+_MAGIC = b"tgpack03"
 _DIGEST = 16
 _START = len(_MAGIC) + 8 + _DIGEST
 _ALIGNED = 64
 _WORDS = "words"
 _TEXTS = "cut out of"
+_CUTS = ".cuts"
 _MANY = 32
 """So many texts are sooner cut out of one than parsed."""
-_CUT = "\0"
 _SUMMED = 512
 """How many numbers of eight bytes are summed to one: a page of memory."""
 
@@ -59,7 +61,7 @@ def write(path: Path, pack: Pack) -> None:
         at += -(-array.nbytes // _ALIGNED) * _ALIGNED
     header = json.dumps({"parts": parts, "size": at}).encode()
     path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}-{uuid4().hex[:12]}")
+    draft = path.with_name(f".{path.name}-{urandom(6).hex()}")
     try:
         with draft.open("wb") as file:
             file.write(_MAGIC + len(header).to_bytes(8, "little") + _digest(header) + header)
@@ -109,11 +111,13 @@ def _lifted(words: Any, texts: dict[str, np.ndarray]) -> Any:
             # Not the name of a part, which is a text.
             return {_TEXTS: [_lifted(words[_TEXTS], texts)]}
         return {name: _lifted(each, texts) for name, each in words.items()}
-    long = isinstance(words, list | tuple) and len(words) >= _MANY
-    if not long or not all(isinstance(each, str) and _CUT not in each for each in words):
+    if not isinstance(words, list | tuple | Joined):
         return words
-    name = f"{_WORDS}.{len(texts)}"
-    texts[name] = _bytes(_CUT.join(words))
+    many = len(words) >= _MANY
+    if not many or not all(isinstance(each, str) and CUT not in each for each in words):
+        return list(words)
+    name = f"{_WORDS}.{len(texts) // 2}"
+    texts[name], texts[name + _CUTS] = joined(words)
     return {_TEXTS: name}
 
 
@@ -124,8 +128,7 @@ def _lowered(words: Any, arrays: dict[str, np.ndarray]) -> Any:
         told = words[_TEXTS]
         if isinstance(told, list):
             return {_TEXTS: _lowered(told[0], arrays)}
-        part = arrays.pop(told).tobytes()
-        return part.decode("utf-8", "surrogatepass").split(_CUT)
+        return Joined(arrays.pop(told), arrays.pop(told + _CUTS))
     return {name: _lowered(each, arrays) for name, each in words.items()}
 
 
@@ -135,7 +138,7 @@ def _bytes(text: str) -> np.ndarray:
 
 def _array(body: np.ndarray, name: str, descr: Any, shape: list[int], at: int, told: str) -> Any:
     kind = np.dtype(descr if isinstance(descr, str) else [tuple(each) for each in descr])
-    end = at + kind.itemsize * int(np.prod(shape))
+    end = at + kind.itemsize * prod(shape)
     array = body[at:end].view(kind).reshape(shape)
     if _sum(array) != told:
         raise ValueError(f"the checksum of {name!r} is wrong")

@@ -22,6 +22,7 @@ from gateway.search.index.toolgraph import ToolGraph, placed
 from gateway.search.order import Places
 from gateway.types import Diagnostic
 from graphs.apart import index_of, taken_apart
+from graphs.joined import kept, numbered
 from graphs.stored import arrays_of, postings_of, words_of
 
 _VALUES = ("vectors", "common", "mates", "yardstick", "doubts", "narrowness")
@@ -75,9 +76,9 @@ def unpacked(pack: Pack, *, version: int, diagnostics: Sequence[Diagnostic]) -> 
         Diagnostic(stage=stage, code=code, detail=text) for stage, code, text in words["own"]
     )
     lexical = postings_of(words["lexical"], _under(_LEXICAL, arrays))
-    ids: list[str] = words["ids"]
+    ids: Sequence[str] = words["ids"]
     positions = np.arange(len(ids), dtype=np.intp)
-    places = Places(positions=positions, numbers=dict(zip(ids, range(len(ids)), strict=True)))
+    places = Places(positions=positions, numbers=numbered(ids))
     numbers = _Kept(words["names"], arrays["names_at"], arrays["names_of"])
     return Snapshot(
         version=version,
@@ -169,11 +170,11 @@ def _graph(graph: ToolGraph, arrays: dict[str, np.ndarray]) -> Mapping[str, obje
 
 
 def _tool_graph(raw: Any, arrays: Mapping[str, np.ndarray]) -> ToolGraph:
-    nodes = tuple(raw["nodes"])
+    nodes = kept(raw["nodes"])
     return ToolGraph(
         index=index_of(raw["names"], _under(_GRAPH, arrays)),
         nodes=nodes,
-        positions=dict(zip(nodes, range(len(nodes)), strict=True)),
+        positions=numbered(nodes),
         owners=arrays["owners"],
         places=placed(arrays["owners"], len(nodes)),
         conditioned=frozenset(raw["conditioned"]),

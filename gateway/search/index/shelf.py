@@ -13,7 +13,9 @@ import hashlib
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields
 from functools import cache
+from operator import attrgetter
 from pathlib import Path
 
 from gateway.catalog.listingtext import digest_of
@@ -25,10 +27,12 @@ from gateway.search.index.pack import read, write
 from gateway.search.index.saved import packed, unpacked
 from gateway.search.index.snapshot import Snapshot
 from gateway.text import digest
-from gateway.types import Code, Diagnostic
+from gateway.types import Code, Diagnostic, Hints, ToolDefinition
 from gateway.values import dataclass
 
 _SUFFIX = ".index"
+_DEFINED = attrgetter(*(each.name for each in fields(ToolDefinition) if each.name != "hints"))
+_HINTED = attrgetter(*(each.name for each in fields(Hints)))
 _CODE = ("gateway/search", "gateway/catalog", "gateway/embed", "graphs")
 
 
@@ -137,7 +141,7 @@ def mark(
         # What a server lists is kept, and comes to the same when the next start reads it late.
         tools_told = digest_of(listing) or digest(repr(listing.tools))
         told = (
-            (server, registration.source.trusted, registration.itself),
+            (server, registration.source.trusted, _said(registration.itself)),
             (registration.hints, tools_told, listing.things, listing.instructions),
         )
         hashed.update(repr(told).encode("utf-8", "surrogatepass"))
@@ -146,6 +150,11 @@ def mark(
     for part in made_with:
         hashed.update(repr(part).encode("utf-8", "surrogatepass"))
     return hashed.hexdigest()
+
+
+def _said(itself: ToolDefinition | None) -> object:
+    """Give all that is said of a server, whose `repr` costs a third of its own."""
+    return itself and (_DEFINED(itself), _HINTED(itself.hints))
 
 
 def mark_of_files(path: Path) -> str:

@@ -8,11 +8,11 @@ import numpy as np
 
 from gateway.catalog.entries import LISTED
 from gateway.catalog.kinds import KINDS
-from gateway.catalog.refresh import Turnover
+from gateway.catalog.known import Turnover
 from gateway.config import GraphOptions
 from gateway.embed.yardstick import Yardstick
 from gateway.search.dense.boasts import Boasts
-from gateway.search.dense.doubts import doubts
+from gateway.search.dense.doubting import doubts
 from gateway.search.dense.kinship import narrowness
 from gateway.search.dense.mates import Servers
 from gateway.search.dense.scan import VectorIndex

@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from urllib.parse import quote, unquote
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gateway.search.eligible import Mask, everybody
 from gateway.types import PathStep
 from gateway.values import dataclass
+from gateway.vectors import NDArray
 from graphs.fact import Fact
 from graphs.index import GraphIndex
 from graphs.neighbour import Step
@@ -32,7 +32,7 @@ class ToolGraph:
     """The compiled graph, and the way between its nodes and the catalog."""
 
     index: GraphIndex
-    nodes: tuple[str, ...]
+    nodes: Sequence[str]
     """The node of each entity, by position."""
     positions: Mapping[str, int]
     """The position of each node that is an entity."""
@@ -84,14 +84,39 @@ class ToolGraph:
 
     def said(self, node: str) -> str:
         """Give the id of the entity that *node* is; another node stays what it is."""
-        return unquote(node.removeprefix(NODE_BASE)) if node in self.positions else node
+        return node if self.entity(node) is None else unquote(node.removeprefix(NODE_BASE))
 
-    def barred(self, mask: Mask) -> Callable[[str], bool] | None:
-        """Say of each node whether it is an entity that does not pass *mask*; None if all do."""
+    def entity(self, node: str) -> int | None:
+        """Give the position of the entity that *node* is; None if it is none."""
+        place = self.index.position(node)
+        return self.positions.get(node) if place is None else self._owner(place)
+
+    def _owner(self, place: int) -> int | None:
+        """Give the position of the entity of the node at *place*; None if it is none."""
+        if place >= len(self.owners):
+            node = self.index.nodes[place]
+            return self.positions.get(node) if node.startswith(NODE_BASE) else None
+        owner = int(self.owners[place])
+        return owner if owner >= 0 else None
+
+    def node(self, position: int) -> str | int:
+        """Give the node of an entity: its place in the graph, or its id if it has no document."""
+        place = int(self.places[position])
+        return place if place >= 0 else self.nodes[position]
+
+    def barred(self, mask: Mask) -> Callable[[int], bool] | None:
+        """Say of a node, by its place, whether it is an entity that does not pass *mask*.
+
+        None if all do.
+        """
         if everybody(mask):
             return None
-        positions = self.positions
-        return lambda node: node in positions and not mask[positions[node]]
+
+        def hidden(place: int) -> bool:
+            position = self._owner(place)
+            return position is not None and not mask[position]
+
+        return hidden
 
     def allowed(self, mask: Mask) -> Mask | None:
         """Say of each document of the graph whether its entity passes *mask*; None if all do."""

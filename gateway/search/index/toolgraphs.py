@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gateway.catalog.kinds import row_of
 from gateway.config import GraphOptions
@@ -21,6 +20,7 @@ from gateway.search.index.texts import humanized, lexical_fields
 from gateway.search.index.toolgraph import ToolGraph, node_of, placed
 from gateway.search.order import Step
 from gateway.types import Entity, JsonObject
+from gateway.vectors import NDArray
 from graphs.arrays import Moves
 from graphs.build import content
 from graphs.compiler import Compiler

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from gateway.embed.yardstick import Yardstick
 from gateway.search.dense.boasts import Boasts
-from gateway.search.dense.doubts import MAX_DOUBT, Doubts, among, doubts
+from gateway.search.dense.doubting import among, doubts
+from gateway.search.dense.doubts import MAX_DOUBT, Doubts
 from gateway.search.dense.kinship import LEARNED, UNLEARNED, narrowness
 from gateway.search.dense.mates import Mates
 from gateway.search.dense.scan import VectorIndex

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from gateway.catalog.refresh import Turnover
+from gateway.catalog.known import Turnover
 from gateway.config import GraphOptions
 from gateway.embed.cached import text_key
 from gateway.search.index.kept import Texts
