@@ -51,19 +51,43 @@ def expand(  # noqa: PLR0913  (the question has eight parts, six of them by name
         ``related`` and ``next_step``: best first, ties by label. ``prerequisite``: the first
         seed's first, and of each seed the nearest first.
     """
+    return expand_at(
+        index,
+        _places(index, seeds),
+        role=role,
+        within=None if within is None else _places(index, within),
+        barred=barred,
+        declared_only=declared_only,
+        hops=hops,
+        limit=limit,
+    )
+
+
+def expand_at(  # noqa: PLR0913  (as `expand`)
+    index: GraphIndex,
+    seeds: Sequence[int],
+    *,
+    role: Role,
+    within: Iterable[int] | None = None,
+    barred: Barred | None = None,
+    declared_only: bool = False,
+    hops: int = 1,
+    limit: int,
+) -> Expansion:
+    """Do what `expand` does, where nodes are known by their positions."""
     walk = _Walk(
         index=index,
         role=role,
         declared_only=declared_only,
-        seeds=_places(index, seeds),
-        allowed=None if within is None else frozenset(_places(index, within)),
+        seeds=dict.fromkeys(seeds),
+        allowed=None if within is None else frozenset(within),
         barred=barred,
         # Better ones of each seed than these there are enough of, even where all seeds are among
         # them; only where nothing is left out by the window is that known beforehand.
         head=limit + len(seeds) if within is None and hops == 1 and limit >= 0 else None,
     )
     found: dict[int, Near] = {}
-    for seed in walk.seeds:
+    for seed in walk.worth_reading(hops):
         for near in walk.around(seed, hops):
             known = found.get(near[3])
             if known is None or (role != "prerequisite" and near[0] < known[0]):
@@ -76,9 +100,9 @@ def expand(  # noqa: PLR0913  (the question has eight parts, six of them by name
     )
 
 
-def _places(index: GraphIndex, nodes: Iterable[str]) -> dict[int, None]:
+def _places(index: GraphIndex, nodes: Iterable[str]) -> list[int]:
     known = map(index.positions.get, nodes)
-    return {at: None for at in known if at is not None}
+    return [at for at in known if at is not None]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -91,6 +115,12 @@ class _Walk:
     barred: Barred | None
     head: int | None
     visited: int = 0
+
+    def worth_reading(self, hops: int) -> Collection[int]:
+        """Give the seeds that anybody who may be found may stand next to."""
+        if self.allowed is None or hops > 1:
+            return self.seeds
+        return self.index.adjacency.tied(self.seeds, self.allowed, self.role)
 
     def around(self, seed: int, hops: int) -> Sequence[Near]:
         """Walk breadth first from *seed*, nearest first; rows are those of the whole way."""

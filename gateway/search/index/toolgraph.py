@@ -67,6 +67,14 @@ class ToolGraph:
         """Every statement; put together when it is asked for."""
         return self.index.facts
 
+    def at(self, spots: Sequence[int]) -> list[int]:
+        """Give where in the index the nodes of entities stand, of those that have one."""
+        pairs = zip(self.places[list(spots)].tolist(), spots, strict=True)
+        known = (
+            at if at >= 0 else self.index.positions.get(self.nodes[spot]) for at, spot in pairs
+        )
+        return [at for at in known if at is not None]
+
     def steps(self, path: Iterable[Step]) -> tuple[PathStep, ...]:
         """Say the graph's evidence in the gateway's words: entities by their ids."""
         return tuple(
