@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,6 +17,7 @@ Matrix = NDArray[np.float32]
 """Shape (n, d)."""
 Vector = NDArray[np.float32]
 """Shape (d,)."""
+T = TypeVar("T", bound=np.generic)
 _FEW = 512
 """So many scores are sorted sooner than the best of them are picked out."""
 
@@ -114,6 +115,15 @@ def deviations(values: Vector) -> Vector:
     return np.asarray((values - values.mean()) / spread, dtype=np.float32)
 
 
+def placed(values: NDArray[T], place: int) -> T:
+    """Give which of *values* stands at *place* when the least stands first."""
+    # In place: numpy's own function goes through layers of Python.
+    parted = values.copy()
+    parted.partition(place)
+    found: T = parted[place]
+    return found
+
+
 def top(scores: Vector, limit: int) -> NDArray[np.intp]:
     """Give the positions of the *limit* best scores, best first; ties by position.
 
@@ -126,9 +136,7 @@ def top(scores: Vector, limit: int) -> NDArray[np.intp]:
         return np.argsort(-scores, kind="stable")[:count]
     if count < scores.shape[0]:
         # Every score equal to the last admitted one competes, so that ties fall by position.
-        parted = scores.copy()
-        parted.partition(len(parted) - count)
-        (pool,) = (scores >= parted[len(parted) - count]).nonzero()
+        (pool,) = (scores >= placed(scores, len(scores) - count)).nonzero()
     else:
         pool = np.arange(scores.shape[0])
     best: NDArray[np.intp] = pool[(-scores[pool]).argsort(kind="stable")[:count]]
