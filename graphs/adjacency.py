@@ -184,7 +184,7 @@ class Adjacency:
     def tied(self, seeds: Collection[int], others: Collection[int], role: Role) -> list[int]:
         """Give those of *seeds* from which a move in *role* may lead to one of *others*.
 
-        Of the many that stand near nobody's, nothing else need be read.
+        Costs a look for all of them together, where to read what stands around takes some for each.
         """
         found: set[int] = set()
         for way in ("out", "in") if role == "related" else ("out",):

@@ -117,10 +117,16 @@ class _Walk:
     visited: int = 0
 
     def worth_reading(self, hops: int) -> Collection[int]:
-        """Give the seeds that anybody who may be found may stand next to."""
+        """Give the seeds that anybody who may be found may stand next to.
+
+        A window is small: next to most that nobody asked about before, none of it stands.
+        """
         if self.allowed is None or hops > 1:
             return self.seeds
-        return self.index.adjacency.tied(self.seeds, self.allowed, self.role)
+        memo = self.index.remembered.around
+        new = [seed for seed in self.seeds if (seed, self.role, self.declared_only) not in memo]
+        apart = set(new).difference(self.index.adjacency.tied(new, self.allowed, self.role))
+        return [seed for seed in self.seeds if seed not in apart]
 
     def around(self, seed: int, hops: int) -> Sequence[Near]:
         """Walk breadth first from *seed*, nearest first; rows are those of the whole way."""
