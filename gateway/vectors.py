@@ -12,8 +12,8 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
-_Number = TypeVar("_Number", bound=np.generic)
-NDArray: TypeAlias = np.ndarray[Any, np.dtype[_Number]]
+Number = TypeVar("Number", bound=np.generic)
+NDArray: TypeAlias = np.ndarray[Any, np.dtype[Number]]
 """An array of any shape: that of `numpy.typing`, which is a library of its own to load."""
 Matrix = NDArray[np.float32]
 """Shape (n, d)."""
@@ -116,6 +116,15 @@ def deviations(values: Vector) -> Vector:
     return np.asarray((values - values.mean()) / spread, dtype=np.float32)
 
 
+def placed(values: NDArray[Number], place: int) -> Number:
+    """Give which of *values* stands at *place* when the least stands first."""
+    # In place: numpy's own function goes through layers of Python.
+    parted = values.copy()
+    parted.partition(place)
+    found: Number = parted[place]
+    return found
+
+
 def top(scores: Vector, limit: int) -> NDArray[np.intp]:
     """Give the positions of the *limit* best scores, best first; ties by position.
 
@@ -128,9 +137,7 @@ def top(scores: Vector, limit: int) -> NDArray[np.intp]:
         return np.argsort(-scores, kind="stable")[:count]
     if count < scores.shape[0]:
         # Every score equal to the last admitted one competes, so that ties fall by position.
-        parted = scores.copy()
-        parted.partition(len(parted) - count)
-        (pool,) = (scores >= parted[len(parted) - count]).nonzero()
+        (pool,) = (scores >= placed(scores, len(scores) - count)).nonzero()
     else:
         pool = np.arange(scores.shape[0])
     best: NDArray[np.intp] = pool[(-scores[pool]).argsort(kind="stable")[:count]]

@@ -8,7 +8,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from array import array
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from math import log2
 from typing import Generic, Literal, TypeAlias, TypeVar
@@ -42,7 +43,9 @@ _PREDICATE_NUMBERS: Mapping[str, int] = {
 _FEW = 1024
 _NODE_BITS = 26
 _PREDICATE_BITS = 7
-_KIND_BITS = 2 * _NODE_BITS + _PREDICATE_BITS
+_HERE_BITS = _NODE_BITS + _PREDICATE_BITS
+_KIND_BITS = _NODE_BITS + _HERE_BITS
+_NODE_MASK = (1 << _NODE_BITS) - 1
 _BACK: Mapping[str, str] = {"member": "member", "consumes": "produces", "produces": "consumes"}
 """The role by which one comes back from a concept that one went to by another."""
 THROUGH: Mapping[Role, str] = {
@@ -50,7 +53,7 @@ THROUGH: Mapping[Role, str] = {
     "next_step": "produces",
     "prerequisite": "consumes",
 }
-"""The role by which one goes to what is shared with the neighbours of a role."""
+"""The kind of edges to the concepts that one comes through in a role."""
 _RARITY = tuple(1 / (1 + log2(max(count, 1)) / 2) for count in range(CROWD + 1))
 _REMEMBERED = 1 << 16
 """How many values of about the same size are remembered, some hundred bytes each."""
@@ -89,6 +92,8 @@ class Adjacency:
     """Which nodes are concepts, bool."""
     read: Memo[int, list[Edge]] = field(default_factory=Memo)
     """Edges as Python reads them, by kind and node."""
+    told: list[array[int]] = field(default_factory=list)
+    """What `kinds` gives, once it was asked for."""
 
     @classmethod
     def empty(cls) -> Adjacency:
@@ -146,12 +151,25 @@ class Adjacency:
         Concepts are nobody's neighbour, and crowds and data that nobody takes lead nowhere.
         """
         number = NUMBERS[role, way]
+        if not self.kinds[node] >> number & 1:
+            return []
         at = number << _NODE_BITS | node
         known = self.read.get(at)
         if known is not None:
             return known
         found = self._worthwhile(node, role, way)
         return self.read.keep(at, found, size=1 + len(found))
+
+    @property
+    def kinds(self) -> array[int]:
+        """Which kinds of edges each node has, a bit a kind: most have few of those asked for."""
+        if not self.told:
+            table = np.zeros(len(self.concepts), dtype=np.uint16)
+            for number in NUMBERS.values():
+                start, end = self._kind(number)
+                table[self.keys[start:end] >> _HERE_BITS & _NODE_MASK] |= np.uint16(1 << number)
+            self.told.append(array("H", table.tobytes()))
+        return self.told[0]
 
     def rows(self, node: int, role: str, way: str = "out") -> list[int]:
         """Give the facts of all edges of *role* that start at *node*, or end there."""
@@ -163,11 +181,38 @@ class Adjacency:
         """Give the other ends of those edges, int64, ascending."""
         return self._ends(*self._span(node, role, way))
 
+    def tied(self, seeds: Collection[int], others: Collection[int], role: Role) -> list[int]:
+        """Give those of *seeds* from which a move in *role* may lead to one of *others*.
+
+        Costs a look for all of them together, where to read what stands around takes some for each.
+        """
+        found: set[int] = set()
+        for way in ("out", "in") if role == "related" else ("out",):
+            found.update(seed for seed, end in self._ties(seeds, role, way) if end in others)
+        there = THROUGH[role]
+        if ties := self._ties(seeds, there):
+            shared = {concept for _, concept in self._ties(others, _BACK[there])}
+            found.update(seed for seed, concept in ties if concept in shared)
+        return [seed for seed in seeds if seed in found]
+
+    def _ties(self, nodes: Iterable[int], role: str, way: str = "out") -> Sequence[tuple[int, int]]:
+        """Give each of *nodes* with each other end of its edges of one kind, in one look."""
+        number, kinds = NUMBERS[role, way], self.kinds
+        held = [node for node in nodes if kinds[node] >> number & 1]
+        if not held:
+            return ()
+        first = (np.array(held) | number << _NODE_BITS) << _HERE_BITS
+        starts = self.keys.searchsorted(first)
+        counts = self.keys.searchsorted(first + (1 << _HERE_BITS)) - starts
+        last = counts.cumsum()
+        keys = self.keys[np.arange(last[-1]) + (starts + counts - last).repeat(counts)]
+        ends = (keys >> _PREDICATE_BITS & _NODE_MASK).tolist()
+        return list(zip((keys >> _HERE_BITS & _NODE_MASK).tolist(), ends, strict=True))
+
     def starts(self) -> Iterator[tuple[int, int]]:
         """Give each kind, by its number, and node that has edges, ascending."""
-        held = np.unique(self.keys >> (_NODE_BITS + _PREDICATE_BITS))
-        mask = (1 << _NODE_BITS) - 1
-        yield from zip((held >> _NODE_BITS).tolist(), (held & mask).tolist(), strict=True)
+        held = np.unique(self.keys >> _HERE_BITS)
+        yield from zip((held >> _NODE_BITS).tolist(), (held & _NODE_MASK).tolist(), strict=True)
 
     def stated(self, roles: Collection[str], *, declared: bool) -> list[int]:
         """Give the nodes at which an edge in one of *roles* starts, ascending.
@@ -178,13 +223,9 @@ class Adjacency:
         """
         held: set[int] = set()
         for role in roles:
-            # Edges of one kind stand together.
-            number = NUMBERS[role, "out"]
-            bounds = (number << _KIND_BITS, number + 1 << _KIND_BITS)
-            start, end = self.keys.searchsorted(bounds).tolist()
+            start, end = self._kind(NUMBERS[role, "out"])
             told = self.edges["declared"][start:end] == declared
-            keys = self.keys[start:end][told] >> (_NODE_BITS + _PREDICATE_BITS)
-            held.update((keys & ((1 << _NODE_BITS) - 1)).tolist())
+            held.update((self.keys[start:end][told] >> _HERE_BITS & _NODE_MASK).tolist())
         return sorted(held)
 
     def count(self, node: int, role: str, way: str = "out") -> int:
@@ -213,12 +254,17 @@ class Adjacency:
         return [(there, *edge) for there, edge in zip(ends, told, strict=True)]
 
     def _ends(self, start: int, end: int) -> np.ndarray:
-        found: np.ndarray = self.keys[start:end] >> _PREDICATE_BITS & ((1 << _NODE_BITS) - 1)
+        found: np.ndarray = self.keys[start:end] >> _PREDICATE_BITS & _NODE_MASK
         return found
 
+    def _kind(self, number: int) -> tuple[int, int]:
+        """Give where the edges of one kind stand: together."""
+        start, end = self.keys.searchsorted((number << _KIND_BITS, number + 1 << _KIND_BITS))
+        return int(start), int(end)
+
     def _span(self, node: int, role: str, way: str) -> tuple[int, int]:
-        first = (NUMBERS[role, way] << _NODE_BITS | node) << (_NODE_BITS + _PREDICATE_BITS)
-        last = first + (1 << (_NODE_BITS + _PREDICATE_BITS))
+        first = (NUMBERS[role, way] << _NODE_BITS | node) << _HERE_BITS
+        last = first + (1 << _HERE_BITS)
         start, end = self.keys.searchsorted((first, last)).tolist()
         return start, end
 
@@ -233,10 +279,9 @@ class Adjacency:
 
 def _moved(keys: np.ndarray, places: np.ndarray) -> np.ndarray:
     """Give *keys* with the nodes at their new places."""
-    mask = (1 << _NODE_BITS) - 1
     moves = places - np.arange(len(places)) << _PREDICATE_BITS
-    here = keys >> (_NODE_BITS + _PREDICATE_BITS) & mask
-    there = keys >> _PREDICATE_BITS & mask
+    here = keys >> _HERE_BITS & _NODE_MASK
+    there = keys >> _PREDICATE_BITS & _NODE_MASK
     found: np.ndarray = keys + (moves << _NODE_BITS)[here]
     found += moves[there]
     return found

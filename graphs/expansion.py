@@ -24,10 +24,10 @@ Barred = Callable[[int], bool]
 
 def expand(  # noqa: PLR0913  (the question has eight parts, six of them by name)
     index: GraphIndex,
-    seeds: Sequence[str | int],
+    seeds: Sequence[str],
     *,
     role: Role,
-    within: Collection[str | int] | None = None,
+    within: Collection[str] | None = None,
     barred: Barred | None = None,
     declared_only: bool = False,
     hops: int = 1,
@@ -37,13 +37,11 @@ def expand(  # noqa: PLR0913  (the question has eight parts, six of them by name
 
     Args:
         index: The graph.
-        seeds: Nodes by their ids or their places, the most important first; unknown ones are
-            passed over.
+        seeds: Node ids, the most important first; unknown ones are passed over.
         role: ``related``: stated relations, either way, and shared rare groups. ``next_step``:
             stated next steps, and takers of what a seed produces. ``prerequisite``: what a
             seed requires, and makers of what it consumes.
-        within: Which nodes may be found, named alike; None for all. Others are not walked through
-            either.
+        within: Which nodes may be found; None for all. Others are not walked through either.
         barred: Which nodes are neither found nor on the way to one that is; None for none.
         declared_only: Whether only statements of the host count.
         hops: How many times neighbours of neighbours are followed, >= 1.
@@ -53,19 +51,43 @@ def expand(  # noqa: PLR0913  (the question has eight parts, six of them by name
         ``related`` and ``next_step``: best first, ties by label. ``prerequisite``: the first
         seed's first, and of each seed the nearest first.
     """
+    return expand_at(
+        index,
+        _places(index, seeds),
+        role=role,
+        within=None if within is None else _places(index, within),
+        barred=barred,
+        declared_only=declared_only,
+        hops=hops,
+        limit=limit,
+    )
+
+
+def expand_at(  # noqa: PLR0913  (as `expand`)
+    index: GraphIndex,
+    seeds: Sequence[int],
+    *,
+    role: Role,
+    within: Iterable[int] | None = None,
+    barred: Barred | None = None,
+    declared_only: bool = False,
+    hops: int = 1,
+    limit: int,
+) -> Expansion:
+    """Do what `expand` does, where nodes are known by their positions."""
     walk = _Walk(
         index=index,
         role=role,
         declared_only=declared_only,
-        seeds=_places(index, seeds),
-        allowed=None if within is None else frozenset(_places(index, within)),
+        seeds=dict.fromkeys(seeds),
+        allowed=None if within is None else frozenset(within),
         barred=barred,
         # Better ones of each seed than these there are enough of, even where all seeds are among
         # them; only where nothing is left out by the window is that known beforehand.
         head=limit + len(seeds) if within is None and hops == 1 and limit >= 0 else None,
     )
     found: dict[int, Near] = {}
-    for seed in walk.seeds:
+    for seed in walk.worth_reading(hops):
         for near in walk.around(seed, hops):
             known = found.get(near[3])
             if known is None or (role != "prerequisite" and near[0] < known[0]):
@@ -78,9 +100,9 @@ def expand(  # noqa: PLR0913  (the question has eight parts, six of them by name
     )
 
 
-def _places(index: GraphIndex, nodes: Iterable[str | int]) -> dict[int, None]:
-    known = (each if isinstance(each, int) else index.position(each) for each in nodes)
-    return {at: None for at in known if at is not None}
+def _places(index: GraphIndex, nodes: Iterable[str]) -> list[int]:
+    known = map(index.position, nodes)
+    return [at for at in known if at is not None]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -93,6 +115,18 @@ class _Walk:
     barred: Barred | None
     head: int | None
     visited: int = 0
+
+    def worth_reading(self, hops: int) -> Collection[int]:
+        """Give the seeds that anybody who may be found may stand next to.
+
+        A window is small: next to most that nobody asked about before, none of it stands.
+        """
+        if self.allowed is None or hops > 1:
+            return self.seeds
+        memo = self.index.remembered.around
+        new = [seed for seed in self.seeds if (seed, self.role, self.declared_only) not in memo]
+        apart = set(new).difference(self.index.adjacency.tied(new, self.allowed, self.role))
+        return [seed for seed in self.seeds if seed not in apart]
 
     def around(self, seed: int, hops: int) -> Sequence[Near]:
         """Walk breadth first from *seed*, nearest first; rows are those of the whole way."""

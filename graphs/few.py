@@ -47,26 +47,27 @@ class Rows:
         over all documents does.
         """
         terms = [term for word in read.asked for ids, _ in word.ways for term in ids]
-        found = iter(self._found(terms, wanted))
+        found = self._found(terms, wanted)
         scores, shares = [0.0] * len(wanted), [0.0] * len(wanted)
-        met: list[dict[str, None]] = [{} for _ in wanted]
-        total = read.weight
+        words: list[tuple[str, ...]] = [()] * len(wanted)
+        total, looked_up = read.weight, 0
         for word in read.asked:
-            part = word.weight / total
-            # Of most words none of a few documents holds anything.
-            ways = [
-                _met(parts, like, like * part)
-                for ids, like in word.ways
-                if any(parts := [next(found) for _ in ids])
-            ]
+            part, ways = word.weight / total, list[_Met]()
+            for ids, like in word.ways:
+                parts = found[looked_up : looked_up + len(ids)]
+                looked_up += len(ids)
+                # Of most words none of a few documents holds anything.
+                if any(parts):
+                    ways.append(_met(parts, like, like * part))
             for at, score, share in ways[0] if len(ways) == 1 else _best(ways):
                 scores[at] += score
                 shares[at] += share
-                met[at][word.word] = None
+                if word.word not in words[at]:
+                    words[at] += (word.word,)
         return Held(
             scores=_rounded(scores),
             coverage=[min(share, 1.0) for share in _rounded(shares)],
-            words=[tuple(each) for each in met],
+            words=words,
         )
 
     def _found(self, terms: Sequence[int], wanted: Sequence[int]) -> Sequence[_Found]:

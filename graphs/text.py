@@ -31,7 +31,6 @@ _UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
     "\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
 )
-_JOINING = re.compile(r"[\s_-]+")
 _CHUNK = re.compile(rf"['\u2019]s\b|[\w{_MARKS}]+(?:\+\+|\#(?!\w))?")
 _NUMBERED = re.compile(r"([^\W\d_]{3,})\d+")
 _SEPARATORS = re.compile(r"[\s_\-./:]+")
@@ -137,7 +136,8 @@ def trigrams(word: str) -> list[str]:
 
 def fold(text: str) -> str:
     """Give the form in which labels are compared: case, spaces, ``_`` and ``-`` do not count."""
-    return _JOINING.sub("", (text if text.isascii() else normalize("NFKC", text)).casefold())
+    plain = (text if text.isascii() else normalize("NFKC", text)).casefold()
+    return "".join(plain.replace("_", " ").replace("-", " ").split())
 
 
 @lru_cache(maxsize=1 << 14)

@@ -21,7 +21,7 @@ from gateway.search.usage.sequences import Followed, Learned
 from gateway.types import PathStep
 from gateway.values import dataclass
 from gateway.vectors import Matrix, Vector, deviations, top
-from graphs.expansion import expand
+from graphs.expansion import expand_at
 from graphs.neighbour import Neighbour
 
 EDGE_WEIGHT = 3.0
@@ -191,9 +191,9 @@ def _edges(snapshot: Snapshot, used: Sequence[int], mask: Mask) -> dict[int, Nei
     graph = snapshot.graph
     if graph is None:
         return {}
-    found = expand(
+    found = expand_at(
         graph.index,
-        [graph.node(spot) for spot in used],
+        graph.at(used),
         role="next_step",
         # What may not be suggested must not take the place of something that may.
         barred=graph.barred(mask),

@@ -22,7 +22,7 @@ from gateway.types import PathStep
 from gateway.values import dataclass
 from gateway.vectors import Vector
 from graphs.adjacency import Role
-from graphs.expansion import Barred, expand
+from graphs.expansion import Barred, expand, expand_at
 from graphs.neighbour import Expansion, Neighbour
 
 Nearness = Callable[[Sequence[int]], Vector]
@@ -272,14 +272,14 @@ def _neighbours_in_window(
     gathered: _Gathered,
 ) -> None:
     """Make the list of *role*: the neighbours inside the window that stand in no list yet."""
-    within = [graph.node(spot) for spot in inside if spot not in gathered.taken]
-    if not within:
+    left = list(inside - gathered.taken)
+    if not left:
         return
-    found = expand(
+    found = expand_at(
         graph.index,
-        [graph.node(primary) for primary in primaries],
+        graph.at(primaries),
         role=role,
-        within=within,
+        within=graph.at(left),
         barred=gathered.barred,
         limit=limit,
     )

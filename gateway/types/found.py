@@ -105,7 +105,7 @@ class Counts:
     window: int = 0
     """Entities that supplements may come from."""
     graph_nodes: int = 0
-    """Graph nodes visited by expansion."""
+    """Graph nodes visited by expansion; none around who is tied to nobody of the window."""
     embedded_texts: int = 0
     """Texts sent to the embedder by this search; 0 on a cache hit."""
     tokens: int = 0

@@ -210,6 +210,28 @@ def test_nothing_outside_the_window_is_returned_or_walked_through(
     assert "login" == nodes(found)
 
 
+@pytest.mark.parametrize(
+    ("role", "within", "expected", "visited"),
+    [
+        ("prerequisite", "customer", "", 0),
+        ("prerequisite", "login", "login", 4),
+        ("prerequisite", "customer wallet", "wallet", 4),
+        ("next_step", "invoice customer", "", 0),
+        ("next_step", "pay", "pay", 2),
+    ],
+)
+def test_only_what_stands_near_the_window_is_read(
+    role: Role, within: str, expected: str, visited: int
+) -> None:
+    """Next to most matches nobody of the window stands, and a look says so for all of them."""
+    index = GraphIndex.compile(facts(CHAIN))
+    seed = "pay" if role == "prerequisite" else "wallet"
+
+    found = expand(index, [seed], role=role, within=within.split(), limit=9)
+
+    assert (expected, visited) == (nodes(found), found.visited)
+
+
 def test_a_concept_is_never_a_neighbour() -> None:
     """Nobody can call a label."""
     documents = [tool("a", requires="some-unknown-thing", related="topic", groups="g")]

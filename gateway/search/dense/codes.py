@@ -23,7 +23,7 @@ import numpy as np
 from gateway.search.dense.segments import Positions, gathered, joined
 from gateway.search.eligible import Mask
 from gateway.values import dataclass
-from gateway.vectors import Matrix, NDArray, Vector
+from gateway.vectors import Matrix, NDArray, Vector, placed
 
 Planes = NDArray[np.uint64]
 """Shape (words, n): 64 bits of every row after one another, so that a scan reads in order."""
@@ -222,8 +222,8 @@ def least(far: Distances, count: int) -> Positions:
         return np.flatnonzero(far < NOBODY)
     # Of a long list, a part tells well enough where the line is.
     step = max(1, count // _LEAST_SEEN) if len(far) > _CHUNK else 1
-    last = int(np.partition(far[::step], count // step - 1)[count // step - 1])
-    return np.flatnonzero(far <= min(last, NOBODY - 1))
+    last = int(placed(far[::step], count // step - 1))
+    return (far <= min(last, NOBODY - 1)).nonzero()[0]
 
 
 def chosen(near: Vector, allowed: Mask | None, count: int) -> Positions:
@@ -231,7 +231,7 @@ def chosen(near: Vector, allowed: Mask | None, count: int) -> Positions:
     count = min(count, len(near) if allowed is None else int(np.count_nonzero(allowed)))
     if allowed is not None:
         near = np.where(allowed, near, np.float32(-np.inf))
-    return np.flatnonzero(near >= np.partition(near, -count)[-count])
+    return (near >= placed(near, len(near) - count)).nonzero()[0]
 
 
 def differing(planes: Planes, code: NDArray[np.uint64]) -> Distances:

