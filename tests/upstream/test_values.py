@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -69,6 +71,25 @@ def test_an_address_is_one_where_the_standard_library_finds_a_host(parts: tuple[
         assert not usable
     else:
         assert usable
+
+
+_TEXTS = st.text(st.characters(exclude_categories=()), max_size=4)
+
+
+@given(_TEXTS, st.dictionaries(_TEXTS, _TEXTS, max_size=2))
+def test_the_fingerprint_of_an_address_is_that_of_earlier_releases(
+    path: str, headers: dict[str, str]
+) -> None:
+    """By another one every list would be read again, and every approval asked for again."""
+
+    def digest(*parts: object) -> str:
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+    server = HttpServer(f"http://h/{path}", headers)
+    marked = sorted((name, digest(value)[:8]) for name, value in headers.items())
+
+    assert digest("http", server.url, sorted(headers)) == server.launch
+    assert digest(server.launch, marked) == server.fingerprint
 
 
 def test_an_empty_command_is_refused() -> None:
