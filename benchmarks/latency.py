@@ -133,6 +133,8 @@ async def searching(strategy: Strategy, about: Asked) -> Cost:
     emptied = 0
     spent: defaultdict[str, list[float]] = defaultdict(list)
     async with _gateway(strategy, about) as gateway:
+        # However busy the machine is: a search would wait for the vectors no longer than it may.
+        await gateway.report()
         snapshot = await gateway.snapshot(vectors=True)
         if snapshot.vectors is None:
             raise RuntimeError("the catalog was indexed without vectors")
