@@ -24,9 +24,9 @@ SUSPECT = 1.3
 _HONEST = 1.1
 """Who is nearer to a boast than this vouches for nobody."""
 _KIN, _SIBLING = 3.3, 3.7
-"""How near a tool must be to vouch a little, and to vouch in full, on the model's scale. Of 140
-tools that were invented to be found for everything none is nearer than the first to any of 8,700
-honest ones."""
+"""How near a tool must be to vouch a little, and to vouch in full, on the model's scale. Of 87
+tools that were invented to be found for everything, and seem to boast, the nearest to any of 8,456
+honest ones is at 3.2, and at 3.4 if its text is made of theirs."""
 
 
 class Boasts:
