@@ -213,6 +213,33 @@ def test_several_threads_are_told_the_same() -> None:
     assert all(each is one for fields in every for each, one in zip(fields, every[0], strict=True))
 
 
+def test_who_is_interrupted_while_it_is_told_is_told_again() -> None:
+    """The standard library takes defaults away from the class that it reads; Ctrl-C comes any time.
+
+    In a notebook the process goes on, and the class with it.
+    """
+    broken: list[str] = []
+
+    class Interrupted(type):
+        def __delattr__(cls, name: str) -> None:
+            super().__delattr__(name)
+            broken.append(name)
+            if len(broken) == 1:
+                raise KeyboardInterrupt
+
+    @values.dataclass(frozen=True, slots=True, kw_only=True)
+    class Held(metaclass=Interrupted):
+        x: int
+        y: list[int] = field(default_factory=list)
+
+    with pytest.raises(KeyboardInterrupt):
+        dataclasses.fields(Held)
+
+    assert [list] == [each.default_factory for each in dataclasses.fields(Held) if each.name == "y"]
+    assert [[]] * 20 == [each.y for each in (Held(x=1) for _ in range(20))]
+    assert ["y", "y"] == broken
+
+
 def test_a_method_is_compiled_once() -> None:
     """What was looked up once costs what any method costs."""
     kind = made(values.dataclass, frozen=True)
