@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import MISSING
@@ -15,7 +16,6 @@ FIELDS = "__dataclass_fields__"
 _BESIDE = ("__dataclass_params__", "__match_args__")
 if sys.version_info >= (3, 13):
     _BESIDE += ("__replace__",)
-_TELLING = RLock()
 _INIT_ONLY = "InitVar"
 _OF_OBJECTS = ("__dict__", "__weakref__")
 _NO_FIELDS = ("ClassVar", _INIT_ONLY, "KW_ONLY")
@@ -110,6 +110,9 @@ class LateFields:
         tell: Has the standard library say it of that.
     """
 
+    telling = RLock()
+    """One class at a time is told."""
+
     def __init__(self, written: type[Any], tell: Callable[[type[Any]], type[Any]]) -> None:
         self.own = _own(written)
         """See `_own`."""
@@ -127,7 +130,7 @@ class LateFields:
 
     def tell(self) -> None:
         """Have it said, once; from then on all of it stands in its own place."""
-        with _TELLING:
+        with LateFields.telling:
             if vars(self._cls)[FIELDS] is self:
                 # Of a class apart: what is broken off, by Ctrl-C say, can be begun anew.
                 said = vars(self._tell(_like(self._written)))
@@ -146,3 +149,12 @@ class _LateTold:
         """Give it."""
         self._fields.tell()
         return getattr(owner, self._name)
+
+
+def _begin_anew() -> None:
+    # The thread that was telling a class did not come along: its class is told from the beginning.
+    LateFields.telling = RLock()
+
+
+if sys.platform != "win32":
+    os.register_at_fork(after_in_child=_begin_anew)
