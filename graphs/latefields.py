@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import MISSING
@@ -15,8 +16,8 @@ FIELDS = "__dataclass_fields__"
 _BESIDE = ("__dataclass_params__", "__match_args__")
 if sys.version_info >= (3, 13):
     _BESIDE += ("__replace__",)
-_TELLING = RLock()
 _INIT_ONLY = "InitVar"
+_OF_OBJECTS = ("__dict__", "__weakref__")
 _NO_FIELDS = ("ClassVar", _INIT_ONLY, "KW_ONLY")
 
 
@@ -55,7 +56,7 @@ def slotted(
     """Make *written* anew with a slot for each field, and with *methods*."""
     names = tuple(fields_of(written.__mro__[:0:-1]) | late.own)
     taken = {slot for base in written.__mro__[1:-1] for slot in _slots(base)}
-    left_out = {*names, "__dict__", "__weakref__"}
+    left_out = {*names, *_OF_OBJECTS}
     kept = {name: value for name, value in vars(written).items() if name not in left_out}
     slots = (*names, "__weakref__") if weakref_slot else names
     kept["__slots__"] = tuple(slot for slot in slots if slot not in taken)
@@ -63,6 +64,14 @@ def slotted(
     beside = {FIELDS: late, **{name: _LateTold(late, name) for name in _BESIDE}}
     kind: Any = type(written)
     made: type[T] = kind(written.__name__, written.__bases__, kept | methods | beside)
+    return made
+
+
+def _like(written: type[Any]) -> type[Any]:
+    """Give a class as it was written, once more."""
+    kind: Any = type(written)
+    own = {name: value for name, value in vars(written).items() if name not in _OF_OBJECTS}
+    made: type[Any] = kind(written.__name__, written.__bases__, own)
     return made
 
 
@@ -101,6 +110,9 @@ class LateFields:
         tell: Has the standard library say it of that.
     """
 
+    telling = RLock()
+    """One class at a time is told."""
+
     def __init__(self, written: type[Any], tell: Callable[[type[Any]], type[Any]]) -> None:
         self.own = _own(written)
         """See `_own`."""
@@ -118,9 +130,10 @@ class LateFields:
 
     def tell(self) -> None:
         """Have it said, once; from then on all of it stands in its own place."""
-        with _TELLING:
+        with LateFields.telling:
             if vars(self._cls)[FIELDS] is self:
-                said = vars(self._tell(self._written))
+                # Of a class apart: what is broken off, by Ctrl-C say, can be begun anew.
+                said = vars(self._tell(_like(self._written)))
                 for name in (*_BESIDE, FIELDS):
                     setattr(self._cls, name, said[name])
 
@@ -136,3 +149,12 @@ class _LateTold:
         """Give it."""
         self._fields.tell()
         return getattr(owner, self._name)
+
+
+def _begin_anew() -> None:
+    # The thread that was telling a class did not come along: its class is told from the beginning.
+    LateFields.telling = RLock()
+
+
+if sys.platform != "win32":
+    os.register_at_fork(after_in_child=_begin_anew)

@@ -33,7 +33,8 @@ def save(index: GraphIndex, folder: str | Path) -> None:
     names, arrays = taken_apart(index)
     for name, array in arrays.items():
         np.save(data / f"{name}.npy", array, allow_pickle=False)
-    (data / _NAMES).write_text(json.dumps(names), encoding="utf-8")
+    # An index that another file was read from holds its texts as they lie there.
+    (data / _NAMES).write_text(json.dumps(names, default=list), encoding="utf-8")
     manifest = {
         "version": VERSION,
         "data": data.name,

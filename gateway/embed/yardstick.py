@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 from typing import overload
 
@@ -117,6 +118,11 @@ class Yardstick:
         """
         parts = self.parts
         return 1.0 if parts is None else max(parts.common(text, rows) for text in texts)
+
+    def by(self, info: EmbedderInfo | None) -> Yardstick:
+        """Give the same with what *info* says of the model; None leaves only what was measured."""
+        reads, parts = (None, None) if info is None else (info.reads, info.parts)
+        return replace(self, reads=reads, parts=parts)
 
     def unread(self, text: str) -> float:
         """Say how much of *text* the model cannot read, 0 to 1: there its cosines are small."""

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from graphs.apart import index_of, taken_apart
 from graphs.build import facts
 from graphs.document import Document, parse
 from graphs.errors import StateError
@@ -17,6 +18,7 @@ from graphs.expansion import expand
 from graphs.export import n_triples
 from graphs.fact import Fact
 from graphs.index import GraphIndex
+from graphs.joined import Joined, joined
 from graphs.picture import mermaid
 from graphs.rank import focused
 from graphs.state import load, save
@@ -64,6 +66,19 @@ def test_a_loaded_index_is_lazy_and_can_be_saved_again(tmp_path: Path) -> None:
     assert (len(INDEX.facts), len(INDEX.forward)) == (len(found.facts), len(found.forward))
     assert () == found.outgoing("urn:t:b", "prerequisite") == found.outgoing("no", "related")
     assert 2 == len(list(tmp_path.iterdir()))
+
+
+def test_an_index_whose_texts_lie_in_one_can_be_saved(tmp_path: Path) -> None:
+    """As a gateway holds it that has read its own: equal to the one that was made."""
+    names, arrays = taken_apart(INDEX)
+    lying = {name: Joined(*joined(getattr(INDEX, name))) for name in ("nodes", "labels")}
+    held = index_of({**names, **lying}, arrays)
+
+    save(held, tmp_path)
+    found = load(tmp_path)
+
+    assert isinstance(held.nodes, Joined)
+    assert (INDEX.nodes, INDEX.labels) == (found.nodes, found.labels)
 
 
 def test_an_empty_index_is_an_index(tmp_path: Path) -> None:

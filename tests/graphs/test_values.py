@@ -6,6 +6,8 @@ import copy
 import dataclasses
 import inspect
 import pickle
+import subprocess
+import sys
 import weakref
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -211,6 +213,80 @@ def test_several_threads_are_told_the_same() -> None:
         every = list(pool.map(lambda _: dataclasses.fields(kind), range(64)))
 
     assert all(each is one for fields in every for each, one in zip(fields, every[0], strict=True))
+
+
+# A thread is telling a class when the process forks; a child that hangs ends by its own alarm.
+FORKING = """
+import dataclasses, os, signal, threading
+from graphs.values import dataclass
+
+begun, forked = threading.Event(), threading.Event()
+
+class Slow(type):
+    def __delattr__(cls, name):
+        super().__delattr__(name)
+        begun.set()
+        forked.wait()
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told(metaclass=Slow):
+    x: list[int] = dataclasses.field(default_factory=list)
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Other:
+    x: int
+
+thread = threading.Thread(target=dataclasses.fields, args=(Told,))
+thread.start()
+begun.wait()
+child = os.fork()
+forked.set()
+if not child:
+    signal.alarm(300)
+    os._exit(7 if len(dataclasses.fields(Other)) == len(dataclasses.fields(Told)) == 1 else 1)
+thread.join()
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), len(dataclasses.fields(Told)))
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="it forks")
+def test_a_child_is_told_what_another_thread_was_being_told() -> None:
+    """That thread, with the lock that it holds, did not come along."""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", FORKING],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert ("7 1", "") == (done.stdout.strip(), done.stderr)
+
+
+def test_who_is_interrupted_while_it_is_told_is_told_again() -> None:
+    """The standard library takes defaults away from the class that it reads; Ctrl-C comes any time.
+
+    In a notebook the process goes on, and the class with it.
+    """
+    broken: list[str] = []
+
+    class Interrupted(type):
+        def __delattr__(cls, name: str) -> None:
+            super().__delattr__(name)
+            broken.append(name)
+            if len(broken) == 1:
+                raise KeyboardInterrupt
+
+    @values.dataclass(frozen=True, slots=True, kw_only=True)
+    class Held(metaclass=Interrupted):
+        x: int
+        y: list[int] = field(default_factory=list)
+
+    with pytest.raises(KeyboardInterrupt):
+        dataclasses.fields(Held)
+
+    assert [list] == [each.default_factory for each in dataclasses.fields(Held) if each.name == "y"]
+    assert [[]] * 20 == [each.y for each in (Held(x=1) for _ in range(20))]
+    assert ["y", "y"] == broken
 
 
 def test_a_method_is_compiled_once() -> None:

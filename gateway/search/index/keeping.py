@@ -7,8 +7,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from gateway.catalog.refresh import Listed, Registration
+from gateway.embed.protocol import EmbedderInfo
 from gateway.search.index.shelf import Found, Shelf, mark
 from gateway.search.index.snapshot import Snapshot
 from gateway.types import Diagnostic
@@ -38,17 +40,25 @@ class Keeper:
 
     Args:
         shelf: Where they are kept.
+        model: What made the vectors; None if there are none.
         made_with: What they depend on besides, each with a `repr` that says all of it.
     """
 
-    def __init__(self, shelf: Shelf, *made_with: object) -> None:
+    def __init__(self, shelf: Shelf, model: EmbedderInfo | None, *made_with: object) -> None:
         self._shelf = shelf
-        self._made_with = made_with
+        self._model = model
+        # A function is another one in every process, and no part of an index is made with it.
+        self._made_with = (model and replace(model, reads=None), *made_with)
         self._unsaved: tuple[Ground, Snapshot] | None = None
 
     def find(self, ground: Ground, *, version: int) -> Found:
-        """Open the index that was made of the same *ground*."""
-        return self._shelf.find(self._mark(ground), version=version, diagnostics=ground.notes)
+        """Open the index that was made of the same *ground*, for the model of today."""
+        found = self._shelf.find(self._mark(ground), version=version, diagnostics=ground.notes)
+        snapshot = found.snapshot
+        if snapshot is None or snapshot.yardstick is None:
+            return found
+        scale = snapshot.yardstick.by(self._model)
+        return replace(found, snapshot=replace(snapshot, yardstick=scale))
 
     def made(self, ground: Ground, snapshot: Snapshot) -> None:
         """Remember *snapshot* as the one to save next, instead of any older one."""

@@ -1,13 +1,15 @@
 """A snapshot <-> a pack: all that an answer is made of, unless it is faster made than read.
 
 What comes back equals, to the last bit, what a fresh build would make. The words that queries are
-looked up in are read as a whole; entities, and what the graph states, one by one when needed.
+looked up in are read as a whole; entities, and what the graph states, one by one when needed. What
+an embedder says of itself is not saved: see `Keeper.find`.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -44,6 +46,8 @@ def packed(snapshot: Snapshot, own: Sequence[Diagnostic]) -> Pack:
         ValueError: If an entity cannot be written as JSON.
     """
     arrays: dict[str, np.ndarray] = {}
+    if snapshot.yardstick is not None:
+        snapshot = replace(snapshot, yardstick=snapshot.yardstick.by(None))
     values = {name: parts.taken(getattr(snapshot, name), name, arrays) for name in _VALUES}
     arrays["entities"], arrays["entities_at"] = written(snapshot.entities)
     arrays |= {_LEXICAL + name: array for name, array in arrays_of(snapshot.lexical).items()}
