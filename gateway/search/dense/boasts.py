@@ -13,9 +13,8 @@ import numpy as np
 
 from gateway.embed.yardstick import Yardstick
 from gateway.search.dense.mates import Mates
-from gateway.search.dense.scan import Question, VectorIndex
+from gateway.search.dense.scan import VectorIndex
 from gateway.search.dense.segments import Positions
-from gateway.search.eligible import Mask
 from gateway.vectors import Vector, best_cosine
 from graphs.arrays import Moves
 
@@ -27,6 +26,8 @@ _KIN, _SIBLING = 3.3, 3.7
 """How near a tool must be to vouch a little, and to vouch in full, on the model's scale. Of 140
 tools that were invented to be found for everything none is nearer than the first to any of 8,700
 honest ones."""
+_BLOCK = 512
+"""Rows at a time that suspects are held against."""
 
 
 class Boasts:
@@ -79,21 +80,30 @@ def _vouched(
     boasts: Vector, vectors: VectorIndex, mates: Mates | None, yardstick: Yardstick
 ) -> Vector:
     """Give *boasts* with less for suspects who have siblings, at the least `SUSPECT`."""
-    suspects = np.flatnonzero(boasts > SUSPECT)
-    if not len(suspects):
+    suspicious, honest = boasts > SUSPECT, boasts <= _HONEST
+    if not suspicious.any():
         return boasts
     found = boasts.copy()
-    honest = boasts <= _HONEST
-    for suspect in suspects.tolist():
-        own = honest if mates is None else honest & (mates.numbers == mates.numbers[suspect])
-        near = _nearest(suspect, vectors, own, yardstick)
-        doubt = min(max((_SIBLING - near) / (_SIBLING - _KIN), 0.0), 1.0)
-        found[suspect] = SUSPECT + doubt * (boasts[suspect] - SUSPECT)
+    numbers = np.zeros(len(boasts), dtype=np.intp) if mates is None else mates.numbers
+    for server in np.unique(numbers[suspicious]).tolist():
+        own = numbers == server
+        suspects = np.flatnonzero(own & suspicious)
+        near = yardstick.nearness(_best(vectors, suspects, np.flatnonzero(own & honest)))
+        doubt = np.clip((_SIBLING - near) / (_SIBLING - _KIN), 0.0, 1.0)
+        found[suspects] = SUSPECT + doubt * (boasts[suspects] - SUSPECT)
     return found
 
 
-def _nearest(suspect: int, vectors: VectorIndex, allowed: Mask, yardstick: Yardstick) -> float:
-    """Say how near the nearest of the *allowed* is, on the model's scale; 0 if there is none."""
-    own = vectors.rows(np.asarray([suspect]))
-    found = vectors.search(Question(texts=own, clauses=own[:0]), mask=allowed, count=1)
-    return yardstick.nearness(float(found.cosines[0])) if len(found.cosines) else 0.0
+def _best(vectors: VectorIndex, spots: Positions, others: Positions) -> Vector:
+    """Give the best cosine of each row at *spots* with one of those at *others*, -1 without any.
+
+    Every pair is looked at: whom the codes of a large catalog show depends on how it came to be.
+    """
+    rows = vectors.rows(spots)
+    found = np.full(len(spots), -1, dtype=np.float32)
+    for start in range(0, len(others), _BLOCK):
+        told = vectors.rows(others[start : start + _BLOCK])
+        # A product of matrices is quick, but rounds equal rows unequally.
+        nearest = (rows @ told.T).argmax(axis=1)
+        np.maximum(found, np.vecdot(rows, told[nearest]), out=found)
+    return found
