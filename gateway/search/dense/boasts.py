@@ -4,7 +4,8 @@ A boast says that a tool is good for every request. What lists, cancels or delet
 kind ("Get all users") is near to one too, as it speaks of all. Unlike a boast it has siblings:
 tools of its own server that do nearly the same for one of the kind ("Get user"), and that are far
 from any boast. What wants to be found for every request is like nothing else of a catalog, and
-tools that boast do not vouch for each other.
+tools that boast do not vouch for each other. Where many tools of a server seem to boast, nobody of
+it vouches: one tool of key words without a boast would do so for all that boast of the same.
 """
 
 from __future__ import annotations
@@ -26,6 +27,11 @@ _KIN, _SIBLING = 3.3, 3.7
 """How near a tool must be to vouch a little, and to vouch in full, on the model's scale. Of 140
 tools that were invented to be found for everything none is nearer than the first to any of 8,700
 honest ones."""
+_USUAL = 0.05
+"""Up to this part of a server's tools may seem to boast by chance."""
+_FEW, _MANY = 3, 10
+"""With up to the first number of suspects of a server, beyond the usual, siblings count in full;
+with the second or more none does."""
 _BLOCK = 512
 """Rows at a time that suspects are held against."""
 
@@ -88,8 +94,12 @@ def _vouched(
     for server in np.unique(numbers[suspicious]).tolist():
         own = numbers == server
         suspects = np.flatnonzero(own & suspicious)
+        many = len(suspects) - _USUAL * int(np.count_nonzero(own))
+        if many >= _MANY:
+            continue
+        heard = min((_MANY - many) / (_MANY - _FEW), 1.0)
         near = yardstick.nearness(_best(vectors, suspects, np.flatnonzero(own & honest)))
-        doubt = np.clip((_SIBLING - near) / (_SIBLING - _KIN), 0.0, 1.0)
+        doubt = 1 - heard * np.clip((near - _KIN) / (_SIBLING - _KIN), 0.0, 1.0)
         found[suspects] = SUSPECT + doubt * (boasts[suspects] - SUSPECT)
     return found
 

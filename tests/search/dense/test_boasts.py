@@ -66,6 +66,18 @@ def test_boasters_do_not_vouch_for_each_other() -> None:
     np.testing.assert_allclose(boasts(half), LOUD.nearness(half[:, 0]))
 
 
+def test_where_many_of_a_server_boast_nobody_vouches() -> None:
+    """One honest tool would do so for all; of a large server some speak of all by chance."""
+    few, some, many = (rows(*[SUSPICIOUS] * count, SIBLING) for count in (3, 6, 12))
+    plain = LOUD.nearness(many[:, 0])
+    large = rows(*[SUSPICIOUS] * 12, *[SIBLING] * 200)
+
+    np.testing.assert_allclose(boasts(few)[:3], SUSPECT)
+    assert SUSPECT < boasts(some)[0] < plain[0]
+    np.testing.assert_allclose(boasts(many), plain)
+    np.testing.assert_allclose(boasts(large)[:12], SUSPECT)
+
+
 def test_a_sibling_is_found_in_a_server_of_many() -> None:
     """Wherever its name stands."""
     matrix = rows(SUSPICIOUS, *[STRANGER] * 700, SIBLING)
