@@ -251,11 +251,11 @@ class LastingSource:
         if self._memory.fingerprint:
             self._attempt(lambda: self._memory.records.forget(self._memory.fingerprint))
 
-    def _check_launch(self) -> None:
+    def _check_launch(self, *, again: bool = False) -> None:
         launch = self._memory.launch
         if not launch:
             return
-        if self._launch_changed is None:
+        if self._launch_changed is None or (again and self._launch_unchecked):
             self._launch_changed, self._launch_unchecked = self._seen({LAUNCH: launch})
         if self._launch_changed and self._options.on_change == "block":
             raise UpstreamError(
@@ -318,6 +318,8 @@ class LastingSource:
                 self._known = _Known(self._vetted(recorded.listing), due)
 
     async def _read(self) -> Listing:
+        # A store that could not say may have been busy only.
+        self._check_launch(again=True)
         listing = await self._live.list_tools()
         known = self._known
         # Before the store forgets them: what stays as it was must be the same objects.

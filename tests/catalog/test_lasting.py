@@ -317,10 +317,14 @@ class Broken:
 
 
 class Forgetful(SqliteRecords):
-    """Knows lists, but not what was approved."""
+    """Knows lists, but not what was approved, as long as its disk is full."""
+
+    full = True
 
     def see(self, owner: str, digests: Mapping[str, str]) -> frozenset[str]:
-        raise StoreError("full")
+        if self.full:
+            raise StoreError("full")
+        return super().see(owner, digests)
 
 
 async def test_without_a_store_lists_live_in_memory_and_say_so(room: Room) -> None:
@@ -367,6 +371,25 @@ async def test_a_command_line_that_could_not_be_compared_is_told_of(room: Room) 
     assert ["'srv' was not compared with what was approved: full"] == [
         note.detail for note in listing.diagnostics
     ]
+
+
+async def test_a_command_line_is_compared_as_soon_as_the_store_works_again(room: Room) -> None:
+    """A store that was busy for a moment must not let a changed one run for good."""
+    room.options = replace(OPTIONS, on_change="block")
+    await room.source(LiveSource(tool("a")), launch="old").list_tools()
+    room.records = records = Forgetful(room.path, wall=room.wall)
+    same, other = (room.source(LiveSource(tool("a")), launch=each) for each in ("old", "new"))
+    (note,) = (await same.list_tools()).diagnostics
+    await other.list_tools()
+
+    records.full = False
+    same.expire()
+    other.expire()
+
+    assert "catalog_unavailable" == note.code
+    assert () == (await same.list_tools()).diagnostics
+    with pytest.raises(UpstreamError, match="what would run is not what was approved"):
+        await other.list_tools()
 
 
 async def test_an_old_file_that_cannot_be_brought_up_is_told_of(room: Room) -> None:

@@ -4,7 +4,8 @@ A boast says that a tool is good for every request. What lists, cancels or delet
 kind ("Get all users") is near to one too, as it speaks of all. Unlike a boast it has siblings:
 tools of its own server that do nearly the same for one of the kind ("Get user"), and that are far
 from any boast. What wants to be found for every request is like nothing else of a catalog, and
-tools that boast do not vouch for each other.
+tools that boast do not vouch for each other. Where many tools of a server seem to boast, nobody of
+it vouches: one tool of key words without a boast would do so for all that boast of the same.
 """
 
 from __future__ import annotations
@@ -13,9 +14,8 @@ import numpy as np
 
 from gateway.embed.yardstick import Yardstick
 from gateway.search.dense.mates import Mates
-from gateway.search.dense.scan import Question, VectorIndex
+from gateway.search.dense.scan import VectorIndex
 from gateway.search.dense.segments import Positions
-from gateway.search.eligible import Mask
 from gateway.vectors import Vector, best_cosine
 from graphs.arrays import Moves
 
@@ -27,6 +27,13 @@ _KIN, _SIBLING = 3.3, 3.7
 """How near a tool must be to vouch a little, and to vouch in full, on the model's scale. Of 87
 tools that were invented to be found for everything, and seem to boast, the nearest to any of 8,456
 honest ones is at 3.2, and at 3.4 if its text is made of theirs."""
+_USUAL = 0.05
+"""Up to this part of a server's tools may seem to boast by chance."""
+_FEW, _MANY = 3, 10
+"""With up to the first number of suspects of a server, beyond the usual, siblings count in full;
+with the second or more none does."""
+_BLOCK = 512
+"""Rows at a time that suspects are held against."""
 
 
 class Boasts:
@@ -79,21 +86,34 @@ def _vouched(
     boasts: Vector, vectors: VectorIndex, mates: Mates | None, yardstick: Yardstick
 ) -> Vector:
     """Give *boasts* with less for suspects who have siblings, at the least `SUSPECT`."""
-    suspects = np.flatnonzero(boasts > SUSPECT)
-    if not len(suspects):
+    suspicious, honest = boasts > SUSPECT, boasts <= _HONEST
+    if not suspicious.any():
         return boasts
     found = boasts.copy()
-    honest = boasts <= _HONEST
-    for suspect in suspects.tolist():
-        own = honest if mates is None else honest & (mates.numbers == mates.numbers[suspect])
-        near = _nearest(suspect, vectors, own, yardstick)
-        doubt = min(max((_SIBLING - near) / (_SIBLING - _KIN), 0.0), 1.0)
-        found[suspect] = SUSPECT + doubt * (boasts[suspect] - SUSPECT)
+    numbers = np.zeros(len(boasts), dtype=np.intp) if mates is None else mates.numbers
+    for server in np.unique(numbers[suspicious]).tolist():
+        own = numbers == server
+        suspects = np.flatnonzero(own & suspicious)
+        many = len(suspects) - _USUAL * int(np.count_nonzero(own))
+        if many >= _MANY:
+            continue
+        heard = min((_MANY - many) / (_MANY - _FEW), 1.0)
+        near = yardstick.nearness(_best(vectors, suspects, np.flatnonzero(own & honest)))
+        doubt = 1 - heard * np.clip((near - _KIN) / (_SIBLING - _KIN), 0.0, 1.0)
+        found[suspects] = SUSPECT + doubt * (boasts[suspects] - SUSPECT)
     return found
 
 
-def _nearest(suspect: int, vectors: VectorIndex, allowed: Mask, yardstick: Yardstick) -> float:
-    """Say how near the nearest of the *allowed* is, on the model's scale; 0 if there is none."""
-    own = vectors.rows(np.asarray([suspect]))
-    found = vectors.search(Question(texts=own, clauses=own[:0]), mask=allowed, count=1)
-    return yardstick.nearness(float(found.cosines[0])) if len(found.cosines) else 0.0
+def _best(vectors: VectorIndex, spots: Positions, others: Positions) -> Vector:
+    """Give the best cosine of each row at *spots* with one of those at *others*, -1 without any.
+
+    Every pair is looked at: whom the codes of a large catalog show depends on how it came to be.
+    """
+    rows = vectors.rows(spots)
+    found = np.full(len(spots), -1, dtype=np.float32)
+    for start in range(0, len(others), _BLOCK):
+        told = vectors.rows(others[start : start + _BLOCK])
+        # A product of matrices is quick, but rounds equal rows unequally.
+        nearest = (rows @ told.T).argmax(axis=1)
+        np.maximum(found, np.vecdot(rows, told[nearest]), out=found)
+    return found

@@ -66,6 +66,18 @@ def test_boasters_do_not_vouch_for_each_other() -> None:
     np.testing.assert_allclose(boasts(half), LOUD.nearness(half[:, 0]))
 
 
+def test_where_many_of_a_server_boast_nobody_vouches() -> None:
+    """One honest tool would do so for all; of a large server some speak of all by chance."""
+    few, some, many = (rows(*[SUSPICIOUS] * count, SIBLING) for count in (3, 6, 12))
+    plain = LOUD.nearness(many[:, 0])
+    large = rows(*[SUSPICIOUS] * 12, *[SIBLING] * 200)
+
+    np.testing.assert_allclose(boasts(few)[:3], SUSPECT)
+    assert SUSPECT < boasts(some)[0] < plain[0]
+    np.testing.assert_allclose(boasts(many), plain)
+    np.testing.assert_allclose(boasts(large)[:12], SUSPECT)
+
+
 def test_a_sibling_is_found_in_a_server_of_many() -> None:
     """Wherever its name stands."""
     matrix = rows(SUSPICIOUS, *[STRANGER] * 700, SIBLING)
@@ -100,3 +112,31 @@ def test_a_sibling_that_leaves_vouches_no_more() -> None:
     assert found is not None
     assert first[0] == pytest.approx(SUSPECT)
     assert found[0] > SUSPECT
+
+
+def test_a_sibling_is_found_whatever_way_a_large_catalog_came_to_be() -> None:
+    """What was there first chose the axes: along them the sibling is like any other."""
+    rng, half = np.random.default_rng(0), 800
+    matrix = rng.normal(size=(2 * half, 384)).astype(np.float32)
+    matrix[:half, 256:] = 0
+    matrix[half:, 256:] *= 2
+    matrix[half, 256:] = matrix[half + 1, 256:]
+    matrix[:, 0] = 0
+    matrix[half, 0] = 14
+    matrix = unit_rows(matrix)
+    boast = np.eye(1, 384, dtype=np.float32)[0]
+    yardstick = Yardstick(strangers=0.0, matches=0.14, boast=boast)
+
+    everybody = np.arange(2 * half)
+    grown = VectorIndex.of(matrix[:half], dense_numbers=1000)
+    grown = grown.changed(everybody[:half], matrix[half:], everybody)
+    moves = Moves(size=0, gone=(), new=everybody.tolist())
+    fresh, found = (
+        Boasts().change(index, moves, None, yardstick) for index in (VectorIndex.of(matrix), grown)
+    )
+
+    assert grown.large is not None
+    assert fresh is not None
+    assert found is not None
+    assert fresh[half] == pytest.approx(SUSPECT)
+    np.testing.assert_array_equal(found, fresh)
