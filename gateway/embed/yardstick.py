@@ -146,13 +146,8 @@ def of(embedder: Embedder | None, rows: Mapping[str, Vector]) -> Yardstick | Non
     scale = embedder.info.scale or _scale(rows)
     if scale is None:
         return None
-    return Yardstick(
-        strangers=scale[0],
-        matches=scale[1],
-        boast=_boast(rows),
-        reads=embedder.info.reads,
-        parts=embedder.info.parts,
-    )
+    measured = Yardstick(strangers=scale[0], matches=scale[1], boast=_boast(rows))
+    return measured.by(embedder.info)
 
 
 def _boast(rows: Mapping[str, Vector]) -> Vector | None:
