@@ -22,7 +22,7 @@ from gateway.types import PathStep
 from gateway.values import dataclass
 from gateway.vectors import Vector
 from graphs.adjacency import Role
-from graphs.expansion import Barred, expand, expand_at
+from graphs.expansion import Barred, expand_at
 from graphs.neighbour import Expansion, Neighbour
 
 Nearness = Callable[[Sequence[int]], Vector]
@@ -229,9 +229,9 @@ def _needed(
     for starts, declared, length in walks:
         if node not in starts:
             continue
-        found = expand(
+        found = expand_at(
             graph.index,
-            [node],
+            graph.at([primary]),
             role="prerequisite",
             barred=gathered.barred,
             declared_only=declared,
