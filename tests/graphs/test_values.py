@@ -40,8 +40,6 @@ class Named(Point):
 
 def made(dataclass: Callable[..., Any], *, plain: bool = False, **how: Any) -> Any:
     """A class of every kind of field, by a decorator; *plain* without what is none."""
-    if plain:
-        return plainly(dataclass, **how)
 
     class Whole:
         """Everything at once."""
@@ -49,26 +47,6 @@ def made(dataclass: Callable[..., Any], *, plain: bool = False, **how: Any) -> A
         first: int
         second: str = "two"
         _: KW_ONLY
-        third: tuple[int, ...] = ()
-        fourth: list[int] = field(default_factory=list, compare=False)
-        shy: str = field(default="hush", repr=False)
-        apart: int = field(default=0, compare=False)
-        own: list[int] = field(default_factory=list, init=False, compare=False)
-        fixed: int = field(default=7, init=False)
-        later: int = field(init=False, repr=False, compare=False)
-
-        def __post_init__(self) -> None:
-            object.__setattr__(self, "later", self.first + 1)
-
-    return dataclass(**how)(Whole)
-
-
-def plainly(dataclass: Callable[..., Any], **how: Any) -> Any:
-    class Whole:
-        """Everything at once."""
-
-        first: int
-        second: str = "two"
         third: tuple[int, ...] = ()
         fourth: list[int] = field(default_factory=list, compare=False, kw_only=True)
         shy: str = field(default="hush", repr=False)
@@ -80,6 +58,8 @@ def plainly(dataclass: Callable[..., Any], **how: Any) -> Any:
         def __post_init__(self) -> None:
             object.__setattr__(self, "later", self.first + 1)
 
+    if plain:
+        del Whole.__annotations__["_"]
     return dataclass(**how)(Whole)
 
 
