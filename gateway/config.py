@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -16,7 +16,6 @@ from gateway.checks import at_least, between, check, one_of, share
 from gateway.errors import ConfigError
 from gateway.limits import CatalogOptions, ChatOptions, UpstreamOptions, UsageOptions
 from gateway.types import Strategy
-from gateway.values import dataclass
 
 VERSION = "0.1.0"
 """As in `pyproject.toml`; asking the installed package for it would cost a start more."""

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
-
-from gateway.values import dataclass
 
 SCOPE = "tool-gateway"
 SCHEMA_URL = "https://opentelemetry.io/schemas/1.41.1"

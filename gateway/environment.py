@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gateway.config import Options
 from gateway.errors import ConfigError
-from gateway.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,9 +24,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Mapping
+from dataclasses import dataclass
 from typing import Literal, TypeVar
-
-from gateway.values import dataclass
 
 T = TypeVar("T")
 UpstreamFault = Literal[

@@ -5,11 +5,10 @@ model goes on its own, what is trusted, and what is noted of calls.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Literal
 
 from gateway.checks import at_least, check, one_of
-from gateway.values import dataclass
 
 Lifecycle = Literal["keep_alive", "idle", "ephemeral"]
 Policy = Literal["warn", "block"]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from math import log2
 from typing import Generic, Literal, TypeAlias, TypeVar
 
@@ -18,7 +18,6 @@ import numpy as np
 
 from graphs.arrays import inserted, without
 from graphs.fact import Fact
-from graphs.values import dataclass
 from graphs.vocabulary import PREDICATES
 
 CROWD = 64

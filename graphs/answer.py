@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
-
-from graphs.values import dataclass
 
 TermKind = Literal["iri", "literal", "blank"]
 AnswerKind = Literal["select", "ask", "construct", "describe"]

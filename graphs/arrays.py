@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
-
-from graphs.values import dataclass
 
 _FEW = 512
 _FEW_PASSES = 12

@@ -10,11 +10,10 @@ stays, no other document's words are worth anything else.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import log2
 
 import numpy as np
-
-from graphs.values import dataclass
 
 _STEPS = 32
 """Steps of a mean length from one power of two to the next: it is right to 1.1 %."""

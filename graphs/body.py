@@ -10,7 +10,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 
@@ -22,7 +22,6 @@ from graphs import frontmatter
 from graphs.errors import Code, DocumentError, Notice
 from graphs.frontmatter import Value
 from graphs.parts import Edge, Section
-from graphs.values import dataclass
 from graphs.vocabulary import known, resolve
 
 _FENCE = "---"

@@ -6,13 +6,13 @@ Loading must not build a hundred thousand objects that no question asks for.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from operator import attrgetter
 from typing import TypeAlias, overload
 
 import numpy as np
 
 from graphs.fact import Fact
-from graphs.values import dataclass
 
 ROW = np.dtype(
     [

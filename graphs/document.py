@@ -8,14 +8,13 @@
 
 from __future__ import annotations
 
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
 from graphs import body
 from graphs.errors import DocumentError, Notice
 from graphs.fields import Fields
 from graphs.parts import Edge, Link, Section, Text
 from graphs.text import slug
-from graphs.values import dataclass
 from graphs.vocabulary import DOCUMENT_BASE
 
 MAX_CHARS = 2 * 1024 * 1024

@@ -13,10 +13,9 @@ A rule of a document that cannot be read is no error: it is passed over and leav
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
-
-from graphs.values import dataclass
 
 Code = Literal[
     "key_unknown",

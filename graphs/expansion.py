@@ -10,13 +10,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
 from itertools import islice
 
 from graphs.adjacency import THROUGH, Move, Reader, Role
 from graphs.fact import Fact
 from graphs.index import GraphIndex
 from graphs.neighbour import Expansion, Near, Neighbour, Step
-from graphs.values import dataclass
 
 Barred = Callable[[int], bool]
 """Says of a node, by its place in `GraphIndex.nodes`, whether it is to be told of nowhere."""

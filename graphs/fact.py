@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from graphs.values import dataclass
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

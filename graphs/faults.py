@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
-
-from graphs.values import dataclass
 
 SHAPES_FILE = "shapes.ttl"
 Severity = Literal["violation", "warning", "info"]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 
 from graphs.hits import Held, Reading
-from graphs.values import dataclass
 
 _INT32 = np.iinfo(np.int32).max
 _Found: TypeAlias = list[tuple[int, float]]

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 
 from graphs.errors import Code, Notice
 from graphs.frontmatter import Key, Scalar, Value
 from graphs.keys import KEYS, KNOWN, is_own, meant, snake
 from graphs.parts import Edge, Link, Text
-from graphs.values import dataclass
 from graphs.vocabulary import NAMESPACES, is_iri, known, resolve
 
 OPEN_PREDICATE = ""

@@ -6,12 +6,12 @@ Refused: more than 64 kB, anchors, aliases, tags, deep nesting, keys that stand 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import yaml
 
 from graphs.errors import DocumentError
-from graphs.values import dataclass
 
 MAX_BYTES = 64 * 1024
 MAX_DEPTH = 16

@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -20,7 +20,6 @@ from graphs.grown import EDGE_PREDICATES, Grown
 from graphs.lexicon import Fields, Lexicon, Phrase
 from graphs.postings import Postings
 from graphs.standing import Standing
-from graphs.values import dataclass
 from graphs.vocabulary import CONCEPT_BASE, DOCUMENT_TYPE
 
 FIELDS: Mapping[str, str] = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal, get_args
 
@@ -13,7 +14,6 @@ from graphs.arrays import Moves
 from graphs.fact import Fact
 from graphs.postings import Postings
 from graphs.standing import Standing
-from graphs.values import dataclass
 from graphs.vocabulary import PREDICATES
 
 EdgeRole = Literal["related", "next_step", "prerequisite", "member", "consumes", "produces"]

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
-
-from graphs.values import dataclass
 
 WayOf: TypeAlias = tuple[tuple[int, ...], float]
 """Rows of terms, and the share that meeting all of them earns."""

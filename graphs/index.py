@@ -6,7 +6,7 @@ Documents stand first among the nodes, so that a mask over documents is a prefix
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
 
@@ -19,7 +19,6 @@ from graphs.grown import EDGE_PREDICATES, EDGE_ROLES, EdgeRole, Grown
 from graphs.lexicon import Lexicon
 from graphs.neighbour import Remembered
 from graphs.postings import Postings
-from graphs.values import dataclass
 from graphs.vocabulary import CONCEPT_BASE
 
 __all__ = ["EDGE_PREDICATES", "EDGE_ROLES", "WEIGHTS", "EdgeRole", "GraphIndex", "Stated"]

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from graphs.bm25 import Scale
 from graphs.lexicon import Fields, Lexicon
 from graphs.spelling import Spelling
-from graphs.values import dataclass
 
 _Pair = tuple[str, int]
 _SLACK = 1024

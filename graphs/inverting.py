@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -20,7 +20,6 @@ from graphs.lexicon import Fields, Lexicon, Read, phrases
 from graphs.patched import patched
 from graphs.spelling import Spelling
 from graphs.text import tokens
-from graphs.values import dataclass
 
 _Pair = tuple[str, int]
 

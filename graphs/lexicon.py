@@ -6,13 +6,12 @@ A lexicon only grows while it is used; what no text holds any more is dropped wh
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import numpy as np
 
 from graphs.text import tokens
-from graphs.values import dataclass
 
 Phrase: TypeAlias = tuple[str, str]
 """A text and its BCP 47 language; empty if unknown."""

@@ -9,12 +9,10 @@ numbers in place of texts.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
-
-from graphs.values import dataclass
 
 LONGEST = 24
 """Longer words are not indexed: nobody's finger slips once in a blob."""

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from graphs.adjacency import Memo, Role
-from graphs.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from dataclasses import field as made
-from dataclasses import replace
 from itertools import islice
 from typing import TypeAlias
 
@@ -22,7 +22,6 @@ from graphs.inverted import Inverted
 from graphs.lexicon import Fields, Lexicon
 from graphs.spelling import Spelling
 from graphs.text import Token, stem, tokens
-from graphs.values import dataclass
 
 _SHORTEST_TO_MEND = 4
 _LIKELY_TYPOS = 12

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
 
 from graphs.errors import QueryError
-from graphs.values import dataclass
 from graphs.vocabulary import DOCUMENT_TYPE, is_iri, resolve
 
 TermMode = Literal["any", "all", "phrase"]

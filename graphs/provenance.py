@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import TypeAlias
 
@@ -19,7 +19,6 @@ from graphs.fact import Fact
 from graphs.names import Names, folded, own
 from graphs.patched import patched
 from graphs.said import Said
-from graphs.values import dataclass
 from graphs.vocabulary import PREDICATES
 
 Triple: TypeAlias = tuple[str, str, str]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import islice
 
 import numpy as np
@@ -10,7 +11,6 @@ import numpy as np
 from graphs.hits import Hits
 from graphs.index import GraphIndex
 from graphs.postings import Question
-from graphs.values import dataclass
 
 _CONCEPT_SHARE = 0.15
 _CONCEPTS = 16

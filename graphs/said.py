@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from graphs.document import Document
 from graphs.fact import Fact
@@ -14,7 +15,6 @@ from graphs.fields import is_date
 from graphs.names import Names
 from graphs.parts import Edge, Link
 from graphs.text import slug
-from graphs.values import dataclass
 from graphs.vocabulary import (
     CONCEPT_BASE,
     CONCEPT_TYPE,

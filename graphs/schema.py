@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import groupby, takewhile
 from math import prod
 
@@ -17,7 +18,6 @@ from graphs.answer import Answer, Ask, Row
 from graphs.neighbour import Step
 from graphs.profile import DEFAULT, FollowRole, Profile, Relation, TermMode, TextRule
 from graphs.text import Token, tokens, words
-from graphs.values import dataclass
 from graphs.vocabulary import iri, resolve
 
 _MAX_FOLLOWED = 12

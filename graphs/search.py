@@ -5,7 +5,7 @@ A node that both ways find comes before one that one of them finds; see `find`.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from graphs.answer import Ask
@@ -14,7 +14,6 @@ from graphs.neighbour import Step
 from graphs.profile import DEFAULT, Profile
 from graphs.rank import Ranked, focused
 from graphs.schema import SchemaMatch, SchemaResult, search
-from graphs.values import dataclass
 from graphs.vocabulary import role
 
 Mode = Literal["focused", "schema", "hybrid"]

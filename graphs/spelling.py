@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from graphs.arrays import inserted, without
 from graphs.patched import patched
-from graphs.values import dataclass
 
 _CANDIDATES = 64
 _LONGEST = 32

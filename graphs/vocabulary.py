@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
-
-from graphs.values import dataclass
 
 NAMESPACES: Mapping[str, str] = MappingProxyType(
     {

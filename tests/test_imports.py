@@ -48,26 +48,18 @@ def test_a_warm_start_pays_for_no_heavy_library(statement: str) -> None:
     assert [] == loaded(statement)
 
 
-def test_a_warm_start_loads_few_modules_and_makes_what_it_uses() -> None:
-    """Of nearly two hundred dataclasses a start asks for the fields of some."""
+def test_a_warm_start_loads_few_modules() -> None:
+    """A start pays for each module that it loads."""
     script = (
-        "import json, sys\n"
+        "import sys\n"
         "from gateway.gateway import Gateway; Gateway().close()\n"
-        "own = [each for name, each in sys.modules.items()"
-        " if name.partition('.')[0] in ('gateway', 'graphs')]\n"
-        "kinds = {kind for module in own for kind in vars(module).values()"
-        " if isinstance(kind, type) and '__dataclass_fields__' in vars(kind)}\n"
-        "told = [kind for kind in kinds if isinstance(vars(kind)['__dataclass_fields__'], dict)]\n"
-        "print(json.dumps([len(own), len(kinds), len(told)]))"
+        "print(sum(name.partition('.')[0] in ('gateway', 'graphs') for name in sys.modules))"
     )
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )
 
-    modules, kinds, told = json.loads(done.stdout)
-
-    assert modules <= MODULES
-    assert told * 4 < kinds
+    assert int(done.stdout) <= MODULES
 
 
 def test_importing_configures_no_telemetry() -> None:

@@ -99,20 +99,6 @@ def test_one_function_catches_everything() -> None:
     assert ["gateway/errors.py"] == broad
 
 
-def test_dataclasses_are_made_late() -> None:
-    """One home makes them: another one would have every start pay for what it does not use."""
-    early = [
-        name
-        for name, text in sources("gateway", "graphs")
-        for node in ast.walk(ast.parse(text))
-        if isinstance(node, ast.ImportFrom) and node.module == "dataclasses"
-        if "dataclass" in {alias.name for alias in node.names}
-    ]
-
-    # The adapter derives from a dataclass of the framework's.
-    assert ["gateway/adapters/pydantic_ai.py", "graphs/values.py"] == early
-
-
 def imported(text: str) -> set[str]:
     """The modules that a source imports anywhere."""
     found: set[str] = set()

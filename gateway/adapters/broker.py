@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from gateway.discovery.answers import Answer, AnswerOptions, ToolCall, answer
 from gateway.discovery.approval import Approve
@@ -17,7 +18,6 @@ from gateway.discovery.results import direct_names
 from gateway.discovery.window import Message
 from gateway.gateway import Gateway
 from gateway.types import Filters
-from gateway.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

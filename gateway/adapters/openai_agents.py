@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
 from weakref import WeakKeyDictionary, WeakValueDictionary
@@ -22,7 +22,6 @@ from gateway.discovery.offer import Offer
 from gateway.discovery.window import Message
 from gateway.errors import MissingExtraError
 from gateway.gateway import Gateway
-from gateway.values import dataclass
 
 try:
     from agents import AgentBase, RunContextWrapper

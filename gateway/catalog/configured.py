@@ -9,7 +9,7 @@ reading the files.
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from gateway.catalog.manifest import Manifest
@@ -19,7 +19,6 @@ from gateway.limits import CustomKind
 from gateway.types import Diagnostic
 from gateway.upstream.servers import HttpServer, StdioServer
 from gateway.upstream.source import Shape
-from gateway.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, get_args
 
 import numpy as np
@@ -24,7 +24,6 @@ from gateway.limits import CatalogOptions
 from gateway.text import clean, visible
 from gateway.types import Entity, Filters, Hints, JsonObject, Status, ToolDefinition
 from gateway.upstream.source import check_server_name
-from gateway.values import dataclass
 from gateway.vectors import NDArray
 
 NAMESPACE = "catalog"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gateway.catalog.entries import Entries, Entry, entity_of
@@ -17,7 +17,6 @@ from gateway.errors import ClosedError, ConfigError, StoreError
 from gateway.limits import CustomKind, UpstreamOptions
 from gateway.types import Code, Diagnostic, Entity, InvokeResult, JsonObject
 from gateway.upstream.source import Listing, unknown_tool
-from gateway.values import dataclass
 
 ENTRIES = "catalog:"
 """The name of the source of entries: no server may be called so."""

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from gateway.catalog.addresses import placed, thing_id
 from gateway.catalog.identity import canonical_id, definition_digest
 from gateway.types import Entity, Hints, ToolDefinition
 from gateway.upstream.source import Listing, Source
-from gateway.values import dataclass
 
 SERVERS = frozenset({"server", "virtual_server"})
 """The kinds of entities that have tools."""

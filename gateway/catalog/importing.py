@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from gateway.catalog.bundles import read_bundle
@@ -18,7 +19,6 @@ from gateway.catalog.jsonc import parse
 from gateway.catalog.skillfiles import read_skill
 from gateway.errors import ConfigError
 from gateway.types import Diagnostic
-from gateway.values import dataclass
 
 SKILL = "SKILL.md"
 MAX_BYTES = 64 * 1024 * 1024

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Literal
 
 from gateway.types import Kind
-from gateway.values import dataclass
 
 Field = Literal[
     "kind",

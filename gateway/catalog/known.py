@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from gateway.catalog.given import Given, entity_of, given, merge, turned
 from gateway.catalog.identity import Naming, definition_digest
 from gateway.catalog.refresh import Listed, Registration
 from gateway.types import Diagnostic, Entity, ToolDefinition
 from gateway.upstream.source import Listing
-from gateway.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ import asyncio
 import math
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from gateway.cache import Clock, SingleFlight
@@ -32,7 +32,6 @@ from gateway.upstream.source import (
     readable,
 )
 from gateway.upstream.supervisor import State
-from gateway.values import dataclass
 
 _CLOCK_DRIFT_S = 60.0
 """By how much the clocks of two processes may differ."""

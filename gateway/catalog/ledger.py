@@ -12,7 +12,7 @@ import json
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
 from typing import Literal, Protocol
@@ -21,7 +21,6 @@ from gateway.cache import Clock
 from gateway.catalog.schemas import USAGE
 from gateway.catalog.sqlite import Database
 from gateway.types import Entity, JsonObject
-from gateway.values import dataclass
 
 Outcome = Literal["ok", "tool_error", "failed"]
 """*ok*: it answered; *tool_error*: it said that it failed; *failed*: it could not be asked, or did

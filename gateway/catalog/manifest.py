@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from gateway.catalog.virtual import VirtualServer
 from gateway.limits import CustomKind
 from gateway.types import Diagnostic
 from gateway.upstream.servers import HttpServer, StdioServer
 from gateway.upstream.source import Shape
-from gateway.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,7 @@ import json
 import time
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Protocol
@@ -21,7 +22,6 @@ from gateway.catalog.schemas import CATALOG
 from gateway.catalog.sqlite import Connection, Database, database_of
 from gateway.errors import StoreError
 from gateway.upstream.source import Listing
-from gateway.values import dataclass
 
 LAUNCH = ""
 """The name under which the digest of a server's command line is pinned."""

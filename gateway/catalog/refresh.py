@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from gateway.catalog.lasting import LastingSource
 from gateway.checks import check_hints
@@ -13,7 +13,6 @@ from gateway.errors import ConfigError, Failed, attempt
 from gateway.telemetry import Telemetry
 from gateway.types import Diagnostic, Hints, ToolDefinition
 from gateway.upstream.source import Listing, Source, readable
-from gateway.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

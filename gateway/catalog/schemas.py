@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from gateway.values import dataclass
+from dataclasses import dataclass
 
 Step = tuple[str, ...]
 

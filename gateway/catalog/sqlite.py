@@ -14,6 +14,7 @@ import contextlib
 import sqlite3
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -22,7 +23,6 @@ import numpy as np
 from gateway.catalog.schemas import VECTORS, Schema
 from gateway.errors import StoreError
 from gateway.upstream.backoff import while_held
-from gateway.values import dataclass
 from gateway.vectors import Vector
 
 Connection = sqlite3.Connection

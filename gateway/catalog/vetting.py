@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from gateway.catalog.records import LAUNCH
 from gateway.limits import UpstreamOptions
@@ -11,7 +11,6 @@ from gateway.text import clean
 from gateway.types import Code, Diagnostic, Kind, ToolDefinition
 from gateway.upstream.named import MAX_NAME_CHARS, fits, thing_key
 from gateway.upstream.source import Listing
-from gateway.values import dataclass
 
 
 def vetted(

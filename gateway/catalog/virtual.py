@@ -5,14 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from gateway.catalog.aliases import check_alias
 from gateway.errors import ConfigError
 from gateway.types import Kind
 from gateway.upstream.named import check_tool_name
 from gateway.upstream.source import check_server_name
-from gateway.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

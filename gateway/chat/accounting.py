@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from pydantic import BaseModel
-
-from gateway.values import dataclass
 
 _NAME = "gateway"
 

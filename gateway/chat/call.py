@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import httpx2
@@ -18,7 +18,6 @@ from gateway.chat.completions import ChatTalk
 from gateway.chat.responses import ResponsesTalk
 from gateway.discovery.offer import Offer
 from gateway.errors import InvalidRequestError
-from gateway.values import dataclass
 
 _RAW_HEADER = "X-Stainless-Raw-Response"
 _ONCE = frozenset({"idempotency-key"})

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from dataclasses import dataclass
 
 from gateway.discovery.answers import ToolCall
-from gateway.values import dataclass
 
 CONVERSATIONS = 1024
 """How many are remembered; the least recently used one goes."""

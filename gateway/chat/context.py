@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from gateway.chat.chains import Chains
@@ -13,7 +14,6 @@ from gateway.discovery.offer import Discovery
 from gateway.errors import ConfigError
 from gateway.gateway import Gateway
 from gateway.sync import SyncGateway
-from gateway.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

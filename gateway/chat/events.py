@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from gateway.chat.accounting import Accounting
 from gateway.types import InvokeResult, JsonObject, SearchResult
-from gateway.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

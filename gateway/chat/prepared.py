@@ -18,6 +18,7 @@ Nothing is kept between two turns: the next `prepare` reads the messages.
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from openai.types.chat import ChatCompletion
@@ -33,7 +34,6 @@ from gateway.chat.responses import ResponsesTalk
 from gateway.chat.wire import Plain
 from gateway.discovery.answers import ToolCall
 from gateway.errors import InvalidRequestError
-from gateway.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

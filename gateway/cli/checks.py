@@ -9,6 +9,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from importlib.util import find_spec
 from itertools import chain
 from pathlib import Path
@@ -27,7 +28,6 @@ from gateway.errors import GatewayError
 from gateway.limits import UpstreamOptions
 from gateway.upstream.guard import guarded
 from gateway.upstream.servers import StdioServer
-from gateway.values import dataclass
 
 Verdict = Literal["ok", "warn", "fail"]
 _OLDEST = (3, 11)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from gateway.cli.exits import NOTHING, OK
@@ -10,7 +11,6 @@ from gateway.cli.screen import emit, note
 from gateway.cli.settings import opened
 from gateway.errors import ConfigError
 from gateway.search.proposing import Batch, batches
-from gateway.values import dataclass
 from graphs import render
 
 _CHARS_A_TOKEN = 4

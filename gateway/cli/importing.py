@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -21,7 +21,6 @@ from gateway.cli.screen import emit, note, out, printable
 from gateway.cli.settings import DEFAULT_CONFIG
 from gateway.cli.show import plain_table
 from gateway.errors import ConfigError
-from gateway.values import dataclass
 
 Outcome = Literal["imported", "replaced", "there", "conflict", "skipped"]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
@@ -20,7 +21,6 @@ from gateway.cli.jsonable import jsonable
 from gateway.cli.screen import emit, note, out, printable
 from gateway.cli.settings import DEFAULT_CONFIG, manifest_at
 from gateway.errors import ConfigError
-from gateway.values import dataclass
 
 _VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)\}")
 Done = Literal["installed", "replaced", "removed", "there", "absent"]

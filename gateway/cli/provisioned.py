@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import typer
@@ -27,7 +28,6 @@ from gateway.provision.discover import discover as discovered
 from gateway.provision.options import ProvisionOptions
 from gateway.provision.provisioner import Provisioned, Provisioner
 from gateway.types import Strategy
-from gateway.values import dataclass
 
 _OPTIONS = Options(upstream=UpstreamOptions(max_stale_s=0, first_listing_s=60))
 """A command ends too soon for anything to come in behind it."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import get_args
@@ -26,7 +27,6 @@ from gateway.serve.http import HttpOptions, Way, serve_http
 from gateway.serve.server import Expose, mcp_server
 from gateway.serve.stdio import serve_stdio
 from gateway.types import Strategy
-from gateway.values import dataclass
 
 
 def where(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -28,7 +28,6 @@ from gateway.gateway import Gateway
 from gateway.sync import SyncGateway
 from gateway.types import Diagnostic
 from gateway.upstream.servers import HttpServer, StdioServer
-from gateway.values import dataclass
 
 State = Literal["listed", "never listed", "unusable", "disabled"]
 Kind = Literal["program", "address", "virtual", ""]

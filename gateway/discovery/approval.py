@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from gateway.bridge import in_thread
@@ -13,7 +14,6 @@ from gateway.gateway import Gateway
 from gateway.limits import Confirm
 from gateway.search.invoke import resolve
 from gateway.types import Entity, Filters, JsonObject
-from gateway.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Collection, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Literal
 
 from gateway.config import DiscoveryOptions
@@ -24,7 +24,6 @@ from gateway.discovery.results import Parameters
 from gateway.search.index.snapshot import Snapshot
 from gateway.text import estimate_tokens
 from gateway.types import Entity, Filters
-from gateway.values import dataclass
 
 Shown = Literal["proxy", "stable", "native", "whole"]
 """How found tools reach the model in one request; see `offer`."""

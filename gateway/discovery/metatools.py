@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from gateway.config import DiscoveryOptions
 from gateway.search.index.texts import humanized
 from gateway.text import estimate_tokens
 from gateway.types import Entity
-from gateway.values import dataclass
 
 FunctionTool = dict[str, object]
 """One entry of a request's ``tools``."""

@@ -14,6 +14,7 @@ and called by `call_tool`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 from gateway.discovery.definitions import Definition, Definitions, Findable, Own, Shown, tokens_of
@@ -27,7 +28,6 @@ from gateway.errors import InvalidRequestError
 from gateway.gateway import Gateway
 from gateway.search.index.snapshot import Snapshot
 from gateway.types import Entity
-from gateway.values import dataclass
 
 _NONE = Own(tools=(), tokens=0)
 _PRESELECTED_MESSAGES = 4

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NotRequired, TypedDict
 
 from gateway.config import DiscoveryOptions
 from gateway.text import estimate_tokens, one_line, plain
 from gateway.types import Evidence, Match, SearchResult
-from gateway.values import dataclass
 
 ABOUT = 160
 _ABOUT_CHARS = (ABOUT, 90, 40, 0)

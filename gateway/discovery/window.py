@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from gateway.discovery.metatools import MetaNames
 from gateway.discovery.results import described, names_of
-from gateway.values import dataclass
 
 Message = Mapping[str, object]
 

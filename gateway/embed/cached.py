@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable, Coroutine, Hashable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -23,7 +23,6 @@ from gateway.embed.requests import request
 from gateway.errors import EmbeddingError, Failed, StoreError, attempt, attempt_within
 from gateway.telemetry import Telemetry
 from gateway.types import Code, Diagnostic
-from gateway.values import dataclass
 from gateway.vectors import Matrix, Vector, VectorStore, usable
 
 Progress = Callable[[int, int], None]

@@ -10,13 +10,13 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Self
 
 import numpy as np
 
-from gateway.values import dataclass
 from gateway.vectors import Matrix, Vector, best_cosine
 
 AXES = 96

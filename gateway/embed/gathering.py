@@ -15,14 +15,13 @@ import threading
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
 
 from gateway.embed.protocol import Role
 from gateway.errors import EmbeddingError
-from gateway.values import dataclass
 from gateway.vectors import Matrix, Vector
 
 SLICE = 8

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Hashable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Protocol, runtime_checkable
@@ -19,7 +20,6 @@ import numpy as np
 
 from gateway.environment import environment
 from gateway.errors import ModelFileError
-from gateway.values import dataclass
 from gateway.vectors import Matrix
 
 Encode = Callable[[list[str]], Matrix]

@@ -6,7 +6,8 @@ inner part, a norm after each. In full precision; ``gateway.embed.body`` runs th
 
 from __future__ import annotations
 
-from gateway.values import dataclass
+from dataclasses import dataclass
+
 from gateway.vectors import Matrix, Vector
 
 

@@ -7,11 +7,11 @@ cosines with texts that have something there are smaller, however well they matc
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
 from gateway.errors import ConfigError
-from gateway.values import dataclass
 from gateway.vectors import Matrix, Vector
 
 _LEAST = 0.05

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Literal, Protocol, runtime_checkable
 
 from gateway.embed.parts import VectorParts
-from gateway.values import dataclass
 from gateway.vectors import Matrix
 
 Role = Literal["document", "query"]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
@@ -17,7 +18,6 @@ import numpy as np
 
 from gateway.embed.network import Layer, Linear, Network, Norm
 from gateway.errors import ModelFileError
-from gateway.values import dataclass
 from gateway.vectors import Matrix, NDArray, Vector
 
 Bytes = NDArray[np.uint8]

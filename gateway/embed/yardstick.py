@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import overload
 
@@ -20,7 +20,6 @@ import numpy as np
 from gateway.embed.cached import text_key
 from gateway.embed.parts import VectorParts
 from gateway.embed.protocol import Embedder, EmbedderInfo
-from gateway.values import dataclass
 from gateway.vectors import Matrix, Vector, best_cosine, unit_rows
 
 PAIRS = (

@@ -10,7 +10,7 @@ import asyncio
 import shutil
 from collections.abc import Sequence
 from contextlib import AsyncExitStack, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 
@@ -31,7 +31,6 @@ from gateway.provision.programs import Programs
 from gateway.types import Entity, Filters
 from gateway.upstream.servers import HttpServer, StdioServer
 from gateway.upstream.source import Listing
-from gateway.values import dataclass
 
 
 class DeclinedError(GatewayError):

@@ -8,12 +8,12 @@ import os
 import shutil
 import tempfile
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from gateway.catalog.jsonc import parse
 from gateway.catalog.jsonedit import with_member, without_member
 from gateway.errors import ConfigError
-from gateway.values import dataclass
 
 _TABLES = ("mcpServers", "servers", "virtualServers")
 _MARK = "\ufeff"

@@ -9,11 +9,11 @@ stays, if its tools look like an attack.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Literal
 
 from gateway.provision.gates import Gate, worst
 from gateway.provision.plan import Plan
-from gateway.values import dataclass
 
 Stage = Literal["install", "run", "keep"]
 

@@ -6,11 +6,10 @@ It looks at the local catalog alone, never at a registry: what is not configured
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from gateway.gateway import Gateway
 from gateway.types import Diagnostic, Entity, Filters, JsonObject, Match, RankingMode
-from gateway.values import dataclass
 
 LIMIT = 20
 """Tools that are told when nobody says how many."""

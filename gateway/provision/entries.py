@@ -5,7 +5,7 @@ Everything in them is a stranger's text: it is shown, ranked and checked, never 
 
 from __future__ import annotations
 
-from gateway.values import dataclass
+from dataclasses import dataclass
 
 KNOWN = "known"
 """The source of an entry of the bundled list."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 from gateway.cache import Clock
 from gateway.catalog.schemas import ANSWERS
 from gateway.catalog.sqlite import Database
-from gateway.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

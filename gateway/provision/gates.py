@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Literal
 from urllib.parse import urlsplit
 
@@ -18,7 +19,6 @@ from gateway.provision.options import ProvisionOptions
 from gateway.provision.plan import Plan
 from gateway.provision.programs import Programs
 from gateway.upstream.guard import check_address, check_scheme
-from gateway.values import dataclass
 
 Verdict = Literal["pass", "ask", "refuse"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib.metadata import Distribution, distributions
 from pathlib import Path
 
@@ -14,7 +14,6 @@ from gateway.provision.entries import Package
 from gateway.provision.plan import Plan, bin_folder
 from gateway.provision.programs import Programs
 from gateway.provision.run import run
-from gateway.values import dataclass
 
 _SEPARATORS = re.compile(r"[-_.]+")
 _MAX_MANIFEST_BYTES = 1024 * 1024

@@ -6,6 +6,8 @@ cannot be reached, its last answer serves, however old.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from gateway.errors import StoreError, UpstreamError
 from gateway.limits import UpstreamOptions
 from gateway.provision.entries import Entry
@@ -14,7 +16,6 @@ from gateway.provision.known import known_servers
 from gateway.provision.options import ProvisionOptions
 from gateway.provision.registry import entries_of, fetch, origin
 from gateway.types import Code, Diagnostic
-from gateway.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

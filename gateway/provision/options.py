@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from gateway.checks import at_least, check, share
-from gateway.values import dataclass
 
 _MIB = 1024 * 1024
 

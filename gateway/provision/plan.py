@@ -12,12 +12,11 @@ import re
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from gateway.provision.entries import Entry, Input, Package, Remote
 from gateway.provision.programs import Programs
-from gateway.values import dataclass
 
 _PLACEHOLDER = re.compile(r"\{([A-Za-z0-9_-]+)\}")
 _OTHER_CHARS = re.compile(r"[^A-Za-z0-9_.-]+")

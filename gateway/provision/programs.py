@@ -5,10 +5,10 @@ from __future__ import annotations
 import importlib.util
 import shutil
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 from gateway.provision.entries import Package
-from gateway.values import dataclass
 
 Commands = tuple[tuple[str, ...], ...]
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -34,7 +34,6 @@ from gateway.provision.programs import Programs
 from gateway.provision.rank import Ranked
 from gateway.provision.resolve import Place, Resolved, resolve
 from gateway.types import Diagnostic, Entity, Match
-from gateway.values import dataclass
 
 Outcome = Literal["local", "none", "planned", "refused", "declined", "failed", "installed"]
 """*local*: the catalog has it. *none*: nobody offers it. *planned*: a dry run. *refused*: a gate

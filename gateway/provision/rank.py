@@ -7,7 +7,7 @@ own strategy and embedder, so that a confidence here means what it means there.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from gateway.bridge import Bridge
 from gateway.config import Options
@@ -16,7 +16,6 @@ from gateway.gateway import Gateway
 from gateway.provision.entries import Entry
 from gateway.types import InvokeResult, JsonObject, Match, Strategy, ToolDefinition
 from gateway.upstream.source import Listing
-from gateway.values import dataclass
 
 _SHELF = "mcp-server"
 """Every entry carries these words, so that they tell none from the others."""

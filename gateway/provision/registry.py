@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import partial
 from urllib.parse import urlsplit
 
@@ -25,7 +25,6 @@ from gateway.provision.reading import read_entry
 from gateway.types import Code, Diagnostic
 from gateway.upstream.backoff import until_connected
 from gateway.upstream.guard import guarded
-from gateway.values import dataclass
 
 _PAGE = 100
 """Entries that are asked for at once: the most that the official registry gives."""

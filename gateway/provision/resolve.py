@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from gateway.environment import variables
@@ -18,7 +19,6 @@ from gateway.provision.programs import Programs
 from gateway.provision.rank import Ranked, rank
 from gateway.text import near
 from gateway.types import Diagnostic
-from gateway.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from gateway.search.dense.scan import Question
-from gateway.values import dataclass
 from gateway.vectors import Vector
 from graphs.text import Token, tokens
 

@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,7 +19,6 @@ from gateway.search.dense.segments import Positions
 from gateway.search.eligible import Eligibility
 from gateway.search.fusion import MATES, job
 from gateway.types import Entity
-from gateway.values import dataclass
 from gateway.vectors import Vector
 
 ALONE = 0.6

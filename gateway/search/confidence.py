@@ -16,9 +16,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
-
-from gateway.values import dataclass
 
 GRAPH_SHARE = 0.15
 """How much of the remaining doubt the graph's full agreement takes away."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from urllib.parse import quote
 
 from gateway.search.index.toolgraph import ToolGraph
-from gateway.values import dataclass
 from graphs.document import Document
 from graphs.fact import Fact
 from graphs.index import EDGE_PREDICATES

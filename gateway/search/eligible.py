@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Container, Hashable, Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import numpy as np
 
 from gateway.search.order import Places, Step
 from gateway.types import Entity, Filters, Kind
-from gateway.values import dataclass
 from gateway.vectors import NDArray
 
 Mask = NDArray[np.bool_]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -26,7 +26,6 @@ from gateway.search.index.names import Names
 from gateway.search.index.toolgraph import ToolGraph
 from gateway.search.served import Request
 from gateway.types import Evidence, PathStep
-from gateway.values import dataclass
 from gateway.vectors import Matrix, Vector
 from graphs.hits import Held, Hits, Reading
 from graphs.postings import Postings

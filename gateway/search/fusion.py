@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,7 +17,6 @@ from gateway.search.dense.mates import Mates
 from gateway.search.dense.segments import Positions
 from gateway.search.dense.vector import Candidates
 from gateway.search.eligible import Mask
-from gateway.values import dataclass
 from gateway.vectors import Vector, moments
 
 FULL_TRUST = 0.2

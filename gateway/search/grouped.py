@@ -10,11 +10,11 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 
 from gateway.search.policies import LEGACY_A_KIND
 from gateway.search.spread import MIN_TOOLS, RATIO, Worded, capped, extracted
 from gateway.types import RankingPolicy
-from gateway.values import dataclass
 
 MIN_DEPTH = 30
 FLOOR = 0.2

@@ -7,12 +7,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from gateway.search.eligible import Mask
 from gateway.types import Entity
-from gateway.values import dataclass
 from gateway.vectors import NDArray, Vector
 from graphs import Postings
 from graphs.hits import Reading

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -19,7 +19,6 @@ from gateway.search.index.snapshot import Snapshot
 from gateway.search.shownsteps import confidences, path_of, shown_after
 from gateway.search.usage.sequences import Followed, Learned
 from gateway.types import PathStep
-from gateway.values import dataclass
 from gateway.vectors import Matrix, Vector, deviations, top
 from graphs.expansion import expand_at
 from graphs.neighbour import Neighbour

@@ -7,13 +7,13 @@ one to the other. Rewrites are cached, and literals survive whatever a model say
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from gateway.cache import Cache, SingleFlight
 from gateway.conventions import Attributes
 from gateway.telemetry import Telemetry
 from gateway.text import clean, literals
-from gateway.values import dataclass
 
 MAX_CHARS = 600
 """What is kept of a rewrite."""

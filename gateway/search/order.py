@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from gateway.types import Entity
-from gateway.values import dataclass
 from gateway.vectors import NDArray
 from graphs.arrays import Moves
 from graphs.patched import patched

@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import chain
 
 import numpy as np
@@ -53,7 +53,6 @@ from gateway.types import (
     SearchResult,
     Strategy,
 )
-from gateway.values import dataclass
 
 Rewrite = Callable[[str], Awaitable[str]]
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -30,7 +31,6 @@ from gateway.search.fusion import CLAUSE_WORDS, Lexical, Order
 from gateway.search.index.snapshot import Snapshot
 from gateway.search.keywords import Keywords
 from gateway.types import Entity, RankingPolicy
-from gateway.values import dataclass
 from gateway.vectors import Vector, deviations, top
 
 RRF_K = 60

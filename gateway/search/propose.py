@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 import graphs
-from gateway.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from urllib.parse import quote
 
 import graphs
@@ -20,7 +21,6 @@ from gateway.search.index.snapshot import Snapshot
 from gateway.search.propose import Proposed, Proposer
 from gateway.text import clean
 from gateway.types import Entity, JsonObject
-from gateway.values import dataclass
 
 BATCH = 24
 """Tools of one request: what belongs together is seen together, and an answer stays short."""

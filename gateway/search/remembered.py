@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Hashable, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from os import urandom
 from typing import Any, NamedTuple
@@ -31,7 +31,6 @@ from gateway.search.usage.memory import Usage
 from gateway.search.usage.signals import Signals
 from gateway.telemetry import Telemetry
 from gateway.types import Diagnostic, Filters, SearchRequest, SearchResult, Strategy
-from gateway.values import dataclass
 from gateway.vectors import Vector
 
 _FALLBACK_REASONS = (

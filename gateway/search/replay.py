@@ -8,7 +8,7 @@ really called next. There is no query, since queries are never kept.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
 from gateway.catalog.ledger import Task
 from gateway.search.eligible import Mask
@@ -19,7 +19,6 @@ from gateway.search.usage.bounded import Outcomes
 from gateway.search.usage.gain import Gain, gain
 from gateway.search.usage.sequences import Habits, Learned
 from gateway.types import Filters
-from gateway.values import dataclass
 
 MOST_CALLS = 400
 """How many calls are judged at most, those of the newest tasks."""

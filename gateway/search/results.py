@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import islice
 
 import numpy as np
@@ -25,7 +25,6 @@ from gateway.types import (
     SearchRequest,
     SearchResult,
 )
-from gateway.values import dataclass
 
 _NO_EVIDENCE = Evidence()
 MAX_SERVERS = 50

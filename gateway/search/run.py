@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable
-from dataclasses import KW_ONLY, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import TypeVar
 
 import numpy as np
@@ -24,7 +24,6 @@ from gateway.types import (
     SearchResult,
     Stage,
 )
-from gateway.values import dataclass
 
 T = TypeVar("T")
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 
 from gateway.catalog.kinds import row_of
-from gateway.values import dataclass
 from graphs.text import Token
 
 RATIO = 0.6

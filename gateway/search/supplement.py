@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from gateway.config import SearchOptions
 from gateway.search.eligible import Mask
@@ -19,7 +19,6 @@ from gateway.search.index.toolgraph import SURE, ToolGraph
 from gateway.search.shownsteps import path_of, shown_after, strength
 from gateway.search.usage.sequences import Learned
 from gateway.types import PathStep
-from gateway.values import dataclass
 from gateway.vectors import Vector
 from graphs.adjacency import Role
 from graphs.expansion import Barred, expand_at

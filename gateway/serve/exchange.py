@@ -11,6 +11,7 @@ import asyncio
 import secrets
 from collections.abc import Awaitable, Callable, Hashable, Mapping
 from contextlib import ExitStack, suppress
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from mcp import MCPError, types
@@ -18,7 +19,6 @@ from mcp import MCPError, types
 from gateway.serve.client import Context, SessionClient, across, stateless, who
 from gateway.types import JsonObject
 from gateway.upstream.caller import on_behalf_of, passed
-from gateway.values import dataclass
 
 T = TypeVar("T")
 Params = (

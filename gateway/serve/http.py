@@ -11,7 +11,7 @@ import ipaddress
 import secrets
 import socket
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import uvicorn
@@ -33,7 +33,6 @@ from starlette.types import ASGIApp
 
 from gateway.checks import between, check
 from gateway.errors import ConfigError
-from gateway.values import dataclass
 
 PATH = "/mcp"
 Beside: TypeAlias = Callable[[ASGIApp], ASGIApp]

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from mcp import types
@@ -37,7 +38,6 @@ from gateway.serve.placed import block
 from gateway.serve.reading import Reading
 from gateway.serve.shown import listable, meta, page, tool
 from gateway.types import Filters, JsonObject
-from gateway.values import dataclass
 
 Expose = Literal["meta", "all"]
 """What a client is shown: the two meta-tools, or the whole catalog."""

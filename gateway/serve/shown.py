@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from mcp import types
 
 from gateway.discovery.metatools import FunctionTool, MetaNames
 from gateway.discovery.proxies import described
 from gateway.types import Entity, JsonObject
-from gateway.values import dataclass
 
 PAGE = 100
 """Things on one page where all are listed."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,7 +12,6 @@ from gateway.embed.protocol import EmbedderInfo
 from gateway.errors import InvalidRequestError
 from gateway.testing.endpoint import FaultKind
 from gateway.types import JsonObject
-from gateway.values import dataclass
 from gateway.vectors import Matrix, Vector, unit_rows
 
 SPOILERS: Mapping[FaultKind, Callable[[Matrix], Matrix]] = {

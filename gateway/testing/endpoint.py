@@ -11,11 +11,11 @@ import concurrent.futures
 import itertools
 import threading
 from collections import deque
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Generic, Literal, Self, TypeVar
 
 from gateway.errors import ConfigError
-from gateway.values import dataclass
 
 R = TypeVar("R")
 EndpointName = Literal["chat", "embeddings"]

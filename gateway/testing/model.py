@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from gateway.discovery.forms import messages_of
 from gateway.errors import InvalidRequestError
 from gateway.types import JsonObject
-from gateway.values import dataclass
 
 _BRING_TOOLS = frozenset({"tool_search_output", "additional_tools"})
 """Items of the Responses API that hold tools."""

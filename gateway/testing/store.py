@@ -6,6 +6,7 @@ import threading
 import time
 from collections import Counter, defaultdict, deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import combinations, product
 
 from gateway.cache import Clock
@@ -18,7 +19,6 @@ from gateway.catalog.records import KEEP_S, LAUNCH, Recorded
 from gateway.embed.cached import MemoryVectorStore
 from gateway.types import JsonObject
 from gateway.upstream.source import Listing
-from gateway.values import dataclass
 
 
 class MemoryEntries:

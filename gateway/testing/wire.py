@@ -10,11 +10,11 @@ import hashlib
 import itertools
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from gateway.testing.model import Call, ModelRequest, Turn
 from gateway.testing.usage import prompt_text
 from gateway.types import JsonObject
-from gateway.values import dataclass
 
 CREATED = 1_700_000_000
 """A fixed time, so that equal requests get equal answers."""

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from gateway.types.entities import JsonObject
-from gateway.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,11 +6,10 @@ Text that came from a server stays data: nothing here interprets it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from gateway.types.notes import Diagnostic
-from gateway.values import dataclass
 
 JsonObject: TypeAlias = Mapping[str, object]
 """A JSON object as `json.loads` gives it."""

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Literal
 
 from gateway.types.entities import Filters
 from gateway.types.notes import DEGRADING, Diagnostic
-from gateway.values import dataclass
 
 Strategy = Literal["graph", "embeddings", "auto"]
 RankingPolicy = Literal["strategy", "hybrid", "weighted", "legacy", "lexical"]

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Literal
-
-from gateway.values import dataclass
 
 Stage = Literal[
     "catalog", "store", "normalize", "embed", "vector", "lexical", "graph", "confidence", "invoke"

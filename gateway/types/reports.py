@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from gateway.types.notes import Diagnostic
-from gateway.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

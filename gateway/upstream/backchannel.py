@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from mcp import types
@@ -21,7 +21,6 @@ from mcp.shared.dispatcher import ProgressFnT
 from gateway.errors import CallerError
 from gateway.limits import UpstreamOptions
 from gateway.upstream.caller import CALLER, Caller, check
-from gateway.values import dataclass
 
 T = TypeVar("T")
 _MAX_ROUNDS = 16

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass
 from typing import Any
 
 import httpx2
@@ -24,7 +25,6 @@ from gateway.upstream.servers import HttpServer, StdioServer
 from gateway.upstream.signing import authentication
 from gateway.upstream.stdio import stdio
 from gateway.upstream.transport import SetAside
-from gateway.values import dataclass
 
 _IDLE_TIMEOUT_S = 30.0
 _READ_TIMEOUT_S = 600.0

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
 
 from mcp import Client, types
 from mcp.client.subscriptions import SubscriptionLost
@@ -16,7 +17,6 @@ from mcp.client.subscriptions import SubscriptionLost
 from gateway.errors import InvalidRequestError
 from gateway.upstream.faults import FAULTS
 from gateway.upstream.source import WatchCallbacks
-from gateway.values import dataclass
 
 STREAMED_SINCE = "2026-07-28"
 _LAST_WORD_S = 2.0

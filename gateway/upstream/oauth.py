@@ -5,12 +5,11 @@ Tokens are never part of a configuration: they live where `Tokens` keeps them.
 
 from __future__ import annotations
 
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal, Protocol
 from urllib.parse import urlsplit
 
 from gateway.errors import ConfigError
-from gateway.values import dataclass
 
 Where = Literal["file", "keyring"]
 """What keeps tokens: a file that only its owner can read, or the system's keyring."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import docstring_parser
@@ -27,7 +28,6 @@ from gateway.errors import ConfigError
 from gateway.types import Hints, JsonObject, ToolDefinition
 from gateway.upstream.source import Function, UnfitError
 from gateway.upstream.walk import mapped
-from gateway.values import dataclass
 
 _ANY: TypeAdapter[Any] = TypeAdapter(Any)
 _REFUSED: Mapping[object, str] = {

@@ -6,13 +6,12 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from gateway.errors import ConfigError
 from gateway.upstream.oauth import OAuth
-from gateway.values import dataclass
 
 _PLAIN_URL = r"https?://[A-Za-z0-9.-]+(?::[0-9]{1,4})?(?:/[!-~]*)?"
 """Addresses as nearly all are: to take them apart costs ten times as much as to see that."""

@@ -11,13 +11,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from gateway.types import Diagnostic, JsonObject, Kind, ToolDefinition
 from gateway.upstream.named import addressed, fits, moved, pin_key
 from gateway.upstream.source import Listing
-from gateway.values import dataclass
 
 Key: TypeAlias = tuple[Kind, str]
 """A kind, and a name that is unique in it."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import KW_ONLY, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import TypeVar
 
@@ -21,7 +21,6 @@ from gateway.errors import ConfigError
 from gateway.types import Diagnostic, Kind, ToolDefinition
 from gateway.upstream.named import check_tool_name, pin_key
 from gateway.upstream.source import Listing, Shape
-from gateway.values import dataclass
 
 T = TypeVar("T")
 _NAMED: frozenset[Kind] = frozenset({"tool", "prompt"})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Protocol, overload, runtime_checkable
 
 from gateway.errors import ConfigError, StoreError
@@ -17,7 +17,6 @@ from gateway.types import (
     Kind,
     ToolDefinition,
 )
-from gateway.values import dataclass
 
 Function = Callable[..., object]
 """What a host may offer as a tool, plain or async."""

@@ -14,7 +14,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from gateway.limits import UpstreamOptions
 from gateway.text import clean
@@ -27,7 +27,6 @@ from gateway.upstream.named import (
 )
 from gateway.upstream.source import Listing
 from gateway.upstream.suspect import suspicions
-from gateway.values import dataclass
 
 _VARIABLE = re.compile(r"[A-Za-z0-9_.]+")
 _DETAILS: Mapping[str, type] = {

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from contextvars import Context, ContextVar
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Protocol, Self
 
@@ -22,7 +23,6 @@ from gateway.types import JsonObject
 from gateway.upstream.blocks import malformed
 from gateway.upstream.caller import declaring
 from gateway.upstream.sieve import fault, shallow
-from gateway.values import dataclass
 
 RAW = "tool-gateway/raw"
 """The key in ``_meta``. Whatever a server itself puts there is overwritten."""

@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from gateway.catalog.disclosed import Span, disclosed, doubtful, in_arguments
 from gateway.errors import ConfigError
-from gateway.values import dataclass
 
 _KEPT = ("command", "args", "env", "cwd", "url", "headers", "disabled")
 _SILENT = frozenset({"type", "name", "description", "gallery", "version", "transport"})

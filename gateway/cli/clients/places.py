@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from gateway.environment import settings_dir
-from gateway.values import dataclass
 
 Client = Literal["claude", "cursor", "vscode"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import (
@@ -11,8 +12,6 @@ from opentelemetry.sdk.metrics.export import (
     InMemoryMetricReader,
     NumberDataPoint,
 )
-
-from gateway.values import dataclass
 
 Point = NumberDataPoint | HistogramDataPoint | ExponentialHistogramDataPoint
 _STAGE = "gateway.search.stage.duration"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
@@ -19,7 +20,6 @@ from gateway.discovery.offer import definition_tokens
 from gateway.discovery.proxies import proxy
 from gateway.errors import GatewayError
 from gateway.sync import SyncGateway
-from gateway.values import dataclass
 
 E = TypeVar("E")
 

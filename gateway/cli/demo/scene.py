@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -22,7 +23,6 @@ from gateway.limits import UpstreamOptions
 from gateway.sync import SyncGateway
 from gateway.testing import ScriptedModel
 from gateway.types import Entity, IndexReport
-from gateway.values import dataclass
 
 _KEY = "OPENAI_API_KEY"
 

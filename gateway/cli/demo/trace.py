@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
@@ -10,8 +11,6 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from rich.console import Group, RenderableType
 from rich.text import Text
 from rich.tree import Tree
-
-from gateway.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,13 +16,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from gateway.search.dense.segments import Positions, gathered, joined
 from gateway.search.eligible import Mask
-from gateway.values import dataclass
 from gateway.vectors import Matrix, NDArray, Vector, placed
 
 Planes = NDArray[np.uint64]

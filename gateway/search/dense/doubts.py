@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from gateway.values import dataclass
+from dataclasses import dataclass
+
 from gateway.vectors import Vector
 
 MAX_DOUBT = 3.0

@@ -7,12 +7,13 @@ away a request that was served without them.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from gateway.search.dense.mates import Mates
 from gateway.search.dense.vector import Candidates
 from gateway.search.eligible import Mask
-from gateway.values import dataclass
 from gateway.vectors import moments
 
 LEAST = 25

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 
 from gateway.search.dense.segments import Positions
-from gateway.values import dataclass
 from gateway.vectors import Vector
 from graphs.arrays import Moves
 

@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -20,7 +20,6 @@ from gateway.search.dense.scatter import Scatter
 from gateway.search.dense.segments import Mean, Positions, drawn, joined, lots, merged
 from gateway.search.dense.sketched import Sketched, worth
 from gateway.search.eligible import Mask, everybody
-from gateway.values import dataclass
 from gateway.vectors import Matrix, NDArray, Vector, best_cosine, moments, top
 
 CLAUSE_WEIGHT = 0.7

@@ -9,11 +9,11 @@ with a query have, without a look at any row. Pure.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 
-from gateway.values import dataclass
 from gateway.vectors import Matrix, Vector
 
 AXES = 64

@@ -7,11 +7,11 @@ made anew.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
 
-from gateway.values import dataclass
 from gateway.vectors import Matrix, NDArray, Vector
 
 Positions = NDArray[np.intp]

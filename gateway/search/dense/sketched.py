@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -33,7 +33,6 @@ from gateway.search.dense.codes import (
 )
 from gateway.search.dense.segments import Positions, gathered, joined
 from gateway.search.eligible import Mask
-from gateway.values import dataclass
 from gateway.vectors import Matrix, NDArray, Vector
 
 Places = NDArray[np.int8]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -10,7 +11,6 @@ from gateway.config import SearchOptions
 from gateway.search.dense.scan import Question, Scanned, VectorIndex
 from gateway.search.dense.segments import Positions
 from gateway.search.eligible import Mask
-from gateway.values import dataclass
 from gateway.vectors import Vector
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from gateway.config import GraphOptions
@@ -21,7 +21,6 @@ from gateway.search.derived import conditions
 from gateway.search.derived.namewords import ACT, Relation, ToolWords
 from gateway.search.derived.places import Found, Place, Rule, Table
 from gateway.types import Entity
-from gateway.values import dataclass
 
 Edges: TypeAlias = Mapping[tuple[Relation, str], str]
 """The edges of one tool: by relation and the id it leads to, the rule that found it."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from gateway.types import Entity
-from gateway.values import dataclass
 from graphs.text import split_identifier
 
 Relation = Literal["requires", "next_steps", "related"]

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from gateway.search.derived.namewords import Relation, ToolWords
-from gateway.values import dataclass
 
 Place: TypeAlias = tuple[str, Hashable]
 """A name that a rule gives to its places, and the words by which a tool stands or looks there."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -31,7 +31,6 @@ from gateway.search.index.shelf import Found, Shelf, mark_of_files
 from gateway.search.index.snapshot import Snapshot
 from gateway.telemetry import Telemetry
 from gateway.types import Diagnostic, IndexReport
-from gateway.values import dataclass
 from gateway.vectors import VectorStore
 
 _SOON = 64

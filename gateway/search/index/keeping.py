@@ -7,14 +7,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from gateway.catalog.refresh import Listed, Registration
 from gateway.embed.protocol import EmbedderInfo
 from gateway.search.index.shelf import Found, Shelf, mark
 from gateway.search.index.snapshot import Snapshot
 from gateway.types import Diagnostic
-from gateway.values import dataclass
 
 _LASTING = frozenset({"name_qualified", "graph_document_invalid"})
 """Codes of what is wrong with a catalog at every build, whatever the state of its servers."""

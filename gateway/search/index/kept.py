@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from gateway.embed.cached import text_key
 from gateway.search.index.texts import embedding_text, name_text
 from gateway.types import Entity
-from gateway.values import dataclass
 from gateway.vectors import Vector
 
 

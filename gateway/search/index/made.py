@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 import graphs
 from gateway.catalog.refresh import Listed, Registration
 from gateway.search.index.snapshot import Snapshot
 from gateway.types import Diagnostic
-from gateway.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

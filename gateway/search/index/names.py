@@ -6,9 +6,10 @@ than the identifier itself, yet more than a description that happens to hold the
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
-from gateway.values import dataclass
 from gateway.vectors import NDArray, Vector
 from graphs.hits import Hits
 from graphs.postings import Postings

@@ -11,6 +11,7 @@ import hashlib
 import json
 import mmap
 from collections.abc import Mapping
+from dataclasses import dataclass
 from math import prod
 from os import urandom
 from pathlib import Path
@@ -19,7 +20,6 @@ from typing import Any
 import numpy as np
 
 from gateway.errors import StoreError
-from gateway.values import dataclass
 from graphs.joined import CUT, Joined, joined
 
 _MAGIC = b"tgpack03"

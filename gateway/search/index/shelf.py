@@ -13,7 +13,7 @@ import hashlib
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from functools import cache
 from operator import attrgetter
 from pathlib import Path
@@ -28,7 +28,6 @@ from gateway.search.index.saved import packed, unpacked
 from gateway.search.index.snapshot import Snapshot
 from gateway.text import digest
 from gateway.types import Code, Diagnostic, Hints, ToolDefinition
-from gateway.values import dataclass
 
 _SUFFIX = ".index"
 _DEFINED = attrgetter(*(each.name for each in fields(ToolDefinition) if each.name != "hints"))

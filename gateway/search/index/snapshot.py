@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Self
 
 from gateway.embed.yardstick import Yardstick
@@ -18,7 +18,6 @@ from gateway.search.index.toolgraph import ToolGraph
 from gateway.search.order import Places, Step
 from gateway.types import Diagnostic, Entity, Filters
 from gateway.types.notes import DEGRADING, REPEATED
-from gateway.values import dataclass
 from gateway.vectors import Vector
 from graphs.patched import patched
 from graphs.postings import Postings

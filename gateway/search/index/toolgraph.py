@@ -6,13 +6,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from urllib.parse import quote, unquote
 
 import numpy as np
 
 from gateway.search.eligible import Mask, everybody
 from gateway.types import PathStep
-from gateway.values import dataclass
 from gateway.vectors import NDArray
 from graphs.fact import Fact
 from graphs.index import GraphIndex

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
@@ -28,7 +28,6 @@ from gateway.search.spelling.wordlists import (
     heads,
     word_list,
 )
-from gateway.values import dataclass
 from graphs.postings import Postings
 
 MAX_GUESSES = 32

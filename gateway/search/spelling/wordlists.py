@@ -12,6 +12,7 @@ from __future__ import annotations
 import gzip
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from importlib.util import find_spec
 from itertools import chain, islice
@@ -22,7 +23,6 @@ from typing import TypeAlias
 import numpy as np
 
 from gateway.search.eligible import Mask
-from gateway.values import dataclass
 from graphs.nearby import Nearby
 from graphs.postings import Postings
 from graphs.text import bare, stem

@@ -8,8 +8,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-
-from gateway.values import dataclass
+from dataclasses import dataclass
 
 MOST = 0.15
 """By which share of itself use may move a score."""

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-
-from gateway.values import dataclass
+from dataclasses import dataclass
 
 SALIENCE = 0.5
 DEGREE = 0.15

@@ -7,10 +7,9 @@ methods: another look at the jackknife* (1979).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
-
-from gateway.values import dataclass
 
 ENOUGH = 20
 """Fewer tasks than this show no gain."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import ParamSpec, TypeVar
 
 from gateway.bridge import in_thread
@@ -28,7 +28,6 @@ from gateway.search.usage.sequences import Learned
 from gateway.search.usage.signals import NOTHING, Multipliers, Signals
 from gateway.telemetry import Telemetry
 from gateway.types import SearchResult
-from gateway.values import dataclass
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from gateway.catalog.ledger import Ledger, Tally, Task
 from gateway.search.usage import bounded
@@ -12,7 +13,6 @@ from gateway.search.usage.bounded import Outcomes
 from gateway.search.usage.compat import Access, Together
 from gateway.search.usage.sequences import Habits, Learned, trusted
 from gateway.search.usage.signals import Exposure, Multipliers
-from gateway.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,10 +10,8 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import pairwise, repeat
-
-from gateway.values import dataclass
 
 DISCOUNT = 0.75
 """What is taken off the count of each pair."""

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from gateway.search.usage.compat import Access, Together
 from gateway.search.usage.sequences import Learned
-from gateway.values import dataclass
 
 Multipliers: TypeAlias = Mapping[str, float]
 """Of tools by canonical id, 0.85 to 1.15; see `gateway.search.usage.bounded`."""

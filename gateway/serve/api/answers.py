@@ -8,12 +8,12 @@ Every row bears three numbers. ``relevance_score`` is for people: 1 is the best 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
 
 from gateway.types import JsonObject, Status
-from gateway.values import dataclass
 
 TOLD = ConfigDict(use_attribute_docstrings=True)
 SearchMode = Literal["hybrid", "vector", "lexical-only", "graph", "browse", "empty"]

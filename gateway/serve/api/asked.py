@@ -7,7 +7,7 @@ question.
 from __future__ import annotations
 
 import re
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Annotated, Literal, TypeAlias
 
 from pydantic import BeforeValidator, ConfigDict, Field, JsonValue
@@ -15,7 +15,6 @@ from pydantic.config import JsonDict
 
 from gateway.catalog.projection import MAX_DEPTH, MAX_PATHS, MAX_SEGMENT
 from gateway.types import Status
-from gateway.values import dataclass
 
 STRICT = ConfigDict(
     extra="forbid", strict=True, use_attribute_docstrings=True, regex_engine="python-re"

@@ -9,9 +9,9 @@ from __future__ import annotations
 import hashlib
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from gateway.serve.api.problems import RefusedError
-from gateway.values import dataclass
 
 WRITE = "catalog:write"
 """Allows to add, change and remove entities."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import repeat
 
 import numpy as np
@@ -25,7 +25,6 @@ from gateway.serve.api.asked import SemanticSearch
 from gateway.serve.api.rows import Hit
 from gateway.serve.api.views import View
 from gateway.types import Filters, RankingMode, SearchResult
-from gateway.values import dataclass
 from graphs.text import tokens
 
 MODES: Mapping[RankingMode, SearchMode] = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from gateway.gateway import Gateway
@@ -13,7 +13,6 @@ from gateway.serve.api.entities import ROOT, Entities, place
 from gateway.serve.api.semantic import Searching
 from gateway.serve.api.upkeep import Upkeep
 from gateway.serve.api.views import Views
-from gateway.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

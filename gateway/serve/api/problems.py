@@ -6,6 +6,7 @@ A code says which problem it is; ``type`` stays ``about:blank``, so the title is
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from http import HTTPStatus
 
 from gateway.errors import (
@@ -18,7 +19,6 @@ from gateway.errors import (
     StoreError,
     UpstreamError,
 )
-from gateway.values import dataclass
 
 MEDIA_TYPE = "application/problem+json"
 _NO_HEADERS: Mapping[str, str] = {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeAlias
 
@@ -14,7 +15,6 @@ from starlette.requests import ClientDisconnect, Request
 
 from gateway.checks import at_least, check
 from gateway.serve.api.problems import Fault, RefusedError
-from gateway.values import dataclass
 
 Adapter: TypeAlias = TypeAdapter[Any]
 

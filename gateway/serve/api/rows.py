@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from gateway.catalog.cards import is_card
@@ -21,7 +22,6 @@ from gateway.serve.api.answers import (
 )
 from gateway.serve.api.views import listed
 from gateway.types import Entity, JsonObject, Match
-from gateway.values import dataclass
 
 _ROOTS = {"virtual_server": "/virtual", "agent": "/agents", "skill": "/skills"}
 

@@ -8,7 +8,7 @@ import time
 import uuid
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from gateway.cache import Cache
@@ -22,7 +22,6 @@ from gateway.serve.api.problems import RefusedError
 from gateway.serve.api.reading import adapter
 from gateway.serve.api.views import View, Views, statuses
 from gateway.types import Filters, RankingPolicy, SearchResult
-from gateway.values import dataclass
 
 _FUSIONS: Mapping[str, Ranking] = {"rrf": "hybrid", "legacy": "legacy"}
 MAX_TAGS = 500

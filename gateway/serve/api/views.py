@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from gateway.catalog.kinds import KINDS
 from gateway.search.index.snapshot import Snapshot
@@ -12,7 +12,6 @@ from gateway.search.spread import Worded, words_of
 from gateway.serve.api.callers import EVERYTHING, Caller
 from gateway.serve.api.problems import RefusedError
 from gateway.types import Entity, Filters, Status
-from gateway.values import dataclass
 from graphs.text import tokens
 
 NAMES: Mapping[str, str] = {"mcp_server": "server", "a2a_agent": "agent"}
