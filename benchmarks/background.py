@@ -15,7 +15,7 @@ import numpy as np
 import typer
 
 from gateway.embed.models import EVERY, Model, runs_here
-from gateway.vectors import Vector
+from gateway.runtime.vectors import Vector
 
 TEXTS = Path(__file__).with_name("background.txt")
 

@@ -23,7 +23,7 @@ from benchmarks.data import Benchmark, Row
 from benchmarks.metrics import DEPTH
 from gateway.embed.batches import batches, fit
 from gateway.embed.protocol import Embedder, Role
-from gateway.vectors import Matrix, unit_rows
+from gateway.runtime.vectors import Matrix, unit_rows
 from graphs.text import split_identifier, tokens
 
 Runs: TypeAlias = Mapping[str, Sequence[Row]]

@@ -19,7 +19,7 @@ import typer
 from gateway.embed.cohort import Cohort
 from gateway.embed.local import LocalEmbedder
 from gateway.embed.protocol import Embedder
-from gateway.vectors import Matrix
+from gateway.runtime.vectors import Matrix
 
 TEXTS = Path(__file__).with_name("cohort.txt")
 

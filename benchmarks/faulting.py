@@ -28,7 +28,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from gateway import Gateway, GatewayError, Options, UpstreamOptions
-from gateway.bridge import Bridge
+from gateway.runtime.background_loop import Bridge
 from gateway.upstream.mcp import McpSource
 from gateway.upstream.servers import StdioServer
 

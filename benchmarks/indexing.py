@@ -24,10 +24,10 @@ import numpy as np
 from benchmarks.synthetic import servers
 from gateway import Gateway
 from gateway.embed.cached import MemoryVectorStore
+from gateway.runtime.vectors import Matrix, unit_rows
 from gateway.search.dense.scan import Question, VectorIndex
 from gateway.testing import HashingEmbedder
 from gateway.types import Strategy
-from gateway.vectors import Matrix, unit_rows
 
 T = TypeVar("T")
 STRATEGIES: tuple[Strategy, ...] = ("embeddings", "auto")

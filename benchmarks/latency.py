@@ -37,10 +37,10 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.lifelike import NumberedEmbedder, near, question, servers, vectors
 from gateway import CacheOptions, Gateway, Options
+from gateway.runtime.vectors import Matrix, Vector
 from gateway.search.spelling.mending import Mending
 from gateway.search.spelling.wordlists import installed
 from gateway.types import Strategy
-from gateway.vectors import Matrix, Vector
 
 GOALS: Mapping[Strategy, Mapping[int, float]] = {
     "embeddings": {1_000: 4.0, 10_000: 0.6, 100_000: 0.1},

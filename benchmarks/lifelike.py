@@ -17,8 +17,8 @@ import numpy as np
 from benchmarks.data import CatalogSource
 from benchmarks.synthetic import NOUNS
 from gateway.embed.protocol import Embedded, EmbedderInfo, Role
+from gateway.runtime.vectors import Matrix, Vector, unit_rows
 from gateway.types import JsonObject, ToolDefinition
-from gateway.vectors import Matrix, Vector, unit_rows
 
 PER_SERVER = 20
 _TRADES = {

@@ -26,7 +26,7 @@ from gateway.embed.models import E5, E5_FILE, MINILM, MINILM_FILE, Model
 from gateway.embed.network import Linear, Network, Norm
 from gateway.embed.pieces import Pieces, write_pieces
 from gateway.embed.weights import network, opened
-from gateway.vectors import Matrix, Vector
+from gateway.runtime.vectors import Matrix, Vector
 
 _RARE = 0.05
 _erf = np.vectorize(math.erf, otypes=[np.float32])

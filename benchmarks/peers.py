@@ -30,7 +30,7 @@ from benchmarks.peering.table import MEASURED_FOR_COST, Peer, chosen
 from benchmarks.peering.vectors import Vectors
 from benchmarks.retrieval import one_of, percents
 from gateway import LocalEmbedder, SqliteVectorStore
-from gateway.environment import environment
+from gateway.options.environment import environment
 from gateway.testing import HashingEmbedder
 from gateway.types import Strategy
 

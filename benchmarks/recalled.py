@@ -8,7 +8,7 @@ import numpy as np
 
 from gateway import Embedder
 from gateway.embed.protocol import Embedded, Role
-from gateway.vectors import Vector
+from gateway.runtime.vectors import Vector
 
 
 class Recalled:

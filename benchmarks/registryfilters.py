@@ -26,10 +26,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.synthetic import queries, servers
-from gateway.config import IndexOptions, Options, SearchOptions
 from gateway.embed.cached import MemoryVectorStore, QueryRows
 from gateway.embed.protocol import Embedder
 from gateway.gateway import Gateway
+from gateway.options import IndexOptions, Options, SearchOptions
+from gateway.runtime.vectors import Matrix, Vector, deviations
 from gateway.search.company import Company
 from gateway.search.index.snapshot import Snapshot
 from gateway.search.pipeline import Search
@@ -37,7 +38,6 @@ from gateway.search.policies import RRF_K, telling
 from gateway.search.request import prepare
 from gateway.testing import HashingEmbedder
 from gateway.types import Filters, Hints, RankingPolicy, SearchResult, Strategy
-from gateway.vectors import Matrix, Vector, deviations
 
 COUNTS = (100, 1000, 10_000)
 DENSITIES = (0.01, 0.1, 0.5, 1.0)

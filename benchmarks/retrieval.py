@@ -26,7 +26,7 @@ from benchmarks.ranking import STRATEGIES, Edges, View, Way, asked, rank
 from benchmarks.recalled import Recalled
 from benchmarks.report import Plan, feasible, read_given, write_report
 from gateway.embed.given import embedder_of
-from gateway.environment import environment
+from gateway.options.environment import environment
 
 _Word = TypeVar("_Word", bound=str)
 EVERY = "auto,graph,embeddings,hybrid"

@@ -16,9 +16,9 @@ from hashlib import shake_128
 
 import numpy as np
 
-from gateway.config import Options
 from gateway.embed.protocol import Embedded, EmbedderInfo, Role
 from gateway.gateway import Gateway
+from gateway.options import Options
 
 _IMPORTED = time.process_time()
 QUERY = "export the invoices of a customer as a spreadsheet"

@@ -19,9 +19,9 @@ from gateway.catalog.entries import Entry
 from gateway.catalog.entryjson import parsed
 from gateway.catalog.ledger import Call
 from gateway.catalog.store import SqliteStore
+from gateway.runtime.vectors import Vector
 from gateway.types import ToolDefinition
 from gateway.upstream.source import Listing
-from gateway.vectors import Vector
 
 MODEL = "m"
 BATCHES = 24

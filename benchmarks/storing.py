@@ -32,7 +32,7 @@ import numpy as np
 from benchmarks.storeload import MODEL, faults, load, store_at, vector
 from gateway.catalog.schemas import CATALOG, USAGE, VECTORS
 from gateway.catalog.sqlite import SqliteVectorStore
-from gateway.vectors import Vector
+from gateway.runtime.vectors import Vector
 
 _WRITERS = 2
 _ANEW_EVERY = 10

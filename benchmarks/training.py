@@ -29,7 +29,7 @@ from rich.table import Table
 
 from benchmarks.confidence import auroc
 from benchmarks.hearing import Heard, listen
-from gateway.config import SearchOptions
+from gateway.options import SearchOptions
 from gateway.search import served
 from gateway.search.confidence import GRAPH_SHARE
 from gateway.search.fusion import STEPS

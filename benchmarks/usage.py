@@ -29,8 +29,8 @@ from benchmarks.data import Benchmark, Row, read, sources
 from benchmarks.metrics import STEPS, strings
 from gateway import Embedder, Gateway, Options, UsageOptions
 from gateway.catalog.ledger import Call
-from gateway.config import CacheOptions
-from gateway.limits import Learn
+from gateway.options import CacheOptions
+from gateway.options.search import Learn
 from gateway.testing import ManualClock
 
 HISTORIES = ("base", "replayed", "shuffled")

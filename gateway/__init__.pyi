@@ -1,4 +1,3 @@
-from gateway.cache import Clock as Clock
 from gateway.catalog.ahead import ManyRecords as ManyRecords
 from gateway.catalog.configured import Reloaded as Reloaded
 from gateway.catalog.entries import Catalog as Catalog
@@ -21,12 +20,6 @@ from gateway.chat.middleware import Middleware as Middleware
 from gateway.chat.prepared import AsyncPrepared as AsyncPrepared
 from gateway.chat.prepared import Handled as Handled
 from gateway.chat.prepared import Prepared as Prepared
-from gateway.config import CacheOptions as CacheOptions
-from gateway.config import DiscoveryOptions as DiscoveryOptions
-from gateway.config import GraphOptions as GraphOptions
-from gateway.config import IndexOptions as IndexOptions
-from gateway.config import Options as Options
-from gateway.config import SearchOptions as SearchOptions
 from gateway.discovery.approval import Approval as Approval
 from gateway.discovery.approval import Approve as Approve
 from gateway.embed.cached import MemoryVectorStore as MemoryVectorStore
@@ -55,11 +48,17 @@ from gateway.errors import UpstreamFault as UpstreamFault
 from gateway.errors import UpstreamTimeoutError as UpstreamTimeoutError
 from gateway.errors import UpstreamUnavailableError as UpstreamUnavailableError
 from gateway.gateway import Gateway as Gateway
-from gateway.limits import CatalogOptions as CatalogOptions
-from gateway.limits import ChatOptions as ChatOptions
-from gateway.limits import CustomKind as CustomKind
-from gateway.limits import UpstreamOptions as UpstreamOptions
-from gateway.limits import UsageOptions as UsageOptions
+from gateway.options import CacheOptions as CacheOptions
+from gateway.options import CatalogOptions as CatalogOptions
+from gateway.options import ChatOptions as ChatOptions
+from gateway.options import CustomKind as CustomKind
+from gateway.options import DiscoveryOptions as DiscoveryOptions
+from gateway.options import GraphOptions as GraphOptions
+from gateway.options import IndexOptions as IndexOptions
+from gateway.options import Options as Options
+from gateway.options import SearchOptions as SearchOptions
+from gateway.options import UpstreamOptions as UpstreamOptions
+from gateway.options import UsageOptions as UsageOptions
 from gateway.provision.consent import Consent as Consent
 from gateway.provision.consent import Question as Question
 from gateway.provision.consent import by_policy as by_policy
@@ -73,6 +72,10 @@ from gateway.provision.plan import Plan as Plan
 from gateway.provision.provisioner import Provisioned as Provisioned
 from gateway.provision.provisioner import Provisioner as Provisioner
 from gateway.provision.rank import Ranked as Ranked
+from gateway.runtime.cache import Clock as Clock
+from gateway.runtime.vectors import Matrix as Matrix
+from gateway.runtime.vectors import Vector as Vector
+from gateway.runtime.vectors import VectorStore as VectorStore
 from gateway.search.index.build import Progress as Progress
 from gateway.search.index.documents import GraphFormat as GraphFormat
 from gateway.search.index.documents import GraphSource as GraphSource
@@ -120,9 +123,6 @@ from gateway.upstream.source import Function as Function
 from gateway.upstream.source import Listing as Listing
 from gateway.upstream.source import Shape as Shape
 from gateway.upstream.source import Source as Source
-from gateway.vectors import Matrix as Matrix
-from gateway.vectors import Vector as Vector
-from gateway.vectors import VectorStore as VectorStore
 
 __all__ = [
     "Accounting",

@@ -13,19 +13,22 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Literal, Self
 
-from gateway.bridge import Bridge
-from gateway.cache import Clock, SingleFlight
 from gateway.catalog.entries import Catalog
 from gateway.catalog.entrystore import ENTRIES
 from gateway.catalog.refresh import Registry
 from gateway.catalog.sources import Sources
 from gateway.catalog.store import Store, store_of
-from gateway.config import Options, check_strategy
-from gateway.conventions import MeterProvider, TracerProvider
 from gateway.embed.given import embedder_of
 from gateway.embed.protocol import Embedder
-from gateway.environment import resolved
-from gateway.registering import Registering
+from gateway.options import Options
+from gateway.options.environment import resolved
+from gateway.options.search import check_strategy
+from gateway.registration import Registering
+from gateway.runtime.background_loop import Bridge
+from gateway.runtime.cache import Clock, SingleFlight
+from gateway.runtime.telemetry import Telemetry
+from gateway.runtime.telemetry_names import MeterProvider, TracerProvider
+from gateway.runtime.vectors import VectorStore
 from gateway.search.index.build import Built, Indexer, Progress
 from gateway.search.index.documents import GraphFormat, GraphSource, export, source_of
 from gateway.search.index.snapshot import Snapshot
@@ -36,7 +39,6 @@ from gateway.search.propose import Proposed, Proposer
 from gateway.search.remembered import Caches, caches_of, remembered
 from gateway.search.request import prepare
 from gateway.search.usage.memory import Usage
-from gateway.telemetry import Telemetry
 from gateway.types import (
     Content,
     Entity,
@@ -50,7 +52,6 @@ from gateway.types import (
     SearchResult,
     Strategy,
 )
-from gateway.vectors import VectorStore
 
 
 class Gateway(Registering):

@@ -9,11 +9,10 @@ import pytest
 from hypothesis import settings
 
 from gateway.catalog.entrystore import SqliteEntries
-from gateway.config import Options, SearchOptions
 from gateway.embed.cached import MemoryVectorStore
-from gateway.environment import catalog_store_path
 from gateway.gateway import Gateway
-from gateway.limits import UpstreamOptions
+from gateway.options import Options, SearchOptions, UpstreamOptions
+from gateway.options.environment import catalog_store_path
 from gateway.testing import HashingEmbedder
 from gateway.types import ToolDefinition
 from tests.fakes import ListSource, Shelf, definitions, tool

@@ -15,6 +15,7 @@ from mcp.server import Server
 from gateway.embed.cached import Embed, MemoryVectorStore, QueryRows
 from gateway.embed.protocol import Embedded, Role
 from gateway.errors import ClosedError, StoreError
+from gateway.runtime.vectors import Vector
 from gateway.search.normalize import Rewrite
 from gateway.testing import HashingEmbedder
 from gateway.types import (
@@ -28,7 +29,6 @@ from gateway.types import (
     ToolDefinition,
 )
 from gateway.upstream.source import Listing
-from gateway.vectors import Vector
 
 VERBS = (
     "list", "find", "get", "create", "update", "delete", "export", "import", "approve", "cancel",

@@ -9,10 +9,20 @@ import numpy as np
 import pytest
 
 from gateway import checks
-from gateway.config import DiscoveryOptions, GraphOptions, IndexOptions, Options, SearchOptions
 from gateway.errors import ConfigError
 from gateway.gateway import Gateway
-from gateway.limits import CatalogOptions, ChatOptions, CustomKind, UpstreamOptions, UsageOptions
+from gateway.options import (
+    CatalogOptions,
+    ChatOptions,
+    CustomKind,
+    DiscoveryOptions,
+    GraphOptions,
+    IndexOptions,
+    Options,
+    SearchOptions,
+    UpstreamOptions,
+    UsageOptions,
+)
 from gateway.provision.options import ProvisionOptions
 from tests.test_docs import OPTION_CLASSES
 

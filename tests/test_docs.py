@@ -16,23 +16,24 @@ from typing import get_args
 import pytest
 
 import gateway
-from gateway import config, conventions, errors, limits, types
+from gateway import errors, options, types
 from gateway.provision.options import ProvisionOptions
+from gateway.runtime import telemetry_names
 from gateway.testing import Call, ModelRequest, ScriptedModel, Turn, script
 
 ROOT = Path(__file__).parents[1]
 OPTION_CLASSES = (
-    config.SearchOptions,
-    config.GraphOptions,
-    limits.UpstreamOptions,
-    config.CacheOptions,
-    config.IndexOptions,
-    config.DiscoveryOptions,
-    limits.CatalogOptions,
-    limits.CustomKind,
-    limits.ChatOptions,
-    limits.UsageOptions,
-    config.Options,
+    options.SearchOptions,
+    options.GraphOptions,
+    options.UpstreamOptions,
+    options.CacheOptions,
+    options.IndexOptions,
+    options.DiscoveryOptions,
+    options.CatalogOptions,
+    options.CustomKind,
+    options.ChatOptions,
+    options.UsageOptions,
+    options.Options,
     ProvisionOptions,
 )
 
@@ -79,7 +80,7 @@ def test_every_diagnostic_code_is_documented_with_its_meaning() -> None:
 
 def test_every_code_has_a_meaning_and_is_told_by_somebody() -> None:
     """A type checker knows a misspelt code; a code that nobody emits is a promise not kept."""
-    home = ROOT / "gateway" / "types" / "notes.py"
+    home = ROOT / "gateway" / "types" / "diagnostics.py"
     written = {
         node.value
         for path in (ROOT / "gateway").rglob("*.py")
@@ -112,7 +113,7 @@ def test_every_metric_is_documented_as_it_is() -> None:
     expected = {
         name: f" {metric.kind} | `{metric.unit}` | {metric.description} | "
         f"{', '.join(f'`{each}`' for each in metric.attributes) or '–'} |"  # noqa: RUF001
-        for name, metric in conventions.METRICS.items()
+        for name, metric in telemetry_names.METRICS.items()
     }
 
     assert expected == {name: told.get(name) for name in expected}
@@ -124,7 +125,7 @@ def test_every_span_is_documented_as_it_is() -> None:
     expected = {
         name: f" {span.kind} | {span.description} | "
         f"{', '.join(f'`{each}`' for each in span.attributes)} |"
-        for name, span in conventions.SPANS.items()
+        for name, span in telemetry_names.SPANS.items()
     }
 
     assert expected == {name: told.get(name) for name in expected}

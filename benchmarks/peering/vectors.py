@@ -15,8 +15,8 @@ from gateway import Embedder, VectorStore
 from gateway.embed.batches import batches, fit
 from gateway.embed.cached import text_key
 from gateway.embed.protocol import Role
+from gateway.runtime.vectors import Matrix, unit_rows
 from gateway.testing.loopback import Loopback
-from gateway.vectors import Matrix, unit_rows
 
 
 class Vectors:

@@ -16,7 +16,7 @@ from gateway.discovery.approval import Approve
 from gateway.discovery.offer import Offer
 from gateway.errors import MissingExtraError
 from gateway.gateway import Gateway
-from gateway.text import clean
+from gateway.runtime.text import clean
 
 try:
     from llama_index.core.objects import ObjectRetriever

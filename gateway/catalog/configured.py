@@ -15,7 +15,7 @@ from pathlib import Path
 from gateway.catalog.manifest import Manifest
 from gateway.catalog.virtual import VirtualServer
 from gateway.errors import ConfigError
-from gateway.limits import CustomKind
+from gateway.options import CustomKind
 from gateway.types import Diagnostic
 from gateway.upstream.servers import HttpServer, StdioServer
 from gateway.upstream.source import Shape

@@ -9,7 +9,7 @@ from gateway.catalog.entries import KIND
 from gateway.catalog.kinds import KINDS
 from gateway.catalog.projection import tree_of
 from gateway.errors import ConfigError, InvalidRequestError
-from gateway.limits import CustomKind
+from gateway.options import CustomKind
 
 _KEYS = frozenset({"searchable", "maxEntries"})
 

@@ -14,7 +14,7 @@ from gateway.catalog.kinds import KINDS
 from gateway.catalog.schemas import CATALOG
 from gateway.catalog.sqlite import Database, database_of
 from gateway.errors import ClosedError, ConfigError, StoreError
-from gateway.limits import CustomKind, UpstreamOptions
+from gateway.options import CustomKind, UpstreamOptions
 from gateway.types import Code, Diagnostic, Entity, InvokeResult, JsonObject
 from gateway.upstream.source import Listing, unknown_tool
 

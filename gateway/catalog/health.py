@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from gateway.cache import Clock
 from gateway.catalog.lasting import LastingSource
 from gateway.catalog.refresh import Registration
 from gateway.errors import InvalidRequestError
+from gateway.runtime.cache import Clock
 from gateway.types import Filters
 
 _ANYBODY = Filters()

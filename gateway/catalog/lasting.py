@@ -16,11 +16,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from gateway.cache import Clock, SingleFlight
 from gateway.catalog.records import LAUNCH, Recorded, Records
 from gateway.catalog.vetting import NOTHING, Withheld, vetted
 from gateway.errors import InvalidRequestError, StoreError, UpstreamError, UpstreamTimeoutError
-from gateway.limits import UpstreamOptions
+from gateway.options import UpstreamOptions
+from gateway.runtime.cache import Clock, SingleFlight
 from gateway.types import Diagnostic, InvokeResult, JsonObject, Kind, ToolDefinition
 from gateway.upstream.named import asked_of
 from gateway.upstream.source import (

@@ -17,9 +17,9 @@ from itertools import combinations
 from pathlib import Path
 from typing import Literal, Protocol
 
-from gateway.cache import Clock
 from gateway.catalog.schemas import USAGE
 from gateway.catalog.sqlite import Database
+from gateway.runtime.cache import Clock
 from gateway.types import Entity, JsonObject
 
 Outcome = Literal["ok", "tool_error", "failed"]

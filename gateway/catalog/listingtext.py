@@ -15,7 +15,7 @@ from itertools import chain
 from typing import Any
 
 from gateway.errors import StoreError
-from gateway.text import digest
+from gateway.runtime.text import digest
 from gateway.types import Diagnostic, Hints, JsonObject, ToolDefinition
 from gateway.upstream.source import LateTools, Listing, readable
 

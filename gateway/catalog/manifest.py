@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from gateway.catalog.virtual import VirtualServer
-from gateway.limits import CustomKind
+from gateway.options import CustomKind
 from gateway.types import Diagnostic
 from gateway.upstream.servers import HttpServer, StdioServer
 from gateway.upstream.source import Shape

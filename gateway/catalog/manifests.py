@@ -25,8 +25,8 @@ from gateway.catalog.manifest import Manifest
 from gateway.catalog.secrets import as_variable, from_keyring, is_keyring, literal_secrets
 from gateway.catalog.shaping import SHAPED, read_shapes, read_virtual
 from gateway.catalog.virtual import VirtualServer
-from gateway.environment import variables
 from gateway.errors import ConfigError
+from gateway.options.environment import variables
 from gateway.types import Diagnostic
 from gateway.upstream.servers import HttpServer, StdioServer
 from gateway.upstream.source import Shape, check_server_name

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 
 from gateway.catalog.projection import project
-from gateway.text import clean
+from gateway.runtime.text import clean
 from gateway.types import JsonObject
 
 MAX_DEPTH = 6

@@ -16,11 +16,11 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol
 
-from gateway.cache import Clock
 from gateway.catalog.listingtext import head_of, of_head, parsed, seen_of, tools_of, whole, written
 from gateway.catalog.schemas import CATALOG
 from gateway.catalog.sqlite import Connection, Database, database_of
 from gateway.errors import StoreError
+from gateway.runtime.cache import Clock
 from gateway.upstream.source import Listing
 
 LAUNCH = ""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from gateway.catalog.lasting import LastingSource
 from gateway.checks import check_hints
 from gateway.errors import ConfigError, Failed, attempt
-from gateway.telemetry import Telemetry
+from gateway.runtime.telemetry import Telemetry
 from gateway.types import Diagnostic, Hints, ToolDefinition
 from gateway.upstream.source import Listing, Source, readable
 

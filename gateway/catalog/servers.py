@@ -9,17 +9,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
-from gateway.bridge import Bridge, in_thread
-from gateway.cache import Clock, SingleFlight
 from gateway.catalog.ahead import Ahead, ManyRecords
 from gateway.catalog.configured import Configured
 from gateway.catalog.lasting import LastingSource, Memory
 from gateway.catalog.refresh import Registry
 from gateway.catalog.tokens import signed
 from gateway.catalog.virtual import VirtualServer
-from gateway.config import Options
-from gateway.environment import tokens_path
 from gateway.errors import attempt
+from gateway.options import Options
+from gateway.options.environment import tokens_path
+from gateway.runtime.background_loop import Bridge, in_thread
+from gateway.runtime.cache import Clock, SingleFlight
 from gateway.types import Hints, ToolDefinition
 from gateway.upstream.audience import Audience
 from gateway.upstream.mcp import McpSource

@@ -10,8 +10,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from gateway.bridge import Bridge
-from gateway.cache import Clock
 from gateway.catalog.configured import Configuration, Configured, Reloaded, changes
 from gateway.catalog.entries import Catalog, View
 from gateway.catalog.entrystore import EntrySource
@@ -21,9 +19,10 @@ from gateway.catalog.refresh import Registry
 from gateway.catalog.servers import Servers
 from gateway.catalog.store import Store
 from gateway.catalog.virtual import Alias, VirtualServer, aliases
-from gateway.config import Options
 from gateway.errors import ConfigError, attempt
-from gateway.limits import CustomKind
+from gateway.options import CustomKind, Options
+from gateway.runtime.background_loop import Bridge
+from gateway.runtime.cache import Clock
 from gateway.types import Diagnostic, Hints, ToolDefinition
 from gateway.upstream.local import LocalSource
 from gateway.upstream.servers import target_of

@@ -22,8 +22,8 @@ import numpy as np
 
 from gateway.catalog.schemas import VECTORS, Schema
 from gateway.errors import StoreError
+from gateway.runtime.vectors import Vector
 from gateway.upstream.backoff import while_held
-from gateway.vectors import Vector
 
 Connection = sqlite3.Connection
 BUSY_S = 10.0

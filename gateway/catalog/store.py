@@ -6,7 +6,6 @@ import time
 from pathlib import Path
 from typing import Protocol
 
-from gateway.cache import Clock
 from gateway.catalog.ahead import ManyRecords
 from gateway.catalog.entries import Entries
 from gateway.catalog.entrystore import SqliteEntries
@@ -15,10 +14,11 @@ from gateway.catalog.records import SqliteRecords
 from gateway.catalog.schemas import CATALOG
 from gateway.catalog.sqlite import Database, SqliteVectorStore
 from gateway.checks import check_shape
-from gateway.config import Options
-from gateway.environment import catalog_store_path, ledger_path, vector_store_path
 from gateway.errors import ConfigError
-from gateway.vectors import VectorStore
+from gateway.options import Options
+from gateway.options.environment import catalog_store_path, ledger_path, vector_store_path
+from gateway.runtime.cache import Clock
+from gateway.runtime.vectors import VectorStore
 
 
 class Store(Protocol):

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from gateway.catalog.records import LAUNCH
-from gateway.limits import UpstreamOptions
-from gateway.text import clean
+from gateway.options import UpstreamOptions
+from gateway.runtime.text import clean
 from gateway.types import Code, Diagnostic, Kind, ToolDefinition
 from gateway.upstream.named import MAX_NAME_CHARS, fits, thing_key
 from gateway.upstream.source import Listing

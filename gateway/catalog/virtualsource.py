@@ -20,7 +20,7 @@ from gateway.catalog.records import Records
 from gateway.catalog.vetting import vetted
 from gateway.catalog.virtual import Alias, VirtualServer
 from gateway.errors import ClosedError, StoreError, UpstreamError
-from gateway.limits import UpstreamOptions
+from gateway.options import UpstreamOptions
 from gateway.types import Diagnostic, InvokeResult, JsonObject, Kind, ToolDefinition
 from gateway.upstream.named import thing_key
 from gateway.upstream.several import joined

@@ -25,7 +25,6 @@ from openai.types.chat import ChatCompletion
 from openai.types.responses import Response
 from pydantic import BaseModel
 
-from gateway.bridge import Bridge
 from gateway.chat.call import Talks
 from gateway.chat.completions import ChatTalk
 from gateway.chat.context import ClientContext
@@ -34,6 +33,7 @@ from gateway.chat.responses import ResponsesTalk
 from gateway.chat.wire import Plain
 from gateway.discovery.answers import ToolCall
 from gateway.errors import InvalidRequestError
+from gateway.runtime.background_loop import Bridge
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,7 +29,7 @@ from gateway.cli.provisioning import discover, provision
 from gateway.cli.screen import reported
 from gateway.cli.serving import serve
 from gateway.cli.using import usage
-from gateway.config import VERSION
+from gateway.runtime import VERSION
 
 app = typer.Typer(
     name="gateway",

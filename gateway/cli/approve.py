@@ -9,9 +9,9 @@ from gateway.catalog.records import LAUNCH, SqliteRecords
 from gateway.cli.exits import NOTHING, OK
 from gateway.cli.screen import emit, out, printable
 from gateway.cli.settings import manifest_at
-from gateway.config import Options
-from gateway.environment import catalog_store_path
 from gateway.errors import InvalidRequestError
+from gateway.options import Options
+from gateway.options.environment import catalog_store_path
 
 
 def approve(names: list[str], *, config: Path | None, everything: bool, as_json: bool) -> int:

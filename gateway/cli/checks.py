@@ -20,12 +20,12 @@ from gateway.catalog.records import SqliteRecords
 from gateway.cli.servers import Known, known_servers
 from gateway.cli.settings import DEFAULT_CONFIG, manifest_at
 from gateway.cli.stored import store
-from gateway.config import VERSION, Options
 from gateway.embed import e5, minilm
 from gateway.embed.models import E5, EVERY, MINILM, Model, runs_here, verify
-from gateway.environment import catalog_store_path, environment
 from gateway.errors import GatewayError
-from gateway.limits import UpstreamOptions
+from gateway.options import Options, UpstreamOptions
+from gateway.options.environment import catalog_store_path, environment
+from gateway.runtime import VERSION
 from gateway.upstream.guard import guarded
 from gateway.upstream.servers import StdioServer
 

@@ -12,10 +12,9 @@ from gateway.catalog.tokens import signed
 from gateway.cli.exits import OK
 from gateway.cli.screen import emit, note, out, printable
 from gateway.cli.settings import manifest_at
-from gateway.config import Options
-from gateway.environment import tokens_path
 from gateway.errors import ConfigError, InvalidRequestError
-from gateway.limits import UpstreamOptions
+from gateway.options import Options, UpstreamOptions
+from gateway.options.environment import tokens_path
 from gateway.upstream.callback import sign_in
 from gateway.upstream.servers import HttpServer
 

@@ -18,10 +18,9 @@ from gateway.cli.progress import bars
 from gateway.cli.screen import emit, err, note, out, warn
 from gateway.cli.settings import DEFAULT_CONFIG, QUIET, chosen, opened
 from gateway.cli.stored import store
-from gateway.config import Options
 from gateway.errors import InvalidRequestError
 from gateway.gateway import Gateway
-from gateway.limits import UpstreamOptions
+from gateway.options import Options, UpstreamOptions
 from gateway.provision.audit import Outcome, Step
 from gateway.provision.consent import Consent, Question, by_policy
 from gateway.provision.discover import discover as discovered

@@ -15,10 +15,10 @@ from gateway.cli.exits import OK
 from gateway.cli.screen import note, warn
 from gateway.cli.settings import QUIET, chosen, made
 from gateway.cli.watching import followed
-from gateway.config import DiscoveryOptions, Options, SearchOptions
-from gateway.environment import variables
 from gateway.errors import ConfigError, Failed, attempt
 from gateway.gateway import Gateway
+from gateway.options import DiscoveryOptions, Options, SearchOptions
+from gateway.options.environment import variables
 from gateway.provision.consent import by_policy
 from gateway.provision.options import ProvisionOptions
 from gateway.provision.provisioner import Provisioner

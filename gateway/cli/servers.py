@@ -20,11 +20,11 @@ from gateway.cli.jsonable import jsonable
 from gateway.cli.screen import emit, out, printable
 from gateway.cli.settings import DEFAULT_CONFIG, OPTIONS, manifest_at, narrowed
 from gateway.cli.show import plain_table
-from gateway.config import Options
 from gateway.embed.cached import MemoryVectorStore
-from gateway.environment import catalog_store_path
 from gateway.errors import InvalidRequestError
 from gateway.gateway import Gateway
+from gateway.options import Options
+from gateway.options.environment import catalog_store_path
 from gateway.sync import SyncGateway
 from gateway.types import Diagnostic
 from gateway.upstream.servers import HttpServer, StdioServer

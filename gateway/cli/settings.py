@@ -18,10 +18,9 @@ from gateway.cli.exits import OK, UNAVAILABLE
 from gateway.cli.progress import bars
 from gateway.cli.screen import note, warn
 from gateway.cli.stored import store
-from gateway.config import Options
 from gateway.errors import ConfigError
 from gateway.gateway import Gateway
-from gateway.limits import UpstreamOptions
+from gateway.options import Options, UpstreamOptions
 from gateway.sync import SyncGateway
 from gateway.types import IndexReport, Strategy
 

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from gateway.cli.screen import printable
-from gateway.text import one_line
+from gateway.runtime.text import one_line
 from gateway.types import Entity, IndexReport, InvokeResult, Match, SearchResult
 
 _ABOUT_CHARS = 120

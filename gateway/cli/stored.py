@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from gateway.catalog.sqlite import SqliteVectorStore
 from gateway.cli.screen import warn
-from gateway.environment import environment
 from gateway.errors import StoreError
+from gateway.options.environment import environment
 from gateway.types import Diagnostic
 
 

@@ -13,9 +13,9 @@ from gateway.cli.exits import NOTHING, OK
 from gateway.cli.graphing import keep_documents, snapshot_of, told
 from gateway.cli.screen import emit, note, out, printable
 from gateway.cli.settings import chosen, opened
-from gateway.config import Options
-from gateway.environment import ledger_path
 from gateway.errors import InvalidRequestError
+from gateway.options import Options
+from gateway.options.environment import ledger_path
 from gateway.search.replay import Replayed, replay
 from gateway.search.usage import bounded
 from gateway.search.usage.bounded import Outcomes

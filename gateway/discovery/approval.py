@@ -7,11 +7,11 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from gateway.bridge import in_thread
 from gateway.catalog.arguments import check_arguments
 from gateway.errors import Failed, InvalidRequestError, attempt
 from gateway.gateway import Gateway
-from gateway.limits import Confirm
+from gateway.options.chat import Confirm
+from gateway.runtime.background_loop import in_thread
 from gateway.search.invoke import resolve
 from gateway.types import Entity, Filters, JsonObject
 

@@ -8,7 +8,6 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from gateway.config import DiscoveryOptions
 from gateway.discovery.forms import Form, written
 from gateway.discovery.metatools import (
     MetaNames,
@@ -21,8 +20,9 @@ from gateway.discovery.metatools import (
 )
 from gateway.discovery.proxies import parameters, proxy
 from gateway.discovery.results import Parameters
+from gateway.options import DiscoveryOptions
+from gateway.runtime.text import estimate_tokens
 from gateway.search.index.snapshot import Snapshot
-from gateway.text import estimate_tokens
 from gateway.types import Entity, Filters
 
 Shown = Literal["proxy", "stable", "native", "whole"]

@@ -23,9 +23,9 @@ from gateway.discovery.metatools import MetaNames
 from gateway.discovery.results import Count, Parameters
 from gateway.discovery.tokens import counter
 from gateway.discovery.window import Message, preselections, visible
-from gateway.environment import vocabulary_dir
 from gateway.errors import InvalidRequestError
 from gateway.gateway import Gateway
+from gateway.options.environment import vocabulary_dir
 from gateway.search.index.snapshot import Snapshot
 from gateway.types import Entity
 

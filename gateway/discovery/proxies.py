@@ -6,10 +6,10 @@ import json
 from collections.abc import Mapping
 from urllib.parse import unquote
 
-from gateway.config import DiscoveryOptions
 from gateway.discovery.metatools import FunctionTool
 from gateway.discovery.results import ABOUT
-from gateway.text import clean, one_line
+from gateway.options import DiscoveryOptions
+from gateway.runtime.text import clean, one_line
 from gateway.types import Entity, JsonObject
 
 _NOT_FOR_MODELS = frozenset({"$schema", "$id"})

@@ -10,8 +10,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NotRequired, TypedDict
 
-from gateway.config import DiscoveryOptions
-from gateway.text import estimate_tokens, one_line, plain
+from gateway.options import DiscoveryOptions
+from gateway.runtime.text import estimate_tokens, one_line, plain
 from gateway.types import Evidence, Match, SearchResult
 
 ABOUT = 160

@@ -12,7 +12,7 @@ from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 
-from gateway.text import estimate_tokens
+from gateway.runtime.text import estimate_tokens
 
 Count = Callable[[str], int]
 _HOME = "https://openaipublic.blob.core.windows.net/encodings/"

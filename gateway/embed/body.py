@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from gateway.embed.network import Linear, Network, Norm
-from gateway.vectors import Matrix, Vector
+from gateway.runtime.vectors import Matrix, Vector
 
 Body = Callable[[Sequence[Sequence[int]]], Matrix]
 """Windows of pieces -> the mean of what the last layer makes of each, shape (n, d)."""

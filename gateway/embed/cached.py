@@ -15,15 +15,15 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from gateway.bridge import in_thread
-from gateway.cache import Cache
 from gateway.embed.batches import batches
 from gateway.embed.protocol import Embedded, Embedder
 from gateway.embed.requests import request
 from gateway.errors import EmbeddingError, Failed, StoreError, attempt, attempt_within
-from gateway.telemetry import Telemetry
+from gateway.runtime.background_loop import in_thread
+from gateway.runtime.cache import Cache
+from gateway.runtime.telemetry import Telemetry
+from gateway.runtime.vectors import Matrix, Vector, VectorStore, usable
 from gateway.types import Code, Diagnostic
-from gateway.vectors import Matrix, Vector, VectorStore, usable
 
 Progress = Callable[[int, int], None]
 """Called with how many texts are done, and of how many."""
@@ -224,7 +224,7 @@ Known = Callable[[Sequence[str], int | None], QueryRows | None]
 
 
 class Flights(Protocol):
-    """Runs equal work once: `gateway.cache.SingleFlight`, or `LoopFlight`."""
+    """Runs equal work once: `gateway.runtime.cache.SingleFlight`, or `LoopFlight`."""
 
     async def run(
         self, key: Hashable, work: Callable[[], Coroutine[Any, Any, QueryRows]]

@@ -17,7 +17,7 @@ from typing import Self
 
 import numpy as np
 
-from gateway.vectors import Matrix, Vector, best_cosine
+from gateway.runtime.vectors import Matrix, Vector, best_cosine
 
 AXES = 96
 """How many axes the vectors are reduced to."""

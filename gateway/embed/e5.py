@@ -18,7 +18,7 @@ from gateway.embed.body import Body, filled, run_body, write_body
 from gateway.embed.converted import converted
 from gateway.embed.pieces import Pieces, write_pieces
 from gateway.embed.weights import Weights, network, opened
-from gateway.vectors import Matrix, unit_rows
+from gateway.runtime.vectors import Matrix, unit_rows
 
 MODEL = "e5"
 """The name under which its middles are packaged."""

@@ -22,7 +22,7 @@ import numpy as np
 
 from gateway.embed.protocol import Role
 from gateway.errors import EmbeddingError
-from gateway.vectors import Matrix, Vector
+from gateway.runtime.vectors import Matrix, Vector
 
 SLICE = 8
 """How many documents share a pass: twice as many gain little, and a query may be waiting."""

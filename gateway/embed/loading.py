@@ -9,8 +9,8 @@ import threading
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from gateway.cache import Clock
 from gateway.errors import EmbeddingError, GatewayError
+from gateway.runtime.cache import Clock
 
 T = TypeVar("T")
 AGAIN_S = 30.0

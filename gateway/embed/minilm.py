@@ -19,7 +19,7 @@ from gateway.embed.body import Body, run_body, write_body
 from gateway.embed.converted import converted
 from gateway.embed.network import Layer, Linear, Network, Norm
 from gateway.embed.onnxfile import Tensors, tensors
-from gateway.vectors import Matrix, NDArray, Vector, unit_rows
+from gateway.runtime.vectors import Matrix, NDArray, Vector, unit_rows
 
 MODEL = "minilm"
 """The name under which its middles are packaged."""

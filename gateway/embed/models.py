@@ -18,9 +18,9 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from gateway.environment import environment
 from gateway.errors import ModelFileError
-from gateway.vectors import Matrix
+from gateway.options.environment import environment
+from gateway.runtime.vectors import Matrix
 
 Encode = Callable[[list[str]], Matrix]
 

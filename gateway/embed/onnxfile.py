@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from gateway.errors import ModelFileError
-from gateway.vectors import NDArray
+from gateway.runtime.vectors import NDArray
 
 Tensors: TypeAlias = Mapping[str, NDArray[Any]]
 """By name, in the order of the file."""

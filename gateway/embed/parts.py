@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gateway.errors import ConfigError
-from gateway.vectors import Matrix, Vector
+from gateway.runtime.vectors import Matrix, Vector
 
 _LEAST = 0.05
 """Texts that share hardly any encoder have cosines that say nothing, and must not be blown up."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol, runtime_checkable
 
 from gateway.embed.parts import VectorParts
-from gateway.vectors import Matrix
+from gateway.runtime.vectors import Matrix
 
 Role = Literal["document", "query"]
 """Some models prefix or project the two differently."""

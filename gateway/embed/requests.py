@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gateway.conventions import Attributes
 from gateway.embed.batches import fit
 from gateway.embed.protocol import Embedded, Embedder, Role
 from gateway.errors import EmbeddingError
-from gateway.telemetry import Telemetry
-from gateway.vectors import unit_rows, usable
+from gateway.runtime.telemetry import Telemetry
+from gateway.runtime.telemetry_names import Attributes
+from gateway.runtime.vectors import unit_rows, usable
 
 
 async def request(

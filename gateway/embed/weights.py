@@ -18,7 +18,7 @@ import numpy as np
 
 from gateway.embed.network import Layer, Linear, Network, Norm
 from gateway.errors import ModelFileError
-from gateway.vectors import Matrix, NDArray, Vector
+from gateway.runtime.vectors import Matrix, NDArray, Vector
 
 Bytes = NDArray[np.uint8]
 BLOCK = 32

@@ -20,7 +20,7 @@ import numpy as np
 from gateway.embed.cached import text_key
 from gateway.embed.parts import VectorParts
 from gateway.embed.protocol import Embedder, EmbedderInfo
-from gateway.vectors import Matrix, Vector, best_cosine, unit_rows
+from gateway.runtime.vectors import Matrix, Vector, best_cosine, unit_rows
 
 PAIRS = (
     ("What will the weather be like in Oslo tomorrow?", "Get the forecast for a city and a day."),

@@ -15,8 +15,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
-from gateway.cache import Clock
 from gateway.errors import StoreError
+from gateway.runtime.cache import Clock
 
 Step = Literal[
     "asked", "local", "offers", "ranked", "planned", "consent", "install", "probe", "index",

@@ -17,9 +17,9 @@ from types import TracebackType
 from gateway.catalog.manifest import Manifest
 from gateway.catalog.manifests import parse_manifest
 from gateway.catalog.records import LAUNCH, SqliteRecords
-from gateway.environment import catalog_store_path
 from gateway.errors import ConfigError, GatewayError, StoreError, UpstreamError
 from gateway.gateway import Gateway
+from gateway.options.environment import catalog_store_path
 from gateway.provision.audit import Audit
 from gateway.provision.configuration import add_server, take_back
 from gateway.provision.consent import Consent, Question, Stage

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gateway.errors import StoreError, UpstreamError
-from gateway.limits import UpstreamOptions
+from gateway.options import UpstreamOptions
 from gateway.provision.entries import Entry
 from gateway.provision.fetched import Answer, Answers
 from gateway.provision.known import known_servers

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gateway.bridge import Bridge
 from gateway.errors import UpstreamError
-from gateway.limits import UpstreamOptions
+from gateway.options import UpstreamOptions
+from gateway.runtime.background_loop import Bridge
 from gateway.upstream.mcp import McpSource
 from gateway.upstream.servers import HttpServer, StdioServer
 from gateway.upstream.source import Listing

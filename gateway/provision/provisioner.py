@@ -17,11 +17,10 @@ from typing import Literal
 
 import platformdirs
 
-from gateway.cache import Clock
 from gateway.catalog.sources import LOCAL
-from gateway.environment import environment
 from gateway.errors import ConfigError, InvalidRequestError, UpstreamError
 from gateway.gateway import Gateway
+from gateway.options.environment import environment
 from gateway.provision.audit import Audit, Told, hashed, silent
 from gateway.provision.bring import DeclinedError, Setting, bring_in
 from gateway.provision.configuration import configured_names
@@ -33,6 +32,7 @@ from gateway.provision.plan import Plan, is_reference
 from gateway.provision.programs import Programs
 from gateway.provision.rank import Ranked
 from gateway.provision.resolve import Place, Resolved, resolve
+from gateway.runtime.cache import Clock
 from gateway.types import Diagnostic, Entity, Match
 
 Outcome = Literal["local", "none", "planned", "refused", "declined", "failed", "installed"]

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from gateway.bridge import Bridge
-from gateway.config import Options
 from gateway.embed.protocol import Embedded, Embedder, EmbedderInfo, Role
 from gateway.gateway import Gateway
+from gateway.options import Options
 from gateway.provision.entries import Entry
+from gateway.runtime.background_loop import Bridge
 from gateway.types import InvokeResult, JsonObject, Match, Strategy, ToolDefinition
 from gateway.upstream.source import Listing
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 
 from gateway.provision.entries import KNOWN, Entry, Input, Package, Remote
-from gateway.text import clean
+from gateway.runtime.text import clean
 from gateway.upstream.suspect import suspicions
 
 OFFICIAL = "io.modelcontextprotocol.registry/official"

@@ -16,12 +16,12 @@ from urllib.parse import urlsplit
 
 import httpx2
 
-from gateway.config import VERSION
 from gateway.errors import ConfigError, UpstreamError, UpstreamTimeoutError
-from gateway.limits import UpstreamOptions
+from gateway.options import UpstreamOptions
 from gateway.provision.entries import Entry
 from gateway.provision.options import ProvisionOptions
 from gateway.provision.reading import read_entry
+from gateway.runtime import VERSION
 from gateway.types import Code, Diagnostic
 from gateway.upstream.backoff import until_connected
 from gateway.upstream.guard import guarded

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from gateway.provision.discover import Discovered, FoundTool
 from gateway.provision.plan import written
 from gateway.provision.provisioner import Provisioned
-from gateway.text import plain
+from gateway.runtime.text import plain
 
 _DIGITS = 4
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from gateway.environment import variables
 from gateway.errors import InvalidRequestError
 from gateway.gateway import Gateway
+from gateway.options.environment import variables
 from gateway.provision.entries import Entry, Package, Remote
 from gateway.provision.fetched import Answers
 from gateway.provision.gates import Gate, gates, worst
@@ -17,7 +17,7 @@ from gateway.provision.options import ProvisionOptions
 from gateway.provision.plan import Plan, make, server_name
 from gateway.provision.programs import Programs
 from gateway.provision.rank import Ranked, rank
-from gateway.text import near
+from gateway.runtime.text import near
 from gateway.types import Diagnostic
 
 

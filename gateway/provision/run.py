@@ -14,9 +14,9 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import TextIO
 
-from gateway.environment import variables
 from gateway.errors import UpstreamError, UpstreamTimeoutError
-from gateway.text import clean
+from gateway.options.environment import variables
+from gateway.runtime.text import clean
 from gateway.upstream.servers import StdioServer
 
 _PIP = (

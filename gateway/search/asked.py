@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from gateway.runtime.vectors import Vector
 from gateway.search.dense.scan import Question
-from gateway.vectors import Vector
 from graphs.text import Token, tokens
 
 

@@ -14,12 +14,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gateway.runtime.vectors import Vector
 from gateway.search.dense.mates import Mates
 from gateway.search.dense.segments import Positions
 from gateway.search.eligible import Eligibility
 from gateway.search.fusion import MATES, job
 from gateway.types import Entity
-from gateway.vectors import Vector
 
 ALONE = 0.6
 """What stands alone counts as if it had a mate that fits this share of how well it fits itself."""

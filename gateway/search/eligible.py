@@ -12,9 +12,9 @@ from typing import TypeAlias
 
 import numpy as np
 
+from gateway.runtime.vectors import NDArray
 from gateway.search.order import Places, Step
 from gateway.types import Entity, Filters, Kind
-from gateway.vectors import NDArray
 
 Mask = NDArray[np.bool_]
 """Shape (n,): True where an entity may be found."""

@@ -15,6 +15,7 @@ import numpy as np
 
 from gateway.embed.cohort import Cohort
 from gateway.embed.yardstick import Yardstick
+from gateway.runtime.vectors import Matrix, Vector
 from gateway.search import confidence, served
 from gateway.search.asked import Asked
 from gateway.search.confidence import Signals
@@ -26,7 +27,6 @@ from gateway.search.index.names import Names
 from gateway.search.index.toolgraph import ToolGraph
 from gateway.search.served import Request
 from gateway.types import Evidence, PathStep
-from gateway.vectors import Matrix, Vector
 from graphs.hits import Held, Hits, Reading
 from graphs.postings import Postings
 from graphs.rank import among, best

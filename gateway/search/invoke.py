@@ -10,12 +10,12 @@ from functools import partial
 from gateway.catalog.kinds import row_of
 from gateway.catalog.ledger import Call, Outcome, shape_of
 from gateway.catalog.refresh import Registration
-from gateway.conventions import CONTENT_ATTRIBUTES
 from gateway.errors import GatewayError, InvalidRequestError, UnknownToolError
+from gateway.runtime.telemetry import Telemetry
+from gateway.runtime.telemetry_names import CONTENT_ATTRIBUTES
+from gateway.runtime.text import near
 from gateway.search.index.snapshot import Snapshot
 from gateway.search.usage.memory import Usage
-from gateway.telemetry import Telemetry
-from gateway.text import near
 from gateway.types import Entity, Filters, InvokeResult, JsonObject, Match
 from graphs.text import fold
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gateway.runtime.vectors import NDArray, Vector
 from gateway.search.eligible import Mask
 from gateway.types import Entity
-from gateway.vectors import NDArray, Vector
 from graphs import Postings
 from graphs.hits import Reading
 

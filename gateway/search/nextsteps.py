@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from gateway.runtime.vectors import Matrix, Vector, deviations, top
 from gateway.search.dense.scan import Question, VectorIndex
 from gateway.search.eligible import Mask
 from gateway.search.index.snapshot import Snapshot
 from gateway.search.shownsteps import confidences, path_of, shown_after
 from gateway.search.usage.sequences import Followed, Learned
 from gateway.types import PathStep
-from gateway.vectors import Matrix, Vector, deviations, top
 from graphs.expansion import expand_at
 from graphs.neighbour import Neighbour
 

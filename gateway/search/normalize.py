@@ -10,10 +10,10 @@ import asyncio
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from gateway.cache import Cache, SingleFlight
-from gateway.conventions import Attributes
-from gateway.telemetry import Telemetry
-from gateway.text import clean, literals
+from gateway.runtime.cache import Cache, SingleFlight
+from gateway.runtime.telemetry import Telemetry
+from gateway.runtime.telemetry_names import Attributes
+from gateway.runtime.text import clean, literals
 
 MAX_CHARS = 600
 """What is kept of a rewrite."""

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from gateway.runtime.vectors import NDArray
 from gateway.types import Entity
-from gateway.vectors import NDArray
 from graphs.arrays import Moves
 from graphs.patched import patched
 

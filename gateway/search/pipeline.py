@@ -16,9 +16,9 @@ from itertools import chain
 
 import numpy as np
 
-from gateway.config import SearchOptions
 from gateway.embed.cached import Embed, Known
 from gateway.embed.cohort import cohort
+from gateway.options import SearchOptions
 from gateway.search import fusion, results, tags
 from gateway.search.asked import Asked
 from gateway.search.dense import vector

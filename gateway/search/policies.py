@@ -20,6 +20,7 @@ from functools import partial
 
 import numpy as np
 
+from gateway.runtime.vectors import Vector, deviations, top
 from gateway.search import keywords
 from gateway.search.asked import Asked
 from gateway.search.company import Company
@@ -31,7 +32,6 @@ from gateway.search.fusion import CLAUSE_WORDS, Lexical, Order
 from gateway.search.index.snapshot import Snapshot
 from gateway.search.keywords import Keywords
 from gateway.types import Entity, RankingPolicy
-from gateway.vectors import Vector, deviations, top
 
 RRF_K = 60
 SEMANTIC, KEYWORD = 0.6, 0.4

@@ -15,12 +15,14 @@ from functools import partial
 from os import urandom
 from typing import Any, NamedTuple
 
-from gateway.cache import Cache, Clock, LoopFlight, SingleFlight, Submit, Told, key_of
 from gateway.checks import check_shape
-from gateway.config import CacheOptions, SearchOptions
-from gateway.conventions import CONTENT_ATTRIBUTES, Attributes, Span
 from gateway.embed.cached import Flights, QueryRows, QueryVectors
 from gateway.embed.protocol import Embedder
+from gateway.options import CacheOptions, SearchOptions
+from gateway.runtime.cache import Cache, Clock, LoopFlight, SingleFlight, Submit, Told, key_of
+from gateway.runtime.telemetry import Telemetry
+from gateway.runtime.telemetry_names import CONTENT_ATTRIBUTES, Attributes, Span
+from gateway.runtime.vectors import Vector
 from gateway.search.index.snapshot import Snapshot
 from gateway.search.normalize import CachedNormalizer, Normalizer
 from gateway.search.patience import SHARED
@@ -29,9 +31,7 @@ from gateway.search.spelling.mending import Mending
 from gateway.search.spelling.wordlists import installed
 from gateway.search.usage.memory import Usage
 from gateway.search.usage.signals import Signals
-from gateway.telemetry import Telemetry
 from gateway.types import Diagnostic, Filters, SearchRequest, SearchResult, Strategy
-from gateway.vectors import Vector
 
 _FALLBACK_REASONS = (
     "index_building",

@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import get_args
 
-from gateway.config import SearchOptions
 from gateway.errors import InvalidRequestError
-from gateway.text import clean
+from gateway.options import SearchOptions
+from gateway.runtime.text import clean
 from gateway.types import Diagnostic, Filters, RankingPolicy, SearchRequest
 
 _POLICIES = get_args(RankingPolicy)

@@ -18,7 +18,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from gateway.vectors import NDArray
+from gateway.runtime.vectors import NDArray
 
 FIRST = 5
 """So many matches are looked at for the best."""

@@ -7,9 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from gateway.config import SearchOptions
 from gateway.embed.cached import Embed
 from gateway.errors import Failed, InvalidRequestError
+from gateway.options import SearchOptions
+from gateway.runtime.vectors import Vector, deviations
 from gateway.search.asked import Asked
 from gateway.search.dense.scan import Question
 from gateway.search.dense.vector import candidates
@@ -24,7 +25,6 @@ from gateway.search.request import clauses
 from gateway.search.results import plain
 from gateway.search.usage.signals import NOTHING, Signals
 from gateway.types import Evidence, Filters, Match
-from gateway.vectors import Vector, deviations
 
 
 async def suggest(  # noqa: PLR0913  (keyword-only, the options of `Gateway.next_steps`)

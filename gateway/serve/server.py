@@ -23,12 +23,12 @@ from mcp import types
 from mcp.server import InitializationOptions, NotificationOptions, Server
 from mcp.server.caching import CacheableMethod, CacheHint
 
-from gateway.config import VERSION
 from gateway.discovery.answers import Answer, AnswerOptions, ToolCall, answer, searched, tell
 from gateway.discovery.metatools import MetaNames, digest, meta_names, meta_tools
 from gateway.discovery.written import Written
 from gateway.errors import InvalidRequestError
 from gateway.gateway import Gateway
+from gateway.runtime import VERSION
 from gateway.serve.answered import Block, Wire, answered
 from gateway.serve.client import Context, stateless
 from gateway.serve.exchange import Exchanges

@@ -19,8 +19,8 @@ import numpy as np
 
 from gateway.embed.protocol import Embedded, EmbedderInfo, Role
 from gateway.errors import ConfigError
-from gateway.text import estimate_tokens
-from gateway.vectors import Matrix, Vector, unit_rows
+from gateway.runtime.text import estimate_tokens
+from gateway.runtime.vectors import Matrix, Vector, unit_rows
 
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _WORD = re.compile(r"[^\W_]+")

@@ -10,9 +10,9 @@ import numpy as np
 
 from gateway.embed.protocol import EmbedderInfo
 from gateway.errors import InvalidRequestError
+from gateway.runtime.vectors import Matrix, Vector, unit_rows
 from gateway.testing.endpoint import FaultKind
 from gateway.types import JsonObject
-from gateway.vectors import Matrix, Vector, unit_rows
 
 SPOILERS: Mapping[FaultKind, Callable[[Matrix], Matrix]] = {
     "nan": lambda rows: rows * np.float32("nan"),

@@ -9,8 +9,8 @@ import socket
 import uvicorn
 from starlette.types import ASGIApp
 
-from gateway.bridge import Bridge
 from gateway.errors import ClosedError
+from gateway.runtime.background_loop import Bridge
 
 _KEEP_ALIVE_S = 600
 """How long an idle connection is kept. Clients let go of theirs after seconds; a server that does

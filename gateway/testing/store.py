@@ -9,7 +9,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
 
-from gateway.cache import Clock
 from gateway.catalog.entries import Entry
 from gateway.catalog.entryjson import written
 from gateway.catalog.entrystore import readable
@@ -17,6 +16,7 @@ from gateway.catalog.ledger import DAY_S, MOST_CALLS, Call, Seen, Tally, Task, l
 from gateway.catalog.listingtext import seen_of
 from gateway.catalog.records import KEEP_S, LAUNCH, Recorded
 from gateway.embed.cached import MemoryVectorStore
+from gateway.runtime.cache import Clock
 from gateway.types import JsonObject
 from gateway.upstream.source import Listing
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 import json
 from collections import deque
 
+from gateway.runtime.text import estimate_tokens
 from gateway.testing.model import ModelRequest, Turn
-from gateway.text import estimate_tokens
 
 SHORTEST_CACHED = 1024
 """A shorter common prefix is not cached, as with the real service."""

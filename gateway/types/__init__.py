@@ -4,11 +4,12 @@
 * What differs between kinds of entities is a table in `catalog/kinds.py`, never a class.
 """
 
-from gateway.types.answers import (
-    Content,
-    InvokeResult,
-    PromptMessage,
-    PromptResult,
+from gateway.types.diagnostics import (
+    CODES,
+    DEGRADING,
+    Code,
+    Diagnostic,
+    Stage,
 )
 from gateway.types.entities import (
     BuiltinKind,
@@ -20,7 +21,16 @@ from gateway.types.entities import (
     Status,
     ToolDefinition,
 )
-from gateway.types.found import (
+from gateway.types.invocation import (
+    Content,
+    InvokeResult,
+    PromptMessage,
+    PromptResult,
+)
+from gateway.types.reports import (
+    IndexReport,
+)
+from gateway.types.search import (
     Counts,
     Evidence,
     Match,
@@ -30,16 +40,6 @@ from gateway.types.found import (
     SearchRequest,
     SearchResult,
     Strategy,
-)
-from gateway.types.notes import (
-    CODES,
-    DEGRADING,
-    Code,
-    Diagnostic,
-    Stage,
-)
-from gateway.types.reports import (
-    IndexReport,
 )
 
 __all__ = [

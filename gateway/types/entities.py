@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from gateway.types.notes import Diagnostic
+from gateway.types.diagnostics import Diagnostic
 
 JsonObject: TypeAlias = Mapping[str, object]
 """A JSON object as `json.loads` gives it."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gateway.types.notes import Diagnostic
+from gateway.types.diagnostics import Diagnostic
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from mcp import Client, types
 from pydantic import TypeAdapter
 
 from gateway.errors import UpstreamError
-from gateway.limits import UpstreamOptions
+from gateway.options import UpstreamOptions
 from gateway.types import JsonObject
 from gateway.upstream.backchannel import Backchannel, Call
 from gateway.upstream.transport import RAW

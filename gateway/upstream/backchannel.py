@@ -19,7 +19,7 @@ from mcp import types
 from mcp.shared.dispatcher import ProgressFnT
 
 from gateway.errors import CallerError
-from gateway.limits import UpstreamOptions
+from gateway.options import UpstreamOptions
 from gateway.upstream.caller import CALLER, Caller, check
 
 T = TypeVar("T")

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from gateway.errors import UpstreamError
-from gateway.limits import UpstreamOptions
+from gateway.options import UpstreamOptions
 
 T = TypeVar("T")
 Sleep = Callable[[float], Awaitable[None]]

@@ -10,7 +10,7 @@ import random
 from collections.abc import Callable
 from typing import Literal
 
-from gateway.cache import Clock
+from gateway.runtime.cache import Clock
 
 BreakerState = Literal["closed", "open", "half_open"]
 

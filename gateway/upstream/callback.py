@@ -10,7 +10,7 @@ from dataclasses import replace
 from urllib.parse import parse_qs, urlsplit
 
 from gateway.errors import ConfigError, UpstreamError
-from gateway.limits import UpstreamOptions
+from gateway.options import UpstreamOptions
 from gateway.upstream.guard import check_literal
 from gateway.upstream.oauth import Answer
 from gateway.upstream.servers import HttpServer

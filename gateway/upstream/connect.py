@@ -15,7 +15,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.server import MCPServer, Server
 
 from gateway.errors import ConfigError
-from gateway.limits import UpstreamOptions
+from gateway.options import UpstreamOptions
 from gateway.upstream.capped import PLAIN, cap
 from gateway.upstream.faults import FAULTS
 from gateway.upstream.following import STREAMED_SINCE

@@ -16,8 +16,8 @@ from contextlib import suppress
 
 import httpx2
 
-from gateway.environment import proxied
 from gateway.errors import ConfigError
+from gateway.options.environment import proxied
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Resolve = Callable[[str, int], Awaitable[list[str]]]

@@ -12,7 +12,7 @@ from typing import TypeAlias
 from mcp import Client, MCPError, types
 
 from gateway.errors import UpstreamError
-from gateway.limits import UpstreamOptions
+from gateway.options import UpstreamOptions
 from gateway.upstream.faults import FAULTS, failed, late
 from gateway.upstream.sieve import Sieve
 from gateway.upstream.source import Listing

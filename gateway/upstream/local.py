@@ -14,9 +14,9 @@ import json
 import threading
 from typing import Protocol
 
-from gateway.bridge import in_thread
 from gateway.errors import ClosedError, ConfigError, Failed, UpstreamTimeoutError, attempt
-from gateway.limits import UpstreamOptions
+from gateway.options import UpstreamOptions
+from gateway.runtime.background_loop import in_thread
 from gateway.types import Content, Hints, InvokeResult, JsonObject, ToolDefinition
 from gateway.upstream.source import (
     Function,

@@ -14,10 +14,10 @@ from contextlib import suppress
 from dataclasses import replace
 from threading import Lock
 
-from gateway.bridge import Bridge
-from gateway.cache import Clock
 from gateway.errors import ClosedError
-from gateway.limits import UpstreamOptions
+from gateway.options import UpstreamOptions
+from gateway.runtime.background_loop import Bridge
+from gateway.runtime.cache import Clock
 from gateway.types import InvokeResult, JsonObject
 from gateway.upstream.audience import Audience
 from gateway.upstream.backoff import at_most_once, for_ever

@@ -17,8 +17,8 @@ from mcp import Client, MCPError, types
 from pydantic import TypeAdapter
 
 from gateway.errors import ConfigError, GatewayError, InvalidRequestError, UpstreamError
-from gateway.limits import UpstreamOptions
-from gateway.text import clean
+from gateway.options import UpstreamOptions
+from gateway.runtime.text import clean
 from gateway.types import InvokeResult, JsonObject
 from gateway.upstream.answers import refusal, result_of
 from gateway.upstream.asking import NOT_FOUND, asked

@@ -11,8 +11,8 @@ import hashlib
 import json
 from collections.abc import Sequence
 
-from gateway.limits import UpstreamOptions
-from gateway.text import clean
+from gateway.options import UpstreamOptions
+from gateway.runtime.text import clean
 from gateway.types import Code, Diagnostic, Hints, JsonObject, ToolDefinition
 from gateway.upstream.named import MAX_NAME_CHARS, MAX_TITLE_CHARS
 from gateway.upstream.source import Listing

@@ -24,7 +24,7 @@ from mcp.shared.auth import (
 )
 from pydantic import AnyUrl, BaseModel, ValidationError
 
-from gateway.cache import Clock
+from gateway.runtime.cache import Clock
 from gateway.upstream.oauth import OAuth
 
 _SPARE_S = 30.0

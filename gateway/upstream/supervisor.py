@@ -16,9 +16,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager, nullcontext
 from typing import Literal, Protocol, TypeVar
 
-from gateway.cache import Clock
 from gateway.errors import ClosedError, UpstreamError, UpstreamUnavailableError
-from gateway.limits import UpstreamOptions
+from gateway.options import UpstreamOptions
+from gateway.runtime.cache import Clock
 from gateway.types import InvokeResult, JsonObject
 from gateway.upstream.backoff import until_connected
 from gateway.upstream.breaker import Breaker, BreakerState

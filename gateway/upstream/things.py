@@ -16,8 +16,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from gateway.limits import UpstreamOptions
-from gateway.text import clean
+from gateway.options import UpstreamOptions
+from gateway.runtime.text import clean
 from gateway.types import Code, Diagnostic, JsonObject, Kind, ToolDefinition
 from gateway.upstream.named import (
     MAX_NAME_CHARS,

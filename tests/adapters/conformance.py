@@ -15,8 +15,8 @@ from typing import Any
 from openai import AsyncOpenAI, DefaultAsyncHttpxClient
 
 from gateway import Approval, Entity, Gateway
-from gateway.config import DiscoveryOptions, Options
 from gateway.discovery.approval import Approve
+from gateway.options import DiscoveryOptions, Options
 from gateway.testing import Call, ModelRequest, ScriptedModel, Turn
 from gateway.types import JsonObject
 from tests.cli.running import child

@@ -16,9 +16,9 @@ from gateway.adapters.anthropic import (
     tool_call,
     tool_result,
 )
-from gateway.config import DiscoveryOptions
 from gateway.discovery.answers import answer
 from gateway.discovery.metatools import meta_names, meta_tools
+from gateway.options import DiscoveryOptions
 from tests.adapters.conformance import last_line, schema_of
 
 OPTIONS = DiscoveryOptions()

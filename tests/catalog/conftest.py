@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.config import Options
+from gateway.options import Options
 
 
 @pytest.fixture

@@ -13,10 +13,9 @@ import pytest
 from gateway.catalog.configured import Reloaded
 from gateway.catalog.manifests import parse_manifest
 from gateway.catalog.records import LAUNCH, SqliteRecords
-from gateway.config import Options
 from gateway.errors import ConfigError, UnknownToolError
 from gateway.gateway import Gateway
-from gateway.limits import UpstreamOptions
+from gateway.options import Options, UpstreamOptions
 from gateway.sync import SyncGateway
 from tests.fakes import ListSource, tool
 from tests.upstream.conftest import HERE, lines, lives

@@ -10,9 +10,8 @@ import pytest
 from gateway.catalog.declared import read_kinds
 from gateway.catalog.entries import Entry
 from gateway.catalog.manifests import parse_manifest
-from gateway.config import Options
 from gateway.errors import ConfigError, InvalidRequestError
-from gateway.limits import CustomKind
+from gateway.options import CustomKind, Options
 from gateway.types import Filters
 from tests.conftest import OpenGateway
 

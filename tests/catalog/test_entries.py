@@ -12,14 +12,13 @@ import pytest
 from gateway.catalog.entries import Entry, Page
 from gateway.catalog.entryjson import written
 from gateway.catalog.entrystore import EntrySource
-from gateway.config import Options
 from gateway.errors import ClosedError, ConfigError, InvalidRequestError, StoreError
-from gateway.limits import CatalogOptions, CustomKind, UpstreamOptions
+from gateway.options import CatalogOptions, CustomKind, Options, UpstreamOptions
+from gateway.runtime.vectors import Vector
 from gateway.sync import SyncGateway
 from gateway.testing import HashingEmbedder, MemoryStore
 from gateway.testing.store import MemoryEntries
 from gateway.types import Filters, Hints, ToolDefinition
-from gateway.vectors import Vector
 from tests.conftest import OpenGateway
 from tests.fakes import ListSource, Shelf, codes, tool
 

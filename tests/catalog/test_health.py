@@ -9,15 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from gateway.bridge import Bridge
-from gateway.cache import SingleFlight
 from gateway.catalog.health import Health
 from gateway.catalog.lasting import LastingSource, Memory
 from gateway.catalog.records import SqliteRecords
-from gateway.config import Options
 from gateway.errors import UpstreamError
 from gateway.gateway import Gateway
-from gateway.limits import UpstreamOptions
+from gateway.options import Options, UpstreamOptions
+from gateway.runtime.background_loop import Bridge
+from gateway.runtime.cache import SingleFlight
 from gateway.testing import ManualClock
 from gateway.types import Filters
 from tests.catalog.room import LiveSource

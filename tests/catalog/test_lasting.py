@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from gateway.bridge import Bridge
 from gateway.catalog.ahead import Ahead
 from gateway.catalog.records import LAUNCH, Recorded, SqliteRecords
 from gateway.catalog.refresh import Registry, list_sources
@@ -22,8 +21,9 @@ from gateway.errors import (
     UpstreamError,
     UpstreamTimeoutError,
 )
-from gateway.limits import Policy
-from gateway.telemetry import Telemetry
+from gateway.options.upstream import Policy
+from gateway.runtime.background_loop import Bridge
+from gateway.runtime.telemetry import Telemetry
 from gateway.testing import ManualClock
 from gateway.types import JsonObject, ToolDefinition
 from gateway.upstream.source import Listing, WatchCallbacks

@@ -50,7 +50,7 @@ store.close()
 SEARCH = """
 import os, resource
 from gateway import Gateway, Options, SyncGateway
-from gateway.limits import UsageOptions
+from gateway.options import UsageOptions
 from gateway.testing import HashingEmbedder
 
 def look() -> str:

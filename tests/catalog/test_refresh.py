@@ -10,7 +10,7 @@ from gateway.catalog.given import merge
 from gateway.catalog.known import KnownEntities
 from gateway.catalog.refresh import Listed, Registry, list_sources
 from gateway.errors import ConfigError, UpstreamError
-from gateway.telemetry import Telemetry
+from gateway.runtime.telemetry import Telemetry
 from gateway.types import Diagnostic, Hints
 from gateway.upstream.source import Listing, Source
 from tests.fakes import ListSource, tool

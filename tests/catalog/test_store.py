@@ -10,7 +10,7 @@ from gateway import Gateway, Options, SyncGateway
 from gateway.catalog.store import store_of
 from gateway.embed.cached import MemoryVectorStore
 from gateway.errors import ConfigError
-from gateway.limits import UsageOptions
+from gateway.options import UsageOptions
 from gateway.testing import HashingEmbedder, MemoryStore
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from gateway.catalog.vetting import vetted
-from gateway.limits import Policy, UpstreamOptions
+from gateway.options import UpstreamOptions
+from gateway.options.upstream import Policy
 from gateway.types import ToolDefinition
 from gateway.upstream.source import Listing
 from tests.fakes import tool

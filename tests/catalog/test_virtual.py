@@ -13,9 +13,9 @@ from gateway.catalog.identity import definition_digest
 from gateway.catalog.records import SqliteRecords
 from gateway.catalog.virtual import Alias, VirtualServer
 from gateway.catalog.virtualsource import VirtualSource
-from gateway.config import Options
 from gateway.errors import ClosedError, ConfigError, StoreError, UpstreamError
-from gateway.limits import Policy, UpstreamOptions
+from gateway.options import Options, UpstreamOptions
+from gateway.options.upstream import Policy
 from gateway.types import Filters, ToolDefinition
 from gateway.upstream.shapes import Filter
 from gateway.upstream.source import Listing, Source

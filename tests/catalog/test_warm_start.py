@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from gateway.config import IndexOptions, Options
 from gateway.gateway import Gateway
-from gateway.limits import UpstreamOptions
+from gateway.options import IndexOptions, Options, UpstreamOptions
 from tests.fakes import codes
 from tests.fakes import until as eventually
 from tests.upstream.conftest import HERE, lines, lives, until

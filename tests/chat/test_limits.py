@@ -10,9 +10,8 @@ from openai import OpenAI
 
 from gateway import AsyncAutoDiscoveryClient, AutoDiscoveryClient, Gateway, Hints, LoopError
 from gateway.chat.accounting import Accounting, accounting_of
-from gateway.config import DiscoveryOptions, Options
 from gateway.discovery.approval import Approval
-from gateway.limits import ChatOptions
+from gateway.options import ChatOptions, DiscoveryOptions, Options
 from gateway.testing import Call, ModelRequest, Turn
 from tests.chat.conftest import add, divide
 from tests.chat.stage import ASK, Speaker, Stage, find, look, text

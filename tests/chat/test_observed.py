@@ -17,8 +17,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from gateway import AsyncAutoDiscoveryClient, AutoDiscoveryClient, Gateway, LoopError
 from gateway.chat.events import Called, Event, Replied, Requested, Searched
 from gateway.chat.usage import added
-from gateway.config import Options
-from gateway.limits import ChatOptions
+from gateway.options import ChatOptions, Options
 from gateway.testing import Call, Turn
 from tests.chat.conftest import add, divide
 from tests.chat.stage import ASK, WAYS, Role, Speaker, Stage, Way, find, look

@@ -19,8 +19,7 @@ from gateway import (
     LoopError,
 )
 from gateway.chat.accounting import accounting_of
-from gateway.config import Options
-from gateway.limits import ChatOptions
+from gateway.options import ChatOptions, Options
 from gateway.testing import Call, Turn
 from tests.chat.canned import DONE, Canned, event
 from tests.chat.conftest import add

@@ -13,9 +13,9 @@ from gateway import AutoDiscoveryClient, Gateway, InvalidRequestError
 from gateway.chat.accounting import accounting_of
 from gateway.chat.chains import CONVERSATIONS, Chains, Link
 from gateway.chat.joinedevents import JoinedResponse
-from gateway.config import DiscoveryOptions, Options
 from gateway.discovery.offer import definition_tokens
 from gateway.errors import InvalidRequestError as Refused
+from gateway.options import DiscoveryOptions, Options
 from gateway.testing import Call, ModelRequest, Turn
 from tests.chat.answering import Answering
 from tests.chat.conftest import add, divide

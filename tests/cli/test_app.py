@@ -11,7 +11,7 @@ import pytest
 
 from gateway.cli import main
 from gateway.cli.exits import EXITS, INTERRUPTED, OK, USAGE
-from gateway.config import VERSION
+from gateway.runtime import VERSION
 from tests.cli.running import Place, child
 
 _ASK_VERSION = """

@@ -6,8 +6,8 @@ import pytest
 
 from gateway.cli.exits import NOTHING, OK, UNAVAILABLE
 from gateway.cli.stored import store
-from gateway.config import Options
 from gateway.gateway import Gateway
+from gateway.options import Options
 from gateway.sync import SyncGateway
 from tests.cli.running import Place
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from gateway.bridge import Bridge
 from gateway.cli.login import login
+from gateway.runtime.background_loop import Bridge
 from tests.cli.running import Place
 from tests.upstream.conftest import placed
 from tests.upstream.servers.authority import Authority

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from gateway.config import DiscoveryOptions
 from gateway.discovery.metatools import MetaNames, digest, meta_names, meta_tools
 from gateway.discovery.offer import name_of
-from gateway.text import estimate_tokens
+from gateway.options import DiscoveryOptions
+from gateway.runtime.text import estimate_tokens
 from gateway.types import Entity
 from tests.fakes import entity, tool
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from gateway.config import DiscoveryOptions
 from gateway.discovery.proxies import parameters, proxy
+from gateway.options import DiscoveryOptions
 from tests.fakes import entity, tool
 
 

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gateway.config import DiscoveryOptions
 from gateway.discovery.results import (
     Parameters,
     Schemas,
@@ -18,7 +17,8 @@ from gateway.discovery.results import (
     direct_names,
     names_of,
 )
-from gateway.text import estimate_tokens
+from gateway.options import DiscoveryOptions
+from gateway.runtime.text import estimate_tokens
 from gateway.types import Diagnostic, Evidence, Match, PathStep, SearchResult
 
 OPTIONS = DiscoveryOptions()

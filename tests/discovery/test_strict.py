@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from gateway.config import DiscoveryOptions
 from gateway.discovery.proxies import fits_strict, proxy
+from gateway.options import DiscoveryOptions
 from gateway.types import Entity, ToolDefinition
 
 CLOSED: dict[str, Any] = {

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from gateway.discovery.tokens import cached, counter
-from gateway.environment import vocabulary_dir
-from gateway.text import estimate_tokens
+from gateway.options.environment import vocabulary_dir
+from gateway.runtime.text import estimate_tokens
 
 
 @pytest.mark.parametrize("model", ["gpt-4o", "a-model-that-nobody-knows", ""])

@@ -10,8 +10,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from gateway.bridge import Bridge
-from gateway.cache import Cache, Event, SingleFlight
 from gateway.embed.cached import (
     DocumentVectors,
     MemoryVectorStore,
@@ -21,9 +19,11 @@ from gateway.embed.cached import (
     text_key,
 )
 from gateway.embed.protocol import Embedded, EmbedderInfo, EmbeddingLimits, Role
-from gateway.telemetry import Telemetry
+from gateway.runtime.background_loop import Bridge
+from gateway.runtime.cache import Cache, Event, SingleFlight
+from gateway.runtime.telemetry import Telemetry
+from gateway.runtime.vectors import Vector, VectorStore
 from gateway.testing import HashingEmbedder, ManualClock
-from gateway.vectors import Vector, VectorStore
 from tests.fakes import BrokenStore
 
 TELEMETRY = Telemetry()

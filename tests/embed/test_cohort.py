@@ -11,7 +11,7 @@ from benchmarks.cohort import texts, vectors
 from gateway.embed import cohort as module
 from gateway.embed.cohort import AXES, LOCAL_MODEL, Cohort, cohort
 from gateway.embed.local import SCALES, LocalEmbedder
-from gateway.vectors import unit_rows
+from gateway.runtime.vectors import unit_rows
 
 
 def test_along_enough_axes_cosines_are_exact() -> None:

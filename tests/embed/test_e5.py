@@ -13,8 +13,8 @@ from gateway.embed.e5 import Engine
 from gateway.embed.models import E5, E5_FILE
 from gateway.embed.pieces import _PIECE
 from gateway.embed.weights import Weights, opened, widened
-from gateway.environment import environment
 from gateway.errors import ModelFileError
+from gateway.options.environment import environment
 
 ODD = (
     "",

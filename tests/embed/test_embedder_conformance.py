@@ -11,8 +11,8 @@ from openai import AsyncOpenAI, OpenAI
 from gateway.embed.local import LocalEmbedder
 from gateway.embed.openai import OpenAIEmbedder
 from gateway.embed.protocol import Embedder
+from gateway.runtime.vectors import usable
 from gateway.testing import HashingEmbedder, ScriptedModel, script
-from gateway.vectors import usable
 
 TEXTS = ("send an e-mail", "weather of a city", "счёт", "天气")
 

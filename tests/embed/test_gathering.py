@@ -14,7 +14,7 @@ import pytest
 from gateway.embed.gathering import AHEAD, PATIENCE, SLICE, Gathering, _Text
 from gateway.embed.protocol import Role
 from gateway.errors import EmbeddingError
-from gateway.vectors import Matrix, Vector
+from gateway.runtime.vectors import Matrix, Vector
 
 WAIT_S = 60
 

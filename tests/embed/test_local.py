@@ -18,7 +18,7 @@ from gateway.embed.loading import AGAIN_S
 from gateway.embed.local import LocalEmbedder, shares_of, side_by_side
 from gateway.embed.models import E5, EVERY, MINILM, USE, Encode, Model, runs_here, verify
 from gateway.errors import ConfigError, MissingExtraError, ModelFileError
-from gateway.vectors import Matrix
+from gateway.runtime.vectors import Matrix
 from tests.conftest import OpenGateway
 from tests.fakes import names, tool, until
 

@@ -12,8 +12,8 @@ from benchmarks.background import TEXTS
 from benchmarks.middles import ENCODERS, Layers, middles
 from gateway.embed import body, e5, minilm
 from gateway.embed.models import E5, E5_FILE, MINILM, MINILM_FILE, Model
-from gateway.environment import environment
-from gateway.vectors import unit_rows
+from gateway.options.environment import environment
+from gateway.runtime.vectors import unit_rows
 
 _FILE = Path(body.__file__).with_name("middles.npz")
 

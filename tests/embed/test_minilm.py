@@ -10,8 +10,8 @@ import pytest
 from gateway.embed.minilm import Engine, Pieces
 from gateway.embed.models import MINILM, MINILM_FILE
 from gateway.embed.onnxfile import tensors
-from gateway.environment import environment
 from gateway.errors import ModelFileError
+from gateway.options.environment import environment
 
 START, END = 101, 102
 

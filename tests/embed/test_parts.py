@@ -14,8 +14,8 @@ from gateway.embed.parts import VectorParts
 from gateway.embed.protocol import EmbedderInfo
 from gateway.embed.yardstick import Yardstick
 from gateway.errors import ConfigError
+from gateway.runtime.vectors import unit_rows
 from gateway.testing import HashingEmbedder
-from gateway.vectors import unit_rows
 
 
 class Told(HashingEmbedder):

@@ -9,9 +9,9 @@ import pytest
 
 from gateway.embed.requests import request
 from gateway.errors import EmbeddingError
-from gateway.telemetry import Telemetry
+from gateway.runtime.telemetry import Telemetry
+from gateway.runtime.vectors import Matrix
 from gateway.testing import HashingEmbedder
-from gateway.vectors import Matrix
 
 TELEMETRY = Telemetry()
 

@@ -11,8 +11,8 @@ import pytest
 from gateway.embed import yardstick
 from gateway.embed.cached import text_key
 from gateway.embed.protocol import EmbedderInfo
+from gateway.runtime.vectors import Vector, unit_rows
 from gateway.testing import HashingEmbedder
-from gateway.vectors import Vector, unit_rows
 from tests.conftest import OpenGateway
 from tests.fakes import ListSource, tool
 

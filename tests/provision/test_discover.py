@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 import pytest
 
-from gateway.config import Options, SearchOptions
 from gateway.embed.cached import MemoryVectorStore
 from gateway.embed.protocol import Embedded, Role
 from gateway.errors import InvalidRequestError
 from gateway.gateway import Gateway
+from gateway.options import Options, SearchOptions
 from gateway.provision.discover import LIMIT, discover
 from gateway.provision.entries import Entry
 from gateway.provision.known import known_servers

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.limits import UpstreamOptions
+from gateway.options import UpstreamOptions
 from gateway.provision.fetched import Answers
 from gateway.provision.known import known_servers
 from gateway.provision.offers import offers

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from gateway.errors import ConfigError, UpstreamError, UpstreamTimeoutError
-from gateway.limits import UpstreamOptions
+from gateway.options import UpstreamOptions
 from gateway.provision.options import ProvisionOptions
 from gateway.provision.registry import entries_of, fetch, origin
 from tests.provision.registries import FakeRegistry, item, package

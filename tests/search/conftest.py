@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from gateway.config import SearchOptions
 from gateway.embed.cached import text_key
+from gateway.options import SearchOptions
 from gateway.search.index.kept import Texts
 from gateway.search.index.snapshot import Snapshot
 from gateway.search.index.snapshots import compile_snapshot

@@ -12,13 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gateway.config import CacheOptions, Options
 from gateway.embed.local import LocalEmbedder
 from gateway.embed.models import Model
 from gateway.embed.protocol import Embedded, Role
 from gateway.errors import ClosedError
 from gateway.gateway import Gateway
-from gateway.limits import UsageOptions
+from gateway.options import CacheOptions, Options, UsageOptions
 from gateway.search.remembered import Caches
 from gateway.sync import SyncGateway
 from gateway.testing import HashingEmbedder, ManualClock

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gateway.config import SearchOptions
 from gateway.errors import InvalidRequestError
+from gateway.options import SearchOptions
 from gateway.search.eligible import Eligibility
 from gateway.search.pipeline import Search
 from gateway.testing import HashingEmbedder

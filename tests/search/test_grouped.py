@@ -6,8 +6,8 @@ from typing import Any, get_args
 
 import pytest
 
-from gateway.config import Options, SearchOptions
 from gateway.errors import InvalidRequestError
+from gateway.options import Options, SearchOptions
 from gateway.search.grouped import Shown, chosen, depth, displayed, lifted
 from gateway.search.spread import Worded
 from gateway.testing import HashingEmbedder

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway import Gateway
-from gateway.config import Options, SearchOptions
 from gateway.embed.yardstick import Yardstick
+from gateway.options import Options, SearchOptions
+from gateway.runtime.vectors import unit_rows
 from gateway.search import fusion
 from gateway.search.asked import Asked
 from gateway.search.dense.scan import Question, VectorIndex
@@ -20,7 +21,6 @@ from gateway.search.evidence import Ranking, read_words
 from gateway.search.request import clauses, parted
 from gateway.search.results import nearest_of_jobs
 from gateway.testing import HashingEmbedder
-from gateway.vectors import unit_rows
 from graphs import Postings
 from tests.fakes import ListSource, tool
 

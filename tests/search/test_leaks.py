@@ -11,7 +11,7 @@ from typing import NamedTuple, get_args
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gateway.config import SearchOptions
+from gateway.options import SearchOptions
 from gateway.search.index.snapshot import Snapshot, repeated
 from gateway.search.pipeline import Search
 from gateway.search.request import prepare

@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 
 from gateway.catalog.ledger import Call
-from gateway.config import DiscoveryOptions, GraphOptions, Options, SearchOptions
 from gateway.discovery.advice import hint
 from gateway.gateway import Gateway
-from gateway.limits import UsageOptions
+from gateway.options import DiscoveryOptions, GraphOptions, Options, SearchOptions, UsageOptions
 from gateway.search.index.toolgraphs import build
 from gateway.search.nextsteps import LEARNED_SCALE, LEARNED_WEIGHT, weigh
 from gateway.search.shownsteps import OPEN, confidences, shown_after

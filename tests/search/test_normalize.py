@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from openai import APIStatusError, AsyncOpenAI, OpenAI
 
-from gateway.bridge import Bridge
-from gateway.cache import Cache, Event, SingleFlight
+from gateway.runtime.background_loop import Bridge
+from gateway.runtime.cache import Cache, Event, SingleFlight
+from gateway.runtime.telemetry import Telemetry
+from gateway.runtime.text import literals
 from gateway.search.normalize import MAX_CHARS, CachedNormalizer, Normalizer, settle
 from gateway.search.openai import OpenAINormalizer
-from gateway.telemetry import Telemetry
 from gateway.testing import Faults, ModelRequest, ScriptedModel, Turn
-from gateway.text import literals
 from tests.fakes import TableNormalizer
 
 REWRITES = {"надіслати лист": "send email", "plain": ""}

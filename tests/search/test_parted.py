@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.config import SearchOptions
+from gateway.options import SearchOptions
+from gateway.runtime.vectors import unit_rows
 from gateway.search.dense.doubts import Doubts
 from gateway.search.dense.scan import Question, VectorIndex
 from gateway.search.dense.vector import Candidates, candidates
 from gateway.search.fusion import STEPS, Order, by_vector
 from gateway.search.parted import FIRST, REACH, each_part
-from gateway.vectors import unit_rows
 
 MANY = 30
 WEATHER, LAND = np.eye(3, dtype=np.float32)[:2]

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from gateway.config import SearchOptions
+from gateway.options import SearchOptions
 from gateway.search.pipeline import Search
 from gateway.testing import HashingEmbedder
 from gateway.types import ToolDefinition

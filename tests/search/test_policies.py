@@ -8,8 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from gateway.config import Options, SearchOptions
 from gateway.errors import InvalidRequestError
+from gateway.options import Options, SearchOptions
+from gateway.runtime.vectors import unit_rows
 from gateway.search import policies
 from gateway.search.asked import Asked
 from gateway.search.company import Company
@@ -24,7 +25,6 @@ from gateway.search.keywords import Keywords, read
 from gateway.search.request import parted
 from gateway.testing import HashingEmbedder
 from gateway.types import Entity, Hints, Kind, RankingPolicy
-from gateway.vectors import unit_rows
 from graphs import Postings
 from tests.conftest import OpenGateway
 from tests.fakes import entity, names, tool

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from gateway.config import DiscoveryOptions, Options, Prerequisites, SearchOptions
 from gateway.discovery.results import direct_names
 from gateway.errors import ConfigError
+from gateway.options import DiscoveryOptions, Options, SearchOptions
+from gateway.options.search import Prerequisites
 from gateway.search.supplement import MAX_GUESSED
 from gateway.testing import HashingEmbedder
 from gateway.types import Hints, SearchResult, ToolDefinition

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.config import SearchOptions
+from gateway.options import SearchOptions
+from gateway.runtime.vectors import unit_rows
 from gateway.search import confidence, fusion
 from gateway.search.asked import Asked
 from gateway.search.confidence import Signals
@@ -18,7 +19,6 @@ from gateway.search.dense.mates import Mates
 from gateway.search.dense.scan import Question, VectorIndex
 from gateway.search.dense.vector import Candidates, candidates
 from gateway.search.fusion import Order, interleave, named_first
-from gateway.vectors import unit_rows
 
 orders = st.lists(st.lists(st.integers(0, 12), max_size=10, unique=True), max_size=5)
 

@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from gateway.catalog.ledger import Call, Task
-from gateway.config import GraphOptions, Options
 from gateway.gateway import Gateway
-from gateway.limits import UsageOptions
+from gateway.options import GraphOptions, Options, UsageOptions
 from gateway.search.replay import MOST_CALLS, replay
 from gateway.search.usage.bounded import Outcomes
 from gateway.testing import ManualClock

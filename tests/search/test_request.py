@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.config import SearchOptions
+from gateway.options import SearchOptions
 from gateway.search.request import LONG_WORDS, MAX_CLAUSES, MIN_CLAUSE_WORDS, clauses, prepare
 from gateway.types import Diagnostic, Filters, SearchRequest
 

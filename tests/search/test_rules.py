@@ -7,14 +7,14 @@ import asyncio
 import numpy as np
 import pytest
 
-from gateway.config import Options, SearchOptions
 from gateway.errors import InvalidRequestError
 from gateway.gateway import Gateway
+from gateway.options import Options, SearchOptions
+from gateway.runtime.vectors import unit_rows
 from gateway.search.index.snapshots import NAME_WEIGHT
 from gateway.search.index.texts import embedding_text, name_text
 from gateway.testing import HashingEmbedder
 from gateway.types import Hints, ToolDefinition
-from gateway.vectors import unit_rows
 from graphs import Document
 from tests.conftest import CatalogOf, OpenGateway
 from tests.fakes import TableNormalizer, codes, entity, every_id, names

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from gateway.config import SearchOptions
+from gateway.options import SearchOptions
 from gateway.search.index.snapshot import repeated
 from gateway.search.pipeline import Search
 from gateway.search.sayable import unmatched

@@ -12,10 +12,11 @@ import pytest
 
 from benchmarks.hearing import Heard, Listening
 from benchmarks.training import FROZEN, fit
-from gateway.config import SearchOptions
 from gateway.embed.cohort import Cohort
 from gateway.embed.parts import VectorParts
 from gateway.embed.yardstick import Yardstick
+from gateway.options import SearchOptions
+from gateway.runtime.vectors import unit_rows
 from gateway.search import served
 from gateway.search.confidence import share
 from gateway.search.evidence import Ranking, Words
@@ -23,7 +24,6 @@ from gateway.search.fusion import STEPS
 from gateway.search.served import BOUND, Request, Weights, packaged, read, written
 from gateway.testing import HashingEmbedder
 from gateway.types import SearchRequest, ToolDefinition
-from gateway.vectors import unit_rows
 from tests.fakes import definitions, entity, plain_embed
 from tests.search.conftest import auto, snapshot_of
 

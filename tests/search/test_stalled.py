@@ -9,15 +9,16 @@ from typing import Any
 
 import pytest
 
-from gateway.cache import Cache, LoopFlight, SingleFlight
-from gateway.config import First, Options, SearchOptions
 from gateway.embed.cached import Flights, QueryRows, QueryVectors
 from gateway.embed.protocol import Embedded, Role
 from gateway.errors import ClosedError, Failed
 from gateway.gateway import Gateway
+from gateway.options import Options, SearchOptions
+from gateway.options.search import First
+from gateway.runtime.cache import Cache, LoopFlight, SingleFlight
+from gateway.runtime.telemetry import Telemetry
 from gateway.search.normalize import CachedNormalizer, Rewrite
 from gateway.search.patience import patient
-from gateway.telemetry import Telemetry
 from gateway.testing import HashingEmbedder
 from gateway.types import IndexReport, ToolDefinition
 from gateway.upstream.source import Listing

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.config import SearchOptions
+from gateway.options import SearchOptions
+from gateway.runtime.vectors import unit_rows
 from gateway.search.dense.scan import Question, VectorIndex
 from gateway.search.dense.vector import candidates
 from gateway.search.index.snapshot import Snapshot
 from gateway.testing import HashingEmbedder
 from gateway.types import SearchResult
-from gateway.vectors import unit_rows
 from graphs import Document, Link
 from tests.conftest import CatalogOf
 from tests.fakes import definitions, entity

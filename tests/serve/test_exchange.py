@@ -11,9 +11,8 @@ import pytest
 from mcp import Client, MCPError, types
 from mcp.server import Server
 
-from gateway.config import Options
 from gateway.gateway import Gateway
-from gateway.limits import UpstreamOptions
+from gateway.options import Options, UpstreamOptions
 from gateway.serve.exchange import Exchanges
 from gateway.serve.server import mcp_server
 from gateway.upstream.caller import CALLER

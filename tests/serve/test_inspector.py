@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from gateway.config import Options
 from gateway.embed.cached import MemoryVectorStore
 from gateway.gateway import Gateway
+from gateway.options import Options
 from tests.serve.conftest import FIXTURE, NODE, PATIENT, ROOT, Script, node_env
 
 CALLS = [

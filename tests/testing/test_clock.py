@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.cache import Cache
 from gateway.errors import InvalidRequestError
+from gateway.runtime.cache import Cache
 from gateway.testing import ManualClock
 
 

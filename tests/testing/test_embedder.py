@@ -9,8 +9,8 @@ import pytest
 
 from gateway.embed.protocol import Embedder
 from gateway.errors import ConfigError
+from gateway.runtime.vectors import Matrix, usable
 from gateway.testing import HashingEmbedder
-from gateway.vectors import Matrix, usable
 
 
 def near(embedder: HashingEmbedder, left: str, right: str) -> float:

@@ -13,8 +13,8 @@ import pytest
 import uvicorn
 from starlette.types import ASGIApp
 
-from gateway.bridge import Bridge
-from gateway.limits import UpstreamOptions
+from gateway.options import UpstreamOptions
+from gateway.runtime.background_loop import Bridge
 from gateway.upstream.mcp import McpSource
 from gateway.upstream.servers import StdioServer
 from gateway.upstream.source import Listing

@@ -8,7 +8,7 @@ import pytest
 from mcp import types
 
 from gateway.errors import CallerError
-from gateway.limits import UpstreamOptions
+from gateway.options import UpstreamOptions
 from gateway.types import JsonObject
 from gateway.upstream.backchannel import Backchannel, Call
 from gateway.upstream.caller import on_behalf_of

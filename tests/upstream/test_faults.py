@@ -11,10 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from gateway.bridge import Bridge
-from gateway.config import Options
 from gateway.errors import UpstreamError
-from gateway.limits import UpstreamOptions
+from gateway.options import Options, UpstreamOptions
+from gateway.runtime.background_loop import Bridge
 from gateway.upstream.mcp import McpSource
 from gateway.upstream.servers import StdioServer
 from tests.conftest import OpenGateway

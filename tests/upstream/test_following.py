@@ -13,9 +13,9 @@ from mcp import types
 from mcp.server import Server
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ResourceUpdated
 
-from gateway.bridge import Bridge
 from gateway.errors import ClosedError, InvalidRequestError, UpstreamError
-from gateway.limits import UpstreamOptions
+from gateway.options import UpstreamOptions
+from gateway.runtime.background_loop import Bridge
 from gateway.upstream.following import Updates
 from gateway.upstream.mcp import McpSource
 from gateway.upstream.source import WatchCallbacks

@@ -14,9 +14,9 @@ from mcp.server import Server
 from mcp.shared.message import SessionMessage
 from mcp.types import JSONRPCRequest, JSONRPCResponse
 
-from gateway.bridge import Bridge
 from gateway.errors import InvalidRequestError, UpstreamError, UpstreamTimeoutError
-from gateway.limits import UpstreamOptions
+from gateway.options import UpstreamOptions
+from gateway.runtime.background_loop import Bridge
 from gateway.upstream.mcp import McpSource
 from gateway.upstream.source import ResourceSource
 from gateway.upstream.transport import RAW, SetAside

@@ -16,7 +16,7 @@ import pytest
 from pydantic import BaseModel, Field
 
 from gateway.errors import ConfigError, UpstreamTimeoutError
-from gateway.limits import UpstreamOptions
+from gateway.options import UpstreamOptions
 from gateway.types import Hints
 from gateway.upstream.local import LocalSource
 

@@ -20,9 +20,9 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from gateway.bridge import Bridge
 from gateway.errors import ClosedError, ConfigError, UpstreamError
-from gateway.limits import UpstreamOptions
+from gateway.options import UpstreamOptions
+from gateway.runtime.background_loop import Bridge
 from gateway.types import Filters
 from gateway.upstream.mcp import McpSource
 from gateway.upstream.servers import HttpServer, StdioServer
@@ -303,7 +303,8 @@ def test_the_sdk_is_not_imported_before_a_connection_is_opened() -> None:
     """It costs more than a second; a warm start lists nothing."""
     code = (
         "import sys, gateway.upstream.mcp as m, gateway.upstream.servers as s\n"
-        "from gateway.bridge import Bridge\nfrom gateway.limits import UpstreamOptions\n"
+        "from gateway.runtime.background_loop import Bridge\n"
+        "from gateway.options import UpstreamOptions\n"
         "m.McpSource('a', s.StdioServer('x'), bridge=Bridge(), options=UpstreamOptions())\n"
         "print('mcp' in sys.modules, 'httpx2' in sys.modules)"
     )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.bridge import Bridge
+from gateway.runtime.background_loop import Bridge
 from gateway.upstream.mcp import McpSource
 from gateway.upstream.quiet import quietly
 from gateway.upstream.servers import HttpServer

@@ -15,9 +15,9 @@ from urllib.request import urlopen
 
 import pytest
 
-from gateway.bridge import Bridge
 from gateway.catalog.tokens import FileTokens
 from gateway.errors import ConfigError, UpstreamError
+from gateway.runtime.background_loop import Bridge
 from gateway.upstream.callback import sign_in
 from gateway.upstream.mcp import McpSource
 from gateway.upstream.oauth import OAuth

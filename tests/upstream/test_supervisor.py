@@ -14,7 +14,7 @@ from gateway.errors import (
     UpstreamTimeoutError,
     UpstreamUnavailableError,
 )
-from gateway.limits import UpstreamOptions
+from gateway.options import UpstreamOptions
 from gateway.testing import ManualClock
 from gateway.types import InvokeResult, JsonObject
 from gateway.upstream.source import Listing, WatchCallbacks

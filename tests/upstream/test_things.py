@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 import pytest
 
-from gateway.limits import UpstreamOptions
+from gateway.options import UpstreamOptions
 from gateway.types import Diagnostic, JsonObject, ToolDefinition
 from gateway.upstream.source import Listing
 from gateway.upstream.things import PROMPTS, RESOURCES, TEMPLATES, Gathered, Offer

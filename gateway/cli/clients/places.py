@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from gateway.environment import settings_dir
+from gateway.options.environment import settings_dir
 
 Client = Literal["claude", "cursor", "vscode"]
 

@@ -11,8 +11,8 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from gateway.config import DiscoveryOptions
 from gateway.discovery.results import names_of
+from gateway.options import DiscoveryOptions
 from gateway.testing import Call, ModelRequest, Turn
 
 _SEARCH = DiscoveryOptions().search_name

@@ -16,10 +16,9 @@ from gateway.cli.demo.servers import servers
 from gateway.cli.demo.tools import FUNCTIONS
 from gateway.cli.demo.trace import Spans
 from gateway.cli.progress import bars
-from gateway.config import Options
-from gateway.environment import environment, variables
 from gateway.gateway import Gateway
-from gateway.limits import UpstreamOptions
+from gateway.options import Options, UpstreamOptions
+from gateway.options.environment import environment, variables
 from gateway.sync import SyncGateway
 from gateway.testing import ScriptedModel
 from gateway.types import Entity, IndexReport

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gateway.vectors import Matrix, Vector
+from gateway.runtime.vectors import Matrix, Vector
 
 SEED = 11
 """Of all that is drawn: each start draws the same."""

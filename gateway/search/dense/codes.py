@@ -20,9 +20,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from gateway.runtime.vectors import Matrix, NDArray, Vector, placed
 from gateway.search.dense.segments import Positions, gathered, joined
 from gateway.search.eligible import Mask
-from gateway.vectors import Matrix, NDArray, Vector, placed
 
 Planes = NDArray[np.uint64]
 """Shape (words, n): 64 bits of every row after one another, so that a scan reads in order."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gateway.vectors import Vector
+from gateway.runtime.vectors import Vector
 
 MAX_DOUBT = 3.0
 """The most that an entity loses: as much as a tool of the right subject is ahead of a stranger."""

@@ -15,12 +15,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from gateway.runtime.vectors import Matrix, NDArray, Vector, best_cosine, moments, top
 from gateway.search.dense.codes import Coder, Codes, chosen
 from gateway.search.dense.scatter import Scatter
 from gateway.search.dense.segments import Mean, Positions, drawn, joined, lots, merged
 from gateway.search.dense.sketched import Sketched, worth
 from gateway.search.eligible import Mask, everybody
-from gateway.vectors import Matrix, NDArray, Vector, best_cosine, moments, top
 
 CLAUSE_WEIGHT = 0.7
 """How much the best clause of a long request adds to the whole request's cosine."""

@@ -14,7 +14,7 @@ from typing import Self
 
 import numpy as np
 
-from gateway.vectors import Matrix, Vector
+from gateway.runtime.vectors import Matrix, Vector
 
 AXES = 64
 

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from gateway.vectors import Matrix, NDArray, Vector
+from gateway.runtime.vectors import Matrix, NDArray, Vector
 
 Positions = NDArray[np.intp]
 T = TypeVar("T", bound=np.generic)

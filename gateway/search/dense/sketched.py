@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from gateway.runtime.vectors import Matrix, NDArray, Vector
 from gateway.search.dense.axes import SEED, chief_axes, sampled
 from gateway.search.dense.codes import (
     NOBODY,
@@ -33,7 +34,6 @@ from gateway.search.dense.codes import (
 )
 from gateway.search.dense.segments import Positions, gathered, joined
 from gateway.search.eligible import Mask
-from gateway.vectors import Matrix, NDArray, Vector
 
 Places = NDArray[np.int8]
 """Shape (n, AXES): where each row stands along the axes, in steps."""

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gateway.config import SearchOptions
+from gateway.options import SearchOptions
+from gateway.runtime.vectors import Vector
 from gateway.search.dense.scan import Question, Scanned, VectorIndex
 from gateway.search.dense.segments import Positions
 from gateway.search.eligible import Mask
-from gateway.vectors import Vector
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

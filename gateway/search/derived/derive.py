@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from gateway.config import GraphOptions
+from gateway.options import GraphOptions
 from gateway.search.derived import conditions
 from gateway.search.derived.namewords import ACT, Relation, ToolWords
 from gateway.search.derived.places import Found, Place, Rule, Table

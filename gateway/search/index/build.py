@@ -18,20 +18,20 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from gateway.cache import Clock, SingleFlight
 from gateway.catalog.entrystore import ENTRIES
 from gateway.catalog.refresh import Listed, Registration, Registry, list_sources, read_late
-from gateway.config import Options
 from gateway.embed.protocol import Embedder
-from gateway.environment import index_path
+from gateway.options import Options
+from gateway.options.environment import index_path
+from gateway.runtime.cache import Clock, SingleFlight
+from gateway.runtime.telemetry import Telemetry
+from gateway.runtime.vectors import VectorStore
 from gateway.search.index.documents import GraphSource, load
 from gateway.search.index.keeping import Ground, Keeper
 from gateway.search.index.made import Made, Make
 from gateway.search.index.shelf import Found, Shelf, mark_of_files
 from gateway.search.index.snapshot import Snapshot
-from gateway.telemetry import Telemetry
 from gateway.types import Diagnostic, IndexReport
-from gateway.vectors import VectorStore
 
 _SOON = 64
 """So few texts are embedded at once: a search waits for them even where an early index serves."""

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from gateway.embed.cached import text_key
+from gateway.runtime.vectors import Vector
 from gateway.search.index.texts import embedding_text, name_text
 from gateway.types import Entity
-from gateway.vectors import Vector
 
 
 @dataclass(slots=True)

@@ -12,19 +12,19 @@ from functools import cached_property, reduce
 
 from gateway.catalog.known import KnownEntities
 from gateway.catalog.refresh import Listed, Registration
-from gateway.config import GraphOptions
 from gateway.embed import yardstick
 from gateway.embed.cached import DocumentVectors, document_vectors, text_key
 from gateway.embed.cohort import cohort
 from gateway.embed.protocol import Embedder
 from gateway.embed.yardstick import Yardstick
+from gateway.options import GraphOptions
+from gateway.runtime.telemetry import Telemetry
+from gateway.runtime.vectors import Vector, VectorStore
 from gateway.search.index.kept import Texts
 from gateway.search.index.made import Made
 from gateway.search.index.snapshot import Snapshot
 from gateway.search.index.snapshots import Snapshots
-from gateway.telemetry import Telemetry
 from gateway.types import Diagnostic
-from gateway.vectors import Vector, VectorStore
 from graphs.document import Document
 
 _NONE = DocumentVectors(rows={})

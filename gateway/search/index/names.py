@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gateway.vectors import NDArray, Vector
+from gateway.runtime.vectors import NDArray, Vector
 from graphs.hits import Hits
 from graphs.postings import Postings
 

@@ -20,13 +20,14 @@ from pathlib import Path
 
 from gateway.catalog.listingtext import digest_of
 from gateway.catalog.refresh import Listed, Registration
-from gateway.config import VERSION, IndexOptions
 from gateway.errors import StoreError
+from gateway.options import IndexOptions
+from gateway.runtime import VERSION
+from gateway.runtime.text import digest
 from gateway.search.index.entities import line
 from gateway.search.index.pack import read, write
 from gateway.search.index.saved import packed, unpacked
 from gateway.search.index.snapshot import Snapshot
-from gateway.text import digest
 from gateway.types import Code, Diagnostic, Hints, ToolDefinition
 
 _SUFFIX = ".index"

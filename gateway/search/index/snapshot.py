@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 from gateway.embed.yardstick import Yardstick
+from gateway.runtime.vectors import Vector
 from gateway.search.dense.doubts import Doubts
 from gateway.search.dense.mates import Mates
 from gateway.search.dense.scan import VectorIndex
@@ -17,8 +18,7 @@ from gateway.search.index.names import Names
 from gateway.search.index.toolgraph import ToolGraph
 from gateway.search.order import Places, Step
 from gateway.types import Diagnostic, Entity, Filters
-from gateway.types.notes import DEGRADING, REPEATED
-from gateway.vectors import Vector
+from gateway.types.diagnostics import DEGRADING, REPEATED
 from graphs.patched import patched
 from graphs.postings import Postings
 from graphs.text import fold

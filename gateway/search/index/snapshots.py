@@ -9,8 +9,9 @@ import numpy as np
 from gateway.catalog.entries import LISTED
 from gateway.catalog.kinds import KINDS
 from gateway.catalog.known import Turnover
-from gateway.config import GraphOptions
 from gateway.embed.yardstick import Yardstick
+from gateway.options import GraphOptions
+from gateway.runtime.vectors import Matrix, Vector, unit_rows
 from gateway.search.dense.boasts import Boasts
 from gateway.search.dense.doubting import doubts
 from gateway.search.dense.kinship import narrowness
@@ -25,7 +26,6 @@ from gateway.search.index.texts import lexical_fields
 from gateway.search.index.toolgraphs import ToolGraphs
 from gateway.search.order import Order, Step
 from gateway.types import Diagnostic, Entity
-from gateway.vectors import Matrix, Vector, unit_rows
 from graphs.document import Document
 from graphs.postings import Postings
 

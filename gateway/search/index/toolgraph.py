@@ -11,9 +11,9 @@ from urllib.parse import quote, unquote
 
 import numpy as np
 
+from gateway.runtime.vectors import NDArray
 from gateway.search.eligible import Mask, everybody
 from gateway.types import PathStep
-from gateway.vectors import NDArray
 from graphs.fact import Fact
 from graphs.index import GraphIndex
 from graphs.neighbour import Step

@@ -13,14 +13,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import numpy as np
 
 from gateway.catalog.kinds import row_of
-from gateway.config import GraphOptions
+from gateway.options import GraphOptions
+from gateway.runtime.vectors import NDArray
 from gateway.search.derived.derive import Deriver, Edges
 from gateway.search.derived.namewords import Relation, nouns_of
 from gateway.search.index.texts import humanized, lexical_fields
 from gateway.search.index.toolgraph import ToolGraph, node_of, placed
 from gateway.search.order import Step
 from gateway.types import Entity, JsonObject
-from gateway.vectors import NDArray
 from graphs.arrays import Moves
 from graphs.build import content
 from graphs.compiler import Compiler

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from gateway.text import literals
+from gateway.runtime.text import literals
 
 MIN_LETTERS = 4
 """Shorter words say too little of what was meant."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 
-from gateway.cache import SingleFlight, Submit
+from gateway.runtime.cache import SingleFlight, Submit
 
 WAITING = 1_000
 """How many searches may wait to be noted."""

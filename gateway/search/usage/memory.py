@@ -14,11 +14,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import ParamSpec, TypeVar
 
-from gateway.bridge import in_thread
-from gateway.cache import Cache, Clock, SingleFlight, Submit
 from gateway.catalog.ledger import Call, Ledger
 from gateway.errors import Failed, attempt
-from gateway.limits import UsageOptions
+from gateway.options import UsageOptions
+from gateway.runtime.background_loop import in_thread
+from gateway.runtime.cache import Cache, Clock, SingleFlight, Submit
+from gateway.runtime.telemetry import Telemetry
 from gateway.search.index.snapshot import Snapshot
 from gateway.search.usage import bounded
 from gateway.search.usage.bounded import Outcomes
@@ -26,7 +27,6 @@ from gateway.search.usage.exposures import Exposures
 from gateway.search.usage.past import Past, exposed, habits_of, mark_of, past_of, worn
 from gateway.search.usage.sequences import Learned
 from gateway.search.usage.signals import NOTHING, Multipliers, Signals
-from gateway.telemetry import Telemetry
 from gateway.types import SearchResult
 
 P = ParamSpec("P")

@@ -19,9 +19,9 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from gateway.environment import environment
 from gateway.errors import Failed, attempt
 from gateway.gateway import Gateway
+from gateway.options.environment import environment
 from gateway.serve.api import openapi
 from gateway.serve.api.callers import NOBODY, OPERATOR, Callers, Token, check
 from gateway.serve.api.operations import Call, Operation, Reply, operations

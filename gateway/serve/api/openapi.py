@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import TypeAdapter
 from pydantic.json_schema import JsonSchemaMode
 
-from gateway.config import VERSION
+from gateway.runtime import VERSION
 from gateway.serve.api.operations import Operation
 from gateway.serve.api.problems import MEDIA_TYPE, ProblemDetails
 from gateway.serve.api.reading import adapter

@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from gateway.cache import Cache
 from gateway.errors import ConfigError
 from gateway.gateway import Gateway
+from gateway.runtime.cache import Cache
 from gateway.serve.api.answers import Grouped, Receipt, Tags
 from gateway.serve.api.asked import Ranking, SemanticSearch
 from gateway.serve.api.callers import Caller

@@ -12,8 +12,8 @@ import tomllib
 from pathlib import Path
 
 from gateway.catalog.secrets import as_variable, from_keyring, is_keyring
-from gateway.environment import variables
 from gateway.errors import ConfigError
+from gateway.options.environment import variables
 from gateway.serve.api.callers import Token
 
 _VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)\}")

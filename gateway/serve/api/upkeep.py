@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
 
-from gateway.config import VERSION
 from gateway.errors import Failed, attempt
 from gateway.gateway import Gateway
+from gateway.runtime import VERSION
 from gateway.serve.api.answers import Health, Index, Note, Rebuilding
 from gateway.serve.api.callers import ADMIN, Caller
 from gateway.serve.api.views import Views

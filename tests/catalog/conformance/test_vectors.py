@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gateway.catalog.store import Store
-from gateway.vectors import VectorStore
+from gateway.runtime.vectors import VectorStore
 
 
 @pytest.fixture

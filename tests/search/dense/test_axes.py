@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from gateway.runtime.vectors import Matrix, unit_rows
 from gateway.search.dense.axes import chief_axes
-from gateway.vectors import Matrix, unit_rows
 
 SIZE = 400
 COUNT = 128

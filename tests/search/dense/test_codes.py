@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gateway.runtime.vectors import Matrix, unit_rows
 from gateway.search.dense.codes import Coder, Codes
-from gateway.vectors import Matrix, unit_rows
 
 
 def rows_of(count: int, size: int = 96, seed: int = 0) -> Matrix:

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.embed.yardstick import Yardstick
+from gateway.runtime.vectors import Matrix, Vector
 from gateway.search.dense.boasts import Boasts
 from gateway.search.dense.doubting import among, doubts
 from gateway.search.dense.doubts import MAX_DOUBT, Doubts
@@ -18,7 +19,6 @@ from gateway.search.dense.mates import Mates
 from gateway.search.dense.scan import VectorIndex
 from gateway.search.eligible import Mask
 from gateway.search.index.names import Names
-from gateway.vectors import Matrix, Vector
 from graphs import Postings
 from graphs.arrays import Moves
 

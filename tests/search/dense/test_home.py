@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gateway.config import SearchOptions
+from gateway.options import SearchOptions
 from gateway.search.dense.home import LEAST, Ground, Homes
 from gateway.search.dense.mates import Mates
 from gateway.search.dense.scan import Question, VectorIndex

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gateway.runtime.vectors import Matrix, unit_rows
 from gateway.search.dense import scan
 from gateway.search.dense.scan import Question, VectorIndex
-from gateway.vectors import Matrix, unit_rows
 
 
 def rows_of(count: int, *, size: int = 32, seed: int = 0) -> Matrix:

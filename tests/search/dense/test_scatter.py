@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from gateway.runtime.vectors import Matrix, moments, unit_rows
 from gateway.search.dense.scan import Question, VectorIndex
 from gateway.search.dense.scatter import AXES, Scatter
-from gateway.vectors import Matrix, moments, unit_rows
 
 SIZE = 400
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from gateway.runtime.vectors import Matrix, unit_rows
 from gateway.search.dense.codes import Codes, chosen
 from gateway.search.dense.scan import CLAUSE_WEIGHT, Question, VectorIndex
 from gateway.search.dense.sketched import LEAST_LONG, MOST_ROWS, SHORT, Sketched, worth
-from gateway.vectors import Matrix, unit_rows
 
 SIZE = LEAST_LONG
 COUNT = 6000

@@ -7,7 +7,7 @@ from dataclasses import fields
 
 import pytest
 
-from gateway.config import GraphOptions, Options, SearchOptions
+from gateway.options import GraphOptions, Options, SearchOptions
 from gateway.search.derived.conditions import RULES as CONDITIONS
 from gateway.search.derived.derive import MAX_GROUP, MAX_STEPS, RULES, Deriver, derive
 from gateway.search.index.toolgraph import SURE

@@ -6,11 +6,11 @@ import numpy as np
 
 from gateway.catalog.entries import Entry, entity_of
 from gateway.embed.cached import text_key
+from gateway.runtime.vectors import Vector
 from gateway.search.index.snapshot import Snapshot
 from gateway.search.index.snapshots import compile_snapshot
 from gateway.search.index.texts import embedding_text, name_text
 from gateway.types import Entity
-from gateway.vectors import Vector
 from tests.fakes import definitions, entity
 
 TOOLS = [entity(each, server=f"srv{number % 3}") for number, each in enumerate(definitions(30))]

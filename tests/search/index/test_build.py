@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from gateway.config import Options
 from gateway.embed.protocol import Embedded, Role
+from gateway.options import Options
 from gateway.testing import HashingEmbedder, ManualClock
 from gateway.types import IndexReport, ToolDefinition
 from tests.conftest import OpenGateway

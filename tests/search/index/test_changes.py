@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 from gateway.catalog.known import Turnover
-from gateway.config import GraphOptions
 from gateway.embed.cached import text_key
+from gateway.options import GraphOptions
+from gateway.runtime.vectors import Vector
 from gateway.search.index.kept import Texts
 from gateway.search.index.snapshot import Snapshot
 from gateway.search.index.snapshots import Snapshots, compile_snapshot
 from gateway.testing import HashingEmbedder
 from gateway.types import Entity, Filters, Hints
-from gateway.vectors import Vector
 from graphs import Document, Link
 from tests.fakes import definitions, entity
 from tests.search.conftest import auto, run

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from gateway.config import Options, SearchOptions
 from gateway.embed.cached import MemoryVectorStore
 from gateway.errors import StoreError
 from gateway.gateway import Gateway
+from gateway.options import Options, SearchOptions
+from gateway.runtime.vectors import Vector
 from gateway.testing import HashingEmbedder
 from gateway.types import IndexReport, ToolDefinition
 from gateway.upstream.source import Listing
-from gateway.vectors import Vector
 from tests.conftest import CatalogOf, OpenGateway
 from tests.fakes import Gate, Gated, ListSource, codes, names, tool, until
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from gateway.config import GraphOptions, IndexOptions, Options
 from gateway.embed.cached import MemoryVectorStore
 from gateway.embed.parts import VectorParts
 from gateway.embed.protocol import Embedder, EmbedderInfo
 from gateway.gateway import Gateway
+from gateway.options import GraphOptions, IndexOptions, Options
 from gateway.testing import HashingEmbedder
 from gateway.types import Hints, SearchResult, ToolDefinition
 from gateway.upstream.source import LateTools, Listing, Source

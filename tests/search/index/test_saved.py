@@ -13,9 +13,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gateway.config import IndexOptions
 from gateway.embed.yardstick import Yardstick
 from gateway.errors import StoreError
+from gateway.options import IndexOptions
+from gateway.runtime.vectors import unit_rows
 from gateway.search.dense.codes import Codes
 from gateway.search.dense.scan import VectorIndex
 from gateway.search.dense.sketched import Sketched
@@ -27,7 +28,6 @@ from gateway.search.index.shelf import Shelf, mark_of_files
 from gateway.search.index.snapshot import Snapshot
 from gateway.search.index.snapshots import compile_snapshot
 from gateway.types import Diagnostic, Hints
-from gateway.vectors import unit_rows
 from tests.fakes import definitions, entity
 from tests.search.index.test_changes import (
     CATALOG,

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from gateway.config import GraphOptions
+from gateway.options import GraphOptions
 from gateway.search.index import toolgraphs
 from gateway.search.index.texts import (
     EMBEDDED_CHARS,

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.config import SearchOptions
+from gateway.options import SearchOptions
 from gateway.search.pipeline import Search
 from gateway.search.spelling.mending import Mended, Mender, Mending, likely
 from gateway.search.spelling.wordlists import (

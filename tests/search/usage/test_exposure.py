@@ -10,10 +10,9 @@ from pathlib import Path
 import pytest
 
 from gateway.catalog.ledger import SqliteLedger
-from gateway.config import Options, SearchOptions
 from gateway.errors import StoreError
 from gateway.gateway import Gateway
-from gateway.limits import UsageOptions
+from gateway.options import Options, SearchOptions, UsageOptions
 from gateway.search.pipeline import Search
 from gateway.search.usage import compat
 from gateway.search.usage.signals import Exposure, Signals

@@ -9,10 +9,9 @@ from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
 from gateway.catalog.ledger import Call
-from gateway.config import Options
 from gateway.errors import UpstreamError
 from gateway.gateway import Gateway
-from gateway.limits import UsageOptions
+from gateway.options import Options, UsageOptions
 from gateway.testing import ManualClock
 from gateway.types import Hints, InvokeResult, JsonObject
 from tests.conftest import OpenGateway

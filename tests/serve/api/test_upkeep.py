@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from gateway.config import Options, SearchOptions
+from gateway.options import Options, SearchOptions
 from gateway.serve.api.callers import ADMIN, Caller, Token
 from gateway.serve.api.upkeep import Upkeep
 from gateway.serve.api.views import Views

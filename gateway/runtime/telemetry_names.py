@@ -277,7 +277,7 @@ class Span(Protocol):
 
 
 class Instruments(Protocol):
-    """What spans and metrics are made with; see `gateway.telemetry.Telemetry`."""
+    """What spans and metrics are made with; see `gateway.runtime.telemetry.Telemetry`."""
 
     def span(
         self, kind: str, target: str, attributes: Attributes | None

@@ -11,8 +11,14 @@ import sys
 from contextlib import AbstractContextManager
 from typing import Any, Self
 
-from gateway.conventions import Attributes, Instruments, MeterProvider, Span, TracerProvider
-from gateway.environment import names_telemetry
+from gateway.options.environment import names_telemetry
+from gateway.runtime.telemetry_names import (
+    Attributes,
+    Instruments,
+    MeterProvider,
+    Span,
+    TracerProvider,
+)
 
 
 class _Silence(AbstractContextManager[Any]):
@@ -82,7 +88,7 @@ class Telemetry:
     @property
     def _instruments(self) -> Instruments:
         if self._made is _SILENCE and (self._wanted or "opentelemetry" in sys.modules):
-            from gateway.instruments import OpenTelemetry  # noqa: PLC0415  (where nobody listens, nobody pays for it)
+            from gateway.runtime.otel import OpenTelemetry  # noqa: PLC0415  (where nobody listens, nobody pays for it)
 
             self._made = OpenTelemetry(*self._providers)
         return self._made

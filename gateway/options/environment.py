@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from gateway.config import Options
 from gateway.errors import ConfigError
+from gateway.options import Options
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,12 +15,11 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import StatusCode, get_tracer_provider
 
-from gateway.config import Options
-from gateway.conventions import CONTENT_ATTRIBUTES, METRICS, SPANS
 from gateway.errors import UpstreamTimeoutError
 from gateway.gateway import Gateway
-from gateway.limits import UpstreamOptions
-from gateway.telemetry import Telemetry
+from gateway.options import Options, UpstreamOptions
+from gateway.runtime.telemetry import Telemetry
+from gateway.runtime.telemetry_names import CONTENT_ATTRIBUTES, METRICS, SPANS
 from gateway.testing import HashingEmbedder
 from gateway.types import ToolDefinition
 from tests.conftest import OpenGateway
@@ -389,7 +388,7 @@ def test_names_are_of_two_families() -> None:
 
 LATE = """
 import sys
-from gateway.telemetry import Telemetry
+from gateway.runtime.telemetry import Telemetry
 telemetry = Telemetry()
 with telemetry.span("retrieval", "catalog") as span, telemetry.timed("gateway.search.duration", {}):
     span.set_attribute("gateway.search.mode", "vector")

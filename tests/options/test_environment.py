@@ -8,7 +8,7 @@ from pathlib import Path
 import platformdirs
 import pytest
 
-from gateway.environment import environment, names_telemetry, variables
+from gateway.options.environment import environment, names_telemetry, variables
 
 
 def test_an_empty_environment_gives_the_users_cache_folder_and_no_content() -> None:

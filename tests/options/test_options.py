@@ -8,10 +8,17 @@ from typing import Any
 
 import pytest
 
-from gateway.config import VERSION, CacheOptions, DiscoveryOptions, Options, SearchOptions
 from gateway.errors import ConfigError
-from gateway.limits import ChatOptions, UpstreamOptions
+from gateway.options import (
+    CacheOptions,
+    ChatOptions,
+    DiscoveryOptions,
+    Options,
+    SearchOptions,
+    UpstreamOptions,
+)
 from gateway.provision.options import ProvisionOptions
+from gateway.runtime import VERSION
 
 OBJECTS = [
     SearchOptions,

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from gateway.bridge import Bridge
-from gateway.cache import Cache, LoopFlight, SingleFlight
+from gateway.runtime.background_loop import Bridge
+from gateway.runtime.cache import Cache, LoopFlight, SingleFlight
 from gateway.testing import ManualClock
 
 

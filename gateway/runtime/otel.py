@@ -12,8 +12,8 @@ from opentelemetry.context import Context, attach, detach
 from opentelemetry.metrics import Counter, Histogram
 from opentelemetry.trace import SpanKind, Status, StatusCode
 
-from gateway.config import VERSION
-from gateway.conventions import (
+from gateway.runtime import VERSION
+from gateway.runtime.telemetry_names import (
     METRICS,
     SCHEMA_URL,
     SCOPE,

@@ -1,20 +1,14 @@
-"""Options that bound others: how much time and memory a server may take, how far the loop around a
-model goes on its own, what is trusted, and what is noted of calls.
-"""
+"""How much time and memory a server may take, and what is trusted."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 from gateway.checks import at_least, check, one_of
 
 Lifecycle = Literal["keep_alive", "idle", "ephemeral"]
 Policy = Literal["warn", "block"]
-Confirm = Literal["destructive", "not_read_only", "all"]
-Rerank = Literal["off", "bounded", "compat", "auto"]
-Learn = Literal["off", "on", "auto"]
 
 _MIB = 1024 * 1024
 
@@ -111,107 +105,4 @@ class UpstreamOptions:
             at_least("max_result_bytes", self.max_result_bytes, 1024),
             one_of("on_change", self.on_change, Policy),
             one_of("on_suspicion", self.on_suspicion, Policy),
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UsageOptions:
-    """What is noted of calls, and what that may change. All of it is off at first."""
-
-    record: bool = False
-    """Note how each call ended, in a ledger on this machine; never a value of an argument."""
-    rerank: Rerank = "off"
-    """What calls do to rankings: swap what is about equally good without them (``bounded``), that
-    where its gain is measured (``auto``), or all that a memory of associations does (``compat``:
-    what searches return is noted too, and is shown again)."""
-    learn: Learn = "off"
-    """Suggest what was called after a tool in the same task: if the history foretells itself
-    (``on``), or where besides the gain is measured (``auto``)."""
-    refresh_s: float = 60.0
-    """How long what the ledger says is believed before it is read again."""
-
-    @property
-    def reads(self) -> bool:
-        """Whether anything asks what the ledger says."""
-        return (self.rerank, self.learn) != ("off", "off")
-
-    @property
-    def measures(self) -> bool:
-        """Whether a gain is measured."""
-        return "auto" in {self.rerank, self.learn}
-
-    def __post_init__(self) -> None:
-        """Check the ranges."""
-        check(
-            self,
-            one_of("rerank", self.rerank, Rerank),
-            one_of("learn", self.learn, Learn),
-            at_least("refresh_s", self.refresh_s, 0),
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CustomKind:
-    """A kind of entries that the host declares."""
-
-    searchable: tuple[str, ...] = ()
-    """The parts of the metadata that entries are found by, as dot paths; the others are kept and
-    shown alone."""
-    max_entries: int = 10_000
-    """The most entries of it."""
-
-    def __post_init__(self) -> None:
-        """Check the ranges."""
-        check(self, at_least("max_entries", self.max_entries, 1))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CatalogOptions:
-    """What the catalog holds besides what servers list."""
-
-    kinds: Mapping[str, CustomKind] = field(default_factory=dict)
-    """Kinds of your own, by name. An entry of a kind that nobody declares is found by its name and
-    its texts, not by its metadata."""
-    max_entries: int = 100_000
-    """The most entries of all kinds."""
-    servers: bool = True
-    """Whether every MCP server is an entity beside its tools."""
-
-    def __post_init__(self) -> None:
-        """Check the ranges."""
-        check(self, at_least("max_entries", self.max_entries, 1))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChatOptions:
-    """How far the loop around the model goes on its own."""
-
-    max_turns: int = 40
-    """Requests to the model within one call of the wrapper."""
-    max_seconds: float | None = None
-    """No request goes out this long after the call began; None sets no limit."""
-    max_tokens: int | None = None
-    """No request goes out once the turns used so many tokens, as the service reports them;
-    estimated where it does not, as in most streams."""
-    max_consecutive_errors: int = 3
-    """Turns in a row in which every call failed; 0 sets no limit."""
-    max_parallel_calls: int = 8
-    """Tool calls of one turn that run at the same time."""
-    max_result_chars: int = 60_000
-    """A longer tool result is cut in the conversation, and says so."""
-    confirm: Confirm = "destructive"
-    """Which calls the host's ``approve`` is asked about: tools that may destroy (of a server that
-    is not trusted, also those that say nothing about it), all that may write, or all."""
-
-    def __post_init__(self) -> None:
-        """Check the ranges."""
-        check(
-            self,
-            at_least("max_turns", self.max_turns, 1),
-            at_least("max_seconds", 1 if self.max_seconds is None else self.max_seconds, 0.001),
-            at_least("max_tokens", 1 if self.max_tokens is None else self.max_tokens, 1),
-            at_least("max_consecutive_errors", self.max_consecutive_errors, 0),
-            at_least("max_parallel_calls", self.max_parallel_calls, 1),
-            at_least("max_result_chars", self.max_result_chars, 1000),
-            one_of("confirm", self.confirm, Confirm),
         )

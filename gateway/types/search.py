@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from gateway.types.diagnostics import DEGRADING, Diagnostic
 from gateway.types.entities import Filters
-from gateway.types.notes import DEGRADING, Diagnostic
 
 Strategy = Literal["graph", "embeddings", "auto"]
 RankingPolicy = Literal["strategy", "hybrid", "weighted", "legacy", "lexical"]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.text import clean, estimate_tokens, literals, near, one_line
+from gateway.runtime.text import clean, estimate_tokens, literals, near, one_line
 
 anything = st.text(st.characters(), max_size=200)
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.vectors import best_cosine, top, unit_rows, usable
+from gateway.runtime.vectors import best_cosine, top, unit_rows, usable
 
 numbers = st.floats(-1000, 1000, width=32)
 

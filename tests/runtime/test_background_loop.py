@@ -11,8 +11,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from gateway.bridge import Bridge
 from gateway.errors import ClosedError
+from gateway.runtime.background_loop import Bridge
 
 
 @pytest.fixture

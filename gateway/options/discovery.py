@@ -1,0 +1,85 @@
+"""What the model sees of the catalog."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from gateway.checks import at_least, check, one_of, share
+
+Mode = Literal["proxy", "stable", "native", "auto"]
+MODEL_TOOL_LIMIT = 128
+"""How many tools a Chat Completions request may carry."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiscoveryOptions:
+    """What the model sees of the catalog."""
+
+    mode: Mode = "proxy"
+    """How found tools reach the model: as tools of their own (``proxy``); in the result alone, so
+    that the list of tools never changes (``stable``); loaded by the Responses API's own tool
+    search (``native``); or native where the service takes it, else proxy (``auto``)."""
+    search_name: str = "search_tools"
+    call_name: str = "call_tool"
+    """The names of the two meta-tools. If the host has a tool of such a name, ours gets another."""
+    route_name: str = ""
+    """The name of a third meta-tool that gives servers before tools; empty leaves it out."""
+    next_name: str = ""
+    """The name of a meta-tool that asks the graph what comes after tools; empty leaves it out."""
+    min_tools: int = 0
+    """A catalog with fewer tools than this goes to the model whole, without meta-tools."""
+    context_share: float = 0.0
+    """So does a catalog whose definitions take at most this share of ``context_tokens``."""
+    context_tokens: int = 128_000
+    preselect: int = 0
+    """How many tools are found for each user message before the model is asked; 0 leaves finding to
+    the model."""
+    strict: bool = False
+    """Mark a proxy's schema as strict where it keeps the rules of strict schemas."""
+    proxies_per_search: int = 8
+    proxies_per_conversation: int = 24
+    max_tools: int = MODEL_TOOL_LIMIT
+    """No request carries more tools than this, the host's own included."""
+    prerequisite_proxies: bool = False
+    """Make proxies of declared prerequisites outside the semantic window too."""
+    result_token_budget: int = 1200
+    """The most tokens (estimated) that one search result takes of the conversation."""
+    schema_token_budget: int = 2500
+    """The same for a search result that carries schemas: in mode ``stable``."""
+    digest_token_budget: int = 300
+    """The most tokens (estimated) that the search tool's digest of the catalog takes."""
+    description_chars: int = 1024
+    """How much is kept of a proxy's description."""
+    next_steps: int = 0
+    """How many likely next tools the answer to a tool call names; 0 names none."""
+
+    @property
+    def reserved(self) -> frozenset[str]:
+        """The names that no tool may have."""
+        return frozenset({self.search_name, self.call_name})
+
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        check(
+            self,
+            one_of("mode", self.mode, Mode),
+            _different(self.search_name, self.call_name, self.route_name, self.next_name),
+            at_least("min_tools", self.min_tools, 0),
+            share("context_share", self.context_share),
+            at_least("context_tokens", self.context_tokens, 1),
+            at_least("preselect", self.preselect, 0),
+            at_least("proxies_per_search", self.proxies_per_search, 1),
+            at_least("proxies_per_conversation", self.proxies_per_conversation, 1),
+            at_least("max_tools", self.max_tools, 3),
+            at_least("result_token_budget", self.result_token_budget, 100),
+            at_least("schema_token_budget", self.schema_token_budget, 100),
+            at_least("digest_token_budget", self.digest_token_budget, 0),
+            at_least("description_chars", self.description_chars, 32),
+            at_least("next_steps", self.next_steps, 0),
+        )
+
+
+def _different(*names: str) -> str:
+    given = [str(name) for name in names if name]
+    return "" if len({*given}) == len(given) else "two names of the meta-tools are equal"

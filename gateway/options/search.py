@@ -1,0 +1,144 @@
+"""How a search looks, and what it learns from calls."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from gateway.checks import at_least, between, check, one_of, share
+from gateway.errors import ConfigError
+from gateway.types import Strategy
+
+Prerequisites = Literal["derived", "declared", "window", "off"]
+First = Literal["wait", "words"]
+Rerank = Literal["off", "bounded", "compat", "auto"]
+Learn = Literal["off", "on", "auto"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchOptions:
+    """How a search looks and how much it may find."""
+
+    limit: int = 5
+    """How many matches a search gives unless its caller says."""
+    max_limit: int = 50
+    """How many matches a caller may ask for."""
+    max_query_chars: int = 4096
+    """A longer query is cut here, with a diagnostic."""
+    max_queries: int = 8
+    """How many queries one search may have."""
+    first_search: First = "wait"
+    """Whether searches in `auto` wait until new tools are embedded (``wait``), or are answered by
+    ``words`` and the vectors there are, with ``index_building``. `Gateway.report()` waits."""
+    query_timeout_s: float = 10.0
+    """How long a search waits for the vectors of its query, for its rewriting, and for the next
+    vector of the catalog; then it goes on without."""
+    pool_factor: int = 20
+    pool_min: int = 200
+    """The re-scoring pool holds max(pool_min, pool_factor x limit) entities by cosine."""
+    window_factor: int = 4
+    window_min: int = 8
+    """Supplements come from the first max(window_min, window_factor x limit) entities …"""
+    window_margin: float = 0.5
+    """… whose cosine is at least this share of the way from the catalog's mean to the best."""
+    max_related: int = 6
+    max_next_steps: int = 6
+    max_prerequisites: int = 9
+    """The three supplement lists, each with a budget of its own."""
+    prerequisites: Prerequisites = "derived"
+    """Which prerequisites are listed: ``declared`` ones from anywhere and derived ones inside the
+    window; beside them those that sure rules derive for the first match, from anywhere
+    (``derived``); only those inside the ``window``; or none (``off``)."""
+    min_confidence: float = 0.5
+    """If the best match is below this, the result says ``low_confidence_results``."""
+    no_match_confidence: float = 0.16
+    """If the best match is below this, the result is empty and says ``no_match`` and what is
+    nearest. The bound is lower for a catalog of many tools, or of tools with little in common.
+    0 never empties a result; nor does a policy of ``ranking=``."""
+    spelling: bool = True
+    """Mend misspelt words of a query, without a model; the words as typed count as well."""
+    lexical_weight: float = 0.4
+    """What one standard deviation in words counts beside one in vectors, in `auto`, at most; 0 to
+    100."""
+    fuse_graph: bool = False
+    """Whether ``ranking="hybrid"`` fuses the graph's text search as a list of its own."""
+
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        check(
+            self,
+            at_least("limit", self.limit, 1),
+            at_least("max_limit", self.max_limit, self.limit),
+            at_least("max_query_chars", self.max_query_chars, 16),
+            at_least("max_queries", self.max_queries, 1),
+            one_of("first_search", self.first_search, First),
+            at_least("query_timeout_s", self.query_timeout_s, 0.001),
+            at_least("pool_factor", self.pool_factor, 0),
+            at_least("pool_min", self.pool_min, 1),
+            at_least("window_factor", self.window_factor, 0),
+            at_least("window_min", self.window_min, 1),
+            share("window_margin", self.window_margin),
+            at_least("max_related", self.max_related, 0),
+            at_least("max_next_steps", self.max_next_steps, 0),
+            at_least("max_prerequisites", self.max_prerequisites, 0),
+            one_of("prerequisites", self.prerequisites, Prerequisites),
+            share("min_confidence", self.min_confidence),
+            share("no_match_confidence", self.no_match_confidence),
+            between("lexical_weight", self.lexical_weight, 0, 100),
+        )
+
+    def pool(self, limit: int) -> int:
+        """How many candidates may be re-scored for *limit* matches."""
+        return max(self.pool_min, self.pool_factor * limit)
+
+    def window(self, limit: int) -> int:
+        """From how many of the first candidates supplements may come for *limit* matches."""
+        return max(self.window_min, self.window_factor * limit)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsageOptions:
+    """What is noted of calls, and what that may change. All of it is off at first."""
+
+    record: bool = False
+    """Note how each call ended, in a ledger on this machine; never a value of an argument."""
+    rerank: Rerank = "off"
+    """What calls do to rankings: swap what is about equally good without them (``bounded``), that
+    where its gain is measured (``auto``), or all that a memory of associations does (``compat``:
+    what searches return is noted too, and is shown again)."""
+    learn: Learn = "off"
+    """Suggest what was called after a tool in the same task: if the history foretells itself
+    (``on``), or where besides the gain is measured (``auto``)."""
+    refresh_s: float = 60.0
+    """How long what the ledger says is believed before it is read again."""
+
+    @property
+    def reads(self) -> bool:
+        """Whether anything asks what the ledger says."""
+        return (self.rerank, self.learn) != ("off", "off")
+
+    @property
+    def measures(self) -> bool:
+        """Whether a gain is measured."""
+        return "auto" in {self.rerank, self.learn}
+
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        check(
+            self,
+            one_of("rerank", self.rerank, Rerank),
+            one_of("learn", self.learn, Learn),
+            at_least("refresh_s", self.refresh_s, 0),
+        )
+
+
+def check_strategy(strategy: Strategy) -> Strategy:
+    """Give *strategy* back, checked.
+
+    Raises:
+        ConfigError: If there is no such strategy.
+    """
+    if strategy not in get_args(Strategy):
+        known = ", ".join(get_args(Strategy))
+        raise ConfigError(f"unknown strategy {strategy!r}; it is one of {known}")
+    return strategy
