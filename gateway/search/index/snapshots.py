@@ -112,7 +112,7 @@ class Snapshots:
         lexical = _lexical(last.lexical, step)
         names = Names.of(lexical)
         vectors, fresh = self._vectors(last.vectors, step)
-        graph = self.graphs.change(step, documents)
+        graph = self.graphs.build(step.entities, documents)
         came = {at: _mated(entity) for at, entity in step.new.items()}
         mates = self._servers.change(step.moves, came)
         boasts = self._boasts.change(vectors, step.moves, fresh, yardstick, mates)

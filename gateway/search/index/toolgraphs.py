@@ -9,6 +9,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -19,7 +21,6 @@ from gateway.search.derived.derive import Deriver, Edges
 from gateway.search.derived.namewords import Relation, nouns_of
 from gateway.search.index.texts import humanized, lexical_fields
 from gateway.search.index.toolgraph import ToolGraph, node_of, placed
-from gateway.search.order import Step
 from gateway.types import Entity, JsonObject
 from graphs.arrays import Moves
 from graphs.build import content
@@ -46,7 +47,35 @@ def build(
     options: GraphOptions | None = None,
 ) -> ToolGraph:
     """Compile the graph of *entities* and of the host's own *documents*; see `ToolGraphs`."""
-    return ToolGraphs(options or GraphOptions()).change(Step.first(entities), documents)
+    return ToolGraphs(options or GraphOptions()).build(entities, documents)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Change:
+    """How the catalog changed since the last build."""
+
+    moves: Moves
+    gone: Mapping[int, Entity]
+    """By their positions until now."""
+    new: Mapping[int, Entity]
+    """By their positions from now on."""
+
+    @classmethod
+    def between(cls, before: Sequence[Entity], after: Sequence[Entity]) -> _Change:
+        """Compare two catalogs; an entity that changed is both gone and new."""
+        known = {entity.id: position for position, entity in enumerate(before)}
+        stays: list[tuple[int, int]] = []
+        for position, entity in enumerate(after):
+            old = known.get(entity.id)
+            if old is not None and (before[old] is entity or before[old] == entity):
+                stays.append((old, position))
+        if any(left[0] > right[0] for left, right in pairwise(stays)):
+            stays = []
+        olds, positions = {old for old, _ in stays}, {position for _, position in stays}
+        gone = {at: entity for at, entity in enumerate(before) if at not in olds}
+        new = {at: entity for at, entity in enumerate(after) if at not in positions}
+        moves = Moves(size=len(before), gone=list(gone), new=list(new))
+        return cls(moves=moves, gone=gone, new=new)
 
 
 class ToolGraphs:
@@ -58,6 +87,7 @@ class ToolGraphs:
 
     def __init__(self, options: GraphOptions) -> None:
         self._options = options
+        self._entities: tuple[Entity, ...] = ()
         self.compiler = Compiler()
         self.deriver = Deriver(options)
         self._names = _Names()
@@ -66,13 +96,15 @@ class ToolGraphs:
         self._documents: dict[Content, None] = {}
         self._owners: NDArray[np.intp] = np.zeros(0, dtype=np.intp)
 
-    def change(self, step: Step, documents: Iterable[Document]) -> ToolGraph:
-        """Compile the graph after *step*.
+    def build(self, entities: Sequence[Entity], documents: Iterable[Document]) -> ToolGraph:
+        """Compile the graph of *entities*; what did not change since the last build is reused.
 
         Args:
-            step: How the catalog changed.
+            entities: The whole catalog, in its order.
             documents: What the host declares; it wins over what is derived.
         """
+        step = _Change.between(self._entities, entities)
+        self._entities = tuple(entities)
         nodes = self._moved(step)
         left = [node_of(entity.id) for entity in step.gone.values()]
         positions = self._positions = self._positions.moved(nodes, left, step.moves)
@@ -96,12 +128,12 @@ class ToolGraphs:
         self._owners = self._owned(step, index, positions)
         return self._graph(index, nodes, positions)
 
-    def _moved(self, step: Step) -> tuple[str, ...]:
+    def _moved(self, step: _Change) -> tuple[str, ...]:
         nodes = self._nodes
         for at in reversed(step.moves.gone):
             del nodes[at]
         for at in step.moves.new:
-            nodes.insert(at, node_of(step.entities[at].id))
+            nodes.insert(at, node_of(step.new[at].id))
         return tuple(nodes)
 
     def _graph(
@@ -127,7 +159,7 @@ class ToolGraphs:
         )
 
     def _owned(
-        self, step: Step, index: GraphIndex, positions: Mapping[str, int]
+        self, step: _Change, index: GraphIndex, positions: Mapping[str, int]
     ) -> NDArray[np.intp]:
         """Give the position of the entity of each document; -1 if it has none."""
         moves = index.moves or Moves(size=0, gone=(), new=range(len(index.nodes)))
