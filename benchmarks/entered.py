@@ -13,10 +13,11 @@ from typing import get_args
 from benchmarks.data import Row, sources
 from benchmarks.metrics import DEPTH
 from benchmarks.mixed import NAMESPACE, Mixed
-from gateway import Embedder, Filters, Gateway, Options, SearchOptions
+from gateway import Embedder, Filters, Gateway, Options
 from gateway.catalog.cards import read_card
 from gateway.catalog.entries import Entry
 from gateway.catalog.skillfiles import read_skill
+from gateway.options import SearchOptions
 from gateway.types import RankingPolicy, Strategy, ToolDefinition
 
 FLAT = frozenset({"server", "virtual_server", "tool", "agent", "skill"})

@@ -27,7 +27,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from gateway import Gateway, GatewayError, Options, UpstreamOptions
+from gateway import Gateway, GatewayError, Options
+from gateway.options import UpstreamOptions
 from gateway.runtime.background_loop import Bridge
 from gateway.upstream.mcp import McpSource
 from gateway.upstream.servers import StdioServer

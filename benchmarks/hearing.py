@@ -22,8 +22,9 @@ from benchmarks.data import Benchmark, Row, read, rows
 from benchmarks.metrics import gold_of
 from benchmarks.ranking import opened
 from benchmarks.recalled import Recalled
-from gateway import LocalEmbedder, SearchOptions
+from gateway import LocalEmbedder
 from gateway.embed.cached import QueryRows
+from gateway.options import SearchOptions
 from gateway.search.evidence import Ranking
 from gateway.search.index.snapshot import Snapshot
 from gateway.search.pipeline import Search

@@ -36,7 +36,8 @@ from rich.table import Table
 from threadpoolctl import threadpool_limits
 
 from benchmarks.lifelike import NumberedEmbedder, near, question, servers, vectors
-from gateway import CacheOptions, Gateway, Options
+from gateway import Gateway, Options
+from gateway.options import CacheOptions
 from gateway.runtime.vectors import Matrix, Vector
 from gateway.search.spelling.mending import Mending
 from gateway.search.spelling.wordlists import installed

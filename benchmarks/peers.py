@@ -29,7 +29,8 @@ from benchmarks.peering.runs import Kept, Task, task_of
 from benchmarks.peering.table import MEASURED_FOR_COST, Peer, chosen
 from benchmarks.peering.vectors import Vectors
 from benchmarks.retrieval import one_of, percents
-from gateway import LocalEmbedder, SqliteVectorStore
+from gateway import LocalEmbedder
+from gateway.catalog.sqlite import SqliteVectorStore
 from gateway.options.environment import environment
 from gateway.testing import HashingEmbedder
 from gateway.types import Strategy

@@ -20,8 +20,9 @@ from typing import Annotated
 
 import typer
 
-from gateway import Gateway, ProvisionOptions
+from gateway import Gateway
 from gateway.provision.known import known_servers
+from gateway.provision.options import ProvisionOptions
 from gateway.provision.rank import Ranked, rank
 from gateway.types import Strategy
 

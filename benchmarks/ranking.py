@@ -15,7 +15,8 @@ from rich.progress import track
 from benchmarks.data import Benchmark, Row, edge_documents, sources
 from benchmarks.metrics import STEPS, next_gold
 from benchmarks.typos import noisy
-from gateway import Embedder, Gateway, GraphOptions, Match, Options
+from gateway import Embedder, Gateway, Match, Options
+from gateway.options import GraphOptions
 from gateway.types import RankingPolicy, Strategy
 from graphs import write
 

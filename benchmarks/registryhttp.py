@@ -26,10 +26,11 @@ import numpy as np
 
 from benchmarks import lifelike
 from benchmarks.data import rows
-from gateway import CacheOptions, Gateway, Options
+from gateway import Gateway, Options
 from gateway.catalog.entries import Entry
 from gateway.embed.local import LocalEmbedder
 from gateway.embed.models import EVERY
+from gateway.options import CacheOptions
 from gateway.serve.api.app import api_app, beside
 from gateway.serve.http import HttpOptions, serve_http
 from gateway.serve.server import mcp_server

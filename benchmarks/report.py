@@ -25,7 +25,8 @@ from benchmarks.metrics import Figures, summary
 from benchmarks.pages import page, placed
 from benchmarks.ranking import Answered, View, Way, asked, rank
 from benchmarks.systems import SetReport, System, against, given_of, system_of
-from gateway import ConfigError, Embedder
+from gateway import Embedder
+from gateway.errors import ConfigError
 
 Given = Mapping[str, Mapping[str, Figures]]
 """Figures measured elsewhere: by set and system, shares of 1."""

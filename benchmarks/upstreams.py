@@ -30,8 +30,9 @@ from mcp import Client, StdioServerParameters, stdio_client
 
 from benchmarks import overhead
 from benchmarks.realservers import installed
-from gateway import Gateway, Options, UpstreamOptions
+from gateway import Gateway, Options
 from gateway.catalog.manifests import read_manifest
+from gateway.options import UpstreamOptions
 from gateway.upstream.servers import StdioServer
 
 BIN = Path(sys.executable).parent

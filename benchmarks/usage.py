@@ -27,9 +27,9 @@ from rich.table import Table
 
 from benchmarks.data import Benchmark, Row, read, sources
 from benchmarks.metrics import STEPS, strings
-from gateway import Embedder, Gateway, Options, UsageOptions
+from gateway import Embedder, Gateway, Options
 from gateway.catalog.ledger import Call
-from gateway.options import CacheOptions
+from gateway.options import CacheOptions, UsageOptions
 from gateway.options.search import Learn
 from gateway.testing import ManualClock
 

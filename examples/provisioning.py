@@ -8,7 +8,8 @@ from __future__ import annotations
 import asyncio
 import shlex
 
-from gateway import Gateway, Provisioner, Question, discover
+from gateway import Gateway, Provisioner, discover
+from gateway.provision.consent import Question
 
 
 def add(a: float, b: float) -> float:

@@ -1,147 +1,27 @@
-"""The gateway: tool discovery for LLM agents. Public names; each loads when first used."""
+"""The gateway: tool discovery for LLM agents.
+
+The names that most programs need. The others stand in `gateway.types`, `gateway.options`,
+`gateway.errors`, `gateway.adapters` and `gateway.testing`.
+"""
 
 from __future__ import annotations
 
+import re
 from importlib import import_module
+from pathlib import Path
 
-_HOMES = {
-    "Accounting": "gateway.chat.accounting",
-    "Alias": "gateway.catalog.virtual",
-    "Approval": "gateway.discovery.approval",
-    "Approve": "gateway.discovery.approval",
-    "AsyncAutoDiscoveryClient": "gateway.chat.client",
-    "AsyncPrepared": "gateway.chat.prepared",
-    "AutoDiscoveryClient": "gateway.chat.client",
-    "CacheOptions": "gateway.options",
-    "Caches": "gateway.search.remembered",
-    "CallerError": "gateway.errors",
-    "Catalog": "gateway.catalog.entries",
-    "CatalogOptions": "gateway.options",
-    "ChatOptions": "gateway.options",
-    "Clock": "gateway.runtime.cache",
-    "ClosedError": "gateway.errors",
-    "Code": "gateway.types",
-    "ConfigError": "gateway.errors",
-    "Consent": "gateway.provision.consent",
-    "Content": "gateway.types",
-    "Counts": "gateway.types",
-    "CustomKind": "gateway.options",
-    "Diagnostic": "gateway.types",
-    "Discovered": "gateway.provision.discover",
-    "DiscoveryOptions": "gateway.options",
-    "Embedded": "gateway.embed.protocol",
-    "Embedder": "gateway.embed.protocol",
-    "EmbedderInfo": "gateway.embed.protocol",
-    "EmbeddingError": "gateway.errors",
-    "EmbeddingLimits": "gateway.embed.protocol",
-    "Entity": "gateway.types",
-    "Entries": "gateway.catalog.entries",
-    "Entry": "gateway.catalog.entries",
-    "Evidence": "gateway.types",
-    "Filters": "gateway.types",
-    "FoundServer": "gateway.provision.discover",
-    "FoundTool": "gateway.provision.discover",
-    "Function": "gateway.upstream.source",
-    "Gate": "gateway.provision.gates",
-    "Gateway": "gateway.gateway",
-    "GatewayError": "gateway.errors",
-    "GraphFormat": "gateway.search.index.documents",
-    "GraphOptions": "gateway.options",
-    "GraphSource": "gateway.search.index.documents",
-    "Handled": "gateway.chat.prepared",
-    "Hints": "gateway.types",
-    "HttpServer": "gateway.upstream.servers",
-    "IndexOptions": "gateway.options",
-    "IndexReport": "gateway.types",
-    "InvalidArgumentsError": "gateway.errors",
-    "InvalidRequestError": "gateway.errors",
-    "InvokeResult": "gateway.types",
-    "JsonObject": "gateway.types",
-    "Kind": "gateway.types",
-    "Ledger": "gateway.catalog.ledger",
-    "Library": "gateway.search.library",
-    "Listing": "gateway.upstream.source",
-    "LocalEmbedder": "gateway.embed.local",
-    "LoopError": "gateway.errors",
-    "Manifest": "gateway.catalog.manifest",
-    "ManyRecords": "gateway.catalog.ahead",
-    "Match": "gateway.types",
-    "Matrix": "gateway.runtime.vectors",
-    "MemoryVectorStore": "gateway.embed.cached",
-    "Middleware": "gateway.chat.middleware",
-    "MissingExtraError": "gateway.errors",
-    "ModelFileError": "gateway.errors",
-    "Normalizer": "gateway.search.normalize",
-    "OAuth": "gateway.upstream.oauth",
-    "Observer": "gateway.chat.events",
-    "OpenAIEmbedder": "gateway.embed.openai",
-    "OpenAINormalizer": "gateway.search.openai",
-    "OpenAIProposer": "gateway.search.openai",
-    "Options": "gateway.options",
-    "Page": "gateway.catalog.entries",
-    "PathStep": "gateway.types",
-    "Plan": "gateway.provision.plan",
-    "Prepared": "gateway.chat.prepared",
-    "Progress": "gateway.search.index.build",
-    "PromptMessage": "gateway.types",
-    "PromptResult": "gateway.types",
-    "Proposed": "gateway.search.propose",
-    "Proposer": "gateway.search.propose",
-    "ProposerReply": "gateway.search.propose",
-    "ProvisionOptions": "gateway.provision.options",
-    "Provisioned": "gateway.provision.provisioner",
-    "Provisioner": "gateway.provision.provisioner",
-    "Question": "gateway.provision.consent",
-    "Ranked": "gateway.provision.rank",
-    "RankingMode": "gateway.types",
-    "RankingPolicy": "gateway.types",
-    "Reloaded": "gateway.catalog.configured",
-    "Rewrite": "gateway.search.normalize",
-    "Role": "gateway.embed.protocol",
-    "SearchOptions": "gateway.options",
-    "SearchResult": "gateway.types",
-    "Shape": "gateway.upstream.source",
-    "Snapshot": "gateway.search.index.snapshot",
-    "Source": "gateway.upstream.source",
-    "SqliteStore": "gateway.catalog.store",
-    "SqliteVectorStore": "gateway.catalog.sqlite",
-    "Stage": "gateway.types",
-    "Status": "gateway.types",
-    "StdioServer": "gateway.upstream.servers",
-    "Store": "gateway.catalog.store",
-    "StoreError": "gateway.errors",
-    "Strategy": "gateway.types",
-    "SyncCatalog": "gateway.sync",
-    "SyncGateway": "gateway.sync",
-    "SyncLibrary": "gateway.sync",
-    "Tokens": "gateway.upstream.oauth",
-    "ToolDefinition": "gateway.types",
-    "UnknownToolError": "gateway.errors",
-    "UpstreamError": "gateway.errors",
-    "UpstreamFault": "gateway.errors",
-    "UpstreamOptions": "gateway.options",
-    "UpstreamTimeoutError": "gateway.errors",
-    "UpstreamUnavailableError": "gateway.errors",
-    "UsageOptions": "gateway.options",
-    "Vector": "gateway.runtime.vectors",
-    "VectorParts": "gateway.embed.parts",
-    "VectorStore": "gateway.runtime.vectors",
-    "VirtualServer": "gateway.catalog.virtual",
-    "accounting_of": "gateway.chat.accounting",
-    "by_policy": "gateway.provision.consent",
-    "discover": "gateway.provision.discover",
-}
-"""Where each public name lives. `__init__.pyi` says the same to type checkers; a test holds them
-equal."""
+_STUB = Path(__file__).with_suffix(".pyi").read_text(encoding="utf-8")
+_MODULES = {name: module for module, name in re.findall(r"(?m)^from (\S+) import (\w+) as", _STUB)}
+"""The module of each public name, as `__init__.pyi` lists it."""
 
-__all__ = sorted(_HOMES)  # noqa: PLE0605  (a list of names all the same)
+__all__ = sorted(_MODULES)  # noqa: PLE0605  (a list of names all the same)
 
 
 def __getattr__(name: str) -> object:
-    """Load a public name when it is first used, so that a warm start pays for nothing else."""
-    if name not in _HOMES:
+    """Load a public name when it is first used, so that a start pays for nothing else."""
+    if name not in _MODULES:
         raise AttributeError(f"module 'gateway' has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+    return getattr(import_module(_MODULES[name]), name)
 
 
 def __dir__() -> list[str]:

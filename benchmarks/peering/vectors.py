@@ -11,11 +11,11 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from gateway import Embedder, VectorStore
+from gateway import Embedder
 from gateway.embed.batches import batches, fit
 from gateway.embed.cached import text_key
 from gateway.embed.protocol import Role
-from gateway.runtime.vectors import Matrix, unit_rows
+from gateway.runtime.vectors import Matrix, VectorStore, unit_rows
 from gateway.testing.loopback import Loopback
 
 

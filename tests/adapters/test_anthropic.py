@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway import Gateway, InvalidRequestError
+from gateway import Gateway
 from gateway.adapters.anthropic import (
     definition,
     from_anthropic,
@@ -18,6 +18,7 @@ from gateway.adapters.anthropic import (
 )
 from gateway.discovery.answers import answer
 from gateway.discovery.metatools import meta_names, meta_tools
+from gateway.errors import InvalidRequestError
 from gateway.options import DiscoveryOptions
 from tests.adapters.conformance import last_line, schema_of
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway import MissingExtraError
+from gateway.errors import MissingExtraError
 from tests.adapters.frameworks import FRAMEWORKS
 
 ROOT = Path(__file__).parents[2]

@@ -13,7 +13,7 @@ from benchmarks import synthetic
 from benchmarks.data import edge_documents, read, sources
 from benchmarks.ranking import asked
 from benchmarks.typos import noisy
-from gateway import ConfigError
+from gateway.errors import ConfigError
 from graphs import facts, write
 from graphs import read as read_documents
 

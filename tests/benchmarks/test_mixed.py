@@ -12,7 +12,7 @@ import pytest
 from benchmarks.data import Row, rows
 from benchmarks.graded import Answer
 from benchmarks.mixed import DATA, agent_key, read_mixed
-from gateway import ConfigError
+from gateway.errors import ConfigError
 
 FIXTURE = Path(__file__).parent / "fixture"
 FROZEN = {

@@ -16,7 +16,7 @@ from benchmarks.pages import BEGIN, END, losing, page, placed, typo_means
 from benchmarks.ranking import View
 from benchmarks.report import Plan, feasible, measured, read_given, write_report, written
 from benchmarks.systems import Origin, SetReport, System, Versus, against, best_of
-from gateway import ConfigError
+from gateway.errors import ConfigError
 from gateway.testing import HashingEmbedder
 
 FIXTURE = Path(__file__).parent / "fixture"

@@ -10,14 +10,9 @@ import openai as sdk
 import pytest
 from openai import AsyncOpenAI
 
-from gateway import (
-    AsyncAutoDiscoveryClient,
-    AutoDiscoveryClient,
-    ChatOptions,
-    Gateway,
-    LoopError,
-    Options,
-)
+from gateway import AsyncAutoDiscoveryClient, AutoDiscoveryClient, Gateway, Options
+from gateway.errors import LoopError
+from gateway.options import ChatOptions
 from gateway.testing import Call, Faults, Turn
 from tests.chat.canned import Canned
 from tests.chat.stage import ASK, WAYS, Speaker, Stage, Way, find, text

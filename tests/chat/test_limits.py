@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 from openai import OpenAI
 
-from gateway import AsyncAutoDiscoveryClient, AutoDiscoveryClient, Gateway, Hints, LoopError
+from gateway import AsyncAutoDiscoveryClient, AutoDiscoveryClient, Gateway, Hints
 from gateway.chat.accounting import Accounting, accounting_of
 from gateway.discovery.approval import Approval
+from gateway.errors import LoopError
 from gateway.options import ChatOptions, DiscoveryOptions, Options
 from gateway.testing import Call, ModelRequest, Turn
 from tests.chat.conftest import add, divide

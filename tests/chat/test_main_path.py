@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from gateway import Gateway, InvalidRequestError
+from gateway import Gateway
+from gateway.errors import InvalidRequestError
 from gateway.testing import Call, HashingEmbedder, Turn
 from gateway.types import Strategy
 from tests.chat.stage import ASK, WAYS, Speaker, Stage, Way, find, function, text

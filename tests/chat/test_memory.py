@@ -11,8 +11,9 @@ import openai as sdk
 import pytest
 from openai import OpenAI
 
-from gateway import AsyncAutoDiscoveryClient, AutoDiscoveryClient, Gateway, LoopError
+from gateway import AsyncAutoDiscoveryClient, AutoDiscoveryClient, Gateway
 from gateway.chat.chains import CONVERSATIONS
+from gateway.errors import LoopError
 from gateway.testing import Call, Faults, ModelRequest, Turn
 from tests.chat.stage import ASK, Role, Speaker, Stage, find, said
 

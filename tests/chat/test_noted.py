@@ -6,7 +6,8 @@ from pathlib import Path
 
 from openai import OpenAI
 
-from gateway import AutoDiscoveryClient, Options, UsageOptions
+from gateway import AutoDiscoveryClient, Options
+from gateway.options import UsageOptions
 from gateway.testing import Call, Turn
 from tests.chat.stage import ASK, Stage, find
 from tests.conftest import OpenGateway

@@ -14,9 +14,10 @@ from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor, TracerPro
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from gateway import AsyncAutoDiscoveryClient, AutoDiscoveryClient, Gateway, LoopError
+from gateway import AsyncAutoDiscoveryClient, AutoDiscoveryClient, Gateway
 from gateway.chat.events import Called, Event, Replied, Requested, Searched
 from gateway.chat.usage import added
+from gateway.errors import LoopError
 from gateway.options import ChatOptions, Options
 from gateway.testing import Call, Turn
 from tests.chat.conftest import add, divide

@@ -9,11 +9,12 @@ import pytest
 from openai import OpenAI
 from openai.types.responses import Response
 
-from gateway import AutoDiscoveryClient, Gateway, InvalidRequestError
+from gateway import AutoDiscoveryClient, Gateway
 from gateway.chat.accounting import accounting_of
 from gateway.chat.chains import CONVERSATIONS, Chains, Link
 from gateway.chat.joinedevents import JoinedResponse
 from gateway.discovery.offer import definition_tokens
+from gateway.errors import InvalidRequestError
 from gateway.errors import InvalidRequestError as Refused
 from gateway.options import DiscoveryOptions, Options
 from gateway.testing import Call, ModelRequest, Turn

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from openai.types.chat import ChatCompletionMessage
 
-from gateway import DiscoveryOptions, Gateway, Options, SearchOptions
+from gateway import Gateway, Options
+from gateway.options import DiscoveryOptions, SearchOptions
 from gateway.testing import Call, HashingEmbedder, Turn
 from gateway.types import ToolDefinition
 from tests.chat.stage import ASK, WAYS, Speaker, Stage, Way, find, function, look, said, text

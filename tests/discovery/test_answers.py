@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from gateway import Content, DiscoveryOptions, Gateway, InvokeResult, Options, UpstreamOptions
+from gateway import Gateway, InvokeResult, Options
 from gateway.discovery.answers import Answer, AnswerOptions, ToolCall, answer, clipped, result_text
 from gateway.discovery.metatools import MetaNames
 from gateway.discovery.results import names_of
-from gateway.types import ToolDefinition
+from gateway.options import DiscoveryOptions, UpstreamOptions
+from gateway.types import Content, ToolDefinition
 from tests.conftest import OpenGateway
 from tests.fakes import Shelf, suspicious, tool
 

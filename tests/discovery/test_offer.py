@@ -10,9 +10,11 @@ from typing import Any
 
 import pytest
 
-from gateway import DiscoveryOptions, Gateway, Hints, InvalidRequestError, Options
+from gateway import Gateway, Hints, Options
 from gateway.discovery.forms import Form
 from gateway.discovery.offer import Asked, Discovery, Offer, definition_tokens, name_of
+from gateway.errors import InvalidRequestError
+from gateway.options import DiscoveryOptions
 from gateway.types import ToolDefinition
 from tests.conftest import CatalogOf, OpenGateway
 from tests.fakes import ListSource, Shelf, suspicious, tool

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 from benchmarks.data import Benchmark, sources
 from benchmarks.peering.wire import Setting, Tool, Vectors, serve
-from gateway import CacheOptions, Embedded, Embedder, EmbedderInfo, Gateway, LocalEmbedder, Options
-from gateway.embed.protocol import Role
+from gateway import Embedder, Gateway, LocalEmbedder, Options
+from gateway.embed.protocol import Embedded, EmbedderInfo, Role
+from gateway.options import CacheOptions
 from gateway.testing import HashingEmbedder
 from gateway.types import Strategy
 
