@@ -24,9 +24,9 @@ from benchmarks.ranking import opened
 from benchmarks.recalled import Recalled
 from gateway import LocalEmbedder
 from gateway.embed.cached import QueryRows
+from gateway.index.snapshot import Snapshot
 from gateway.options import SearchOptions
 from gateway.search.evidence import Ranking
-from gateway.search.index.snapshot import Snapshot
 from gateway.search.pipeline import Search
 from gateway.search.run import Run
 from gateway.search.served import Numbers, Request

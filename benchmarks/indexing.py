@@ -24,8 +24,8 @@ import numpy as np
 from benchmarks.synthetic import servers
 from gateway import Gateway
 from gateway.embed.cached import MemoryVectorStore
+from gateway.index.vectors.exact import VectorIndex, VectorQuery
 from gateway.runtime.vectors import Matrix, unit_rows
-from gateway.search.dense.scan import Question, VectorIndex
 from gateway.testing import HashingEmbedder
 from gateway.types import Strategy
 
@@ -93,7 +93,7 @@ def vectors(sizes: Sizes) -> dict[str, float]:
     bare, scanned, recall, scored = [], [], [], []
     for row in rows[rng.integers(len(rows), size=sizes.queries)]:
         query = unit_rows(row + 0.8 * rng.standard_normal(len(row)) / len(row) ** 0.5)
-        question = Question(texts=query, clauses=query[:0])
+        question = VectorQuery(texts=query, clauses=query[:0])
 
         def kernel(asked: Matrix = query) -> set[int]:
             np.dot(rows, asked[0], out=scores)

@@ -29,10 +29,10 @@ from benchmarks.synthetic import queries, servers
 from gateway.embed.cached import MemoryVectorStore, QueryRows
 from gateway.embed.protocol import Embedder
 from gateway.gateway import Gateway
+from gateway.index.snapshot import Snapshot
 from gateway.options import IndexOptions, Options, SearchOptions
 from gateway.runtime.vectors import Matrix, Vector, deviations
 from gateway.search.company import Company
-from gateway.search.index.snapshot import Snapshot
 from gateway.search.pipeline import Search
 from gateway.search.policies import RRF_K, telling
 from gateway.search.request import prepare

@@ -18,12 +18,12 @@ from gateway.embed.openai import OpenAIEmbedder as OpenAIEmbedder
 from gateway.embed.protocol import Embedder as Embedder
 from gateway.errors import GatewayError as GatewayError
 from gateway.gateway import Gateway as Gateway
+from gateway.index.graph_documents import GraphSource as GraphSource
 from gateway.options import Options as Options
 from gateway.provision.consent import by_policy as by_policy
 from gateway.provision.discover import discover as discover
 from gateway.provision.plan import Plan as Plan
 from gateway.provision.provisioner import Provisioner as Provisioner
-from gateway.search.index.documents import GraphSource as GraphSource
 from gateway.search.normalize import Normalizer as Normalizer
 from gateway.search.openai import OpenAINormalizer as OpenAINormalizer
 from gateway.search.openai import OpenAIProposer as OpenAIProposer

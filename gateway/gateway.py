@@ -20,6 +20,9 @@ from gateway.catalog.sources import Sources
 from gateway.catalog.store import Store, store_of
 from gateway.embed.given import embedder_of
 from gateway.embed.protocol import Embedder
+from gateway.index.graph_documents import GraphFormat, GraphSource, export, source_of
+from gateway.index.indexer import Built, Indexer, Progress
+from gateway.index.snapshot import Snapshot
 from gateway.options import Options
 from gateway.options.environment import resolved
 from gateway.options.search import check_strategy
@@ -29,9 +32,6 @@ from gateway.runtime.cache import Clock, SingleFlight
 from gateway.runtime.telemetry import Telemetry
 from gateway.runtime.telemetry_names import MeterProvider, TracerProvider
 from gateway.runtime.vectors import VectorStore
-from gateway.search.index.build import Built, Indexer, Progress
-from gateway.search.index.documents import GraphFormat, GraphSource, export, source_of
-from gateway.search.index.snapshot import Snapshot
 from gateway.search.invoke import holding, invoke
 from gateway.search.library import Library
 from gateway.search.normalize import Normalizer
@@ -347,7 +347,7 @@ class Gateway(Registering):
     async def export_graph(
         self, form: GraphFormat = "turtle", *, centre: str = "", hops: int = 1
     ) -> str:
-        """Write the graph as RDF, or draw it; see `gateway.search.index.documents.export`."""
+        """Write the graph as RDF, or draw it; see `gateway.index.graph_documents.export`."""
         return export(await self.snapshot(), form, centre=centre, hops=hops)
 
     async def propose_edges(self, proposer: Proposer, *, servers: Sequence[str] = ()) -> Proposed:

@@ -9,7 +9,7 @@ from typing import Self
 from gateway.catalog.configured import Reloaded
 from gateway.catalog.entries import Entry, Page
 from gateway.gateway import Gateway
-from gateway.search.index.documents import GraphFormat
+from gateway.index.graph_documents import GraphFormat
 from gateway.search.propose import Proposed, Proposer
 from gateway.types import (
     Content,

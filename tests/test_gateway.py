@@ -18,8 +18,8 @@ from gateway.embed.local import LocalEmbedder
 from gateway.embed.protocol import Embedded, Role
 from gateway.errors import ClosedError, ConfigError, InvalidRequestError, UnknownToolError
 from gateway.gateway import Gateway
+from gateway.index.graph_documents import GraphFormat
 from gateway.options import Options, SearchOptions
-from gateway.search.index.documents import GraphFormat
 from gateway.sync import SyncGateway
 from gateway.testing import HashingEmbedder
 from gateway.types import Hints, ToolDefinition

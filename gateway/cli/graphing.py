@@ -14,9 +14,9 @@ from gateway.cli.jsonable import jsonable
 from gateway.cli.screen import emit, note, out, printable
 from gateway.cli.settings import Opened, opened
 from gateway.errors import ConfigError, InvalidRequestError
+from gateway.index.graph_documents import GraphFormat, graph_of, node_named
+from gateway.index.snapshot import Snapshot
 from gateway.search.edges import around, edges, name_of, written
-from gateway.search.index.documents import GraphFormat, graph_of, node_named
-from gateway.search.index.snapshot import Snapshot
 from graphs import Document, GraphError, QueryError, Sparql, render, write
 
 

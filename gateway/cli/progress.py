@@ -9,7 +9,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from rich.progress import TimeRemainingColumn as Remaining
 
 from gateway.cli.screen import err
-from gateway.search.index.build import Progress as Told
+from gateway.index.indexer import Progress as Told
 
 _WORDS: Mapping[str, str] = {
     "servers": "Starting servers and listing their tools",

@@ -26,8 +26,8 @@ from gateway.errors import (
     UnknownToolError,
 )
 from gateway.gateway import Gateway
+from gateway.index.snapshot import Snapshot
 from gateway.runtime.text import estimate_tokens
-from gateway.search.index.snapshot import Snapshot
 from gateway.types import Content, Filters, InvokeResult, JsonObject, SearchResult
 
 _ANYBODY = Filters()

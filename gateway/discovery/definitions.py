@@ -20,9 +20,9 @@ from gateway.discovery.metatools import (
 )
 from gateway.discovery.proxies import parameters, proxy
 from gateway.discovery.results import Parameters
+from gateway.index.snapshot import Snapshot
 from gateway.options import DiscoveryOptions
 from gateway.runtime.text import estimate_tokens
-from gateway.search.index.snapshot import Snapshot
 from gateway.types import Entity, Filters
 
 Shown = Literal["proxy", "stable", "native", "whole"]

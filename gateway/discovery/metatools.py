@@ -11,9 +11,9 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from gateway.index.texts import humanized
 from gateway.options import DiscoveryOptions
 from gateway.runtime.text import estimate_tokens
-from gateway.search.index.texts import humanized
 from gateway.types import Entity
 
 FunctionTool = dict[str, object]

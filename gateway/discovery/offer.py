@@ -25,8 +25,8 @@ from gateway.discovery.tokens import counter
 from gateway.discovery.window import Message, preselections, visible
 from gateway.errors import InvalidRequestError
 from gateway.gateway import Gateway
+from gateway.index.snapshot import Snapshot
 from gateway.options.environment import vocabulary_dir
-from gateway.search.index.snapshot import Snapshot
 from gateway.types import Entity
 
 _NONE = Own(tools=(), tokens=0)

@@ -164,7 +164,7 @@ SPANS: Mapping[str, SpanKindOf] = {
             "gen_ai.retrieval.top_k",
             "gateway.search.strategy",
             "gateway.search.mode",
-            "gateway.search.eligible",
+            "gateway.index.eligibility",
             "gateway.search.matches",
             "gateway.cache.hit",
             "error.type",

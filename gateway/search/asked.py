@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from gateway.index.vectors.exact import VectorQuery
 from gateway.runtime.vectors import Vector
-from gateway.search.dense.scan import Question
 from graphs.text import Token, tokens
 
 
@@ -69,14 +69,15 @@ class Asked:
             self.taken_apart[text] = tokens(text)
         return self.taken_apart[text]
 
-    def question(self, found: Mapping[str, Vector], common: Vector | None = None) -> Question:
+    def question(self, found: Mapping[str, Vector], common: Vector | None = None) -> VectorQuery:
         """Give the vectors of the texts and of the clauses.
 
         Args:
             found: The unit vector of each of `all_texts`, shape (d,).
-            common: See `Question.common`.
+            common: See `VectorQuery.common`.
         """
         rows = [found[text] for text in self.texts]
         texts = rows[0][None] if len(rows) == 1 else np.array(rows)
         parts = [found[text] for text in self.clauses]
-        return Question(texts=texts, clauses=np.array(parts) if parts else texts[:0], common=common)
+        clauses = np.array(parts) if parts else texts[:0]
+        return VectorQuery(texts=texts, clauses=clauses, common=common)

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gateway.index.eligibility import Eligibility
+from gateway.index.vectors.segments import Positions
 from gateway.runtime.vectors import Vector
 from gateway.search.dense.mates import Mates
-from gateway.search.dense.segments import Positions
-from gateway.search.eligible import Eligibility
 from gateway.search.fusion import MATES, job
 from gateway.types import Entity
 

@@ -15,15 +15,15 @@ import numpy as np
 
 from gateway.embed.cohort import Cohort
 from gateway.embed.yardstick import Yardstick
+from gateway.index.eligibility import Mask
+from gateway.index.name_terms import NameTerms
 from gateway.runtime.vectors import Matrix, Vector
 from gateway.search import confidence, served
 from gateway.search.asked import Asked
 from gateway.search.confidence import Signals
 from gateway.search.dense.home import Homes
 from gateway.search.dense.vector import Candidates
-from gateway.search.eligible import Mask
 from gateway.search.fusion import Lexical, Order, job
-from gateway.search.index.names import Names
 from gateway.search.index.toolgraph import ToolGraph
 from gateway.search.served import Request
 from gateway.types import Evidence, PathStep
@@ -57,7 +57,7 @@ def read_words(index: Postings, asked: Asked) -> Words:
     return Words(index=index, best=max(forms, key=_best_coverage))
 
 
-def look_up(index: Postings, names: Names, asked: Asked) -> tuple[Lexical, Words]:
+def look_up(index: Postings, names: NameTerms, asked: Asked) -> tuple[Lexical, Words]:
     """Look *asked* up in the whole catalog: what words say of every entity, and the best form."""
     texts = dict.fromkeys((*asked.judged, *asked.texts))
     forms = {text: index.match(asked.tokens(text)) for text in texts}

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gateway.index.eligibility import Mask
+from gateway.index.vectors.segments import Positions
 from gateway.runtime.vectors import Vector, moments
 from gateway.search.dense.doubts import MAX_DOUBT, Doubts
 from gateway.search.dense.mates import Mates
-from gateway.search.dense.segments import Positions
 from gateway.search.dense.vector import Candidates
-from gateway.search.eligible import Mask
 
 FULL_TRUST = 0.2
 """Words count in full if some candidate holds this share of the query's words, and in proportion

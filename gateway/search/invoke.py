@@ -11,10 +11,10 @@ from gateway.catalog.kinds import row_of
 from gateway.catalog.ledger import Call, Outcome, shape_of
 from gateway.catalog.refresh import Registration
 from gateway.errors import GatewayError, InvalidRequestError, UnknownToolError
+from gateway.index.snapshot import Snapshot
 from gateway.runtime.telemetry import Telemetry
 from gateway.runtime.telemetry_names import CONTENT_ATTRIBUTES
 from gateway.runtime.text import near
-from gateway.search.index.snapshot import Snapshot
 from gateway.search.usage.memory import Usage
 from gateway.types import Entity, Filters, InvokeResult, JsonObject, Match
 from graphs.text import fold

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gateway.index.eligibility import Mask
 from gateway.runtime.vectors import NDArray, Vector
-from gateway.search.eligible import Mask
 from gateway.types import Entity
 from graphs import Postings
 from graphs.hits import Reading

@@ -12,7 +12,7 @@ from gateway.catalog.addresses import origin
 from gateway.catalog.lasting import LastingSource
 from gateway.catalog.refresh import Registry
 from gateway.errors import InvalidRequestError
-from gateway.search.index.snapshot import Snapshot
+from gateway.index.snapshot import Snapshot
 from gateway.types import (
     Content,
     Entity,

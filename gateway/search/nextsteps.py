@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from gateway.index.eligibility import Mask
+from gateway.index.snapshot import Snapshot
+from gateway.index.vectors.exact import VectorIndex, VectorQuery
 from gateway.runtime.vectors import Matrix, Vector, deviations, top
-from gateway.search.dense.scan import Question, VectorIndex
-from gateway.search.eligible import Mask
-from gateway.search.index.snapshot import Snapshot
 from gateway.search.shownsteps import confidences, path_of, shown_after
 from gateway.search.usage.sequences import Followed, Learned
 from gateway.types import PathStep
@@ -158,7 +158,7 @@ def served(clauses: Matrix, index: VectorIndex) -> Vector:
     """Say how well each entity serves one of *clauses*, at best, in deviations, shape (n,)."""
     nothing = clauses[:0]
     scores = [
-        deviations(index.score(Question(texts=clause[None], clauses=nothing))[0])
+        deviations(index.score(VectorQuery(texts=clause[None], clauses=nothing))[0])
         for clause in clauses
     ]
     return np.asarray(np.max(scores, axis=0), dtype=np.float32)
@@ -172,8 +172,8 @@ def _near(index: VectorIndex, common: Vector | None, position: int) -> Vector:
     row, mean = _row_and_mean(index, common, position)
     away = row - mean
     nothing = row[None][:0]
-    along = index.score(Question(texts=away[None], clauses=nothing))[0] - float(away @ mean)
-    shared = index.score(Question(texts=mean[None], clauses=nothing))[0]
+    along = index.score(VectorQuery(texts=away[None], clauses=nothing))[0] - float(away @ mean)
+    shared = index.score(VectorQuery(texts=mean[None], clauses=nothing))[0]
     length = np.sqrt(np.maximum(1 - 2 * shared + float(mean @ mean), 1e-6))
     return np.asarray(along / length, dtype=np.float32)
 

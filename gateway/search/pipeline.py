@@ -18,12 +18,13 @@ import numpy as np
 
 from gateway.embed.cached import Embed, Known
 from gateway.embed.cohort import cohort
+from gateway.index.snapshot import Snapshot
+from gateway.index.vectors.exact import VectorIndex, VectorQuery
 from gateway.options import SearchOptions
 from gateway.search import fusion, results, tags
 from gateway.search.asked import Asked
 from gateway.search.dense import vector
 from gateway.search.dense.home import Homes
-from gateway.search.dense.scan import Question, VectorIndex
 from gateway.search.dense.vector import Candidates
 from gateway.search.evidence import (
     GraphHits,
@@ -35,7 +36,6 @@ from gateway.search.evidence import (
     read_words,
 )
 from gateway.search.fusion import Order
-from gateway.search.index.snapshot import Snapshot
 from gateway.search.index.toolgraph import ToolGraph
 from gateway.search.parted import each_part
 from gateway.search.request import parted
@@ -155,7 +155,7 @@ class Search:
             run.note("normalize", "query_mended", mended.told)
         return mended.text
 
-    async def _embed(self, run: Run, asked: Sequence[Asked]) -> list[Question] | None:
+    async def _embed(self, run: Run, asked: Sequence[Asked]) -> list[VectorQuery] | None:
         """Embed all texts of all queries in one request.
 
         Returns:
@@ -181,7 +181,7 @@ class Search:
         run.note("embed", "graph_fallback" if ranking == "strategy" else "lexical_fallback")
         return None
 
-    def _by_vectors(self, run: Run, asked: Asked, question: Question) -> Ranking:
+    def _by_vectors(self, run: Run, asked: Asked, question: VectorQuery) -> Ranking:
         """Rank by vectors, and as strategy or policy want it by words too."""
         snapshot, mask, limit = run.snapshot, run.mask, run.request.limit
         found = vector.candidates(

@@ -20,16 +20,16 @@ from functools import partial
 
 import numpy as np
 
+from gateway.index.eligibility import Mask
+from gateway.index.snapshot import Snapshot
+from gateway.index.vectors.segments import Positions
 from gateway.runtime.vectors import Vector, deviations, top
 from gateway.search import keywords
 from gateway.search.asked import Asked
 from gateway.search.company import Company
-from gateway.search.dense.segments import Positions
 from gateway.search.dense.vector import Candidates
-from gateway.search.eligible import Mask
 from gateway.search.evidence import Words
 from gateway.search.fusion import CLAUSE_WORDS, Lexical, Order
-from gateway.search.index.snapshot import Snapshot
 from gateway.search.keywords import Keywords
 from gateway.types import Entity, RankingPolicy
 

@@ -17,8 +17,8 @@ from urllib.parse import quote
 import graphs
 from gateway.catalog.kinds import row_of
 from gateway.errors import Failed, InvalidRequestError, attempt
+from gateway.index.snapshot import Snapshot
 from gateway.runtime.text import clean
-from gateway.search.index.snapshot import Snapshot
 from gateway.search.propose import Proposed, Proposer
 from gateway.types import Entity, JsonObject
 

@@ -18,12 +18,12 @@ from typing import Any, NamedTuple
 from gateway.checks import check_shape
 from gateway.embed.cached import Flights, QueryRows, QueryVectors
 from gateway.embed.protocol import Embedder
+from gateway.index.snapshot import Snapshot
 from gateway.options import CacheOptions, SearchOptions
 from gateway.runtime.cache import Cache, Clock, LoopFlight, SingleFlight, Submit, Told, key_of
 from gateway.runtime.telemetry import Telemetry
 from gateway.runtime.telemetry_names import CONTENT_ATTRIBUTES, Attributes, Span
 from gateway.runtime.vectors import Vector
-from gateway.search.index.snapshot import Snapshot
 from gateway.search.normalize import CachedNormalizer, Normalizer
 from gateway.search.patience import SHARED
 from gateway.search.pipeline import Search
@@ -214,7 +214,7 @@ class RememberedSearch:
         span.set_attributes(
             {
                 "gateway.search.mode": result.mode,
-                "gateway.search.eligible": result.counts.eligible,
+                "gateway.index.eligibility": result.counts.eligible,
                 "gateway.search.matches": len(result.matches),
                 "gateway.cache.hit": result.cached,
             }

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from gateway.catalog.ledger import Task
-from gateway.search.eligible import Mask
-from gateway.search.index.snapshot import Snapshot
+from gateway.index.eligibility import Mask
+from gateway.index.snapshot import Snapshot
 from gateway.search.nextsteps import NextStep, Weighed, weigh
 from gateway.search.usage import bounded
 from gateway.search.usage.bounded import Outcomes

@@ -8,10 +8,10 @@ from itertools import islice
 
 import numpy as np
 
+from gateway.index.eligibility import Mask
+from gateway.index.snapshot import Snapshot
 from gateway.search import fusion
-from gateway.search.eligible import Mask
 from gateway.search.evidence import Ranking, Told
-from gateway.search.index.snapshot import Snapshot
 from gateway.search.run import Run
 from gateway.search.sayable import unmatched
 from gateway.search.supplement import Supplements

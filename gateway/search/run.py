@@ -10,8 +10,8 @@ from typing import TypeVar
 import numpy as np
 
 from gateway.errors import ClosedError, EmbeddingError, Failed
-from gateway.search.eligible import Mask
-from gateway.search.index.snapshot import Snapshot
+from gateway.index.eligibility import Mask
+from gateway.index.snapshot import Snapshot
 from gateway.search.patience import patient
 from gateway.search.usage.signals import NOTHING, Signals
 from gateway.types import (

@@ -11,8 +11,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from gateway.search.eligible import Mask
-from gateway.search.index.snapshot import Snapshot
+from gateway.index.eligibility import Mask
+from gateway.index.snapshot import Snapshot
 from gateway.types import Diagnostic, Filters
 from graphs.hits import Asked, Reading
 from graphs.postings import Postings

@@ -9,15 +9,15 @@ import numpy as np
 
 from gateway.embed.cached import Embed
 from gateway.errors import Failed, InvalidRequestError
+from gateway.index.eligibility import Mask
+from gateway.index.snapshot import Snapshot
+from gateway.index.vectors.exact import VectorQuery
 from gateway.options import SearchOptions
 from gateway.runtime.vectors import Vector, deviations
 from gateway.search.asked import Asked
-from gateway.search.dense.scan import Question
 from gateway.search.dense.vector import candidates
-from gateway.search.eligible import Mask
 from gateway.search.evidence import look_up
 from gateway.search.fusion import together
-from gateway.search.index.snapshot import Snapshot
 from gateway.search.invoke import resolve
 from gateway.search.nextsteps import AFTER_WEIGHT, following_clauses, served, weigh
 from gateway.search.patience import patient
@@ -109,7 +109,7 @@ async def _task(
 
 async def _question(
     snapshot: Snapshot, asked: Asked, embed: Embed | None, patience: float
-) -> Question | None:
+) -> VectorQuery | None:
     if embed is None or snapshot.vectors is None:
         return None
     texts = asked.all_texts

@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from gateway.index.eligibility import Mask
 from gateway.options import SearchOptions
 from gateway.runtime.vectors import Vector
-from gateway.search.eligible import Mask
 from gateway.search.index.toolgraph import SURE, ToolGraph
 from gateway.search.shownsteps import path_of, shown_after, strength
 from gateway.search.usage.sequences import Learned

@@ -16,8 +16,8 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 
+from gateway.index.snapshot import Snapshot
 from gateway.runtime.text import near
-from gateway.search.index.snapshot import Snapshot
 from gateway.types import Diagnostic, Filters, SearchRequest
 
 _QUOTED = r'"[^"]*"|`[^`]*`|\u201c[^\u201d]*\u201d|\u00ab[^\u00bb]*\u00bb'

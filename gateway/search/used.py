@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import takewhile
 
+from gateway.index.snapshot import Snapshot
 from gateway.search.evidence import Ranking
 from gateway.search.fusion import Order
-from gateway.search.index.snapshot import Snapshot
 from gateway.search.usage import compat
 from gateway.search.usage.bounded import reranked
 from gateway.search.usage.compat import Access, Candidate

@@ -113,7 +113,7 @@ async def test_a_search_is_a_tree_of_spans(
         "gen_ai.retrieval.top_k": 5,
         "gateway.search.strategy": "auto",
         "gateway.search.mode": "hybrid",
-        "gateway.search.eligible": 12,
+        "gateway.index.eligibility": 12,
         "gateway.search.matches": 5,
         "gateway.cache.hit": False,
     } == dict(search.attributes or {})

@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Sequence
 
 from gateway.embed.cached import text_key
+from gateway.index.embedding_texts import Texts
+from gateway.index.snapshot import Snapshot
+from gateway.index.snapshots import compile_snapshot
 from gateway.options import SearchOptions
-from gateway.search.index.kept import Texts
-from gateway.search.index.snapshot import Snapshot
-from gateway.search.index.snapshots import compile_snapshot
 from gateway.search.pipeline import Search
 from gateway.search.request import prepare
 from gateway.testing import HashingEmbedder

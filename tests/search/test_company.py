@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from gateway.index.eligibility import Eligibility
 from gateway.search.company import Company
 from gateway.search.dense.mates import Mates
-from gateway.search.eligible import Eligibility
 from gateway.types import Entity, Kind
 from tests.fakes import entity, tool
 

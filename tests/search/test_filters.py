@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gateway.errors import InvalidRequestError
+from gateway.index.eligibility import Eligibility
 from gateway.options import SearchOptions
-from gateway.search.eligible import Eligibility
 from gateway.search.pipeline import Search
 from gateway.testing import HashingEmbedder
 from gateway.types import Entity, Filters, Hints, Strategy, ToolDefinition

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from gateway import Gateway
 from gateway.embed.yardstick import Yardstick
+from gateway.index.vectors.exact import VectorIndex, VectorQuery
 from gateway.options import Options, SearchOptions
 from gateway.runtime.vectors import unit_rows
 from gateway.search import fusion
 from gateway.search.asked import Asked
-from gateway.search.dense.scan import Question, VectorIndex
 from gateway.search.dense.vector import candidates
 from gateway.search.evidence import Ranking, read_words
 from gateway.search.request import clauses, parted
@@ -87,7 +87,7 @@ def ranking(parts: int, *, vectors: bool = True) -> Ranking:
     asked = Asked(query="which", english="which", parts=parts)
     found = candidates(
         VectorIndex.of(rows),
-        Question(texts=unit_rows([[1, 0]]), clauses=rows[:0]),
+        VectorQuery(texts=unit_rows([[1, 0]]), clauses=rows[:0]),
         mask=np.ones(2, bool),
         limit=1,
         options=SearchOptions(),

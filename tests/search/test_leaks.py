@@ -11,8 +11,8 @@ from typing import NamedTuple, get_args
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from gateway.index.snapshot import Snapshot, repeated
 from gateway.options import SearchOptions
-from gateway.search.index.snapshot import Snapshot, repeated
 from gateway.search.pipeline import Search
 from gateway.search.request import prepare
 from gateway.search.suggest import suggest

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway.index.vectors.exact import VectorIndex, VectorQuery
 from gateway.options import SearchOptions
 from gateway.runtime.vectors import unit_rows
 from gateway.search.dense.doubts import Doubts
-from gateway.search.dense.scan import Question, VectorIndex
 from gateway.search.dense.vector import Candidates, candidates
 from gateway.search.fusion import STEPS, Order, by_vector
 from gateway.search.parted import FIRST, REACH, each_part
@@ -30,7 +30,7 @@ def found(place: int, *, plain: bool = True) -> tuple[Candidates, Order]:
     asked = unit_rows((WEATHER + LAND / 2)[None])
     seen = candidates(
         VectorIndex.of(rows),
-        Question(texts=asked, clauses=np.stack([WEATHER, LAND])),
+        VectorQuery(texts=asked, clauses=np.stack([WEATHER, LAND])),
         mask=np.ones(MANY, bool),
         limit=5,
         options=SearchOptions(),
@@ -88,7 +88,7 @@ def test_few_matches_stay_as_they_are() -> None:
 def test_nobody_is_lost_and_the_first_stays(places: list[int], parts: int, seed: int) -> None:
     """Whatever is asked for."""
     rows = unit_rows(np.random.default_rng(seed).normal(size=(12, 4)))
-    question = Question(texts=rows[:1], clauses=rows[:parts])
+    question = VectorQuery(texts=rows[:1], clauses=rows[:parts])
     seen = candidates(
         VectorIndex.of(rows), question, mask=np.ones(12, bool), limit=5, options=SearchOptions()
     )

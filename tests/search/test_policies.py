@@ -9,18 +9,18 @@ import numpy as np
 import pytest
 
 from gateway.errors import InvalidRequestError
+from gateway.index.eligibility import Eligibility, Mask
+from gateway.index.snapshots import compile_snapshot
+from gateway.index.texts import lexical_fields
+from gateway.index.vectors.exact import VectorIndex, VectorQuery
 from gateway.options import Options, SearchOptions
 from gateway.runtime.vectors import unit_rows
 from gateway.search import policies
 from gateway.search.asked import Asked
 from gateway.search.company import Company
 from gateway.search.dense.mates import Mates
-from gateway.search.dense.scan import Question, VectorIndex
 from gateway.search.dense.vector import Candidates, candidates
-from gateway.search.eligible import Eligibility, Mask
 from gateway.search.evidence import look_up
-from gateway.search.index.snapshots import compile_snapshot
-from gateway.search.index.texts import lexical_fields
 from gateway.search.keywords import Keywords, read
 from gateway.search.request import parted
 from gateway.testing import HashingEmbedder
@@ -52,7 +52,7 @@ def near(cosines: Sequence[float]) -> Candidates:
     rows = unit_rows([[value, (1 - value * value) ** 0.5] for value in cosines])
     return candidates(
         VectorIndex.of(rows),
-        Question(texts=unit_rows([[1, 0]]), clauses=rows[:0]),
+        VectorQuery(texts=unit_rows([[1, 0]]), clauses=rows[:0]),
         mask=np.ones(len(cosines), bool),
         limit=5,
         options=SearchOptions(),

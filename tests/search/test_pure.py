@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway.index.vectors.exact import VectorIndex, VectorQuery
 from gateway.options import SearchOptions
 from gateway.runtime.vectors import unit_rows
 from gateway.search import confidence, fusion
@@ -16,7 +17,6 @@ from gateway.search.asked import Asked
 from gateway.search.confidence import Signals
 from gateway.search.dense.doubts import MAX_DOUBT, Doubts
 from gateway.search.dense.mates import Mates
-from gateway.search.dense.scan import Question, VectorIndex
 from gateway.search.dense.vector import Candidates, candidates
 from gateway.search.fusion import Order, interleave, named_first
 
@@ -35,7 +35,7 @@ def found(cosines: list[float], *, pool: int = 200) -> Candidates:
     rows = rows[: len(cosines)]
     return candidates(
         VectorIndex.of(rows),
-        Question(texts=unit_rows([[1, 0]]), clauses=rows[:0]),
+        VectorQuery(texts=unit_rows([[1, 0]]), clauses=rows[:0]),
         mask=np.ones(len(cosines), bool),
         limit=5,
         options=SearchOptions(pool_min=pool, pool_factor=0),

@@ -9,10 +9,10 @@ import pytest
 
 from gateway.errors import InvalidRequestError
 from gateway.gateway import Gateway
+from gateway.index.snapshots import NAME_WEIGHT
+from gateway.index.texts import embedding_text, name_text
 from gateway.options import Options, SearchOptions
 from gateway.runtime.vectors import unit_rows
-from gateway.search.index.snapshots import NAME_WEIGHT
-from gateway.search.index.texts import embedding_text, name_text
 from gateway.testing import HashingEmbedder
 from gateway.types import Hints, ToolDefinition
 from graphs import Document

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from gateway.index.snapshot import repeated
 from gateway.options import SearchOptions
-from gateway.search.index.snapshot import repeated
 from gateway.search.pipeline import Search
 from gateway.search.sayable import unmatched
 from gateway.search.spelling.mending import Mending

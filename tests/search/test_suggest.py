@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gateway.errors import InvalidRequestError, UnknownToolError
-from gateway.search.dense.scan import VectorIndex
+from gateway.index.vectors.exact import VectorIndex
 from gateway.search.nextsteps import following_clauses, served
 from gateway.sync import SyncGateway
 from gateway.testing import HashingEmbedder

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway.index.snapshot import Snapshot
+from gateway.index.vectors.exact import VectorIndex, VectorQuery
 from gateway.options import SearchOptions
 from gateway.runtime.vectors import unit_rows
-from gateway.search.dense.scan import Question, VectorIndex
 from gateway.search.dense.vector import candidates
-from gateway.search.index.snapshot import Snapshot
 from gateway.testing import HashingEmbedder
 from gateway.types import SearchResult
 from graphs import Document, Link
@@ -37,7 +37,7 @@ def hub_of(size: int) -> tuple[Snapshot, HashingEmbedder]:
 def window_of(snapshot: Snapshot, embedder: HashingEmbedder, *, limit: int) -> set[str]:
     """Compute the window from its definition: a rank and a share of the best score."""
     assert snapshot.vectors is not None
-    asked = Question(texts=embedder.vectors([QUERY]), clauses=embedder.vectors([]))
+    asked = VectorQuery(texts=embedder.vectors([QUERY]), clauses=embedder.vectors([]))
     cosines, _ = snapshot.vectors.score(asked)
     floor = cosines.mean() + 0.5 * (cosines.max() - cosines.mean())
     head = np.argsort(-cosines, kind="stable")[: max(8, 4 * limit)]
@@ -105,7 +105,7 @@ def test_the_window_is_the_head_of_the_eligible_pool(
 
     found = candidates(
         VectorIndex.of(matrix),
-        Question(texts=unit_rows([[1, 0]]), clauses=matrix[:0]),
+        VectorQuery(texts=unit_rows([[1, 0]]), clauses=matrix[:0]),
         mask=mask,
         limit=limit,
         options=options,
@@ -126,7 +126,7 @@ def test_a_long_request_is_ranked_by_its_best_clause_too() -> None:
 
     found = candidates(
         VectorIndex.of(matrix),
-        Question(texts=unit_rows([[1, 0]]), clauses=unit_rows([[0, 1]])),
+        VectorQuery(texts=unit_rows([[1, 0]]), clauses=unit_rows([[0, 1]])),
         mask=np.asarray([True, True]),
         limit=1,
         options=SearchOptions(),

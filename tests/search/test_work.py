@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from gateway.index.eligibility import Eligibility
+from gateway.index.snapshots import compile_snapshot
 from gateway.options import SearchOptions
 from gateway.search.asked import Asked
-from gateway.search.eligible import Eligibility
 from gateway.search.evidence import ask_graph, look_up, read_graph, read_words
-from gateway.search.index.snapshots import compile_snapshot
 from gateway.search.supplement import Supplements, supplement
 from gateway.types import Diagnostic, Entity, Filters, ToolDefinition
 from graphs import Document, Hits, Link

@@ -13,10 +13,10 @@ from __future__ import annotations
 import numpy as np
 
 from gateway.embed.yardstick import Yardstick
+from gateway.index.vectors.exact import VectorIndex
+from gateway.index.vectors.segments import Positions
 from gateway.runtime.vectors import Vector, best_cosine
 from gateway.search.dense.mates import Mates
-from gateway.search.dense.scan import VectorIndex
-from gateway.search.dense.segments import Positions
 from graphs.arrays import Moves
 
 SUSPECT = 1.3

@@ -19,12 +19,12 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from gateway.index.eligibility import Mask
+from gateway.index.vectors.segments import Positions
 from gateway.runtime.vectors import NDArray, Vector
 from gateway.search.dense.boasts import SUSPECT
 from gateway.search.dense.doubts import MAX_DOUBT, Doubts
 from gateway.search.dense.mates import Mates
-from gateway.search.dense.segments import Positions
-from gateway.search.eligible import Mask
 from graphs.postings import Postings
 
 _BOAST_WEIGHT = 9.0

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gateway.index.eligibility import Mask
 from gateway.runtime.vectors import moments
 from gateway.search.dense.mates import Mates
 from gateway.search.dense.vector import Candidates
-from gateway.search.eligible import Mask
 
 LEAST = 25
 """The mean and spread of fewer tools say too little: then the whole catalog is looked at."""

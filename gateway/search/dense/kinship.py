@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gateway.embed.yardstick import Yardstick
-from gateway.search.dense.scan import VectorIndex
+from gateway.index.vectors.exact import VectorIndex
 
 
 class _Bounds(NamedTuple):

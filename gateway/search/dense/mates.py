@@ -14,8 +14,8 @@ from typing import Self
 
 import numpy as np
 
+from gateway.index.vectors.segments import Positions
 from gateway.runtime.vectors import Vector
-from gateway.search.dense.segments import Positions
 from graphs.arrays import Moves
 
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gateway.index.eligibility import Mask
+from gateway.index.vectors.exact import ScanResult, VectorIndex, VectorQuery
+from gateway.index.vectors.segments import Positions
 from gateway.options import SearchOptions
 from gateway.runtime.vectors import Vector
-from gateway.search.dense.scan import Question, Scanned, VectorIndex
-from gateway.search.dense.segments import Positions
-from gateway.search.eligible import Mask
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -19,8 +19,8 @@ class Candidates:
     """What vectors say of one query."""
 
     index: VectorIndex
-    question: Question
-    scanned: Scanned
+    question: VectorQuery
+    scanned: ScanResult
     window: frozenset[int]
     """Where supplements may come from: the head of the pool, bounded by rank and by score."""
 
@@ -84,7 +84,7 @@ class Candidates:
 
 def candidates(
     index: VectorIndex,
-    question: Question,
+    question: VectorQuery,
     *,
     mask: Mask,
     limit: int,
@@ -106,7 +106,7 @@ def candidates(
     return Candidates(index=index, question=question, scanned=scanned, window=window)
 
 
-def _window(scanned: Scanned, limit: int, options: SearchOptions) -> frozenset[int]:
+def _window(scanned: ScanResult, limit: int, options: SearchOptions) -> frozenset[int]:
     head = scanned.strengths[: options.window(limit)]
     if head.size == 0:
         return frozenset()

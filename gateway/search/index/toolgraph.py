@@ -11,8 +11,8 @@ from urllib.parse import quote, unquote
 
 import numpy as np
 
+from gateway.index.eligibility import Mask, everybody
 from gateway.runtime.vectors import NDArray
-from gateway.search.eligible import Mask, everybody
 from gateway.types import PathStep
 from graphs.fact import Fact
 from graphs.index import GraphIndex

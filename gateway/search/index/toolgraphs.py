@@ -15,11 +15,11 @@ from itertools import pairwise
 import numpy as np
 
 from gateway.catalog.kinds import row_of
+from gateway.index.rules.edge_deriver import Deriver, Edges
+from gateway.index.rules.name_words import Relation, nouns_of
+from gateway.index.texts import humanized, lexical_fields
 from gateway.options import GraphOptions
 from gateway.runtime.vectors import NDArray
-from gateway.search.derived.derive import Deriver, Edges
-from gateway.search.derived.namewords import Relation, nouns_of
-from gateway.search.index.texts import humanized, lexical_fields
 from gateway.search.index.toolgraph import ToolGraph, node_of, placed
 from gateway.types import Entity, JsonObject
 from graphs.arrays import Moves

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from gateway.search.eligible import Mask
+from gateway.index.eligibility import Mask
 from gateway.search.spelling.slips import guesses, split, unknown
 from gateway.search.spelling.typed import MIN_LETTERS, Word, cased, folded, loose, words
 from gateway.search.spelling.wordlists import (

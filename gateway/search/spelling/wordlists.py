@@ -22,7 +22,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from gateway.search.eligible import Mask
+from gateway.index.eligibility import Mask
 from graphs.nearby import Nearby
 from graphs.postings import Postings
 from graphs.text import bare, stem

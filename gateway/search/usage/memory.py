@@ -16,11 +16,11 @@ from typing import ParamSpec, TypeVar
 
 from gateway.catalog.ledger import Call, Ledger
 from gateway.errors import Failed, attempt
+from gateway.index.snapshot import Snapshot
 from gateway.options import UsageOptions
 from gateway.runtime.background_loop import in_thread
 from gateway.runtime.cache import Cache, Clock, SingleFlight, Submit
 from gateway.runtime.telemetry import Telemetry
-from gateway.search.index.snapshot import Snapshot
 from gateway.search.usage import bounded
 from gateway.search.usage.bounded import Outcomes
 from gateway.search.usage.exposures import Exposures

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from gateway.catalog.kinds import KINDS
-from gateway.search.index.snapshot import Snapshot
+from gateway.index.snapshot import Snapshot
 from gateway.search.spread import Worded, words_of
 from gateway.serve.api.callers import EVERYTHING, Caller
 from gateway.serve.api.problems import RefusedError

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from gateway.embed.yardstick import Yardstick
+from gateway.index.vectors.exact import VectorIndex
 from gateway.runtime.vectors import Matrix, Vector, unit_rows
 from gateway.search.dense.boasts import SUSPECT, Boasts
 from gateway.search.dense.mates import Mates
-from gateway.search.dense.scan import VectorIndex
 from graphs.arrays import Moves
 
 LOUD = Yardstick(strangers=0.0, matches=0.2, boast=np.array([1, 0, 0, 0], np.float32))

@@ -10,15 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.embed.yardstick import Yardstick
+from gateway.index.eligibility import Mask
+from gateway.index.name_terms import NameTerms
+from gateway.index.vectors.exact import VectorIndex
 from gateway.runtime.vectors import Matrix, Vector
 from gateway.search.dense.boasts import Boasts
 from gateway.search.dense.doubting import among, doubts
 from gateway.search.dense.doubts import MAX_DOUBT, Doubts
 from gateway.search.dense.kinship import LEARNED, UNLEARNED, narrowness
 from gateway.search.dense.mates import Mates
-from gateway.search.dense.scan import VectorIndex
-from gateway.search.eligible import Mask
-from gateway.search.index.names import Names
 from graphs import Postings
 from graphs.arrays import Moves
 
@@ -61,7 +61,7 @@ def doubted(
     moves = Moves(size=0, gone=(), new=range(words.size))
     mates = Mates.of(servers)
     near_a_boast = Boasts().change(vectors, moves, None, yardstick, mates)
-    return doubts(Names.of(words), mates, near_a_boast, listed)
+    return doubts(NameTerms.of(words), mates, near_a_boast, listed)
 
 
 def test_who_speaks_of_what_all_others_do_is_doubted() -> None:

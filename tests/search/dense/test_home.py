@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from gateway.index.eligibility import Mask
+from gateway.index.vectors.exact import VectorIndex, VectorQuery
 from gateway.options import SearchOptions
 from gateway.search.dense.home import LEAST, Ground, Homes
 from gateway.search.dense.mates import Mates
-from gateway.search.dense.scan import Question, VectorIndex
 from gateway.search.dense.vector import Candidates, candidates
-from gateway.search.eligible import Mask
 
 MANY = 2 * LEAST
 
@@ -25,7 +25,7 @@ def found(mask: Mask, *, dense: bool = True) -> Candidates:
     cosines = np.linspace(1, -1, len(mask), dtype=np.float32)
     rows = np.column_stack([cosines, np.sqrt(1 - cosines**2)])
     index = VectorIndex.of(rows, dense_numbers=1 << 20 if dense else 1)
-    question = Question(texts=np.array([[1, 0]], np.float32), clauses=rows[:0])
+    question = VectorQuery(texts=np.array([[1, 0]], np.float32), clauses=rows[:0])
     return candidates(index, question, mask=mask, limit=5, options=SearchOptions())
 
 

@@ -1,0 +1,131 @@
+"""The host's own graph documents, wherever they come from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Literal, Protocol, TypeAlias
+
+import graphs
+from gateway.errors import ConfigError, Failed, attempt
+from gateway.index.snapshot import Snapshot
+from gateway.search.index.toolgraph import ToolGraph
+from gateway.search.invoke import resolve
+from gateway.types import Diagnostic, Filters
+from graphs.errors import GraphError, Notice
+from graphs.fact import Fact
+from graphs.index import GraphIndex
+
+GraphSource: TypeAlias = (
+    "str | Path | Sequence[graphs.Document] | Callable[[], Sequence[graphs.Document]]"
+)
+"""A folder, a file or a bundle on disk; documents; or a function that gives them at each build."""
+GraphFormat = Literal["turtle", "json-ld", "n-triples", "mermaid", "dot", "svg"]
+
+
+class Draw(Protocol):
+    """Draws a graph, as a whole or around one node."""
+
+    def __call__(self, index: GraphIndex, *, centre: str | None, hops: int) -> str:
+        """Give the picture as text."""
+        ...
+
+
+def _rdf() -> Mapping[str, Callable[[Iterable[Fact]], str]]:
+    return {"turtle": graphs.turtle, "json-ld": graphs.json_ld, "n-triples": graphs.n_triples}
+
+
+def _pictures() -> Mapping[str, Draw]:
+    return {"mermaid": graphs.mermaid, "dot": graphs.dot, "svg": graphs.svg}
+
+
+def export(snapshot: Snapshot, form: GraphFormat, *, centre: str = "", hops: int = 1) -> str:
+    """Write the graph of *snapshot* as RDF (``turtle``, ``json-ld``, ``n-triples``), or draw it.
+
+    Args:
+        snapshot: Whose graph.
+        form: Or ``mermaid``, ``dot``, ``svg``: a picture.
+        centre: For a picture: the tool in its middle; empty draws everything.
+        hops: How far from the centre, in edges.
+
+    Raises:
+        ConfigError: If there is no such form, or it has no centre.
+        UnknownToolError: If *centre* is no tool.
+    """
+    graph = graph_of(snapshot)
+    texts, pictures = _rdf(), _pictures()
+    if form in texts:
+        if centre:
+            raise ConfigError(f"{form} has no centre: draw one with {', '.join(pictures)}")
+        return texts[form](graph.facts)
+    if form in pictures:
+        middle = node_named(snapshot, graph, centre) if centre else None
+        return pictures[form](graph.index, centre=middle, hops=hops)
+    forms = ", ".join((*texts, *pictures))
+    raise ConfigError(f"unknown graph format {form!r}; it is one of {forms}")
+
+
+def graph_of(snapshot: Snapshot) -> ToolGraph:
+    """Give the graph of *snapshot*; an empty catalog has an empty one."""
+    return snapshot.graph or ToolGraph.empty()
+
+
+def node_named(snapshot: Snapshot, graph: ToolGraph, tool: str) -> str:
+    """Give the node of the one tool that *tool* names, as a call would name it.
+
+    Raises:
+        InvalidRequestError: If no tool, or more than one, has this name.
+    """
+    return graph.nodes[snapshot.position(resolve(snapshot, tool, Filters()).id)]
+
+
+def source_of(given: GraphSource | None) -> GraphSource | None:
+    """Give the source of documents that a host brings.
+
+    Raises:
+        ConfigError: It is none.
+    """
+    if given is None or isinstance(given, str | Path) or callable(given):
+        return given
+    told = type(given).__name__
+    if isinstance(given, Sequence):
+        odd = [each for each in given if not isinstance(each, graphs.Document)]
+        if not odd:
+            return given
+        told = f"a {told} with {type(odd[0]).__name__}"
+    raise ConfigError(
+        "graph must be a path, a Sequence of graphs.Document or a function that gives one, "
+        f"got {told}"
+    )
+
+
+async def load(
+    source: GraphSource | None,
+) -> tuple[tuple[graphs.Document, ...], tuple[Diagnostic, ...]]:
+    """Read the documents of *source*.
+
+    What cannot be read, a whole source, a document or a rule in it, is a diagnostic that says
+    where; the rest is used.
+    """
+    if source is None:
+        return (), ()
+    found = await attempt(_load(source))
+    if isinstance(found, Failed):
+        told = isinstance(found.error, GraphError)
+        raised = f"the source of graph documents failed ({found.reason}): it must give documents"
+        return (), (_invalid(str(found.error) if told else raised),)
+    documents, notices = found
+    return documents, tuple(
+        _invalid(f"{notice.path}:{notice.line}: {notice.detail}") for notice in notices
+    )
+
+
+async def _load(source: GraphSource) -> tuple[tuple[graphs.Document, ...], tuple[Notice, ...]]:
+    if isinstance(source, str | Path):
+        return graphs.collect(Path(source))
+    documents = tuple(source() if callable(source) else source)
+    return documents, tuple(notice for document in documents for notice in document.notices)
+
+
+def _invalid(detail: str) -> Diagnostic:
+    return Diagnostic(stage="graph", code="graph_document_invalid", detail=detail)

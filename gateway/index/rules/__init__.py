@@ -1,0 +1,1 @@
+"""Rules that derive edges between tools from their names, arguments and descriptions."""

@@ -1,1 +1,0 @@
-"""Edges that nobody wrote, read out of names, descriptions and arguments."""

@@ -1,0 +1,414 @@
+"""Edges that nobody wrote: what each rule reads, and what it leaves alone."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import fields
+
+import pytest
+
+from gateway.index.rules.edge_deriver import MAX_GROUP, MAX_STEPS, RULES, Deriver, derive
+from gateway.index.rules.prerequisite_rules import RULES as CONDITIONS
+from gateway.options import GraphOptions, Options, SearchOptions
+from gateway.search.index.toolgraph import SURE
+from gateway.search.index.toolgraphs import build
+from gateway.testing import HashingEmbedder
+from gateway.types import Entity, ToolDefinition
+from graphs import Document, Link
+from tests.conftest import OpenGateway
+from tests.fakes import tool
+
+ALL = GraphOptions()
+NONE = GraphOptions(**{each.name: False for each in fields(GraphOptions)})
+
+
+def entity(definition: ToolDefinition, server: str = "srv") -> Entity:
+    name = definition.name
+    return Entity(id=f"{server}/{name}", exposed_name=name, server=server, definition=definition)
+
+
+def taking(
+    name: str, *arguments: str, description: str = "Does.", text: str = ""
+) -> ToolDefinition:
+    """A tool with required arguments, each told of by *text*."""
+    schema = {
+        "type": "object",
+        "properties": {argument: {"type": "string", "description": text} for argument in arguments},
+        "required": list(arguments),
+    }
+    return ToolDefinition(name=name, description=description, input_schema=schema)
+
+
+def edges(*tools: ToolDefinition, options: GraphOptions = ALL) -> set[tuple[str, str, str]]:
+    """Give what is derived, as (subject, relation, object)."""
+    entities = [entity(each) for each in tools]
+    return {
+        (tools[edge.subject].name, edge.relation, tools[edge.object].name)
+        for edge in derive(entities, options)
+    }
+
+
+def test_tools_about_the_same_thing_follow_each_other() -> None:
+    """Discover, inspect, act: within one server, at most a few each."""
+    found = edges(
+        tool("list_invoices"),
+        tool("get_invoice"),
+        tool("pay_invoice"),
+        tool("send_invoice"),
+        tool("void_invoice"),
+        tool("play_song"),
+    )
+
+    steps = {subject: [o for s, _, o in found if s == subject] for subject, _, _ in found}
+    assert {"list_invoices", "get_invoice"} == steps.keys()
+    assert "get_invoice" in steps["list_invoices"]
+    assert {"pay_invoice", "send_invoice", "void_invoice"} == set(steps["get_invoice"])
+    assert max(map(len, steps.values())) <= MAX_STEPS
+
+
+def test_a_word_of_a_crowd_leads_nowhere() -> None:
+    """More tools than `MAX_GROUP` about one thing say nothing of each other."""
+    crowd = [tool(f"act{number}_item") for number in range(MAX_GROUP + 1)]
+
+    assert set() == edges(tool("list_items"), *crowd)
+
+
+def test_tools_of_other_servers_do_not_follow() -> None:
+    """Two servers' invoices are two things."""
+    pair = [entity(tool("list_invoices")), entity(tool("pay_invoice"), server="other")]
+
+    assert () == derive(pair, ALL)
+
+
+@pytest.mark.parametrize("argument", ["date", "start_date", "dates", "startDate"])
+def test_what_needs_nothing_and_gets_a_thing_feeds_arguments_of_that_name(argument: str) -> None:
+    """In any spelling, and by the end of a longer name."""
+    found = edges(taking("get_current_date"), taking("book_room", argument))
+
+    assert {("book_room", "requires", "get_current_date")} == found
+
+
+def test_the_longer_name_wins_over_its_end() -> None:
+    """A start date is fed by what gets a start date, not by any date."""
+    found = edges(taking("get_date"), taking("get_start_date"), taking("book_room", "start_date"))
+
+    assert {("book_room", "requires", "get_start_date")} == found
+
+
+def test_a_name_without_words_says_nothing() -> None:
+    """And breaks nothing."""
+    assert set() == edges(taking("__", "date"), taking("_"))
+
+
+def test_an_argument_that_many_could_feed_is_fed_by_none() -> None:
+    """A guess among three is no guess."""
+    many = [taking(f"{verb}_date") for verb in ("get", "fetch", "read")]
+
+    assert set() == edges(*many, taking("book_room", "date"))
+
+
+def test_a_supplier_that_needs_something_itself_feeds_nothing() -> None:
+    """Only what can be called at once is a safe first step."""
+    assert set() == edges(taking("get_date", "zone"), taking("book_room", "date"))
+
+
+def test_signing_in_comes_before_using() -> None:
+    """The word that both names share says what is signed in to."""
+    found = edges(
+        taking("login_to_acme_account"), taking("acme_buy_ticket"), taking("other_buy_ticket")
+    )
+
+    assert {("acme_buy_ticket", "requires", "login_to_acme_account")} == found
+
+
+def test_a_bare_login_says_nothing_of_what_it_opens() -> None:
+    """Without a name there is nothing to share."""
+    assert set() == edges(taking("login"), taking("buy_ticket"))
+
+
+def test_a_sign_in_opens_only_what_shares_all_of_its_name() -> None:
+    """One word in common is none; and what only speaks of signing in is no door."""
+    names = ("fresh_market_login", "fresh_market_buy", "fresh_farm_buy")
+    others = ("security_authenticate_risk", "security_scan_risk")
+    tools = [("srv", taking(name)) for name in (*names, *others)]
+
+    assert {("fresh_market_buy", "fresh_market_login")} == conditions(*tools, rule="sign_in")
+
+
+@pytest.mark.parametrize("name", ["log_in_to_acme", "acme_user_login", "sign_in_acme"])
+def test_a_sign_in_is_called_in_many_ways(name: str) -> None:
+    """At either end of the name, in one word or two."""
+    assert {("acme_pay", "requires", name)} == edges(taking(name), taking("acme_pay"))
+
+
+def conditions(*tools: tuple[str, ToolDefinition], rule: str) -> set[tuple[str, str]]:
+    """Give what *rule* derives from tools of several servers."""
+    entities = [entity(each, server) for server, each in tools]
+    found = [edge for edge in derive(entities, ALL) if edge.rule == rule]
+    return {(entities[edge.subject].name, entities[edge.object].name) for edge in found}
+
+
+DATE, TIME = taking("get_current_date"), taking("get_current_time")
+
+
+@pytest.mark.parametrize(
+    ("argument", "text", "clock"),
+    [
+        ("due", "As YYYY-MM-DD.", "get_current_date"),
+        ("due", "DD/MM/YYYY", "get_current_date"),
+        ("year", "", "get_current_date"),
+        ("start", "As HH:MM.", "get_current_time"),
+        ("due", "As YYYY-MM/DD.", ""),
+        ("model_year", "", ""),
+        ("due", "A day of the week.", ""),
+    ],
+)
+def test_what_tells_the_time_feeds_what_is_written_as_one(
+    argument: str, text: str, clock: str
+) -> None:
+    """By the format that the description tells; of any server."""
+    found = conditions(
+        ("os", DATE), ("os", TIME), ("app", taking("do", argument, text=text)), rule="calendar"
+    )
+
+    assert ({("do", clock)} if clock else set()) == found
+
+
+def test_two_clocks_are_none_and_an_optional_date_needs_none() -> None:
+    """Who is meant is unknown; and what may be left out need not be found out."""
+    book = taking("book", "year")
+    free = ToolDefinition(
+        name="see", description="See.", input_schema={"properties": {"year": {}, "date": {}}}
+    )
+
+    assert set() == conditions(("a", DATE), ("b", DATE), ("c", book), rule="calendar")
+    for rule in ("calendar", "suppliers"):
+        assert set() == conditions(("a", DATE), ("c", free), rule=rule)
+    assert set() == conditions(("a", taking("get_current_date", "year")), rule="calendar")
+
+
+@pytest.mark.parametrize("argument", ["email", "email_address", "emails"])
+def test_what_validates_a_thing_comes_before_what_needs_it(argument: str) -> None:
+    """Within a server, or where the server speaks for the machine."""
+    check, send = taking("validate_email", "email"), taking("send", argument)
+
+    assert {("send", "validate_email")} == conditions(("a", check), ("a", send), rule="checks")
+    assert set() == conditions(("a", check), ("b", send), rule="checks")
+    assert {("send", "validate_email")} == conditions(
+        ("os", DATE), ("os", check), ("b", send), rule="checks"
+    )
+    assert set() == conditions(("a", check), ("a", check), ("a", send), rule="checks")
+
+
+NET = taking("get_wifi_status")
+
+
+def test_what_needs_the_net_comes_after_what_tells_of_it() -> None:
+    """Signing in does, and what says so; of the same server, or where one speaks for all."""
+    sign_in = taking("acme_login")
+    call = taking("call", description="Needs an internet connection.")
+    sing = taking("sing", description="Sings of networks.")
+
+    assert {("acme_login", "get_wifi_status"), ("call", "get_wifi_status")} == conditions(
+        ("os", DATE),
+        *((server, each) for each in (sign_in, call, sing) for server in ("os", "app")),
+        ("os", NET),
+        rule="connection",
+    )
+    assert set() == conditions(("router", NET), ("app", sign_in), rule="connection")
+    assert set() == conditions(("a", NET), ("a", NET), ("a", sign_in), rule="connection")
+
+
+def test_a_secret_of_one_server_opens_no_other() -> None:
+    """An API key is what its own server gave out."""
+    key, pay = taking("generate_api_key"), taking("pay", "api_key")
+
+    assert {("pay", "generate_api_key")} == conditions(("a", key), ("a", pay), rule="suppliers")
+    assert set() == conditions(("a", key), ("b", pay), rule="suppliers")
+
+
+@pytest.mark.parametrize(
+    ("description", "relation"),
+    [
+        ("Use the id returned by find_room.", "requires"),
+        ("Call find_room first.", "related"),
+        ("First call find_room.", "requires"),
+        ("Use this before find_room.", "next_steps"),
+        ("Similar to find_room.", "related"),
+    ],
+)
+def test_a_description_that_names_another_tool_says_how_they_belong_together(
+    description: str, relation: str
+) -> None:
+    """The last cue before the name counts; without one the two are only related."""
+    found = edges(taking("book", description=description), taking("find_room"))
+
+    assert {("book", relation, "find_room")} == found
+
+
+def test_a_plain_word_is_no_name() -> None:
+    """``search`` in a sentence does not speak of the tool called search."""
+    assert set() == edges(taking("book", description="Search first."), taking("search"))
+
+
+@pytest.mark.parametrize("rule", sorted(RULES))
+def test_each_rule_can_be_switched_off(rule: str) -> None:
+    """And all can: then only what the host wrote is left."""
+    tools = (
+        taking("list_rooms"),
+        taking("open_room", "date", description="Use after list_rooms."),
+        taking("get_date"),
+        taking("acme_login"),
+        taking("acme_pay", "email"),
+        taking("pay_rent", "due", description="Pay the rent.", text="As YYYY-MM-DD."),
+        taking("get_current_date"),
+        taking("validate_email"),
+        taking("get_wifi_status"),
+    )
+    entities = [entity(each) for each in tools]
+    without = GraphOptions(**{rule: False})
+
+    assert rule in {edge.rule for edge in derive(entities, ALL)}
+    assert rule not in {edge.rule for edge in derive(entities, without)}
+    assert () == derive(entities, NONE)
+
+
+def test_with_everything_off_the_graph_holds_texts_alone() -> None:
+    """Groups and data flow are switches too."""
+    tools = [entity(taking("list_rooms", "date")), entity(taking("open_room", "date"))]
+    relations = {"memberOf", "consumes", "produces", "nextStep", "requires", "relatedTo"}
+
+    assert relations & {fact.predicate for fact in build(tools).facts}
+    assert not relations & {fact.predicate for fact in build(tools, options=NONE).facts}
+
+
+async def test_an_edge_says_which_rule_it_comes_from(open_gateway: OpenGateway) -> None:
+    """Whoever wonders why a tool is listed can switch that rule off."""
+    wide = SearchOptions(window_min=50, window_margin=0)
+    gateway = open_gateway(
+        (
+            taking("get_date", description="Tell the date."),
+            taking("book_room", "date", description="Book a room."),
+            *(taking(name) for name in ("sing", "dance", "paint", "write")),
+        ),
+        strategy="auto",
+        embedder=HashingEmbedder(),
+        options=Options(search=wide),
+    )
+
+    found = await gateway.search("book a room for a date", limit=1)
+
+    (needed,) = found.prerequisites
+    (step,) = needed.evidence.path
+    assert ("get_date", "derived/suppliers", False) == (needed.name, step.source, step.declared)
+
+
+async def test_equal_names_of_data_are_no_condition(open_gateway: OpenGateway) -> None:
+    """They tell what may come next; as prerequisites they would flood the list."""
+    output = {"type": "object", "properties": {"room_id": {"type": "string"}}}
+    maker = ToolDefinition(name="find", description="Find a room.", output_schema=output)
+    gateway = open_gateway(
+        (maker, taking("book", "room_id", description="Book a room.")),
+        strategy="auto",
+        embedder=HashingEmbedder(),
+        options=Options(search=SearchOptions(window_min=50, window_margin=0)),
+    )
+
+    found = await gateway.search("book a room", limit=1)
+    steps = await gateway.next_steps(["find"])
+
+    assert "book" == found.matches[0].name
+    assert () == found.prerequisites
+    assert "book" == steps[0].name
+
+
+async def test_a_host_that_declares_an_edge_overrules_the_guess(
+    open_gateway: OpenGateway,
+) -> None:
+    """The same edge, declared: it is the host's word then."""
+    own = Document(id="own", title="book_room", requires=(Link(target="get_date"),))
+    gateway = open_gateway(
+        (taking("get_date", description="Tell the date."), taking("book_room", "date")),
+        graph=[own],
+        strategy="auto",
+        embedder=HashingEmbedder(),
+    )
+
+    found = await gateway.search("book a room", limit=1)
+
+    assert [True] == [step.declared for each in found.prerequisites for step in each.evidence.path]
+
+
+def test_a_code_is_fed_by_the_tool_that_gets_it_also_where_that_needs_something_itself() -> None:
+    """A chain of lookups: what is named in full is meant, a part of the name is not."""
+    found = edges(
+        taking("get_country_code", "country_name"),
+        taking("get_city_code", "city_name", "country_code"),
+        taking("count_people", "city_code"),
+        taking("get_code", "text"),
+        taking("get_unit_code", "unit_code"),
+        taking("scan", "code", "unit_code"),
+    )
+
+    assert {
+        ("get_city_code", "requires", "get_country_code"),
+        ("count_people", "requires", "get_city_code"),
+    } == {edge for edge in found if edge[1] == "requires"}
+
+
+def test_a_bare_word_means_something_only_to_its_own_server() -> None:
+    """One server's ``status`` is not the other's; a current date is everybody's."""
+    tools = [taking("get_status"), taking("get_current_date")]
+    own, other = taking("check", "status"), taking("plan", "status", "date")
+    entities = [*(entity(each, "a") for each in (*tools, own)), entity(other, "b")]
+
+    found = {
+        (entities[edge.subject].name, entities[edge.object].name)
+        for edge in derive(entities, ALL)
+        if edge.rule == "suppliers"
+    }
+
+    assert {("check", "get_status"), ("plan", "get_current_date")} == found
+
+
+PARTS = (
+    ("get", "list", "pay", "login_to", "validate", "get_current", "check"),
+    ("invoice", "start_date", "date", "acme", "city_code", "email", "wifi_status"),
+)
+ARGUMENTS = ("date", "start_date", "city_code", "email_address", "year")
+TEXTS = ("Does.", "Use after get_date.", "See list_invoice then pay_invoice.", "Needs wifi access.")
+
+
+@pytest.mark.parametrize("number", range(40))
+def test_edges_of_a_catalog_that_changes_are_those_of_a_fresh_one(number: int) -> None:
+    """Whoever comes or goes, only those are read again who look where it stands."""
+    draw = random.Random(number)  # noqa: S311  (the same catalogs at every run; no secret)
+    deriver = Deriver(ALL)
+    known: dict[str, Entity] = {}
+    for _ in range(6):
+        gone = draw.sample(sorted(known), k=min(len(known), 2))
+        left = [known.pop(key) for key in gone]
+        held = {*known}
+        for _ in range(draw.randrange(8)):
+            name = "_".join(draw.choice(part) for part in PARTS)
+            taken = draw.sample(ARGUMENTS, k=draw.randrange(3))
+            made = taking(name, *taken, description=draw.choice(TEXTS))
+            tool = entity(made, draw.choice("ab"))
+            known.setdefault(tool.id, tool)
+        deriver.change(left, [each for key, each in known.items() if key not in held])
+
+        entities = list(known.values())
+        fresh = {
+            (entities[edge.subject].id, edge.relation, entities[edge.object].id, edge.rule)
+            for edge in derive(entities, ALL)
+        }
+        assert fresh == {
+            (subject, relation, target, rule)
+            for subject, found in deriver.edges.items()
+            for (relation, target), rule in found.items()
+        }
+
+
+def test_the_sure_rules_are_those_of_conditions() -> None:
+    """A search names them without loading what derives."""
+    assert frozenset(CONDITIONS) == SURE

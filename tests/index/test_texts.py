@@ -1,0 +1,133 @@
+"""What vectors and words read of an entity, and the graph that is made of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from gateway.index.texts import (
+    EMBEDDED_CHARS,
+    embedding_text,
+    humanized,
+    lexical_fields,
+    name_text,
+)
+from gateway.options import GraphOptions
+from gateway.search.index import toolgraphs
+from gateway.search.index.toolgraph import NODE_BASE
+from gateway.search.index.toolgraphs import build, document_of
+from gateway.types import Hints, ToolDefinition
+from tests.fakes import entity, tool
+
+FULL = entity(
+    ToolDefinition(
+        name="create_salesInvoice",
+        title="New invoice",
+        description="Creates an invoice.",
+        input_schema={
+            "type": "object",
+            "properties": {"net": {"description": "Net amount."}, "due": {}, "x": True},
+        },
+        hints=Hints(aliases=("bill",), keywords=("tax",), tags=("fin",), examples=("bill Bob",)),
+    )
+)  # fmt: skip
+
+
+def test_a_vector_is_made_of_names_and_purposes_first() -> None:
+    """The end is cut first; parameters only drown them."""
+    assert (
+        "create sales invoice. New invoice. srv. Creates an invoice. bill, tax, fin. bill Bob"
+        == (embedding_text(FULL))
+    )
+
+
+def test_a_vector_knows_what_its_entity_is_called_by() -> None:
+    """People ask for a server or a skill by that word; a skill's instructions say what it does."""
+    server = replace(entity(tool("bank", "Money.")), kind="server")
+    told: dict[str, object] = {"instructions": "Wear layers."}
+    skill = replace(entity(tool("pack", "A suitcase.")), kind="skill", metadata=told)
+    odd = replace(skill, metadata={"instructions": ["Wear layers."]})
+
+    assert embedding_text(server) == "MCP server. bank. Money"
+    assert embedding_text(skill) == "skill. pack. A suitcase. Wear layers"
+    assert embedding_text(odd) == "skill. pack. A suitcase"
+
+
+def test_a_vector_leans_to_what_drowns_in_the_whole() -> None:
+    """A tool's to its name; an agent says what it is for in its description, among much else."""
+    told = tool("trip_planner", "Plans trips.", hints=Hints(examples=("Rome in May",)))
+    planner = entity(told)
+
+    assert "trip planner" == name_text(planner)
+    assert "trip planner" == name_text(replace(planner, kind="server"))
+    assert "trip planner. Plans trips" == name_text(replace(planner, kind="agent"))
+    assert "trip planner. Plans trips" == name_text(replace(planner, kind="skill"))
+    assert "bare" == name_text(replace(entity(tool("bare", "")), kind="skill"))
+    assert "..." == name_text(entity(tool("...")))
+
+
+def test_a_long_description_is_cut() -> None:
+    """A vector of a longer text says less."""
+    long = entity(tool("a", "word " * 1000, hints=Hints(examples=("e" * 2000,))))
+
+    assert EMBEDDED_CHARS >= len(embedding_text(long))
+
+
+@pytest.mark.parametrize("name", ["___", "天气", "a"])
+def test_no_text_is_blank(name: str) -> None:
+    """An embedder would refuse it."""
+    assert embedding_text(entity(tool(name))).strip()
+
+
+def test_words_are_read_field_by_field() -> None:
+    """Each field has a weight of its own; empty ones are absent."""
+    assert {
+        "name": "create sales invoice",
+        "title": "New invoice",
+        "description": "Creates an invoice.",
+        "server": "srv",
+        "parameters": "net Net amount.\ndue\nx",
+        "hints": "bill, tax, fin",
+        "examples": "bill Bob",
+    } == lexical_fields(FULL)
+    odd = entity(ToolDefinition(name="a", input_schema={"properties": []}))
+    assert {"name", "server"} == lexical_fields(odd).keys()
+
+
+def test_an_identifier_is_read_as_words() -> None:
+    """In any style."""
+    assert ("get http server", "---") == (humanized("get_HTTPServer"), humanized("---"))
+
+
+def test_a_tool_becomes_a_document_that_nobody_declared() -> None:
+    """What is generated is derived, whoever wrote the tool."""
+    document = document_of(replace(FULL, trusted=True), GraphOptions())
+
+    assert not document.declared
+    assert (FULL.id, "New invoice") == (
+        document.id.removeprefix(NODE_BASE),
+        document.title,
+    )
+    assert ["Parameters", "Examples"] == [section.heading for section in document.sections]
+
+
+def test_a_node_leads_back_to_its_entity() -> None:
+    """Whatever letters its id has."""
+    graph = build([entity(tool("find it/now <ü>"))])
+
+    assert {graph.nodes[0]: 0} == graph.positions
+    assert " " not in graph.nodes[0]
+
+
+def test_only_an_own_name_that_nobody_shares_is_a_name_in_documents() -> None:
+    """Ambiguity is silence."""
+    first, second = entity(tool("t"), server="a"), entity(tool("t"), server="b")
+    shared = [
+        replace(first, exposed_name="a_t"), replace(second, exposed_name="b_t"),
+    ]  # fmt: skip
+    graph = build(shared, [])
+
+    assert 2 == len(graph.positions)
+    assert "t" not in toolgraphs.names_of(shared)
+    assert {"a_t", "b_t", "a/t", "b/t"} == toolgraphs.names_of(shared).keys()
