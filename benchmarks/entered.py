@@ -14,9 +14,9 @@ from benchmarks.data import Row, sources
 from benchmarks.metrics import DEPTH
 from benchmarks.mixed import NAMESPACE, Mixed
 from gateway import Embedder, Filters, Gateway, Options
-from gateway.catalog.cards import read_card
 from gateway.catalog.entries import Entry
-from gateway.catalog.skillfiles import read_skill
+from gateway.manifests.agent_cards import read_card
+from gateway.manifests.skills import read_skill
 from gateway.options import SearchOptions
 from gateway.types import RankingPolicy, Strategy, ToolDefinition
 

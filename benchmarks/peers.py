@@ -30,8 +30,8 @@ from benchmarks.peering.table import MEASURED_FOR_COST, Peer, chosen
 from benchmarks.peering.vectors import Vectors
 from benchmarks.retrieval import one_of, percents
 from gateway import LocalEmbedder
-from gateway.catalog.sqlite import SqliteVectorStore
 from gateway.options.environment import environment
+from gateway.storage.sqlite import SqliteVectorStore
 from gateway.testing import HashingEmbedder
 from gateway.types import Strategy
 

@@ -26,9 +26,9 @@ from typing import get_args
 from benchmarks.lifelike import servers
 from benchmarks.started import address
 from gateway.catalog.identity import definition_digest
-from gateway.catalog.records import SqliteRecords
 from gateway.embed.local import LocalEmbedder
 from gateway.errors import MissingExtraError
+from gateway.storage.listing_store import SqliteRecords
 from gateway.types import Strategy
 from gateway.upstream.servers import HttpServer
 

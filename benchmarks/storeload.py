@@ -16,12 +16,12 @@ from pathlib import Path
 import numpy as np
 
 from gateway.catalog.entries import Entry
-from gateway.catalog.entryjson import parsed
-from gateway.catalog.ledger import Call
-from gateway.catalog.store import SqliteStore
+from gateway.catalog.entry_json import parsed
 from gateway.runtime.vectors import Vector
+from gateway.storage.protocol import SqliteStore
 from gateway.types import ToolDefinition
 from gateway.upstream.source import Listing
+from gateway.usage.call_log import Call
 
 MODEL = "m"
 BATCHES = 24

@@ -30,9 +30,9 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.storeload import MODEL, faults, load, store_at, vector
-from gateway.catalog.schemas import CATALOG, USAGE, VECTORS
-from gateway.catalog.sqlite import SqliteVectorStore
 from gateway.runtime.vectors import Vector
+from gateway.storage.migrations import CATALOG, USAGE, VECTORS
+from gateway.storage.sqlite import SqliteVectorStore
 
 _WRITERS = 2
 _ANEW_EVERY = 10

@@ -28,10 +28,10 @@ from rich.table import Table
 from benchmarks.data import Benchmark, Row, read, sources
 from benchmarks.metrics import STEPS, strings
 from gateway import Embedder, Gateway, Options
-from gateway.catalog.ledger import Call
 from gateway.options import CacheOptions, UsageOptions
 from gateway.options.search import Learn
 from gateway.testing import ManualClock
+from gateway.usage.call_log import Call
 
 HISTORIES = ("base", "replayed", "shuffled")
 _SEED = 7

@@ -1,11 +1,6 @@
 # The front door: what `import gateway` offers; `__init__.py` reads its names from this file.
 from gateway.catalog.entries import Catalog as Catalog
 from gateway.catalog.entries import Entry as Entry
-from gateway.catalog.manifest import Manifest as Manifest
-from gateway.catalog.store import SqliteStore as SqliteStore
-from gateway.catalog.store import Store as Store
-from gateway.catalog.virtual import Alias as Alias
-from gateway.catalog.virtual import VirtualServer as VirtualServer
 from gateway.chat.accounting import accounting_of as accounting_of
 from gateway.chat.client import AsyncAutoDiscoveryClient as AsyncAutoDiscoveryClient
 from gateway.chat.client import AutoDiscoveryClient as AutoDiscoveryClient
@@ -19,6 +14,7 @@ from gateway.embed.protocol import Embedder as Embedder
 from gateway.errors import GatewayError as GatewayError
 from gateway.gateway import Gateway as Gateway
 from gateway.index.graph_documents import GraphSource as GraphSource
+from gateway.manifests.manifest import Manifest as Manifest
 from gateway.options import Options as Options
 from gateway.provision.consent import by_policy as by_policy
 from gateway.provision.discover import discover as discover
@@ -27,6 +23,10 @@ from gateway.provision.provisioner import Provisioner as Provisioner
 from gateway.search.normalize import Normalizer as Normalizer
 from gateway.search.openai import OpenAINormalizer as OpenAINormalizer
 from gateway.search.openai import OpenAIProposer as OpenAIProposer
+from gateway.sources.virtual_servers import Alias as Alias
+from gateway.sources.virtual_servers import VirtualServer as VirtualServer
+from gateway.storage.protocol import SqliteStore as SqliteStore
+from gateway.storage.protocol import Store as Store
 from gateway.sync import SyncGateway as SyncGateway
 from gateway.types import Entity as Entity
 from gateway.types import Filters as Filters

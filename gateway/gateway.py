@@ -14,10 +14,6 @@ from collections.abc import Mapping, Sequence
 from typing import Literal, Self
 
 from gateway.catalog.entries import Catalog
-from gateway.catalog.entrystore import ENTRIES
-from gateway.catalog.refresh import Registry
-from gateway.catalog.sources import Sources
-from gateway.catalog.store import Store, store_of
 from gateway.embed.given import embedder_of
 from gateway.embed.protocol import Embedder
 from gateway.index.graph_documents import GraphFormat, GraphSource, export, source_of
@@ -26,7 +22,8 @@ from gateway.index.snapshot import Snapshot
 from gateway.options import Options
 from gateway.options.environment import resolved
 from gateway.options.search import check_strategy
-from gateway.registration import Registering
+from gateway.registration.registering import Registering
+from gateway.registration.sources import Sources
 from gateway.runtime.background_loop import Bridge
 from gateway.runtime.cache import Clock, SingleFlight
 from gateway.runtime.telemetry import Telemetry
@@ -39,6 +36,9 @@ from gateway.search.propose import Proposed, Proposer
 from gateway.search.remembered import Caches, caches_of, remembered
 from gateway.search.request import prepare
 from gateway.search.usage.memory import Usage
+from gateway.sources.entries import ENTRIES
+from gateway.sources.registry import Registry
+from gateway.storage.protocol import Store, store_of
 from gateway.types import (
     Content,
     Entity,

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Self
 
-from gateway.catalog.configured import Reloaded
 from gateway.catalog.entries import Entry, Page
 from gateway.gateway import Gateway
 from gateway.index.graph_documents import GraphFormat
+from gateway.registration.config_reload import Reloaded
 from gateway.search.propose import Proposed, Proposer
 from gateway.types import (
     Content,

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterable, Iterator
 import pytest
 from hypothesis import settings
 
-from gateway.catalog.entrystore import SqliteEntries
 from gateway.embed.cached import MemoryVectorStore
 from gateway.gateway import Gateway
 from gateway.options import Options, SearchOptions, UpstreamOptions
 from gateway.options.environment import catalog_store_path
+from gateway.storage.entry_store import SqliteEntries
 from gateway.testing import HashingEmbedder
 from gateway.types import ToolDefinition
 from tests.fakes import ListSource, Shelf, definitions, tool

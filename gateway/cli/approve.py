@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gateway.catalog.manifest import Manifest
-from gateway.catalog.records import LAUNCH, SqliteRecords
+from gateway.catalog.approvals import LAUNCH
 from gateway.cli.exits import NOTHING, OK
 from gateway.cli.screen import emit, out, printable
 from gateway.cli.settings import manifest_at
 from gateway.errors import InvalidRequestError
+from gateway.manifests.manifest import Manifest
 from gateway.options import Options
 from gateway.options.environment import catalog_store_path
+from gateway.storage.listing_store import SqliteRecords
 
 
 def approve(names: list[str], *, config: Path | None, everything: bool, as_json: bool) -> int:

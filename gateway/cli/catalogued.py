@@ -12,11 +12,8 @@ from typing import get_args
 from rich.table import Table
 from rich.text import Text
 
-from gateway.catalog.bundles import bundle, write_bundle
 from gateway.catalog.entries import Entry
-from gateway.catalog.entryjson import parsed
-from gateway.catalog.exporting import files_of
-from gateway.catalog.importing import read_manifests
+from gateway.catalog.entry_json import parsed
 from gateway.catalog.kinds import KINDS
 from gateway.catalog.projection import project
 from gateway.cli import show as shown
@@ -29,6 +26,9 @@ from gateway.cli.settings import OPTIONS, opened
 from gateway.cli.stored import store
 from gateway.errors import ConfigError, InvalidRequestError
 from gateway.gateway import Gateway
+from gateway.manifests.bundles import bundle, write_bundle
+from gateway.manifests.exporter import files_of
+from gateway.manifests.importer import read_manifests
 from gateway.sync import SyncCatalog, SyncGateway
 from gateway.types import Diagnostic, Entity, Filters, JsonObject, Status
 

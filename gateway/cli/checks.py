@@ -15,17 +15,17 @@ from itertools import chain
 from pathlib import Path
 from typing import Literal
 
-from gateway.catalog.manifest import Manifest
-from gateway.catalog.records import SqliteRecords
 from gateway.cli.servers import Known, known_servers
 from gateway.cli.settings import DEFAULT_CONFIG, manifest_at
 from gateway.cli.stored import store
 from gateway.embed import e5, minilm
 from gateway.embed.models import E5, EVERY, MINILM, Model, runs_here, verify
 from gateway.errors import GatewayError
+from gateway.manifests.manifest import Manifest
 from gateway.options import Options, UpstreamOptions
 from gateway.options.environment import catalog_store_path, environment
 from gateway.runtime import VERSION
+from gateway.storage.listing_store import SqliteRecords
 from gateway.upstream.guard import guarded
 from gateway.upstream.servers import StdioServer
 

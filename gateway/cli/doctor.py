@@ -7,13 +7,13 @@ from pathlib import Path
 
 from rich.text import Text
 
-from gateway.catalog.manifest import Manifest
 from gateway.cli.checks import Check, configuration, folders, machine, models, servers
 from gateway.cli.exits import OK, UNAVAILABLE, USAGE
 from gateway.cli.jsonable import jsonable
 from gateway.cli.screen import emit, out, printable
 from gateway.cli.servers import tested
 from gateway.cli.show import plain_table
+from gateway.manifests.manifest import Manifest
 
 _STYLES = {"ok": "green", "warn": "yellow", "fail": "red"}
 

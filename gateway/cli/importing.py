@@ -10,8 +10,6 @@ from typing import Literal
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from gateway.catalog.jsonc import parse
-from gateway.catalog.jsonedit import with_member
 from gateway.cli.clients.converting import Conversion, Wanted, is_ours, usable_name
 from gateway.cli.clients.places import Client, Place, inputs, places, tables
 from gateway.cli.exits import NOTHING, OK
@@ -21,6 +19,8 @@ from gateway.cli.screen import emit, note, out, printable
 from gateway.cli.settings import DEFAULT_CONFIG
 from gateway.cli.show import plain_table
 from gateway.errors import ConfigError
+from gateway.manifests.json_edit import with_member
+from gateway.manifests.jsonc import parse
 
 Outcome = Literal["imported", "replaced", "there", "conflict", "skipped"]
 

@@ -11,8 +11,6 @@ from typing import Literal
 
 from rich.text import Text
 
-from gateway.catalog.jsonc import parse
-from gateway.catalog.jsonedit import with_member, without_member
 from gateway.cli.clients.converting import is_ours
 from gateway.cli.clients.places import TABLES, Client, Place, places
 from gateway.cli.exits import OK
@@ -21,6 +19,8 @@ from gateway.cli.jsonable import jsonable
 from gateway.cli.screen import emit, note, out, printable
 from gateway.cli.settings import DEFAULT_CONFIG, manifest_at
 from gateway.errors import ConfigError
+from gateway.manifests.json_edit import with_member, without_member
+from gateway.manifests.jsonc import parse
 
 _VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)\}")
 Done = Literal["installed", "replaced", "removed", "there", "absent"]

@@ -8,13 +8,13 @@ import webbrowser
 from collections.abc import Callable
 from pathlib import Path
 
-from gateway.catalog.tokens import signed
 from gateway.cli.exits import OK
 from gateway.cli.screen import emit, note, out, printable
 from gateway.cli.settings import manifest_at
 from gateway.errors import ConfigError, InvalidRequestError
 from gateway.options import Options, UpstreamOptions
 from gateway.options.environment import tokens_path
+from gateway.storage.oauth_tokens import signed
 from gateway.upstream.callback import sign_in
 from gateway.upstream.servers import HttpServer
 

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import typer
 
-from gateway.catalog.manifests import read_manifest
 from gateway.cli import planned
 from gateway.cli.exits import NOTHING, OK, UNAVAILABLE
 from gateway.cli.jsonable import jsonable
@@ -20,6 +19,7 @@ from gateway.cli.settings import DEFAULT_CONFIG, QUIET, chosen, opened
 from gateway.cli.stored import store
 from gateway.errors import InvalidRequestError
 from gateway.gateway import Gateway
+from gateway.manifests.mcp_json import read_manifest
 from gateway.options import Options, UpstreamOptions
 from gateway.provision.audit import Outcome, Step
 from gateway.provision.consent import Consent, Question, by_policy

@@ -9,8 +9,6 @@ from pathlib import Path
 
 from rich.text import Text
 
-from gateway.catalog.jsonedit import without_member
-from gateway.catalog.manifests import parse_manifest
 from gateway.cli.clients.converting import Conversion
 from gateway.cli.exits import OK
 from gateway.cli.files import replace_text, text_of
@@ -19,6 +17,8 @@ from gateway.cli.jsonable import jsonable
 from gateway.cli.screen import emit, note, out, printable
 from gateway.cli.settings import DEFAULT_CONFIG, manifest_at
 from gateway.errors import ConfigError, InvalidRequestError
+from gateway.manifests.json_edit import without_member
+from gateway.manifests.mcp_json import parse_manifest
 
 _REFERENCE = re.compile(r"\$\{[^}]*\}|\b(?:env|keyring):[\w./-]+")
 

@@ -11,8 +11,7 @@ from typing import Literal
 
 from rich.text import Text
 
-from gateway.catalog.manifest import Manifest
-from gateway.catalog.records import LAUNCH, SqliteRecords
+from gateway.catalog.approvals import LAUNCH
 from gateway.cli.exits import NOTHING, OK, UNAVAILABLE
 from gateway.cli.files import text_of
 from gateway.cli.importing import servers_of
@@ -23,8 +22,10 @@ from gateway.cli.show import plain_table
 from gateway.embed.cached import MemoryVectorStore
 from gateway.errors import InvalidRequestError
 from gateway.gateway import Gateway
+from gateway.manifests.manifest import Manifest
 from gateway.options import Options
 from gateway.options.environment import catalog_store_path
+from gateway.storage.listing_store import SqliteRecords
 from gateway.sync import SyncGateway
 from gateway.types import Diagnostic
 from gateway.upstream.servers import HttpServer, StdioServer

@@ -12,14 +12,14 @@ from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 
-from gateway.catalog.manifest import Manifest
-from gateway.catalog.manifests import read_manifest
 from gateway.cli.exits import OK, UNAVAILABLE
 from gateway.cli.progress import bars
 from gateway.cli.screen import note, warn
 from gateway.cli.stored import store
 from gateway.errors import ConfigError
 from gateway.gateway import Gateway
+from gateway.manifests.manifest import Manifest
+from gateway.manifests.mcp_json import read_manifest
 from gateway.options import Options, UpstreamOptions
 from gateway.sync import SyncGateway
 from gateway.types import IndexReport, Strategy

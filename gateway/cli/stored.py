@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from gateway.catalog.sqlite import SqliteVectorStore
 from gateway.cli.screen import warn
 from gateway.errors import StoreError
 from gateway.options.environment import environment
+from gateway.storage.sqlite import SqliteVectorStore
 from gateway.types import Diagnostic
 
 

@@ -8,7 +8,6 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 import graphs
-from gateway.catalog.ledger import SqliteLedger, Tally
 from gateway.cli.exits import NOTHING, OK
 from gateway.cli.graphing import keep_documents, snapshot_of, told
 from gateway.cli.screen import emit, note, out, printable
@@ -21,7 +20,9 @@ from gateway.search.usage import bounded
 from gateway.search.usage.bounded import Outcomes
 from gateway.search.usage.past import past_of, worn
 from gateway.search.usage.sequences import Followed, followed, trusted
+from gateway.storage.call_log import SqliteLedger
 from gateway.types import Strategy
+from gateway.usage.call_log import Tally
 
 _DOCUMENT = "urn:tool-gateway:shown-by-use"
 _NONE = "no calls are noted: a program has them noted with UsageOptions(record=True)"

@@ -10,8 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, reduce
 
-from gateway.catalog.known import KnownEntities
-from gateway.catalog.refresh import Listed, Registration
 from gateway.embed import yardstick
 from gateway.embed.cached import DocumentVectors, document_vectors, text_key
 from gateway.embed.cohort import cohort
@@ -24,6 +22,8 @@ from gateway.index.snapshots import Snapshots
 from gateway.options import GraphOptions
 from gateway.runtime.telemetry import Telemetry
 from gateway.runtime.vectors import Vector, VectorStore
+from gateway.sources.entity_registry import KnownEntities
+from gateway.sources.registry import Listed, Registration
 from gateway.types import Diagnostic
 from graphs.document import Document
 

@@ -85,7 +85,7 @@ class Eligibility:
         """Give the mask of *filters*, read-only.
 
         Args:
-            filters: ``healthy_only`` is not looked at: `gateway.catalog.health` resolves it before.
+            filters: ``healthy_only`` is not looked at: `gateway.sources.health` resolves it before.
             numbers: The number of each entity, by id.
         """
         known = self.masks.get(filters)

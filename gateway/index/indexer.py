@@ -18,8 +18,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from gateway.catalog.entrystore import ENTRIES
-from gateway.catalog.refresh import Listed, Registration, Registry, list_sources, read_late
 from gateway.embed.protocol import Embedder
 from gateway.index.graph_documents import GraphSource, load
 from gateway.index.keeping import Ground, Keeper
@@ -31,6 +29,8 @@ from gateway.options.environment import index_path
 from gateway.runtime.cache import Clock, SingleFlight
 from gateway.runtime.telemetry import Telemetry
 from gateway.runtime.vectors import VectorStore
+from gateway.sources.entries import ENTRIES
+from gateway.sources.registry import Listed, Registration, Registry, list_sources, read_late
 from gateway.types import Diagnostic, IndexReport
 
 _SOON = 64

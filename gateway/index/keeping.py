@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from gateway.catalog.refresh import Listed, Registration
 from gateway.embed.protocol import EmbedderInfo
 from gateway.index.shelf import Found, Shelf, mark
 from gateway.index.snapshot import Snapshot
+from gateway.sources.registry import Listed, Registration
 from gateway.types import Diagnostic
 
 _LASTING = frozenset({"name_qualified", "graph_document_invalid"})

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import graphs
-from gateway.catalog.refresh import Listed, Registration
 from gateway.index.snapshot import Snapshot
+from gateway.sources.registry import Listed, Registration
 from gateway.types import Diagnostic
 
 

@@ -18,8 +18,6 @@ from functools import cache
 from operator import attrgetter
 from pathlib import Path
 
-from gateway.catalog.listingtext import digest_of
-from gateway.catalog.refresh import Listed, Registration
 from gateway.errors import StoreError
 from gateway.index.entities import line
 from gateway.index.pack import read, write
@@ -28,6 +26,8 @@ from gateway.index.snapshot import Snapshot
 from gateway.options import IndexOptions
 from gateway.runtime import VERSION
 from gateway.runtime.text import digest
+from gateway.sources.listing_codec import digest_of
+from gateway.sources.registry import Listed, Registration
 from gateway.types import Code, Diagnostic, Hints, ToolDefinition
 
 _SUFFIX = ".index"

@@ -8,7 +8,6 @@ import numpy as np
 
 from gateway.catalog.entries import LISTED
 from gateway.catalog.kinds import KINDS
-from gateway.catalog.known import Turnover
 from gateway.embed.yardstick import Yardstick
 from gateway.index.eligibility import Eligibility, Mask
 from gateway.index.embedding_texts import Texts
@@ -25,6 +24,7 @@ from gateway.search.dense.doubting import doubts
 from gateway.search.dense.kinship import narrowness
 from gateway.search.dense.mates import Servers
 from gateway.search.index.toolgraphs import ToolGraphs
+from gateway.sources.entity_registry import Turnover
 from gateway.types import Diagnostic, Entity
 from graphs.document import Document
 from graphs.postings import Postings

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from gateway.catalog.entries import WORDS
 from gateway.catalog.kinds import Field, row_of
-from gateway.catalog.skillfiles import INSTRUCTIONS
+from gateway.manifests.skills import INSTRUCTIONS
 from gateway.types import Entity
 from graphs.text import split_identifier
 

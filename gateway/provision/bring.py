@@ -14,11 +14,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 
-from gateway.catalog.manifest import Manifest
-from gateway.catalog.manifests import parse_manifest
-from gateway.catalog.records import LAUNCH, SqliteRecords
+from gateway.catalog.approvals import LAUNCH
 from gateway.errors import ConfigError, GatewayError, StoreError, UpstreamError
 from gateway.gateway import Gateway
+from gateway.manifests.manifest import Manifest
+from gateway.manifests.mcp_json import parse_manifest
 from gateway.options.environment import catalog_store_path
 from gateway.provision.audit import Audit
 from gateway.provision.configuration import add_server, take_back
@@ -28,6 +28,7 @@ from gateway.provision.install import install
 from gateway.provision.plan import Plan, written
 from gateway.provision.probe import probe
 from gateway.provision.programs import Programs
+from gateway.storage.listing_store import SqliteRecords
 from gateway.types import Entity, Filters
 from gateway.upstream.servers import HttpServer, StdioServer
 from gateway.upstream.source import Listing

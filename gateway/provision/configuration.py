@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from gateway.catalog.jsonc import parse
-from gateway.catalog.jsonedit import with_member, without_member
 from gateway.errors import ConfigError
+from gateway.manifests.json_edit import with_member, without_member
+from gateway.manifests.jsonc import parse
 
 _TABLES = ("mcpServers", "servers", "virtualServers")
 _MARK = "\ufeff"

@@ -7,9 +7,9 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from gateway.catalog.schemas import ANSWERS
-from gateway.catalog.sqlite import Database
 from gateway.runtime.cache import Clock
+from gateway.storage.migrations import ANSWERS
+from gateway.storage.sqlite import Database
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

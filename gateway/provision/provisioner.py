@@ -17,7 +17,6 @@ from typing import Literal
 
 import platformdirs
 
-from gateway.catalog.sources import LOCAL
 from gateway.errors import ConfigError, InvalidRequestError, UpstreamError
 from gateway.gateway import Gateway
 from gateway.options.environment import environment
@@ -32,6 +31,7 @@ from gateway.provision.plan import Plan, is_reference
 from gateway.provision.programs import Programs
 from gateway.provision.rank import Ranked
 from gateway.provision.resolve import Place, Resolved, resolve
+from gateway.registration.sources import LOCAL
 from gateway.runtime.cache import Clock
 from gateway.types import Diagnostic, Entity, Match
 

@@ -8,15 +8,15 @@ from collections.abc import Collection, Mapping
 from functools import partial
 
 from gateway.catalog.kinds import row_of
-from gateway.catalog.ledger import Call, Outcome, shape_of
-from gateway.catalog.refresh import Registration
 from gateway.errors import GatewayError, InvalidRequestError, UnknownToolError
 from gateway.index.snapshot import Snapshot
 from gateway.runtime.telemetry import Telemetry
 from gateway.runtime.telemetry_names import CONTENT_ATTRIBUTES
 from gateway.runtime.text import near
 from gateway.search.usage.memory import Usage
+from gateway.sources.registry import Registration
 from gateway.types import Entity, Filters, InvokeResult, JsonObject, Match
+from gateway.usage.call_log import Call, Outcome, shape_of
 from graphs.text import fold
 
 _ANYBODY = Filters()

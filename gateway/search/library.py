@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Protocol, TypeGuard
 
-from gateway.catalog.addresses import origin
-from gateway.catalog.lasting import LastingSource
-from gateway.catalog.refresh import Registry
+from gateway.catalog.resource_uris import origin
 from gateway.errors import InvalidRequestError
 from gateway.index.snapshot import Snapshot
+from gateway.sources.cached import LastingSource
+from gateway.sources.registry import Registry
 from gateway.types import (
     Content,
     Entity,
@@ -66,7 +66,7 @@ class Library:
     def home(self, tool_id: str) -> str:
         """Give the server whose names the answers of a tool hold; empty if it has only tools."""
         server, _, _ = tool_id.partition("/")
-        from gateway.catalog.virtualsource import VirtualSource  # noqa: PLC0415  (only who has a virtual server pays for it)
+        from gateway.sources.virtual import VirtualSource  # noqa: PLC0415  (only who has a virtual server pays for it)
 
         source = self._source(server)
         if isinstance(source, VirtualSource):
@@ -199,7 +199,7 @@ class Library:
         source = self._source(server)
         if _configured(source):
             return server, source.own(kind, name)
-        from gateway.catalog.virtualsource import VirtualSource  # noqa: PLC0415  (only who has a virtual server pays for it)
+        from gateway.sources.virtual import VirtualSource  # noqa: PLC0415  (only who has a virtual server pays for it)
 
         if not isinstance(source, VirtualSource):
             return server, name

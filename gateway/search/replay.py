@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from gateway.catalog.ledger import Task
 from gateway.index.eligibility import Mask
 from gateway.index.snapshot import Snapshot
 from gateway.search.nextsteps import NextStep, Weighed, weigh
@@ -19,6 +18,7 @@ from gateway.search.usage.bounded import Outcomes
 from gateway.search.usage.gain import Gain, gain
 from gateway.search.usage.sequences import Habits, Learned
 from gateway.types import Filters
+from gateway.usage.call_log import Task
 
 MOST_CALLS = 400
 """How many calls are judged at most, those of the newest tasks."""

@@ -13,7 +13,7 @@ from typing import TypeVar
 from mcp import types
 from pydantic import BaseModel, ValidationError
 
-from gateway.catalog.addresses import placed
+from gateway.catalog.resource_uris import placed
 from gateway.types import Entity, JsonObject
 from gateway.upstream.named import addressed, moved
 

@@ -8,7 +8,7 @@ from typing import TypeVar
 from mcp import types
 from pydantic import TypeAdapter, ValidationError
 
-from gateway.catalog.addresses import origin
+from gateway.catalog.resource_uris import origin
 from gateway.search.library import Library
 from gateway.serve.answered import readable
 from gateway.serve.client import Context

@@ -9,16 +9,17 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
 
+from gateway.catalog.approvals import LAUNCH
 from gateway.catalog.entries import Entry
-from gateway.catalog.entryjson import written
-from gateway.catalog.entrystore import readable
-from gateway.catalog.ledger import DAY_S, MOST_CALLS, Call, Seen, Tally, Task, label
-from gateway.catalog.listingtext import seen_of
-from gateway.catalog.records import KEEP_S, LAUNCH, Recorded
+from gateway.catalog.entry_json import readable, written
 from gateway.embed.cached import MemoryVectorStore
 from gateway.runtime.cache import Clock
+from gateway.sources.cached import Recorded
+from gateway.sources.listing_codec import seen_of
+from gateway.storage.listing_store import KEEP_S
 from gateway.types import JsonObject
 from gateway.upstream.source import Listing
+from gateway.usage.call_log import DAY_S, MOST_CALLS, Call, Seen, Tally, Task, label
 
 
 class MemoryEntries:

@@ -8,11 +8,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from gateway.catalog.lasting import LastingSource, Memory
-from gateway.catalog.records import Records, SqliteRecords
 from gateway.options import UpstreamOptions
 from gateway.runtime.background_loop import Bridge
 from gateway.runtime.cache import SingleFlight
+from gateway.sources.cached import LastingSource, Memory, Records
+from gateway.storage.listing_store import SqliteRecords
 from gateway.testing import ManualClock
 from gateway.types import JsonObject, ToolDefinition
 from gateway.upstream.named import thing_key

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.catalog.addresses import origin, placed, thing_id
+from gateway.catalog.resource_uris import origin, placed, thing_id
 from gateway.types import Kind
 from gateway.upstream.named import fits
 

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from gateway.catalog.ahead import Ahead
-from gateway.catalog.records import LAUNCH, Recorded, SqliteRecords
+from gateway.catalog.approvals import LAUNCH
+from gateway.sources.cached import Recorded
+from gateway.sources.prefetch import Ahead
+from gateway.storage.listing_store import SqliteRecords
 from gateway.testing import ManualClock
 from gateway.upstream.source import Listing
 from tests.fakes import tool

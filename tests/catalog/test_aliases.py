@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.catalog.aliases import meant
-from gateway.catalog.virtual import Alias, VirtualServer
 from gateway.errors import ConfigError
+from gateway.sources.aliases import meant
+from gateway.sources.virtual_servers import Alias, VirtualServer
 
 ALIASES = {
     "docs:today": "files/file:///notes.txt",

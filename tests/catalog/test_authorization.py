@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.catalog.manifest import Manifest
-from gateway.catalog.manifests import parse_manifest
+from gateway.manifests.manifest import Manifest
+from gateway.manifests.mcp_json import parse_manifest
 from gateway.upstream.oauth import OAuth
 from gateway.upstream.servers import HttpServer
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.catalog.cards import MAX_EXAMPLES, read_card, write_card
 from gateway.errors import ConfigError
+from gateway.manifests.agent_cards import MAX_EXAMPLES, read_card, write_card
 from gateway.types import JsonObject
 
 SKILLS = [

@@ -10,12 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from gateway.catalog.configured import Reloaded
-from gateway.catalog.manifests import parse_manifest
-from gateway.catalog.records import LAUNCH, SqliteRecords
+from gateway.catalog.approvals import LAUNCH
 from gateway.errors import ConfigError, UnknownToolError
 from gateway.gateway import Gateway
+from gateway.manifests.mcp_json import parse_manifest
 from gateway.options import Options, UpstreamOptions
+from gateway.registration.config_reload import Reloaded
+from gateway.storage.listing_store import SqliteRecords
 from gateway.sync import SyncGateway
 from tests.fakes import ListSource, tool
 from tests.upstream.conftest import HERE, lines, lives

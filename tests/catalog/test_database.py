@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from gateway.catalog.schemas import Schema
-from gateway.catalog.sqlite import Database
 from gateway.errors import StoreError
+from gateway.storage.migrations import Schema
+from gateway.storage.sqlite import Database
 
 NOTES = Schema(what="notes", steps=(("CREATE TABLE notes (text TEXT NOT NULL)",),))
 TAGGED = Schema(

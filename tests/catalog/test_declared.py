@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from gateway.catalog.declared import read_kinds
 from gateway.catalog.entries import Entry
-from gateway.catalog.manifests import parse_manifest
 from gateway.errors import ConfigError, InvalidRequestError
+from gateway.manifests.declared import read_kinds
+from gateway.manifests.mcp_json import parse_manifest
 from gateway.options import CustomKind, Options
 from gateway.types import Filters
 from tests.conftest import OpenGateway

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.catalog.disclosed import disclosed, doubtful, in_arguments, sounds_secret
+from gateway.manifests.secret_scanner import disclosed, doubtful, in_arguments, sounds_secret
 
 TOKEN = "ghp_" + "a1B2" * 9
 

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from gateway.catalog.entries import Entry, Page
-from gateway.catalog.entryjson import written
-from gateway.catalog.entrystore import EntrySource
+from gateway.catalog.entry_json import written
 from gateway.errors import ClosedError, ConfigError, InvalidRequestError, StoreError
 from gateway.options import CatalogOptions, CustomKind, Options, UpstreamOptions
 from gateway.runtime.vectors import Vector
+from gateway.sources.entries import EntrySource
 from gateway.sync import SyncGateway
 from gateway.testing import HashingEmbedder, MemoryStore
 from gateway.testing.store import MemoryEntries

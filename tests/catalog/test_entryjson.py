@@ -10,8 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gateway.catalog.entries import Entry, cleaned
-from gateway.catalog.entryjson import jsonable, parsed, written
-from gateway.catalog.entrystore import readable
+from gateway.catalog.entry_json import jsonable, parsed, readable, written
 from gateway.errors import ConfigError
 from gateway.types import Hints, JsonObject
 

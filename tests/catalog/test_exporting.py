@@ -8,11 +8,11 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gateway.catalog.cards import read_card
 from gateway.catalog.entries import Entry
-from gateway.catalog.exporting import files_of
-from gateway.catalog.importing import read_manifests
-from gateway.catalog.skillfiles import read_skill
+from gateway.manifests.agent_cards import read_card
+from gateway.manifests.exporter import files_of
+from gateway.manifests.importer import read_manifests
+from gateway.manifests.skills import read_skill
 from gateway.types import Hints
 from tests.catalog.test_cards import NEW
 from tests.catalog.test_skillfiles import PDF

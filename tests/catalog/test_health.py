@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from gateway.catalog.health import Health
-from gateway.catalog.lasting import LastingSource, Memory
-from gateway.catalog.records import SqliteRecords
 from gateway.errors import UpstreamError
 from gateway.gateway import Gateway
 from gateway.options import Options, UpstreamOptions
 from gateway.runtime.background_loop import Bridge
 from gateway.runtime.cache import SingleFlight
+from gateway.sources.cached import LastingSource, Memory
+from gateway.sources.health import Health
+from gateway.storage.listing_store import SqliteRecords
 from gateway.testing import ManualClock
 from gateway.types import Filters
 from tests.catalog.room import LiveSource

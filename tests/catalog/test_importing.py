@@ -9,10 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gateway.catalog.bundles import bundle, read_bundle, write_bundle
 from gateway.catalog.entries import Entry
-from gateway.catalog.importing import MAX_SKILL_BYTES, read_file, read_manifests
 from gateway.errors import ConfigError
+from gateway.manifests.bundles import bundle, read_bundle, write_bundle
+from gateway.manifests.importer import MAX_SKILL_BYTES, read_file, read_manifests
 from tests.catalog.test_cards import NEW
 from tests.catalog.test_entryjson import entries
 from tests.catalog.test_skillfiles import PDF

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from gateway.catalog.jsonc import parse
-from gateway.catalog.jsonedit import with_member, without_member
 from gateway.errors import ConfigError
+from gateway.manifests.json_edit import with_member, without_member
+from gateway.manifests.jsonc import parse
 
 COMMENTED = """\
 // Mine.

@@ -10,11 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.catalog.ahead import Ahead
-from gateway.catalog.records import LAUNCH, Recorded, SqliteRecords
-from gateway.catalog.refresh import Registry, list_sources
-from gateway.catalog.schemas import CATALOG
-from gateway.catalog.sqlite import Database
+from gateway.catalog.approvals import LAUNCH
 from gateway.errors import (
     InvalidRequestError,
     StoreError,
@@ -24,6 +20,12 @@ from gateway.errors import (
 from gateway.options.upstream import Policy
 from gateway.runtime.background_loop import Bridge
 from gateway.runtime.telemetry import Telemetry
+from gateway.sources.cached import Recorded
+from gateway.sources.prefetch import Ahead
+from gateway.sources.registry import Registry, list_sources
+from gateway.storage.listing_store import SqliteRecords
+from gateway.storage.migrations import CATALOG
+from gateway.storage.sqlite import Database
 from gateway.testing import ManualClock
 from gateway.types import JsonObject, ToolDefinition
 from gateway.upstream.source import Listing, WatchCallbacks

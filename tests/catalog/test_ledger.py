@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from gateway.catalog.ledger import Call, SqliteLedger, shape_of
 from gateway.errors import StoreError
+from gateway.storage.call_log import SqliteLedger
 from gateway.types import ToolDefinition
+from gateway.usage.call_log import Call, shape_of
 from tests.fakes import entity
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gateway.catalog.listingtext import digest_of, whole, written
+from gateway.sources.listing_codec import digest_of, whole, written
 from gateway.types import Diagnostic
 from gateway.upstream.source import Listing
 from tests.fakes import tool

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from gateway.catalog.manifests import parse_manifest, read_manifest
-from gateway.catalog.virtual import Alias, VirtualServer
 from gateway.errors import ConfigError
+from gateway.manifests.mcp_json import parse_manifest, read_manifest
+from gateway.sources.virtual_servers import Alias, VirtualServer
 from gateway.upstream.servers import HttpServer, StdioServer
 from gateway.upstream.shapes import Describe, Filter, Prefix, Rename
 

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from gateway.catalog.store import SqliteStore
+from gateway.storage.protocol import SqliteStore
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="it limits as POSIX does")
 
@@ -21,8 +21,8 @@ import sys
 from pathlib import Path
 import numpy as np
 from gateway.catalog.entries import Entry
-from gateway.catalog.ledger import Call
-from gateway.catalog.store import SqliteStore
+from gateway.usage.call_log import Call
+from gateway.storage.protocol import SqliteStore
 from gateway.upstream.source import Listing
 
 folder = Path(sys.argv[1])

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from gateway.catalog.ahead import Ahead
-from gateway.catalog.lasting import LastingSource
-from gateway.catalog.records import SqliteRecords
-from gateway.catalog.refresh import Registry, list_sources, read_late
 from gateway.runtime.background_loop import Bridge
 from gateway.runtime.telemetry import Telemetry
+from gateway.sources.cached import LastingSource
+from gateway.sources.prefetch import Ahead
+from gateway.sources.registry import Registry, list_sources, read_late
+from gateway.storage.listing_store import SqliteRecords
 from gateway.types import ToolDefinition
 from gateway.upstream.source import Listing
 from tests.catalog.room import LiveSource, Room, names

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from gateway.catalog.listingtext import LateDigests, seen_of
-from gateway.catalog.records import SqliteRecords
-from gateway.catalog.schemas import CATALOG
-from gateway.catalog.sqlite import Database
 from gateway.errors import StoreError
+from gateway.sources.listing_codec import LateDigests, seen_of
+from gateway.storage.listing_store import SqliteRecords
+from gateway.storage.migrations import CATALOG
+from gateway.storage.sqlite import Database
 from gateway.upstream.source import Listing
 from tests.catalog.listed import LISTING
 

@@ -6,11 +6,11 @@ import asyncio
 
 import pytest
 
-from gateway.catalog.given import merge
-from gateway.catalog.known import KnownEntities
-from gateway.catalog.refresh import Listed, Registry, list_sources
 from gateway.errors import ConfigError, UpstreamError
 from gateway.runtime.telemetry import Telemetry
+from gateway.sources.entity_registry import KnownEntities
+from gateway.sources.registry import Listed, Registry, list_sources
+from gateway.sources.source_entities import merge
 from gateway.types import Diagnostic, Hints
 from gateway.upstream.source import Listing, Source
 from tests.fakes import ListSource, tool

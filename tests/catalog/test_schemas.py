@@ -11,12 +11,13 @@ from pathlib import Path
 import pytest
 
 from gateway.catalog.entries import Entry
-from gateway.catalog.entryjson import parsed
-from gateway.catalog.entrystore import SqliteEntries
-from gateway.catalog.ledger import Call, Seen, SqliteLedger
-from gateway.catalog.records import SqliteRecords
-from gateway.catalog.schemas import ANSWERS, CATALOG, USAGE, VECTORS, Schema
-from gateway.catalog.sqlite import SqliteVectorStore
+from gateway.catalog.entry_json import parsed
+from gateway.storage.call_log import SqliteLedger
+from gateway.storage.entry_store import SqliteEntries
+from gateway.storage.listing_store import SqliteRecords
+from gateway.storage.migrations import ANSWERS, CATALOG, USAGE, VECTORS, Schema
+from gateway.storage.sqlite import SqliteVectorStore
+from gateway.usage.call_log import Call, Seen
 
 FILES = Path(__file__).parent / "files"
 

@@ -8,9 +8,9 @@ import keyring
 import pytest
 from keyring.backend import KeyringBackend
 
-from gateway.catalog.manifests import parse_manifest
-from gateway.catalog.secrets import from_keyring, literal_secrets
 from gateway.errors import ConfigError
+from gateway.manifests.mcp_json import parse_manifest
+from gateway.manifests.secrets import from_keyring, literal_secrets
 from gateway.upstream.servers import HttpServer
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gateway.catalog.sqlite import SqliteVectorStore
 from gateway.errors import StoreError
+from gateway.storage.sqlite import SqliteVectorStore
 
 ROW = np.ones(4, np.float32)
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from gateway import Gateway, Options, SyncGateway
-from gateway.catalog.store import store_of
 from gateway.embed.cached import MemoryVectorStore
 from gateway.errors import ConfigError
 from gateway.options import UsageOptions
+from gateway.storage.protocol import store_of
 from gateway.testing import HashingEmbedder, MemoryStore
 
 

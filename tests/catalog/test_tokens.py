@@ -10,8 +10,8 @@ import keyring
 import pytest
 from keyring.backend import KeyringBackend
 
-from gateway.catalog.secrets import KeyringTokens
-from gateway.catalog.tokens import FileTokens, signed
+from gateway.manifests.secrets import KeyringTokens
+from gateway.storage.oauth_tokens import FileTokens, signed
 from gateway.upstream.oauth import OAuth, Tokens, Where
 from gateway.upstream.servers import HttpServer
 

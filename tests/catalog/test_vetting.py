@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.catalog.vetting import vetted
+from gateway.catalog.approvals import vetted
 from gateway.options import UpstreamOptions
 from gateway.options.upstream import Policy
 from gateway.types import ToolDefinition

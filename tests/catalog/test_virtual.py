@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from gateway.catalog.identity import definition_digest
-from gateway.catalog.records import SqliteRecords
-from gateway.catalog.virtual import Alias, VirtualServer
-from gateway.catalog.virtualsource import VirtualSource
 from gateway.errors import ClosedError, ConfigError, StoreError, UpstreamError
 from gateway.options import Options, UpstreamOptions
 from gateway.options.upstream import Policy
+from gateway.sources.virtual import VirtualSource
+from gateway.sources.virtual_servers import Alias, VirtualServer
+from gateway.storage.listing_store import SqliteRecords
 from gateway.types import Filters, ToolDefinition
 from gateway.upstream.shapes import Filter
 from gateway.upstream.source import Listing, Source

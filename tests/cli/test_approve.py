@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from gateway.catalog.records import SqliteRecords
+from gateway.storage.listing_store import SqliteRecords
 from tests.cli.running import Place
 from tests.upstream.conftest import HERE
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from gateway.catalog.manifests import read_manifest
+from gateway.manifests.mcp_json import read_manifest
 from tests.cli.running import Place, Ran
 
 SECRET = "ghp_" + "a1B2" * 9

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.catalog.ledger import Call, SqliteLedger
 from gateway.cli.usage import lines, rows
 from gateway.search.replay import Replayed
 from gateway.search.usage.gain import Gain
+from gateway.storage.call_log import SqliteLedger
+from gateway.usage.call_log import Call
 from tests.cli.running import Place
 
 

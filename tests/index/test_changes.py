@@ -9,13 +9,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from gateway.catalog.known import Turnover
 from gateway.embed.cached import text_key
 from gateway.index.embedding_texts import Texts
 from gateway.index.snapshot import Snapshot
 from gateway.index.snapshots import Snapshots, compile_snapshot
 from gateway.options import GraphOptions
 from gateway.runtime.vectors import Vector
+from gateway.sources.entity_registry import Turnover
 from gateway.testing import HashingEmbedder
 from gateway.types import Entity, Filters, Hints
 from graphs import Document, Link

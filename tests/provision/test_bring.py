@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.catalog.manifest import Manifest
+from gateway.manifests.manifest import Manifest
 from gateway.provision.plan import written
 from tests.provision.conftest import HASTY, PATIENT, MakeSite, Site
 from tests.provision.indexes import FakeIndex

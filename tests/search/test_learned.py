@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gateway.catalog.ledger import Call
 from gateway.discovery.advice import hint
 from gateway.gateway import Gateway
 from gateway.options import DiscoveryOptions, GraphOptions, Options, SearchOptions, UsageOptions
@@ -20,6 +19,7 @@ from gateway.search.supplement import supplement
 from gateway.search.usage.sequences import Followed, Learned
 from gateway.testing import HashingEmbedder, ManualClock
 from gateway.types import Entity, Filters, Match
+from gateway.usage.call_log import Call
 from graphs import Document, Edge, parse
 from tests.conftest import OpenGateway
 from tests.fakes import tool

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from gateway.catalog.ledger import Call, Task
 from gateway.gateway import Gateway
 from gateway.options import GraphOptions, Options, UsageOptions
 from gateway.search.replay import MOST_CALLS, replay
 from gateway.search.usage.bounded import Outcomes
 from gateway.testing import ManualClock
+from gateway.usage.call_log import Call, Task
 from tests.conftest import OpenGateway
 from tests.fakes import tool
 

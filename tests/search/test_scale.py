@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from gateway.catalog.sqlite import SqliteVectorStore
 from gateway.embed import yardstick
 from gateway.gateway import Gateway
+from gateway.storage.sqlite import SqliteVectorStore
 from gateway.testing import HashingEmbedder
 from gateway.types import ToolDefinition
 from tests.conftest import CatalogOf, OpenGateway

@@ -15,9 +15,9 @@ from urllib.request import urlopen
 
 import pytest
 
-from gateway.catalog.tokens import FileTokens
 from gateway.errors import ConfigError, UpstreamError
 from gateway.runtime.background_loop import Bridge
+from gateway.storage.oauth_tokens import FileTokens
 from gateway.upstream.callback import sign_in
 from gateway.upstream.mcp import McpSource
 from gateway.upstream.oauth import OAuth

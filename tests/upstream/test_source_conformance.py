@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from gateway.catalog.records import SqliteRecords
-from gateway.catalog.virtual import Alias, VirtualServer
-from gateway.catalog.virtualsource import VirtualSource
 from gateway.errors import ClosedError, UpstreamTimeoutError
 from gateway.options import UpstreamOptions
 from gateway.runtime.background_loop import Bridge
+from gateway.sources.virtual import VirtualSource
+from gateway.sources.virtual_servers import Alias, VirtualServer
+from gateway.storage.listing_store import SqliteRecords
 from gateway.types import Hints
 from gateway.upstream.local import LocalSource
 from gateway.upstream.mcp import McpSource

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from gateway.catalog.disclosed import Span, disclosed, doubtful, in_arguments
 from gateway.errors import ConfigError
+from gateway.manifests.secret_scanner import Span, disclosed, doubtful, in_arguments
 
 _KEPT = ("command", "args", "env", "cwd", "url", "headers", "disabled")
 _SILENT = frozenset({"type", "name", "description", "gallery", "version", "transport"})

@@ -14,7 +14,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import ParamSpec, TypeVar
 
-from gateway.catalog.ledger import Call, Ledger
 from gateway.errors import Failed, attempt
 from gateway.index.snapshot import Snapshot
 from gateway.options import UsageOptions
@@ -28,6 +27,7 @@ from gateway.search.usage.past import Past, exposed, habits_of, mark_of, past_of
 from gateway.search.usage.sequences import Learned
 from gateway.search.usage.signals import NOTHING, Multipliers, Signals
 from gateway.types import SearchResult
+from gateway.usage.call_log import Call, Ledger
 
 P = ParamSpec("P")
 T = TypeVar("T")

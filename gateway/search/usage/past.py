@@ -7,12 +7,12 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from gateway.catalog.ledger import Ledger, Tally, Task
 from gateway.search.usage import bounded
 from gateway.search.usage.bounded import Outcomes
 from gateway.search.usage.compat import Access, Together
 from gateway.search.usage.sequences import Habits, Learned, trusted
 from gateway.search.usage.signals import Exposure, Multipliers
+from gateway.usage.call_log import Ledger, Tally, Task
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gateway.catalog.cards import is_card
 from gateway.catalog.projection import project
+from gateway.manifests.agent_cards import is_card
 from gateway.serve.api.answers import (
     AgentRow,
     CustomRow,

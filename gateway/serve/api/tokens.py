@@ -11,8 +11,8 @@ import re
 import tomllib
 from pathlib import Path
 
-from gateway.catalog.secrets import as_variable, from_keyring, is_keyring
 from gateway.errors import ConfigError
+from gateway.manifests.secrets import as_variable, from_keyring, is_keyring
 from gateway.options.environment import variables
 from gateway.serve.api.callers import Token
 

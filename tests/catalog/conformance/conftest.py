@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.catalog.store import Store
+from gateway.storage.protocol import Store
 from gateway.testing import ManualClock
 from tests.catalog.conformance.stores import STORES, Opener
 

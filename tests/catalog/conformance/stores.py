@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from gateway.catalog.store import SqliteStore, Store
 from gateway.runtime.cache import Clock
+from gateway.storage.protocol import SqliteStore, Store
 from gateway.testing import MemoryStore
 
 Opener = Callable[[], Store]

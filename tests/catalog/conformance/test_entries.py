@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from gateway.catalog.entries import Entries, Entry
-from gateway.catalog.entryjson import parsed
-from gateway.catalog.store import Store
+from gateway.catalog.entry_json import parsed
+from gateway.storage.protocol import Store
 from gateway.types import Hints
 from tests.catalog.conformance.stores import Opener
 

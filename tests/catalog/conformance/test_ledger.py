@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.catalog.ledger import DAY_S, Call, Ledger, Seen, Tally, Task
-from gateway.catalog.store import Store
+from gateway.storage.protocol import Store
 from gateway.testing import ManualClock
+from gateway.usage.call_log import DAY_S, Call, Ledger, Seen, Tally, Task
 from tests.catalog.conformance.stores import Opener
 
 NOW = 20_000 * DAY_S + 100

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.catalog.ahead import ManyRecords
-from gateway.catalog.listingtext import seen_of
-from gateway.catalog.records import LAUNCH
-from gateway.catalog.store import Store
+from gateway.catalog.approvals import LAUNCH
+from gateway.sources.listing_codec import seen_of
+from gateway.sources.prefetch import ManyRecords
+from gateway.storage.protocol import Store
 from gateway.testing import ManualClock
 from gateway.upstream.source import Listing
 from tests.catalog.conformance.stores import Opener

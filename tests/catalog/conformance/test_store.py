@@ -7,9 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from gateway.catalog.entries import Entry
-from gateway.catalog.ledger import Call
-from gateway.catalog.store import Store
+from gateway.storage.protocol import Store
 from gateway.upstream.source import Listing
+from gateway.usage.call_log import Call
 from tests.catalog.conformance.stores import Opener
 
 THREADS = 8

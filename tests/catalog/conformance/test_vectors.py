@@ -7,8 +7,8 @@ import asyncio
 import numpy as np
 import pytest
 
-from gateway.catalog.store import Store
 from gateway.runtime.vectors import VectorStore
+from gateway.storage.protocol import Store
 
 
 @pytest.fixture

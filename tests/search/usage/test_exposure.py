@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from gateway.catalog.ledger import SqliteLedger
 from gateway.errors import StoreError
 from gateway.gateway import Gateway
 from gateway.options import Options, SearchOptions, UsageOptions
 from gateway.search.pipeline import Search
 from gateway.search.usage import compat
 from gateway.search.usage.signals import Exposure, Signals
+from gateway.storage.call_log import SqliteLedger
 from gateway.testing import HashingEmbedder, ManualClock
 from gateway.types import SearchRequest
 from tests.conftest import OpenGateway

@@ -8,12 +8,12 @@ import pytest
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
-from gateway.catalog.ledger import Call
 from gateway.errors import UpstreamError
 from gateway.gateway import Gateway
 from gateway.options import Options, UsageOptions
 from gateway.testing import ManualClock
 from gateway.types import Hints, InvokeResult, JsonObject
+from gateway.usage.call_log import Call
 from tests.conftest import OpenGateway
 from tests.fakes import ListSource, names, tool
 from tests.metrics import counted

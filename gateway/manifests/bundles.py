@@ -1,0 +1,53 @@
+"""Bundles: many entries in one JSON file, ``{"version": 1, "entries": [...]}``. Pure.
+
+What is written is read again to the last field; one entry that cannot be used refuses the bundle.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+
+from gateway.catalog.entries import Entry
+from gateway.catalog.entry_json import jsonable, parsed
+from gateway.errors import ConfigError
+from gateway.types import JsonObject
+
+VERSION = 1
+MAX_ENTRIES = 100_000
+
+
+def read_bundle(raw: Mapping[str, object], *, where: str) -> tuple[Entry, ...]:
+    """Read the parsed JSON of a bundle.
+
+    Raises:
+        ConfigError: If it is of another version, or an entry of it cannot be used; it says which.
+    """
+    if raw.get("version") != VERSION:
+        raise ConfigError(
+            f"{where!r} is a bundle of version {raw.get('version')!r}; version {VERSION} is read"
+        )
+    entries = raw.get("entries")
+    if not isinstance(entries, list) or len(entries) > MAX_ENTRIES:
+        raise ConfigError(f"{where!r}: 'entries' must be a list, of at most {MAX_ENTRIES} entries")
+    found: dict[str, Entry] = {}
+    for number, each in enumerate(entries, start=1):
+        try:
+            entry = parsed(each)
+        except ConfigError as error:
+            raise ConfigError(f"{where!r}, entry {number}: {error}") from error
+        if entry.id in found:
+            raise ConfigError(f"{where!r}, entry {number}: {entry.id!r} is there already")
+        found[entry.id] = entry
+    return tuple(found.values())
+
+
+def bundle(entries: Iterable[Entry]) -> JsonObject:
+    """Give *entries* as a bundle, by id."""
+    ordered = sorted(entries, key=lambda each: each.id)
+    return {"version": VERSION, "entries": [jsonable(each) for each in ordered]}
+
+
+def write_bundle(entries: Iterable[Entry]) -> str:
+    """Write *entries* as the text of a bundle."""
+    return f"{json.dumps(bundle(entries), ensure_ascii=False, indent=2)}\n"

@@ -1,0 +1,36 @@
+"""What a configuration file says; `gateway.manifests.mcp_json` reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from gateway.options import CustomKind
+from gateway.sources.virtual_servers import VirtualServer
+from gateway.types import Diagnostic
+from gateway.upstream.servers import HttpServer, StdioServer
+from gateway.upstream.source import Shape
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """What a configuration file says."""
+
+    servers: Mapping[str, StdioServer | HttpServer]
+    """By name, in the file's order; the disabled ones are absent."""
+    warnings: tuple[Diagnostic, ...] = ()
+    """Unknown keys, and servers that cannot be used, each with the mend."""
+    unusable: tuple[str, ...] = ()
+    """The names of the servers that cannot be used."""
+    origin: str = ""
+    """The file's path; empty if it is none."""
+    shapes: Mapping[str, tuple[Shape, ...]] = field(default_factory=dict)
+    """What is shown of the tools of a server; those that are not in it show all."""
+    virtual: Mapping[str, VirtualServer] = field(default_factory=dict)
+    """By name, in the file's order; the disabled ones are absent."""
+    kinds: Mapping[str, CustomKind] = field(default_factory=dict)
+    """Kinds of entries that the file declares."""
+
+    def owner(self, name: str) -> str:
+        """Say under which name the definitions of server *name* are pinned."""
+        return f"{self.origin}#{name}" if self.origin else ""

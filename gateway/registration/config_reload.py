@@ -1,0 +1,149 @@
+"""What configuration files say of servers, and what another reading of them changes. Pure but for
+reading the files.
+
+* Equal entries are equal servers: what did not change keeps its session.
+* A file that cannot be read changes nothing; an entry that cannot be used leaves its server as it
+  was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from gateway.errors import ConfigError
+from gateway.manifests.manifest import Manifest
+from gateway.options import CustomKind
+from gateway.sources.virtual_servers import VirtualServer
+from gateway.types import Diagnostic
+from gateway.upstream.servers import HttpServer, StdioServer
+from gateway.upstream.source import Shape
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Configured:
+    """One server as its file has it."""
+
+    target: StdioServer | HttpServer | VirtualServer
+    shapes: tuple[Shape, ...] = ()
+    owner: str = ""
+    """The file and the name in it; empty if there is no file."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reloaded:
+    """What reading the configuration again changed, by name of server."""
+
+    added: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
+    """As they were: their sessions live on."""
+    diagnostics: tuple[Diagnostic, ...] = ()
+    """What is odd about the files."""
+
+
+def configured(manifest: Manifest) -> dict[str, Configured]:
+    """Give what *manifest* says of each server, virtual ones last."""
+    real = {
+        name: Configured(
+            target=target, shapes=manifest.shapes.get(name, ()), owner=manifest.owner(name)
+        )
+        for name, target in manifest.servers.items()
+    }
+    virtual = {
+        name: Configured(target=table, owner=manifest.owner(name))
+        for name, table in manifest.virtual.items()
+    }
+    return real | virtual
+
+
+def changes(
+    before: Mapping[str, Configured], after: Mapping[str, Configured], notes: tuple[Diagnostic, ...]
+) -> Reloaded:
+    """Say what makes *after* of *before*."""
+    both = [name for name in after if name in before]
+    return Reloaded(
+        added=tuple(name for name in after if name not in before),
+        changed=tuple(name for name in both if after[name] != before[name]),
+        removed=tuple(name for name in before if name not in after),
+        kept=tuple(name for name in both if after[name] == before[name]),
+        diagnostics=notes,
+    )
+
+
+@dataclass(slots=True)
+class Configuration:
+    """The configuration files of one gateway."""
+
+    servers: dict[str, Configured] = field(default_factory=dict)
+    """As they were taken last."""
+    origins: list[str] = field(default_factory=list)
+    """The files, in the order in which they came."""
+    kinds: dict[str, CustomKind] = field(default_factory=dict)
+    """What they declare, as it was taken last."""
+    given: dict[str, CustomKind] = field(default_factory=dict)
+    """What was declared without a file."""
+
+    def take(self, manifest: Manifest, taken: Container[str]) -> dict[str, Configured]:
+        """Add a file, and give its servers.
+
+        Args:
+            manifest: What it says.
+            taken: The names of servers that are there.
+
+        Raises:
+            ConfigError: If the file is there already, or one of its names is taken; nothing is
+                added then.
+        """
+        if manifest.origin and manifest.origin in self.origins:
+            raise ConfigError(f"{manifest.origin!r} was added already: reload() reads it again")
+        new = configured(manifest)
+        _check(new, taken)
+        self.servers |= new
+        self.kinds |= manifest.kinds
+        if manifest.origin:
+            self.origins.append(manifest.origin)
+        else:
+            self.given |= manifest.kinds
+        return new
+
+    def read(
+        self, taken: Container[str]
+    ) -> tuple[dict[str, Configured], dict[str, CustomKind], tuple[Diagnostic, ...]]:
+        """Read all files again; give their servers, what kinds they declare, and what is odd.
+
+        What came without a file stays as it is.
+
+        Raises:
+            ConfigError: If a file cannot be read, or a new name is taken.
+        """
+        from gateway.manifests.mcp_json import read_manifest  # noqa: PLC0415  (as for `Sources.add_config`)
+
+        after = {name: each for name, each in self.servers.items() if not each.owner}
+        kinds = dict(self.given)
+        notes: list[Diagnostic] = []
+        for origin in self.origins:
+            manifest = read_manifest(Path(origin))
+            kinds |= manifest.kinds
+            new = configured(manifest)
+            notes += manifest.warnings
+            for name in manifest.unusable:
+                known = self.servers.get(name)
+                if known is not None and known.owner == manifest.owner(name):
+                    new[name] = known
+                    detail = f"{Path(origin).name}: server {name!r} stays as it was"
+                    notes.append(Diagnostic(stage="catalog", code="config_warning", detail=detail))
+            _check({name: each for name, each in new.items() if name not in self.servers}, taken)
+            _check(new, after)
+            after |= new
+        return after, kinds, tuple(notes)
+
+
+def _check(new: Mapping[str, Configured], taken: Container[str]) -> None:
+    for name in new:
+        if name in taken:
+            raise ConfigError(
+                f"a server {name!r} is there already: remove it first, or choose another name"
+            )

@@ -1,0 +1,128 @@
+"""Where entries are kept, and the source that puts them into the catalog."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from gateway.catalog.entries import Entries, Entry, entity_of
+from gateway.catalog.entry_json import jsonable, parsed
+from gateway.catalog.kinds import KINDS
+from gateway.errors import ClosedError, ConfigError, StoreError
+from gateway.options import CustomKind, UpstreamOptions
+from gateway.types import Code, Diagnostic, Entity, InvokeResult, JsonObject
+from gateway.upstream.source import Listing, unknown_tool
+
+ENTRIES = "catalog:"
+"""The name of the source of entries: no server may be called so."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Row:
+    """One row of the store, as it was read."""
+
+    text: str
+    entity: Entity | None
+    """None if it is left out."""
+    notes: tuple[Diagnostic, ...] = ()
+
+
+class EntrySource:
+    """Puts what `Entries` keep into the catalog. Lists no tool and calls none.
+
+    Args:
+        shelf: Where entries are kept.
+        options: Say whether entries that look like an attack on a model are left out.
+        kinds: What the host says of kinds of its own.
+    """
+
+    def __init__(
+        self, shelf: Entries, options: UpstreamOptions, kinds: Mapping[str, CustomKind]
+    ) -> None:
+        self.shelf = shelf
+        self._own = dict(kinds)
+        self.kinds = dict(kinds)
+        """The kinds that are declared so far, by name."""
+        self._options = options
+        self._known: dict[str, _Row] = {}
+        self._closed = False
+
+    @property
+    def server(self) -> str:
+        """A name that no server can have."""
+        return ENTRIES
+
+    @property
+    def trusted(self) -> bool:
+        """False: entries may come from manifests of strangers."""
+        return False
+
+    async def list_tools(self) -> Listing:
+        """Give the entries; see `Source.list_tools`.
+
+        Only rows that changed are parsed anew. While the store fails the entries stay as they were.
+        """
+        if self._closed:
+            raise ClosedError("the catalog is closed; make a new gateway")
+        notes: list[Diagnostic] = []
+        try:
+            rows = self.shelf.rows()
+        except StoreError as error:
+            notes.append(Diagnostic(stage="store", code="catalog_unavailable", detail=str(error)))
+        else:
+            self._known = {key: self._row(key, text) for key, text in sorted(rows.items())}
+        notes += (note for row in self._known.values() for note in row.notes)
+        made = (row.entity for row in self._known.values() if row.entity is not None)
+        return Listing(entities=tuple(made), diagnostics=tuple(notes))
+
+    def declare(self, kinds: Mapping[str, CustomKind]) -> bool:
+        """Replace the kinds that configuration files declare beside the host's own.
+
+        Returns:
+            Whether any differs from before: then all entries are read anew.
+        """
+        after = {**self._own, **kinds}
+        changed = after != self.kinds
+        if changed:
+            self.kinds = after
+            self._known = {}
+        return changed
+
+    def _row(self, key: str, text: str) -> _Row:
+        known = self._known.get(key)
+        if known is not None and known.text == text:
+            return known
+        try:
+            entry = parsed(json.loads(text))
+        except (ConfigError, ValueError) as error:
+            return _Row(text=text, entity=None, notes=(_note("tool_quarantined", key, str(error)),))
+        from gateway.upstream.suspect import suspicions  # noqa: PLC0415  (only who has entries pays for it)
+
+        reasons = suspicions(jsonable(entry))
+        blocked = bool(reasons) and self._options.on_suspicion == "block"
+        told = f"{', '.join(reasons)}{'; it is left out' if blocked else ''}"
+        notes = (_note("tool_suspicious", key, told),) if reasons else ()
+        entity = None if blocked else self._entity(entry)
+        if notes and entity is not None:
+            entity = replace(entity, definition=replace(entity.definition, doubts=notes))
+        return _Row(text=text, entity=entity, notes=notes)
+
+    def _entity(self, entry: Entry) -> Entity:
+        if entry.kind in KINDS:
+            return entity_of(entry)
+        declared = self.kinds.get(entry.kind, CustomKind())
+        return entity_of(entry, searchable=declared.searchable)
+
+    async def call(self, tool: str, _arguments: JsonObject, *, tool_id: str) -> InvokeResult:
+        """Refuse: an entry is not called; see `Source.call`."""
+        return unknown_tool(tool_id, tool)
+
+    async def close(self) -> None:
+        """Refuse what comes later, and let go of the store."""
+        self._closed = True
+        self.shelf.close()
+
+
+def _note(code: Code, key: str, detail: str) -> Diagnostic:
+    return Diagnostic(stage="catalog", code=code, detail=f"entry {key!r}: {detail}")

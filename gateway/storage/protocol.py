@@ -1,0 +1,109 @@
+"""What outlives a process, opened from one place."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Protocol
+
+from gateway.catalog.entries import Entries
+from gateway.checks import check_shape
+from gateway.errors import ConfigError
+from gateway.options import Options
+from gateway.options.environment import catalog_store_path, ledger_path, vector_store_path
+from gateway.runtime.cache import Clock
+from gateway.runtime.vectors import VectorStore
+from gateway.sources.prefetch import ManyRecords
+from gateway.storage.call_log import SqliteLedger
+from gateway.storage.entry_store import SqliteEntries
+from gateway.storage.listing_store import SqliteRecords
+from gateway.storage.migrations import CATALOG
+from gateway.storage.sqlite import Database, SqliteVectorStore
+from gateway.usage.call_log import Ledger
+
+
+class Store(Protocol):
+    """All that is kept between two starts: a bundle of protocols, each small enough to be met.
+
+    Used from any thread, and by several processes at once. A part that fails raises `StoreError`;
+    what it kept is then made again, or is missing with a diagnostic.
+    """
+
+    @property
+    def vectors(self) -> VectorStore:
+        """Vectors, by model and hash of the text."""
+
+    @property
+    def entries(self) -> Entries:
+        """What a person or a manifest said of things that no server lists, by id."""
+
+    @property
+    def records(self) -> ManyRecords:
+        """Tool lists, by fingerprint; what was approved of them, by owner."""
+
+    @property
+    def ledger(self) -> Ledger:
+        """Calls, and what searches returned."""
+
+    def close(self) -> None:
+        """Let go of what is held by any part; the next call takes it up again."""
+
+
+class SqliteStore:
+    """A `Store` in three SQLite files. Each is made when first needed.
+
+    Args:
+        vectors: The file of vectors, or where else they are kept.
+        catalog: The file of entries, tool lists and approvals.
+        usage: The file of calls.
+        wall: Seconds since the epoch.
+    """
+
+    def __init__(
+        self,
+        *,
+        vectors: Path | VectorStore,
+        catalog: Path,
+        usage: Path,
+        wall: Clock = time.time,
+    ) -> None:
+        self.vectors = SqliteVectorStore(vectors) if isinstance(vectors, Path) else vectors
+        kept = Database(catalog, CATALOG)
+        self.entries = SqliteEntries(kept)
+        self.records = SqliteRecords(kept, wall=wall)
+        self.ledger = SqliteLedger(usage, wall=wall)
+
+    def close(self) -> None:
+        """See `Store.close`."""
+        self.vectors.close()
+        self.entries.close()
+        self.records.close()
+        self.ledger.close()
+
+
+def store_of(
+    options: Options, given: Store | None = None, *, vectors: VectorStore | None = None
+) -> Store:
+    """Give the store of a gateway: the host's own, else SQLite files where *options* say.
+
+    Args:
+        options: Where the files are.
+        given: The host's store.
+        vectors: Where the host keeps vectors, and only them.
+
+    Raises:
+        ConfigError: Both are given, or one is no store.
+    """
+    if vectors is not None:
+        check_shape("vector_store", vectors, "a VectorStore", "get", "put", "close")
+    # Not `or`: an empty store of the host may be falsy.
+    if given is not None:
+        if vectors is not None:
+            raise ConfigError("store and vector_store say both where vectors persist: give one")
+        check_shape("store", given, "a Store", "vectors", "entries", "records", "ledger", "close")
+        return given
+    return SqliteStore(
+        vectors=vector_store_path(options) if vectors is None else vectors,
+        catalog=catalog_store_path(options),
+        usage=ledger_path(options),
+    )

@@ -1,0 +1,133 @@
+"""The ledger of calls: which tool, how it ended, in which task. Never the value of an argument.
+
+* There is one line for each call. Searches, results and listings leave nothing here, but for what
+  `compat` notes while it is on.
+* Tasks and tenants are opaque labels of the host's, kept as digests.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+from gateway.types import Entity, JsonObject
+
+Outcome = Literal["ok", "tool_error", "failed"]
+"""*ok*: it answered; *tool_error*: it said that it failed; *failed*: it could not be asked, or did
+not answer."""
+DAY_S = 24 * 3600.0
+MOST_CALLS = 200_000
+"""How many calls are kept; of more, the oldest are deleted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One call of a tool."""
+
+    tool: str
+    """Canonical id, ``server/name``."""
+    outcome: Outcome
+    seconds: float = 0.0
+    shape: Mapping[str, str] = field(default_factory=dict)
+    """See `shape_of`."""
+    task: str = ""
+    """What the call belongs to, such as one request of a user; empty if unknown."""
+    tenant: str = ""
+    """For whom; empty for everybody."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """What was called in one task."""
+
+    tools: tuple[str, ...]
+    """Those that succeeded, in order."""
+    age_s: float = 0.0
+    """How long ago the last of them was called, >= 0, in whole days."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tally:
+    """How the calls of one tool ended on one day."""
+
+    tool: str
+    age_s: float
+    """How long ago, >= 0, in whole days."""
+    succeeded: int
+    failed: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """How often searches returned something; counted only while `compat` is on."""
+
+    count: int
+    days: int
+    last_s: float
+    """Seconds since the epoch."""
+
+
+class Ledger(Protocol):
+    """Where calls are noted. Every method may raise `StoreError`."""
+
+    def note(self, call: Call) -> None:
+        """Note one call."""
+
+    def tallies(self, tenant: str | None = None) -> Sequence[Tally]:
+        """Count calls by tool and day, of one tenant or of all."""
+
+    def tasks(self, tenant: str | None = None) -> Sequence[Task]:
+        """Give the tasks of one tenant or of all; calls without a task are none."""
+
+    def show(self, *lists: Sequence[str]) -> None:
+        """Note what searches returned, one list of ids for each search."""
+
+    def shown(self) -> Mapping[str, Seen]:
+        """Give how often each entity was returned; those that never were are absent."""
+
+    def pairs(self) -> Mapping[frozenset[str], Seen]:
+        """Give how often two entities were returned together; of very many pairs, the newest."""
+
+    def lines(self) -> Iterator[JsonObject]:
+        """Give all that is kept of calls, oldest first."""
+
+    def forget(self, *, tool: str = "", tenant: str = "") -> int:
+        """Forget the calls of a tool, of a tenant, or both; of everybody without either.
+
+        Returns:
+            How many calls were forgotten.
+        """
+
+    def close(self) -> None:
+        """Let go of what is held; the next call takes it up again."""
+
+
+def shape_of(entity: Entity, arguments: JsonObject) -> Mapping[str, str]:
+    """Give the JSON type of each argument that the tool's schema names, by name.
+
+    Names that the schema does not have may be data themselves: they are counted, as ``+n``.
+    """
+    properties = entity.definition.input_schema.get("properties")
+    known = properties if isinstance(properties, Mapping) else {}
+    shape = {name: _type(value) for name, value in sorted(arguments.items()) if name in known}
+    others = len(arguments) - len(shape)
+    return shape | ({f"+{others}": "unknown"} if others else {})
+
+
+def _type(value: object) -> str:
+    kinds: Sequence[tuple[type | tuple[type, ...], str]] = (
+        (bool, "boolean"),
+        (int, "integer"),
+        (float, "number"),
+        (str, "string"),
+        (Mapping, "object"),
+        ((list, tuple), "array"),
+    )
+    return next((name for kind, name in kinds if isinstance(value, kind)), "null")
+
+
+def label(said: str) -> str:
+    """Give the digest of a host's label, since labels may be people's names; "" for ""."""
+    return hashlib.sha256(said.encode()).hexdigest()[:32] if said else ""
