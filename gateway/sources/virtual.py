@@ -19,7 +19,7 @@ from gateway.catalog.resource_uris import thing_id
 from gateway.errors import ClosedError, StoreError, UpstreamError
 from gateway.options import UpstreamOptions
 from gateway.sources.aliases import meant, shown_as
-from gateway.sources.cached import Records
+from gateway.sources.listing_store import Records
 from gateway.sources.virtual_servers import Alias, VirtualServer
 from gateway.types import Diagnostic, InvokeResult, JsonObject, Kind, ToolDefinition
 from gateway.upstream.named import thing_key

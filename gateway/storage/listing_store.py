@@ -17,7 +17,7 @@ from pathlib import Path
 from gateway.catalog.approvals import LAUNCH
 from gateway.errors import StoreError
 from gateway.runtime.cache import Clock
-from gateway.sources.cached import Recorded
+from gateway.sources.listing_store import Recorded
 from gateway.sources.listing_codec import (
     head_of,
     of_head,

@@ -11,7 +11,8 @@ from pathlib import Path
 from gateway.options import UpstreamOptions
 from gateway.runtime.background_loop import Bridge
 from gateway.runtime.cache import SingleFlight
-from gateway.sources.cached import LastingSource, Memory, Records
+from gateway.sources.cached import LastingSource, Memory
+from gateway.sources.listing_store import Records
 from gateway.storage.listing_store import SqliteRecords
 from gateway.testing import ManualClock
 from gateway.types import JsonObject, ToolDefinition

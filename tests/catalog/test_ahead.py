@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gateway.catalog.approvals import LAUNCH
-from gateway.sources.cached import Recorded
+from gateway.sources.listing_store import Recorded
 from gateway.sources.prefetch import Ahead
 from gateway.storage.listing_store import SqliteRecords
 from gateway.testing import ManualClock

@@ -20,7 +20,7 @@ from gateway.errors import (
 from gateway.options.upstream import Policy
 from gateway.runtime.background_loop import Bridge
 from gateway.runtime.telemetry import Telemetry
-from gateway.sources.cached import Recorded
+from gateway.sources.listing_store import Recorded
 from gateway.sources.prefetch import Ahead
 from gateway.sources.registry import Registry, list_sources
 from gateway.storage.listing_store import SqliteRecords
