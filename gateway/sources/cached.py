@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -20,6 +20,7 @@ from gateway.catalog.approvals import LAUNCH, NOTHING, Withheld, vetted
 from gateway.errors import InvalidRequestError, StoreError, UpstreamError, UpstreamTimeoutError
 from gateway.options import UpstreamOptions
 from gateway.runtime.cache import Clock, SingleFlight
+from gateway.sources.listing_store import Recorded, Records
 from gateway.types import Diagnostic, InvokeResult, JsonObject, Kind, ToolDefinition
 from gateway.upstream.named import asked_of
 from gateway.upstream.source import (
@@ -34,46 +35,6 @@ from gateway.upstream.supervisor import State
 
 _CLOCK_DRIFT_S = 60.0
 """By how much the clocks of two processes may differ."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recorded:
-    """A tool list as it was kept."""
-
-    listing: Listing
-    listed_at: float
-    """Seconds since the epoch."""
-
-
-class Records(Protocol):
-    """Where listings and pins are kept. Every method may raise `StoreError`."""
-
-    def listing(self, fingerprint: str) -> Recorded | None:
-        """Give the tool list of a configuration; None if there is none that can be read."""
-
-    def keep(self, fingerprint: str, server: str, listing: Listing) -> None:
-        """Keep a tool list that was just read; if its configuration is new, sweep as well."""
-
-    def forget(self, fingerprint: str) -> None:
-        """Forget the tool list of a configuration."""
-
-    def sweep(self) -> None:
-        """Forget the lists that nobody used for a month."""
-
-    def see(self, owner: str, digests: Mapping[str, str]) -> frozenset[str]:
-        """Note what was seen; give the names whose digest is not the approved one.
-
-        A name that is seen for the first time is approved with that.
-        """
-
-    def changed(self, owner: str) -> frozenset[str]:
-        """Give the names whose digest, when last seen, was not the approved one."""
-
-    def approve(self, owner: str, names: Sequence[str]) -> None:
-        """Approve *names* as they were seen last."""
-
-    def close(self) -> None:
-        """Let go of what is held; the next call takes it up again."""
 
 
 class Live(Source, ResourceSource, Watchable, Protocol):

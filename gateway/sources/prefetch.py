@@ -12,9 +12,8 @@ from threading import Lock
 from typing import Protocol
 
 from gateway.catalog.approvals import LAUNCH
-from gateway.sources.listing_store import Recorded
-from gateway.sources.listing_store import Records
 from gateway.sources.listing_codec import LateDigests, seen_of
+from gateway.sources.listing_store import Recorded, Records
 from gateway.upstream.source import Listing
 
 

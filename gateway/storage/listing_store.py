@@ -17,7 +17,6 @@ from pathlib import Path
 from gateway.catalog.approvals import LAUNCH
 from gateway.errors import StoreError
 from gateway.runtime.cache import Clock
-from gateway.sources.listing_store import Recorded
 from gateway.sources.listing_codec import (
     head_of,
     of_head,
@@ -27,6 +26,7 @@ from gateway.sources.listing_codec import (
     whole,
     written,
 )
+from gateway.sources.listing_store import Recorded
 from gateway.storage.migrations import CATALOG
 from gateway.storage.sqlite import Connection, Database, database_of
 from gateway.upstream.source import Listing

@@ -14,8 +14,8 @@ from gateway.catalog.entries import Entry
 from gateway.catalog.entry_json import readable, written
 from gateway.embed.cached import MemoryVectorStore
 from gateway.runtime.cache import Clock
-from gateway.sources.listing_store import Recorded
 from gateway.sources.listing_codec import seen_of
+from gateway.sources.listing_store import Recorded
 from gateway.storage.listing_store import KEEP_S
 from gateway.types import JsonObject
 from gateway.upstream.source import Listing
