@@ -16,7 +16,7 @@ from pathlib import Path
 
 from gateway.errors import ConfigError
 from gateway.types import InvokeResult, JsonObject, ToolDefinition
-from gateway.upstream.source import Listing
+from gateway.types.listing import Listing
 from graphs import Document, Link
 
 Row = Mapping[str, object]

@@ -28,12 +28,12 @@ from contextlib import suppress
 from pathlib import Path
 
 from gateway import Gateway, GatewayError, Options
+from gateway.mcp.servers import StdioServer
 from gateway.options import UpstreamOptions
 from gateway.runtime.background_loop import Bridge
-from gateway.upstream.mcp import McpSource
-from gateway.upstream.servers import StdioServer
+from gateway.sources.mcp import McpSource
 
-HOSTILE = Path(__file__).parents[1] / "tests" / "upstream" / "servers" / "hostile.py"
+HOSTILE = Path(__file__).parents[1] / "tests" / "mcp" / "servers" / "hostile.py"
 MODES = (
     "endless", "repeated", "huge", "silent", "silent_list", "garbage", "exits_at_start",
     "exits_mid_call", "malformed", "dressed", "deep", "no_list", "no_session",

@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from gateway.upstream.servers import StdioServer
+from gateway.mcp.servers import StdioServer
 
 _DATA = "{data}"
 """Stands for a folder of the server's own."""

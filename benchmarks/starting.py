@@ -28,9 +28,9 @@ from benchmarks.started import address
 from gateway.catalog.identity import definition_digest
 from gateway.embed.local import LocalEmbedder
 from gateway.errors import MissingExtraError
+from gateway.mcp.servers import HttpServer
 from gateway.storage.listing_store import SqliteRecords
 from gateway.types import Strategy
-from gateway.upstream.servers import HttpServer
 
 _TOLD = "; print(time.process_time())"
 _MODEL = (

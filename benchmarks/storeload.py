@@ -20,7 +20,7 @@ from gateway.catalog.entry_json import parsed
 from gateway.runtime.vectors import Vector
 from gateway.storage.protocol import SqliteStore
 from gateway.types import ToolDefinition
-from gateway.upstream.source import Listing
+from gateway.types.listing import Listing
 from gateway.usage.call_log import Call
 
 MODEL = "m"

@@ -23,7 +23,7 @@ from gateway.discovery.proxies import parameters, proxy
 from gateway.options import DiscoveryOptions
 from gateway.testing import Call, ModelRequest, ScriptedModel, Turn
 from gateway.types import Content, InvokeResult, JsonObject, Strategy
-from gateway.upstream.source import Listing
+from gateway.types.listing import Listing
 
 Mode = Literal["proxy", "stable", "native"]
 MODES: tuple[Mode, ...] = ("proxy", "stable", "native")

@@ -32,8 +32,8 @@ from benchmarks import overhead
 from benchmarks.realservers import installed
 from gateway import Gateway, Options
 from gateway.manifests.mcp_json import read_manifest
+from gateway.mcp.servers import StdioServer
 from gateway.options import UpstreamOptions
-from gateway.upstream.servers import StdioServer
 
 BIN = Path(sys.executable).parent
 DEMO = {

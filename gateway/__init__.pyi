@@ -15,6 +15,9 @@ from gateway.errors import GatewayError as GatewayError
 from gateway.gateway import Gateway as Gateway
 from gateway.index.graph_documents import GraphSource as GraphSource
 from gateway.manifests.manifest import Manifest as Manifest
+from gateway.mcp.oauth import OAuth as OAuth
+from gateway.mcp.servers import HttpServer as HttpServer
+from gateway.mcp.servers import StdioServer as StdioServer
 from gateway.options import Options as Options
 from gateway.provision.consent import by_policy as by_policy
 from gateway.provision.discover import discover as discover
@@ -23,6 +26,8 @@ from gateway.provision.provisioner import Provisioner as Provisioner
 from gateway.search.normalize import Normalizer as Normalizer
 from gateway.search.openai import OpenAINormalizer as OpenAINormalizer
 from gateway.search.openai import OpenAIProposer as OpenAIProposer
+from gateway.sources.protocol import Function as Function
+from gateway.sources.protocol import Source as Source
 from gateway.sources.virtual_servers import Alias as Alias
 from gateway.sources.virtual_servers import VirtualServer as VirtualServer
 from gateway.storage.protocol import SqliteStore as SqliteStore
@@ -34,8 +39,3 @@ from gateway.types import Hints as Hints
 from gateway.types import InvokeResult as InvokeResult
 from gateway.types import Match as Match
 from gateway.types import SearchResult as SearchResult
-from gateway.upstream.oauth import OAuth as OAuth
-from gateway.upstream.servers import HttpServer as HttpServer
-from gateway.upstream.servers import StdioServer as StdioServer
-from gateway.upstream.source import Function as Function
-from gateway.upstream.source import Source as Source

@@ -28,7 +28,7 @@ from gateway.types import (
     SearchResult,
     ToolDefinition,
 )
-from gateway.upstream.source import Listing
+from gateway.types.listing import Listing
 
 VERBS = (
     "list", "find", "get", "create", "update", "delete", "export", "import", "approve", "cancel",

@@ -114,11 +114,11 @@ HOMES = {
     "Stemmer": ("graphs/text.py",),
     "agent_framework": ("gateway/adapters/agent_framework.py",),
     "agents": ("gateway/adapters/openai_agents.py",),
-    "anyio": ("gateway/upstream/",),
+    "anyio": ("gateway/mcp/",),
     "cachetools": ("gateway/runtime/cache.py",),
     "ctranslate2": ("gateway/embed/body.py",),
-    "docstring_parser": ("gateway/upstream/schema.py",),
-    "httpx2": ("gateway/upstream/", "gateway/provision/registry.py", "gateway/chat/call.py"),
+    "docstring_parser": ("gateway/sources/function_schema.py",),
+    "httpx2": ("gateway/mcp/", "gateway/provision/registry.py", "gateway/chat/call.py"),
     "json5": ("gateway/manifests/jsonc.py",),
     "jsonschema": ("gateway/catalog/arguments.py",),
     "keyring": ("gateway/manifests/secrets.py",),
@@ -128,8 +128,8 @@ HOMES = {
     "google": ("gateway/embed/onnxfile.py",),
     "marisa_trie": ("gateway/embed/pieces.py",),
     "markdown_it": ("graphs/body.py",),
-    "mcp": ("gateway/upstream/", "gateway/serve/", "gateway/adapters/openai_agents.py"),
-    "mcp_types": ("gateway/upstream/",),
+    "mcp": ("gateway/mcp/", "gateway/serve/", "gateway/adapters/openai_agents.py"),
+    "mcp_types": ("gateway/mcp/",),
     "mdit_py_plugins": ("graphs/body.py",),
     "msgpack": ("gateway/search/spelling/wordlists.py",),
     "openai": (
@@ -149,7 +149,7 @@ HOMES = {
     "rich": ("gateway/cli/",),
     "sqlite3": ("gateway/storage/sqlite.py",),
     "starlette": ("gateway/testing/", "gateway/serve/http.py", "gateway/serve/api/"),
-    "tenacity": ("gateway/upstream/backoff.py",),
+    "tenacity": ("gateway/mcp/retry.py",),
     "threadpoolctl": ("gateway/embed/local.py",),
     "tiktoken": ("gateway/discovery/tokens.py",),
     "tokenizers": ("gateway/embed/minilm.py",),
@@ -214,7 +214,7 @@ def test_no_shell_is_ever_started() -> None:
     assert [] == shells
 
 
-POLLS = ["tests/upstream/conftest.py"]
+POLLS = ["tests/mcp/conftest.py"]
 """Its `until` asks again and again, since no event comes from another process."""
 
 

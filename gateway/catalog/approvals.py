@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from gateway.mcp.naming import MAX_NAME_CHARS, fits, thing_key
 from gateway.options import UpstreamOptions
 from gateway.runtime.text import clean
 from gateway.types import Code, Diagnostic, Kind, ToolDefinition
-from gateway.upstream.named import MAX_NAME_CHARS, fits, thing_key
-from gateway.upstream.source import Listing
+from gateway.types.listing import Listing
 
 LAUNCH = ""
 """The name under which the digest of a server's command line is pinned."""

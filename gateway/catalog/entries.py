@@ -19,12 +19,12 @@ from gateway.catalog.identity import definition_digest
 from gateway.catalog.metadata import flattened
 from gateway.checks import hints_fault
 from gateway.errors import ConfigError, InvalidRequestError
+from gateway.mcp.naming import check_server_name
 from gateway.options import CatalogOptions
 from gateway.runtime.background_loop import in_thread
 from gateway.runtime.text import clean, visible
 from gateway.runtime.vectors import NDArray
 from gateway.types import Entity, Filters, Hints, JsonObject, Status, ToolDefinition
-from gateway.upstream.source import check_server_name
 
 NAMESPACE = "catalog"
 """The namespace of an entry that names none."""

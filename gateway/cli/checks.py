@@ -22,12 +22,12 @@ from gateway.embed import e5, minilm
 from gateway.embed.models import E5, EVERY, MINILM, Model, runs_here, verify
 from gateway.errors import GatewayError
 from gateway.manifests.manifest import Manifest
+from gateway.mcp.servers import StdioServer
+from gateway.mcp.ssrf_guard import guarded
 from gateway.options import Options, UpstreamOptions
 from gateway.options.environment import catalog_store_path, environment
 from gateway.runtime import VERSION
 from gateway.storage.listing_store import SqliteRecords
-from gateway.upstream.guard import guarded
-from gateway.upstream.servers import StdioServer
 
 Verdict = Literal["ok", "warn", "fail"]
 _OLDEST = (3, 11)

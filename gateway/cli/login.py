@@ -12,11 +12,11 @@ from gateway.cli.exits import OK
 from gateway.cli.screen import emit, note, out, printable
 from gateway.cli.settings import manifest_at
 from gateway.errors import ConfigError, InvalidRequestError
+from gateway.mcp.oauth_callback import sign_in
+from gateway.mcp.servers import HttpServer
 from gateway.options import Options, UpstreamOptions
 from gateway.options.environment import tokens_path
 from gateway.storage.oauth_tokens import signed
-from gateway.upstream.callback import sign_in
-from gateway.upstream.servers import HttpServer
 
 _PATIENT = UpstreamOptions(connect_timeout_s=600)
 """A person has to find a password."""

@@ -28,7 +28,7 @@ def auth_of(
         url: Where the server is; a program signs in nowhere.
         bearer_env: The variable that holds a token.
         oauth: Whether it signs in by OAuth.
-        settings: ``KEY=VALUE`` of `gateway.upstream.oauth.OAuth`.
+        settings: ``KEY=VALUE`` of `gateway.mcp.oauth.OAuth`.
 
     Raises:
         InvalidRequestError: They do not go together, or are not written as they must be.

@@ -23,12 +23,12 @@ from gateway.embed.cached import MemoryVectorStore
 from gateway.errors import InvalidRequestError
 from gateway.gateway import Gateway
 from gateway.manifests.manifest import Manifest
+from gateway.mcp.servers import HttpServer, StdioServer
 from gateway.options import Options
 from gateway.options.environment import catalog_store_path
 from gateway.storage.listing_store import SqliteRecords
 from gateway.sync import SyncGateway
 from gateway.types import Diagnostic
-from gateway.upstream.servers import HttpServer, StdioServer
 
 State = Literal["listed", "never listed", "unusable", "disabled"]
 Kind = Literal["program", "address", "virtual", ""]

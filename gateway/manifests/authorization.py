@@ -10,7 +10,7 @@ from functools import partial
 from typing import get_args
 
 from gateway.errors import ConfigError
-from gateway.upstream.oauth import OAuth, Where
+from gateway.mcp.oauth import OAuth, Where
 
 _OAUTH_KEYS = frozenset(
     {"type", "scope", "client_id", "client_secret", "client_metadata_url", "callback_port", "store"}

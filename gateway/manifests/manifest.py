@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from gateway.mcp.servers import HttpServer, StdioServer
 from gateway.options import CustomKind
+from gateway.sources.protocol import Shape
 from gateway.sources.virtual_servers import VirtualServer
 from gateway.types import Diagnostic
-from gateway.upstream.servers import HttpServer, StdioServer
-from gateway.upstream.source import Shape
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,11 +25,12 @@ from gateway.manifests.jsonc import parse
 from gateway.manifests.manifest import Manifest
 from gateway.manifests.secrets import as_variable, from_keyring, is_keyring, literal_secrets
 from gateway.manifests.shaping import SHAPED, read_shapes, read_virtual
+from gateway.mcp.naming import check_server_name
+from gateway.mcp.servers import HttpServer, StdioServer
 from gateway.options.environment import variables
+from gateway.sources.protocol import Shape
 from gateway.sources.virtual_servers import VirtualServer
 from gateway.types import Diagnostic
-from gateway.upstream.servers import HttpServer, StdioServer
-from gateway.upstream.source import Shape, check_server_name
 
 _VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 _STDIO_KEYS = frozenset({"command", "args", "env", "cwd", "type", "disabled", "description"})

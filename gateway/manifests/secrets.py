@@ -56,7 +56,7 @@ class _Ring(Protocol):
 
 
 class KeyringTokens:
-    """`gateway.upstream.oauth.Tokens` in the system's keyring.
+    """`gateway.mcp.oauth.Tokens` in the system's keyring.
 
     Args:
         key: Under which name.

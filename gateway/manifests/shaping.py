@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gateway.errors import ConfigError
+from gateway.sources.protocol import Shape
+from gateway.sources.transforms import Describe, Filter, Prefix, Rename
 from gateway.sources.virtual_servers import Alias, VirtualServer
 from gateway.types import Kind
-from gateway.upstream.shapes import Describe, Filter, Prefix, Rename
-from gateway.upstream.source import Shape
 
 _SHAPE_KEYS: Mapping[Kind, tuple[str, ...]] = {
     "tool": ("allow", "deny", "describe", "rename", "prefix"),

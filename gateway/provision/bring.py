@@ -19,6 +19,7 @@ from gateway.errors import ConfigError, GatewayError, StoreError, UpstreamError
 from gateway.gateway import Gateway
 from gateway.manifests.manifest import Manifest
 from gateway.manifests.mcp_json import parse_manifest
+from gateway.mcp.servers import HttpServer, StdioServer
 from gateway.options.environment import catalog_store_path
 from gateway.provision.audit import Audit
 from gateway.provision.configuration import add_server, take_back
@@ -30,8 +31,7 @@ from gateway.provision.probe import probe
 from gateway.provision.programs import Programs
 from gateway.storage.listing_store import SqliteRecords
 from gateway.types import Entity, Filters
-from gateway.upstream.servers import HttpServer, StdioServer
-from gateway.upstream.source import Listing
+from gateway.types.listing import Listing
 
 
 class DeclinedError(GatewayError):

@@ -14,11 +14,11 @@ from typing import Literal
 from urllib.parse import urlsplit
 
 from gateway.errors import ConfigError
+from gateway.mcp.ssrf_guard import check_address, check_scheme
 from gateway.provision.entries import KNOWN, Entry, Package, Remote
 from gateway.provision.options import ProvisionOptions
 from gateway.provision.plan import Plan
 from gateway.provision.programs import Programs
-from gateway.upstream.guard import check_address, check_scheme
 
 Verdict = Literal["pass", "ask", "refuse"]
 

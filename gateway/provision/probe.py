@@ -7,11 +7,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gateway.errors import UpstreamError
+from gateway.mcp.servers import HttpServer, StdioServer
 from gateway.options import UpstreamOptions
 from gateway.runtime.background_loop import Bridge
-from gateway.upstream.mcp import McpSource
-from gateway.upstream.servers import HttpServer, StdioServer
-from gateway.upstream.source import Listing
+from gateway.sources.mcp import McpSource
+from gateway.types.listing import Listing
 
 
 async def probe(

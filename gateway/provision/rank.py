@@ -15,7 +15,7 @@ from gateway.options import Options
 from gateway.provision.entries import Entry
 from gateway.runtime.background_loop import Bridge
 from gateway.types import InvokeResult, JsonObject, Match, Strategy, ToolDefinition
-from gateway.upstream.source import Listing
+from gateway.types.listing import Listing
 
 _SHELF = "mcp-server"
 """Every entry carries these words, so that they tell none from the others."""

@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from gateway.mcp.injection_scanner import suspicions
 from gateway.provision.entries import KNOWN, Entry, Input, Package, Remote
 from gateway.runtime.text import clean
-from gateway.upstream.suspect import suspicions
 
 OFFICIAL = "io.modelcontextprotocol.registry/official"
 """The key of ``_meta`` under which a registry says what it knows of an entry itself."""

@@ -1,6 +1,6 @@
 """Reads a registry's list of servers: ``GET {base}/v0.1/servers``, page by page.
 
-* It goes only where `gateway.upstream.guard` lets it, redirects too.
+* It goes only where `gateway.mcp.ssrf_guard` lets it, redirects too.
 * Pages, bytes, entries and time have caps. An entry that cannot be read is left out and told.
 * What may mend itself (no connection, 429, 5xx) is tried again with back-off.
 """
@@ -17,14 +17,14 @@ from urllib.parse import urlsplit
 import httpx2
 
 from gateway.errors import ConfigError, UpstreamError, UpstreamTimeoutError
+from gateway.mcp.retry import until_connected
+from gateway.mcp.ssrf_guard import guarded
 from gateway.options import UpstreamOptions
 from gateway.provision.entries import Entry
 from gateway.provision.options import ProvisionOptions
 from gateway.provision.reading import read_entry
 from gateway.runtime import VERSION
 from gateway.types import Code, Diagnostic
-from gateway.upstream.backoff import until_connected
-from gateway.upstream.guard import guarded
 
 _PAGE = 100
 """Entries that are asked for at once: the most that the official registry gives."""

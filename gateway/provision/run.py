@@ -15,9 +15,9 @@ from tempfile import TemporaryFile
 from typing import TextIO
 
 from gateway.errors import UpstreamError, UpstreamTimeoutError
+from gateway.mcp.servers import StdioServer
 from gateway.options.environment import variables
 from gateway.runtime.text import clean
-from gateway.upstream.servers import StdioServer
 
 _PIP = (
     "CACHE_DIR", "CERT", "CONFIG_FILE", "DEFAULT_TIMEOUT", "EXTRA_INDEX_URL", "FIND_LINKS",
@@ -65,7 +65,7 @@ async def run(
         UpstreamError: It cannot be started, or failed; the end of what it said is told.
         UpstreamTimeoutError: It took too long.
     """
-    from gateway.upstream.child import end, spawn  # noqa: PLC0415  (mcp is heavy: looking at what there is must not pay for it)
+    from gateway.mcp.stdio import end, spawn  # noqa: PLC0415  (mcp is heavy: looking at what there is must not pay for it)
 
     program, *args = command
     called = Path(program).name

@@ -14,11 +14,11 @@ from pathlib import Path
 
 from gateway.errors import ConfigError
 from gateway.manifests.manifest import Manifest
+from gateway.mcp.servers import HttpServer, StdioServer
 from gateway.options import CustomKind
+from gateway.sources.protocol import Shape
 from gateway.sources.virtual_servers import VirtualServer
 from gateway.types import Diagnostic
-from gateway.upstream.servers import HttpServer, StdioServer
-from gateway.upstream.source import Shape
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

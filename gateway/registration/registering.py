@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from gateway.manifests.manifest import Manifest
+from gateway.mcp.supervisor import State
 from gateway.registration.config_reload import Reloaded
 from gateway.registration.sources import Sources
+from gateway.sources.protocol import Function, Shape, Source
 from gateway.sources.virtual_servers import Alias
 from gateway.types import Diagnostic, Hints, ToolDefinition
-from gateway.upstream.source import Function, Shape, Source
-from gateway.upstream.supervisor import State
 
 
 class Registering:

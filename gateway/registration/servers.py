@@ -10,21 +10,21 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 
 from gateway.errors import attempt
+from gateway.mcp.servers import HttpServer, StdioServer
 from gateway.options import Options
 from gateway.options.environment import tokens_path
 from gateway.registration.config_reload import Configured
 from gateway.runtime.background_loop import Bridge, in_thread
 from gateway.runtime.cache import Clock, SingleFlight
 from gateway.sources.cached import LastingSource, Memory
+from gateway.sources.mcp import Audience, McpSource
 from gateway.sources.prefetch import Ahead, ManyRecords
+from gateway.sources.protocol import Shape, Source
 from gateway.sources.registry import Registry
 from gateway.sources.virtual_servers import VirtualServer
 from gateway.storage.oauth_tokens import signed
 from gateway.types import Hints, ToolDefinition
-from gateway.upstream.audience import Audience
-from gateway.upstream.mcp import McpSource
-from gateway.upstream.servers import HttpServer, StdioServer
-from gateway.upstream.source import Listing, Shape, Source
+from gateway.types.listing import Listing
 
 _REST_S = 1.0
 """How long not to look again for old lists: else every search would look at every server."""
@@ -202,6 +202,6 @@ class Servers:
 def _shaped(source: Source, shapes: Sequence[Shape]) -> Source:
     if not shapes:
         return source
-    from gateway.upstream.wrappers import Shaped  # noqa: PLC0415  (only who shapes a server pays for it)
+    from gateway.sources.transforms import Shaped  # noqa: PLC0415  (only who shapes a server pays for it)
 
     return Shaped(source, *shapes)

@@ -13,21 +13,21 @@ from pathlib import Path
 from gateway.catalog.entries import Catalog, View
 from gateway.errors import ConfigError, attempt
 from gateway.manifests.manifest import Manifest
+from gateway.mcp.servers import target_of
+from gateway.mcp.supervisor import State
 from gateway.options import CustomKind, Options
 from gateway.registration.config_reload import Configuration, Configured, Reloaded, changes
 from gateway.registration.servers import Servers
 from gateway.runtime.background_loop import Bridge
 from gateway.runtime.cache import Clock
 from gateway.sources.entries import EntrySource
+from gateway.sources.functions import LocalSource
 from gateway.sources.health import Health
+from gateway.sources.protocol import Function, Shape, Source
 from gateway.sources.registry import Registry
 from gateway.sources.virtual_servers import Alias, VirtualServer, aliases
 from gateway.storage.protocol import Store
 from gateway.types import Diagnostic, Hints, ToolDefinition
-from gateway.upstream.local import LocalSource
-from gateway.upstream.servers import target_of
-from gateway.upstream.source import Function, Shape, Source
-from gateway.upstream.supervisor import State
 
 LOCAL = "local"
 """The server name of Python functions."""
@@ -84,7 +84,7 @@ class Sources:
             raise ConfigError(f"a server is called {LOCAL!r}, the name of functions: rename it")
         if replace:
             # Read it first: one that cannot be offered must not cost the one that is.
-            from gateway.upstream.schema import callee  # noqa: PLC0415  (pydantic is heavy: only who offers a function pays for it)
+            from gateway.sources.function_schema import callee  # noqa: PLC0415  (pydantic is heavy: only who offers a function pays for it)
 
             told = callee(function, name=name, description=description, hints=hints)
             self._local.remove(told.definition.name)

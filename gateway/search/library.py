@@ -11,7 +11,10 @@ from typing import Protocol, TypeGuard
 from gateway.catalog.resource_uris import origin
 from gateway.errors import InvalidRequestError
 from gateway.index.snapshot import Snapshot
+from gateway.mcp.naming import fits
 from gateway.sources.cached import LastingSource
+from gateway.sources.mcp import Audience
+from gateway.sources.protocol import ResourceSource, Source, Watchable
 from gateway.sources.registry import Registry
 from gateway.types import (
     Content,
@@ -22,9 +25,7 @@ from gateway.types import (
     PromptMessage,
     PromptResult,
 )
-from gateway.upstream.audience import Audience
-from gateway.upstream.named import fits
-from gateway.upstream.source import ResourceSource, Source, Watchable, WatchCallbacks
+from gateway.types.listing import WatchCallbacks
 
 
 class _Shown(Protocol):
@@ -237,7 +238,7 @@ def _candidates(known: Sequence[Entity], kind: Kind, name: str) -> tuple[Sequenc
 
 def _configured(source: Source | None) -> TypeGuard[_Shown]:
     """Whether the shapes are those of a server; to the host's own source they belong."""
-    from gateway.upstream.wrappers import Shaped  # noqa: PLC0415  (a search needs none of it)
+    from gateway.sources.transforms import Shaped  # noqa: PLC0415  (a search needs none of it)
 
     return isinstance(source, Shaped) and isinstance(source.below, LastingSource)
 

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from gateway.discovery.answers import Answer
+from gateway.mcp.content_blocks import well_formed
 from gateway.types import InvokeResult, JsonObject, SearchResult
-from gateway.upstream.blocks import well_formed
 
 Block = Callable[[JsonObject], JsonObject]
 """Changes a block of content before a client sees it."""

@@ -16,9 +16,9 @@ from typing import Any, TypeVar
 
 from mcp import MCPError, types
 
+from gateway.mcp.server_requests import on_behalf_of, passed
 from gateway.serve.client import Context, SessionClient, across, stateless, who
 from gateway.types import JsonObject
-from gateway.upstream.caller import on_behalf_of, passed
 
 T = TypeVar("T")
 Params = (

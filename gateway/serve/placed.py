@@ -14,8 +14,8 @@ from mcp import types
 from pydantic import BaseModel, ValidationError
 
 from gateway.catalog.resource_uris import placed
+from gateway.mcp.naming import addressed, moved
 from gateway.types import Entity, JsonObject
-from gateway.upstream.named import addressed, moved
 
 M = TypeVar("M", bound=BaseModel)
 

@@ -9,6 +9,8 @@ from mcp import types
 from pydantic import TypeAdapter, ValidationError
 
 from gateway.catalog.resource_uris import origin
+from gateway.mcp.content_blocks import malformed
+from gateway.mcp.error_mapping import failed
 from gateway.search.library import Library
 from gateway.serve.answered import readable
 from gateway.serve.client import Context
@@ -18,8 +20,6 @@ from gateway.serve.notifications import Notifications
 from gateway.serve.placed import block, contents, is_template, prompt, resource, template
 from gateway.serve.shown import Page, listable, page
 from gateway.types import Entity, JsonObject, Kind
-from gateway.upstream.blocks import malformed
-from gateway.upstream.faults import failed
 
 T = TypeVar("T")
 _Paging = types.PaginatedRequestParams | None

@@ -20,7 +20,7 @@ from gateway.errors import InvalidRequestError, attempt
 from gateway.search.library import Library
 from gateway.serve.client import Context, who
 from gateway.serve.faulty import faulty
-from gateway.upstream.source import WatchCallbacks
+from gateway.types.listing import WatchCallbacks
 
 MOST = 1000
 """Resources that are watched at the same time."""

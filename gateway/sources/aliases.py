@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from gateway.errors import ConfigError
+from gateway.mcp.naming import MAX_URI_CHARS, thing_key
 from gateway.types import Kind, ToolDefinition
-from gateway.upstream.named import MAX_URI_CHARS, thing_key
-from gateway.upstream.source import Listing
+from gateway.types.listing import Listing
 
 MAX_PROMPT_CHARS = 128
 

@@ -18,20 +18,14 @@ from typing import Protocol
 
 from gateway.catalog.approvals import LAUNCH, NOTHING, Withheld, vetted
 from gateway.errors import InvalidRequestError, StoreError, UpstreamError, UpstreamTimeoutError
+from gateway.mcp.naming import asked_of
+from gateway.mcp.supervisor import State
 from gateway.options import UpstreamOptions
 from gateway.runtime.cache import Clock, SingleFlight
 from gateway.sources.listing_store import Recorded, Records
+from gateway.sources.protocol import ResourceSource, Source, Watchable, readable
 from gateway.types import Diagnostic, InvokeResult, JsonObject, Kind, ToolDefinition
-from gateway.upstream.named import asked_of
-from gateway.upstream.source import (
-    Listing,
-    ResourceSource,
-    Source,
-    Watchable,
-    WatchCallbacks,
-    readable,
-)
-from gateway.upstream.supervisor import State
+from gateway.types.listing import Listing, WatchCallbacks
 
 _CLOCK_DRIFT_S = 60.0
 """By how much the clocks of two processes may differ."""

@@ -9,7 +9,7 @@ from gateway.catalog.identity import Naming, definition_digest
 from gateway.sources.registry import Listed, Registration
 from gateway.sources.source_entities import Given, entity_of, given, merge, turned
 from gateway.types import Diagnostic, Entity, ToolDefinition
-from gateway.upstream.source import Listing
+from gateway.types.listing import Listing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,8 +11,9 @@ from gateway.catalog.entry_json import jsonable, parsed
 from gateway.catalog.kinds import KINDS
 from gateway.errors import ClosedError, ConfigError, StoreError
 from gateway.options import CustomKind, UpstreamOptions
+from gateway.sources.protocol import unknown_tool
 from gateway.types import Code, Diagnostic, Entity, InvokeResult, JsonObject
-from gateway.upstream.source import Listing, unknown_tool
+from gateway.types.listing import Listing
 
 ENTRIES = "catalog:"
 """The name of the source of entries: no server may be called so."""
@@ -97,7 +98,7 @@ class EntrySource:
             entry = parsed(json.loads(text))
         except (ConfigError, ValueError) as error:
             return _Row(text=text, entity=None, notes=(_note("tool_quarantined", key, str(error)),))
-        from gateway.upstream.suspect import suspicions  # noqa: PLC0415  (only who has entries pays for it)
+        from gateway.mcp.injection_scanner import suspicions  # noqa: PLC0415  (only who has entries pays for it)
 
         reasons = suspicions(jsonable(entry))
         blocked = bool(reasons) and self._options.on_suspicion == "block"

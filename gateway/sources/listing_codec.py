@@ -16,8 +16,9 @@ from typing import Any
 
 from gateway.errors import StoreError
 from gateway.runtime.text import digest
+from gateway.sources.protocol import LateTools, readable
 from gateway.types import Diagnostic, Hints, JsonObject, ToolDefinition
-from gateway.upstream.source import LateTools, Listing, readable
+from gateway.types.listing import Listing
 
 Read = Callable[[], str]
 """Reads the line of the tools."""

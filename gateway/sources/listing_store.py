@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from gateway.upstream.source import Listing
+from gateway.types.listing import Listing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

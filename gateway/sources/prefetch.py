@@ -14,7 +14,7 @@ from typing import Protocol
 from gateway.catalog.approvals import LAUNCH
 from gateway.sources.listing_codec import LateDigests, seen_of
 from gateway.sources.listing_store import Recorded, Records
-from gateway.upstream.source import Listing
+from gateway.types.listing import Listing
 
 
 class ManyRecords(Records, Protocol):

@@ -11,8 +11,9 @@ from gateway.checks import check_hints
 from gateway.errors import ConfigError, Failed, attempt
 from gateway.runtime.telemetry import Telemetry
 from gateway.sources.cached import LastingSource
+from gateway.sources.protocol import Source, readable
 from gateway.types import Diagnostic, Hints, ToolDefinition
-from gateway.upstream.source import Listing, Source, readable
+from gateway.types.listing import Listing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 
 from gateway.catalog.identity import canonical_id, definition_digest
 from gateway.catalog.resource_uris import placed, thing_id
+from gateway.sources.protocol import Source
 from gateway.types import Entity, Hints, ToolDefinition
-from gateway.upstream.source import Listing, Source
+from gateway.types.listing import Listing
 
 SERVERS = frozenset({"server", "virtual_server"})
 """The kinds of entities that have tools."""

@@ -17,15 +17,15 @@ from gateway.catalog.approvals import vetted
 from gateway.catalog.identity import canonical_id, definition_digest
 from gateway.catalog.resource_uris import thing_id
 from gateway.errors import ClosedError, StoreError, UpstreamError
+from gateway.mcp.naming import thing_key
 from gateway.options import UpstreamOptions
 from gateway.sources.aliases import meant, shown_as
+from gateway.sources.combined import joined, parts
 from gateway.sources.listing_store import Records
+from gateway.sources.protocol import Source, unknown_tool
 from gateway.sources.virtual_servers import Alias, VirtualServer
 from gateway.types import Diagnostic, InvokeResult, JsonObject, Kind, ToolDefinition
-from gateway.upstream.named import thing_key
-from gateway.upstream.several import joined
-from gateway.upstream.source import Listing, Source, unknown_tool
-from gateway.upstream.wrappers import parts
+from gateway.types.listing import Listing
 
 
 class VirtualSource:

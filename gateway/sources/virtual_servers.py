@@ -8,10 +8,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from gateway.errors import ConfigError
+from gateway.mcp.naming import check_server_name, check_tool_name
 from gateway.sources.aliases import check_alias
 from gateway.types import Kind
-from gateway.upstream.named import check_tool_name
-from gateway.upstream.source import check_server_name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,7 +29,7 @@ from gateway.sources.listing_codec import (
 from gateway.sources.listing_store import Recorded
 from gateway.storage.migrations import CATALOG
 from gateway.storage.sqlite import Connection, Database, database_of
-from gateway.upstream.source import Listing
+from gateway.types.listing import Listing
 
 KEEP_S = 30 * 24 * 3600.0
 _NOTED_S = 24 * 3600.0

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from gateway.mcp.oauth import Tokens, Where
+from gateway.mcp.servers import HttpServer
 from gateway.runtime.atomic_file import write_atomically
-from gateway.upstream.oauth import Tokens, Where
-from gateway.upstream.servers import HttpServer
 
 
 class FileTokens:

@@ -21,9 +21,9 @@ from pathlib import Path
 import numpy as np
 
 from gateway.errors import StoreError
+from gateway.mcp.retry import while_held
 from gateway.runtime.vectors import Vector
 from gateway.storage.migrations import VECTORS, Schema
-from gateway.upstream.backoff import while_held
 
 Connection = sqlite3.Connection
 BUSY_S = 10.0

@@ -18,7 +18,7 @@ from gateway.sources.listing_codec import seen_of
 from gateway.sources.listing_store import Recorded
 from gateway.storage.listing_store import KEEP_S
 from gateway.types import JsonObject
-from gateway.upstream.source import Listing
+from gateway.types.listing import Listing
 from gateway.usage.call_log import DAY_S, MOST_CALLS, Call, Seen, Tally, Task, label
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gateway.types import Diagnostic, Hints, ToolDefinition
-from gateway.upstream.source import Listing
+from gateway.types.listing import Listing
 from tests.fakes import tool
 
 LISTING = Listing(

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from gateway.mcp.naming import thing_key
+from gateway.mcp.supervisor import State
 from gateway.options import UpstreamOptions
 from gateway.runtime.background_loop import Bridge
 from gateway.runtime.cache import SingleFlight
@@ -16,9 +18,7 @@ from gateway.sources.listing_store import Records
 from gateway.storage.listing_store import SqliteRecords
 from gateway.testing import ManualClock
 from gateway.types import JsonObject, ToolDefinition
-from gateway.upstream.named import thing_key
-from gateway.upstream.source import Listing, WatchCallbacks
-from gateway.upstream.supervisor import State
+from gateway.types.listing import Listing, WatchCallbacks
 from tests.fakes import ListSource
 
 OPTIONS = UpstreamOptions(listing_ttl_s=100, retry_after_s=10)

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.catalog.resource_uris import origin, placed, thing_id
+from gateway.mcp.naming import fits
 from gateway.types import Kind
-from gateway.upstream.named import fits
 
 servers = st.from_regex(r"[A-Za-z0-9_.-]{1,64}", fullmatch=True)
 kinds: st.SearchStrategy[Kind] = st.sampled_from(["resource", "prompt"])

@@ -12,7 +12,7 @@ from gateway.sources.listing_store import Recorded
 from gateway.sources.prefetch import Ahead
 from gateway.storage.listing_store import SqliteRecords
 from gateway.testing import ManualClock
-from gateway.upstream.source import Listing
+from gateway.types.listing import Listing
 from tests.fakes import tool
 
 DAY_S = 24 * 3600.0

@@ -6,8 +6,8 @@ import pytest
 
 from gateway.manifests.manifest import Manifest
 from gateway.manifests.mcp_json import parse_manifest
-from gateway.upstream.oauth import OAuth
-from gateway.upstream.servers import HttpServer
+from gateway.mcp.oauth import OAuth
+from gateway.mcp.servers import HttpServer
 
 URL = "https://a/mcp"
 

@@ -19,7 +19,7 @@ from gateway.registration.config_reload import Reloaded
 from gateway.storage.listing_store import SqliteRecords
 from gateway.sync import SyncGateway
 from tests.fakes import ListSource, tool
-from tests.upstream.conftest import HERE, lines, lives
+from tests.mcp.conftest import HERE, lines, lives
 
 Entries = Mapping[str, object]
 

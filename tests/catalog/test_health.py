@@ -22,8 +22,8 @@ from gateway.types import Filters
 from tests.catalog.room import LiveSource
 from tests.conftest import OpenGateway
 from tests.fakes import ListSource, names, tool
-from tests.upstream.conftest import PATIENCE_S, served, until
-from tests.upstream.servers.plain import plain
+from tests.mcp.conftest import PATIENCE_S, served, until
+from tests.mcp.servers.plain import plain
 
 HEALTHY = Filters(healthy_only=True)
 RETRY_S = 10.0

@@ -28,10 +28,10 @@ from gateway.storage.migrations import CATALOG
 from gateway.storage.sqlite import Database
 from gateway.testing import ManualClock
 from gateway.types import JsonObject, ToolDefinition
-from gateway.upstream.source import Listing, WatchCallbacks
+from gateway.types.listing import Listing, WatchCallbacks
 from tests.catalog.room import OPTIONS, LiveSource, Room, names
 from tests.fakes import ListSource, tool
-from tests.upstream.conftest import until
+from tests.mcp.conftest import until
 
 OLD = Path(__file__).parent / "files" / "catalog-2.sql"
 SILENT = WatchCallbacks(began=lambda: None, changed=lambda: None)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from gateway.sources.listing_codec import digest_of, whole, written
 from gateway.types import Diagnostic
-from gateway.upstream.source import Listing
+from gateway.types.listing import Listing
 from tests.fakes import tool
 
 KEPT = Listing(tools=(tool("a", "Send."), tool("b")), digests={"a": "1", "b": "2"})

@@ -23,7 +23,7 @@ import numpy as np
 from gateway.catalog.entries import Entry
 from gateway.usage.call_log import Call
 from gateway.storage.protocol import SqliteStore
-from gateway.upstream.source import Listing
+from gateway.types.listing import Listing
 
 folder = Path(sys.argv[1])
 store = SqliteStore(

@@ -14,10 +14,10 @@ from gateway.sources.prefetch import Ahead
 from gateway.sources.registry import Registry, list_sources, read_late
 from gateway.storage.listing_store import SqliteRecords
 from gateway.types import ToolDefinition
-from gateway.upstream.source import Listing
+from gateway.types.listing import Listing
 from tests.catalog.room import LiveSource, Room, names
 from tests.fakes import tool
-from tests.upstream.conftest import until
+from tests.mcp.conftest import until
 
 
 @pytest.fixture

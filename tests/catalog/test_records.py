@@ -14,7 +14,7 @@ from gateway.sources.listing_codec import LateDigests, seen_of
 from gateway.storage.listing_store import SqliteRecords
 from gateway.storage.migrations import CATALOG
 from gateway.storage.sqlite import Database
-from gateway.upstream.source import Listing
+from gateway.types.listing import Listing
 from tests.catalog.listed import LISTING
 
 

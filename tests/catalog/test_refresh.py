@@ -9,10 +9,11 @@ import pytest
 from gateway.errors import ConfigError, UpstreamError
 from gateway.runtime.telemetry import Telemetry
 from gateway.sources.entity_registry import KnownEntities
+from gateway.sources.protocol import Source
 from gateway.sources.registry import Listed, Registry, list_sources
 from gateway.sources.source_entities import merge
 from gateway.types import Diagnostic, Hints
-from gateway.upstream.source import Listing, Source
+from gateway.types.listing import Listing
 from tests.fakes import ListSource, tool
 
 TELEMETRY = Telemetry()

@@ -11,7 +11,7 @@ from keyring.backend import KeyringBackend
 from gateway.errors import ConfigError
 from gateway.manifests.mcp_json import parse_manifest
 from gateway.manifests.secrets import from_keyring, literal_secrets
-from gateway.upstream.servers import HttpServer
+from gateway.mcp.servers import HttpServer
 
 
 class Ring(KeyringBackend):

@@ -11,7 +11,7 @@ from gateway.errors import StoreError
 from gateway.gateway import Gateway
 from gateway.testing import ManualClock
 from gateway.testing.store import MemoryRecords, MemoryStore
-from gateway.upstream.source import Listing
+from gateway.types.listing import Listing
 from tests.conftest import OpenGateway
 from tests.fakes import until
 

@@ -11,9 +11,9 @@ import pytest
 from keyring.backend import KeyringBackend
 
 from gateway.manifests.secrets import KeyringTokens
+from gateway.mcp.oauth import OAuth, Tokens, Where
+from gateway.mcp.servers import HttpServer
 from gateway.storage.oauth_tokens import FileTokens, signed
-from gateway.upstream.oauth import OAuth, Tokens, Where
-from gateway.upstream.servers import HttpServer
 
 
 class Ring(KeyringBackend):

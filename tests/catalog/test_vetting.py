@@ -8,7 +8,7 @@ from gateway.catalog.approvals import vetted
 from gateway.options import UpstreamOptions
 from gateway.options.upstream import Policy
 from gateway.types import ToolDefinition
-from gateway.upstream.source import Listing
+from gateway.types.listing import Listing
 from tests.fakes import tool
 
 

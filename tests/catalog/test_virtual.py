@@ -13,12 +13,13 @@ from gateway.catalog.identity import definition_digest
 from gateway.errors import ClosedError, ConfigError, StoreError, UpstreamError
 from gateway.options import Options, UpstreamOptions
 from gateway.options.upstream import Policy
+from gateway.sources.protocol import Source
+from gateway.sources.transforms import Filter
 from gateway.sources.virtual import VirtualSource
 from gateway.sources.virtual_servers import Alias, VirtualServer
 from gateway.storage.listing_store import SqliteRecords
 from gateway.types import Filters, ToolDefinition
-from gateway.upstream.shapes import Filter
-from gateway.upstream.source import Listing, Source
+from gateway.types.listing import Listing
 from tests.conftest import OpenGateway
 from tests.fakes import ListSource, Shelf, names, tool
 

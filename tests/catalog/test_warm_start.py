@@ -14,7 +14,7 @@ from gateway.gateway import Gateway
 from gateway.options import IndexOptions, Options, UpstreamOptions
 from tests.fakes import codes
 from tests.fakes import until as eventually
-from tests.upstream.conftest import HERE, lines, lives, until
+from tests.mcp.conftest import HERE, lines, lives, until
 
 
 class Desk:

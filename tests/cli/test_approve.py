@@ -6,7 +6,7 @@ import sys
 
 from gateway.storage.listing_store import SqliteRecords
 from tests.cli.running import Place
-from tests.upstream.conftest import HERE
+from tests.mcp.conftest import HERE
 
 
 def entry(place: Place, mode: str) -> dict[str, object]:

@@ -11,9 +11,9 @@ import pytest
 from gateway.cli.login import login
 from gateway.runtime.background_loop import Bridge
 from tests.cli.running import Place
-from tests.upstream.conftest import placed
-from tests.upstream.servers.authority import Authority
-from tests.upstream.test_signing import visit
+from tests.mcp.conftest import placed
+from tests.mcp.servers.authority import Authority
+from tests.mcp.test_oauth_client import visit
 
 ECHO = '{"text": "hi"}'
 

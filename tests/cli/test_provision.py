@@ -10,10 +10,10 @@ from collections.abc import Iterator
 import pytest
 
 from tests.cli.running import Place, Ran
+from tests.mcp.conftest import HERE
 from tests.provision.conftest import quick_uv
 from tests.provision.indexes import FakeIndex
 from tests.provision.registries import FakeRegistry, item, package
-from tests.upstream.conftest import HERE
 
 INTENT = "weigh a parcel"
 

@@ -11,7 +11,7 @@ import pytest
 from gateway.cli.servers import ago
 from tests.cli.running import Place
 from tests.cli.test_import import User
-from tests.upstream.conftest import HERE
+from tests.mcp.conftest import HERE
 
 TEXT = """\
 {

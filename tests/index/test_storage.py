@@ -13,9 +13,10 @@ from gateway.embed.parts import VectorParts
 from gateway.embed.protocol import Embedder, EmbedderInfo
 from gateway.gateway import Gateway
 from gateway.options import GraphOptions, IndexOptions, Options
+from gateway.sources.protocol import LateTools, Source
 from gateway.testing import HashingEmbedder
 from gateway.types import Hints, SearchResult, ToolDefinition
-from gateway.upstream.source import LateTools, Listing, Source
+from gateway.types.listing import Listing
 from tests.fakes import ListSource, definitions
 
 TOOLS = definitions(30)

@@ -16,7 +16,7 @@ from gateway.options import Options, SearchOptions
 from gateway.runtime.vectors import Vector
 from gateway.testing import HashingEmbedder
 from gateway.types import IndexReport, ToolDefinition
-from gateway.upstream.source import Listing
+from gateway.types.listing import Listing
 from tests.conftest import CatalogOf, OpenGateway
 from tests.fakes import Gate, Gated, ListSource, codes, names, tool, until
 

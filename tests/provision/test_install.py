@@ -16,7 +16,7 @@ from gateway.provision.install import install
 from gateway.provision.plan import Plan
 from gateway.provision.programs import Programs
 from gateway.provision.run import run
-from tests.upstream.conftest import until
+from tests.mcp.conftest import until
 
 PROGRAMS = Programs(node="/usr/bin/node")
 

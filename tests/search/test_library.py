@@ -12,7 +12,7 @@ from gateway.gateway import Gateway
 from gateway.sync import SyncGateway
 from gateway.testing import HashingEmbedder
 from gateway.types import Filters, Hints, JsonObject, Kind, ToolDefinition
-from gateway.upstream.source import Listing
+from gateway.types.listing import Listing
 from tests.conftest import OpenGateway
 from tests.fakes import ListSource, every_id, tool
 from tests.serve.upstream import Fixture

@@ -21,7 +21,7 @@ from gateway.search.normalize import CachedNormalizer, Rewrite
 from gateway.search.patience import patient
 from gateway.testing import HashingEmbedder
 from gateway.types import IndexReport, ToolDefinition
-from gateway.upstream.source import Listing
+from gateway.types.listing import Listing
 from tests.conftest import OpenGateway
 from tests.fakes import Gate, Gated, ListSource, TableNormalizer, codes, names, tool, until
 

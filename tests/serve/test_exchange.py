@@ -12,10 +12,10 @@ from mcp import Client, MCPError, types
 from mcp.server import Server
 
 from gateway.gateway import Gateway
+from gateway.mcp.server_requests import CALLER
 from gateway.options import Options, UpstreamOptions
 from gateway.serve.exchange import Exchanges
 from gateway.serve.server import mcp_server
-from gateway.upstream.caller import CALLER
 from tests.conftest import OpenGateway
 from tests.serve.asking import NAME
 from tests.serve.test_server import text_of

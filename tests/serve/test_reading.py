@@ -15,9 +15,8 @@ from gateway.errors import InvalidRequestError
 from gateway.gateway import Gateway
 from gateway.serve.placed import block, prompt, resource, template
 from gateway.serve.server import mcp_server
+from gateway.sources.transforms import Filter, Rename, Shaped
 from gateway.types import Entity, JsonObject, ToolDefinition
-from gateway.upstream.shapes import Filter, Rename
-from gateway.upstream.wrappers import Shaped
 from tests.conftest import OpenGateway
 from tests.fakes import suspicious
 from tests.search.test_library import Shop, thing

@@ -15,7 +15,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from gateway.gateway import Gateway
 from gateway.serve.server import Extra, mcp_server
 from gateway.types import Content, Hints, InvokeResult, JsonObject, ToolDefinition
-from gateway.upstream.source import Listing
+from gateway.types.listing import Listing
 from tests.conftest import OpenGateway
 from tests.fakes import Shelf, suspicious, tool
 

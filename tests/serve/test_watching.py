@@ -18,7 +18,7 @@ from gateway.gateway import Gateway
 from gateway.serve.http import HttpOptions
 from gateway.serve.server import mcp_server
 from gateway.serve.watching import Watching
-from gateway.upstream.source import WatchCallbacks
+from gateway.types.listing import WatchCallbacks
 from tests.conftest import OpenGateway
 from tests.fakes import ListSource, tool
 from tests.serve.test_exchange import target

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from gateway.errors import ConfigError
-from gateway.upstream.servers import StdioServer
+from gateway.mcp.servers import StdioServer
 
 _PROGRAMS: Mapping[str, tuple[str, ...]] = {
     "time": ("mcp-server-time",),

@@ -9,7 +9,7 @@ from gateway.sources.listing_codec import seen_of
 from gateway.sources.prefetch import ManyRecords
 from gateway.storage.protocol import Store
 from gateway.testing import ManualClock
-from gateway.upstream.source import Listing
+from gateway.types.listing import Listing
 from tests.catalog.conformance.stores import Opener
 from tests.catalog.listed import LISTING
 

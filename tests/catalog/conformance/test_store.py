@@ -8,7 +8,7 @@ import numpy as np
 
 from gateway.catalog.entries import Entry
 from gateway.storage.protocol import Store
-from gateway.upstream.source import Listing
+from gateway.types.listing import Listing
 from gateway.usage.call_log import Call
 from tests.catalog.conformance.stores import Opener
 

@@ -11,7 +11,7 @@ from gateway.serve.api.callers import ADMIN, Caller, Token
 from gateway.serve.api.upkeep import Upkeep
 from gateway.serve.api.views import Views
 from gateway.testing import HashingEmbedder
-from gateway.upstream.source import Listing
+from gateway.types.listing import Listing
 from tests.conftest import CatalogOf, OpenGateway
 from tests.fakes import Gated, ListSource
 from tests.serve.api.conftest import ENTRIES, Mixed

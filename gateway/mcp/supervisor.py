@@ -1,0 +1,308 @@
+"""One supervised session for each server: opened when needed, shared by all, replaced if it dies.
+
+* There are never two sessions of one server at a time: their children may hold the same files.
+* A session that could not be opened is tried again at growing intervals. A server that keeps
+  failing is left alone behind a circuit breaker. What a server *answers* is never a failure.
+* A caller that goes away takes nothing from the others: opening and closing belong to no caller.
+
+Everything here runs on one loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager, nullcontext
+from typing import Literal, Protocol, TypeVar
+
+from gateway.errors import ClosedError, UpstreamError, UpstreamUnavailableError
+from gateway.mcp.breaker import Breaker, BreakerState
+from gateway.mcp.retry import until_connected
+from gateway.options import UpstreamOptions
+from gateway.runtime.cache import Clock
+from gateway.types import InvokeResult, JsonObject
+from gateway.types.listing import Listing, WatchCallbacks
+
+T = TypeVar("T")
+State = Literal["idle", "connecting", "active", "failed", "closed"]
+"""*idle*: ready to connect; *failed*: the last connection could not be opened, or died."""
+
+_ANSWERED = frozenset({"refused", "authorization"})
+_NOBODYS = frozenset({"unavailable"})
+"""Faults that say nothing about the server's health: it was not asked."""
+
+
+class Connection(Protocol):
+    """An open session, or one that is opening."""
+
+    @property
+    def alive(self) -> bool:
+        """Whether it may still be used, as far as is known."""
+
+    async def ready(self) -> None:
+        """Wait until it is open, or raise why it cannot be."""
+
+    async def list_tools(self) -> Listing:
+        """Read the tools."""
+
+    async def call(self, tool: str, arguments: JsonObject, *, tool_id: str) -> InvokeResult:
+        """Call a tool, once."""
+
+    async def ask(self, method: str, params: JsonObject) -> JsonObject:
+        """Send a request that changes nothing."""
+
+    async def watch(self, uri: str, heard: WatchCallbacks) -> None:
+        """Tell of changes of a resource until the connection or the watching ends."""
+
+    async def close(self) -> None:
+        """End it."""
+
+
+Connect = Callable[[], Awaitable[Connection]]
+
+
+class Supervisor:
+    """Keeps the one connection of a server.
+
+    Args:
+        server: For messages.
+        connect: Starts to open a connection.
+        options: How long, how often, how many.
+        clock: Seconds that only grow.
+    """
+
+    def __init__(
+        self,
+        server: str,
+        connect: Connect,
+        options: UpstreamOptions,
+        *,
+        clock: Clock = time.monotonic,
+    ) -> None:
+        self._server = server
+        self._connect = connect
+        self._options = options
+        self._breaker = Breaker(
+            failures=options.breaker_failures,
+            open_s=options.breaker_s,
+            open_max_s=options.breaker_max_s,
+            clock=clock,
+        )
+        self._slots = asyncio.Semaphore(options.max_in_flight)
+        self._connection: Connection | None = None
+        self._opening: asyncio.Task[Connection] | None = None
+        self._resting: asyncio.Task[None] | None = None
+        self._alarm: asyncio.TimerHandle | None = None
+        self._fault = ""
+        self._blamed: object = None
+        self._worn: Connection | None = None
+        self._closed = False
+        self.in_flight = 0
+        """Uses that are under way."""
+        self.opened = 0
+        """Connections that were opened."""
+
+    @property
+    def state(self) -> State:
+        """The state of the connection."""
+        if self._closed:
+            return "closed"
+        if self._opening is not None:
+            return "connecting"
+        if self._connection is not None and self._connection.alive:
+            return "active"
+        return "failed" if self._fault else "idle"
+
+    @property
+    def healthy(self) -> bool:
+        """Whether the next use may work, as far as is known; true before the first one."""
+        alive = self._connection is not None and self._opening is None and self._connection.alive
+        return self._breaker.state != "open" and (alive or not self._fault)
+
+    @property
+    def breaker(self) -> BreakerState:
+        """The state of the circuit breaker."""
+        return self._breaker.state
+
+    @property
+    def fault(self) -> str:
+        """Why the last use failed; empty if it did not."""
+        return self._fault
+
+    async def use(self, work: Callable[[Connection], Awaitable[T]], *, lasting: bool = False) -> T:
+        """Do *work* with an open connection.
+
+        Args:
+            work: What is done.
+            lasting: Whether it goes on as long as the connection; it then takes up no turn.
+
+        Raises:
+            UpstreamUnavailableError: The server failed too often in a row.
+            UpstreamError: It could not be reached, or what *work* raised.
+            ClosedError: After `close`.
+        """
+        self._check_open()
+        self._admit()
+        told = False
+        connection: Connection | None = None
+        try:
+            async with nullcontext() if lasting else self._slot():
+                connection = await self._open_one()
+                self._begin()
+                try:
+                    answer = await work(connection)
+                finally:
+                    self._end()
+        except UpstreamError as error:
+            told = True
+            self._judge(error, connection)
+            raise
+        else:
+            told = True
+            self._fault = ""
+            self._breaker.succeed()
+            return answer
+        finally:
+            if not told:
+                self._breaker.forget()
+
+    def refuse(self) -> bool:
+        """Refuse every further use; say whether there is something that `close` must end."""
+        self._closed = True
+        return any((self._connection, self._opening, self._resting))
+
+    async def close(self) -> None:
+        """End the connection, also one that is opening. Twice is harmless."""
+        self._closed = True
+        self._quiet()
+        opening = self._opening
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            await connection.close()
+        if opening is not None:
+            opening.cancel()
+            await asyncio.wait({opening})
+        if self._resting is not None:
+            await asyncio.wait({self._resting})
+
+    @asynccontextmanager
+    async def _slot(self) -> AsyncIterator[None]:
+        limit_s = self._options.call_timeout_s
+        try:
+            async with asyncio.timeout(limit_s):
+                await self._slots.acquire()
+        except TimeoutError as error:
+            raise UpstreamUnavailableError(
+                self._server,
+                f"is busy: {self._options.max_in_flight} requests have been under way for "
+                f"{limit_s} s; ask later, or raise UpstreamOptions.max_in_flight",
+                retry_after_s=self._options.breaker_s,
+            ) from error
+        try:
+            yield
+        finally:
+            self._slots.release()
+
+    def _admit(self) -> None:
+        wait_s = self._breaker.admit()
+        if wait_s:
+            raise UpstreamUnavailableError(
+                self._server,
+                f"failed too often and is left alone for {wait_s:.1f} s; the last time it said: "
+                f"{self._fault}",
+                retry_after_s=wait_s,
+            )
+
+    def _judge(self, error: UpstreamError, connection: Connection | None) -> None:
+        if error.kind in _NOBODYS:
+            self._breaker.forget()
+            return
+        self._fault = error.detail
+        if error.kind in _ANSWERED:
+            self._breaker.succeed()
+            return
+        # One death is one failure, however many waited for an answer.
+        cause = error if connection is None or error.kind != "lost" else connection
+        if cause is not self._blamed:
+            self._blamed = cause
+            self._breaker.fail()
+            if self._breaker.state == "open":
+                # It may be stuck for good: the probe gets a new session.
+                self._worn = connection
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ClosedError(f"source {self._server!r} is closed; make a new one")
+
+    async def _open_one(self) -> Connection:
+        connection = self._connection
+        usable = connection is not None and connection.alive and connection is not self._worn
+        if self._opening is None and connection is not None and usable:
+            return connection
+        if self._opening is None:
+            self._opening = _owned(self._open(), f"opening of {self._server}")
+        opening = self._opening
+        try:
+            return await asyncio.shield(opening)
+        except asyncio.CancelledError:
+            if opening.cancelled():
+                self._check_open()
+            raise
+
+    async def _open(self) -> Connection:
+        try:
+            if self._resting is not None:
+                await asyncio.wait({self._resting})
+            return await until_connected(self._try, self._options)
+        finally:
+            self._opening = None
+
+    async def _try(self) -> Connection:
+        previous, self._connection = self._connection, None
+        if previous is not None:
+            await previous.close()
+        self._check_open()
+        connection = self._connection = await self._connect()
+        await connection.ready()
+        self._check_open()
+        self.opened += 1
+        return connection
+
+    def _begin(self) -> None:
+        self.in_flight += 1
+        self._quiet()
+
+    def _quiet(self) -> None:
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
+
+    def _end(self) -> None:
+        self.in_flight -= 1
+        if self.in_flight or self._closed or self._options.lifecycle == "keep_alive":
+            return
+        wait_s = self._options.idle_timeout_s if self._options.lifecycle == "idle" else 0.0
+        self._quiet()
+        self._alarm = asyncio.get_running_loop().call_later(wait_s, self._rest)
+
+    def _rest(self) -> None:
+        """End the session until it is needed; the next use opens another."""
+        self._alarm = None
+        if self._opening is not None:
+            return
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            self._resting = _owned(connection.close(), f"closing of {self._server}")
+
+
+def _owned(work: Coroutine[object, object, T], name: str) -> asyncio.Task[T]:
+    task = asyncio.create_task(work, name=name)
+    task.add_done_callback(_seen)
+    return task
+
+
+def _seen(task: asyncio.Task[T]) -> None:
+    # The caller may have gone: asyncio would complain that nobody looked at the outcome.
+    if not task.cancelled():
+        task.exception()

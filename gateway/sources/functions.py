@@ -1,0 +1,171 @@
+"""Python functions as a source of tools.
+
+* A plain function runs in a worker thread, an async one in the caller's own task.
+* The time limit ends the waiting; a plain function that is already running cannot be stopped.
+* What a function raises is its answer: a result that says so, without a traceback. So are
+  ``SystemExit`` (an ``argparse`` that refuses) and the cancellation of a job that it awaited.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import threading
+from typing import Protocol
+
+from gateway.errors import ClosedError, ConfigError, Failed, UpstreamTimeoutError, attempt
+from gateway.mcp.naming import check_server_name
+from gateway.options import UpstreamOptions
+from gateway.runtime.background_loop import in_thread
+from gateway.sources.protocol import Function, UnfitError, unknown_tool
+from gateway.types import Content, Hints, InvokeResult, JsonObject, ToolDefinition
+from gateway.types.listing import Listing
+
+_NO_HINTS = Hints()
+
+
+class Callee(Protocol):
+    """A function that can be offered; see `gateway.sources.function_schema.Callee`."""
+
+    @property
+    def definition(self) -> ToolDefinition:
+        """What it is as a tool."""
+
+    @property
+    def function(self) -> Function:
+        """What to call."""
+
+    def bind(self, arguments: JsonObject) -> dict[str, object]:
+        """Check and coerce *arguments*, or raise `UnfitError`."""
+        ...
+
+
+class LocalSource:
+    """Functions of the host. Adding and removing is safe from any thread, at any time."""
+
+    def __init__(self, server: str = "local", *, options: UpstreamOptions | None = None) -> None:
+        self._server = check_server_name(server)
+        self._options = options or UpstreamOptions()
+        self._lock = threading.Lock()
+        self._callees: dict[str, Callee] = {}
+        self._closed = False
+
+    @property
+    def server(self) -> str:
+        """The name of this source."""
+        return self._server
+
+    @property
+    def trusted(self) -> bool:
+        """Always true: the host wrote the functions."""
+        return True
+
+    def add(
+        self,
+        function: Function,
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        hints: Hints = _NO_HINTS,
+    ) -> ToolDefinition:
+        """Offer *function* as a tool.
+
+        Args:
+            function: Plain or async; its parameters become the tool's.
+            name: The tool's name; None is the function's own.
+            description: None is the text of the docstring.
+            hints: What else the host knows of it.
+
+        Raises:
+            ConfigError: It cannot be called with a JSON object, or the name is taken.
+        """
+        from gateway.sources.function_schema import callee  # noqa: PLC0415  (pydantic is heavy: only who offers a function pays for it)
+
+        made = callee(function, name=name, description=description, hints=hints)
+        with self._lock:
+            if made.definition.name in self._callees:
+                raise ConfigError(
+                    f"{self._server!r} has a tool {made.definition.name!r} already: "
+                    "remove it first, or pass replace=True or another name=…"
+                )
+            self._callees[made.definition.name] = made
+        return made.definition
+
+    def remove(self, name: str) -> bool:
+        """Take a tool away; say whether it was there."""
+        with self._lock:
+            return self._callees.pop(name, None) is not None
+
+    async def list_tools(self) -> Listing:
+        """Give the functions in the order in which they were added."""
+        self._check_open()
+        with self._lock:
+            return Listing(tools=tuple(made.definition for made in self._callees.values()))
+
+    async def call(self, tool: str, arguments: JsonObject, *, tool_id: str) -> InvokeResult:
+        """Call the function; see `Source.call`."""
+        self._check_open()
+        with self._lock:
+            made = self._callees.get(tool)
+        if made is None:
+            return unknown_tool(tool_id, tool)
+        try:
+            bound = made.bind(arguments)
+        except UnfitError as error:
+            return _failure(tool_id, f"invalid arguments: {error}")
+        limit_s = self._options.call_timeout_s
+        limit = asyncio.timeout(limit_s)
+
+        async def bounded() -> InvokeResult:
+            async with limit:
+                return _result(tool_id, await _run(made.function, bound))
+
+        answer = await attempt(bounded())
+        if not isinstance(answer, Failed):
+            return answer
+        if limit.expired():
+            raise UpstreamTimeoutError(
+                self._server,
+                f"function {tool!r} did not answer within {limit_s} s; "
+                "raise UpstreamOptions.call_timeout_s if it may take longer",
+            ) from answer.error
+        return _failure(tool_id, f"{type(answer.error).__name__}: {answer.error}")
+
+    async def close(self) -> None:
+        """Refuse what comes later; functions that run may end."""
+        self._closed = True
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ClosedError(f"source {self._server!r} is closed; make a new one")
+
+
+async def _run(function: Function, arguments: dict[str, object]) -> object:
+    if _is_async(function):
+        answer = function(**arguments)
+    else:
+        answer = await in_thread(function, **arguments)
+    return await answer if inspect.isawaitable(answer) else answer
+
+
+def _is_async(function: Function) -> bool:
+    return any(inspect.iscoroutinefunction(part) for part in (function, type(function).__call__))
+
+
+def _result(tool_id: str, answer: object) -> InvokeResult:
+    if isinstance(answer, str):
+        return InvokeResult(tool_id=tool_id, content=(_text(answer),))
+    from gateway.sources.function_schema import plain  # noqa: PLC0415  (pydantic is heavy: only who offers a function pays for it)
+
+    structured = plain(answer)
+    block = _text(json.dumps(structured, ensure_ascii=False))
+    return InvokeResult(tool_id=tool_id, content=(block,), structured=structured)
+
+
+def _failure(tool_id: str, text: str) -> InvokeResult:
+    return InvokeResult(tool_id=tool_id, content=(_text(text),), is_error=True)
+
+
+def _text(text: str) -> Content:
+    return Content(type="text", text=text, data={"type": "text", "text": text})

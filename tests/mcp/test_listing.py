@@ -1,0 +1,177 @@
+"""Resources and prompts are read beside the tools, and cost them nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+import pytest
+from mcp import MCPError, types
+from mcp.server import Server
+from mcp.shared.message import SessionMessage
+from mcp.types import JSONRPCRequest, JSONRPCResponse
+
+from gateway.errors import InvalidRequestError, UpstreamError, UpstreamTimeoutError
+from gateway.mcp.lenient_transport import RAW, SetAside
+from gateway.options import UpstreamOptions
+from gateway.runtime.background_loop import Bridge
+from gateway.sources.mcp import McpSource
+from gateway.sources.protocol import ResourceSource
+from tests.serve.upstream import piped
+
+Page = Callable[[Any, Any], Awaitable[types.ListPromptsResult]]
+
+
+async def one_tool(_context: object, _params: object) -> types.ListToolsResult:
+    """A tool that must not be lost."""
+    return types.ListToolsResult(tools=[types.Tool(name="tool", input_schema={"type": "object"})])
+
+
+async def endless(_context: object, params: Any) -> types.ListPromptsResult:
+    """Ever more prompts."""
+    number = int(params.cursor or 0) if params is not None else 0
+    return types.ListPromptsResult(
+        prompts=[types.Prompt(name=f"p{number}")], next_cursor=str(number + 1)
+    )
+
+
+async def circling(_context: object, _params: object) -> types.ListPromptsResult:
+    """The same page again and again."""
+    return types.ListPromptsResult(prompts=[types.Prompt(name="p")], next_cursor="1")
+
+
+async def broken(_context: object, _params: object) -> types.ListPromptsResult:
+    """Nothing at all."""
+    raise MCPError(types.INTERNAL_ERROR, "secret-token is wrong")
+
+
+async def unknown(_context: object, _params: object) -> types.ListPromptsResult:
+    """A server that declares more than it has."""
+    raise MCPError(types.METHOD_NOT_FOUND, "no such method")
+
+
+async def silent(_context: object, _params: object) -> types.ListPromptsResult:
+    """No answer."""
+    await asyncio.Event().wait()
+    raise AssertionError
+
+
+@pytest.mark.parametrize(
+    ("page", "prompts", "codes"),
+    [
+        (endless, 4, ["listing_truncated"]),
+        (circling, 1, ["tool_quarantined", "listing_truncated"]),
+        (broken, 0, ["listing_incomplete"]),
+        (unknown, 0, []),
+        (silent, 0, ["listing_incomplete"]),
+    ],
+)
+@pytest.mark.parametrize("over", ["object", "modern", "legacy"])
+async def test_a_bad_list_of_prompts_costs_no_tool(
+    bridge: Bridge, page: Page, prompts: int, codes: list[str], over: str
+) -> None:
+    """Whatever the transport and the version."""
+    server: Server[Any] = Server("s", on_list_tools=one_tool, on_list_prompts=page)
+    target: object = server if over == "object" else piped(server, legacy=over == "legacy")
+    options = UpstreamOptions(max_pages=4, list_timeout_s=60 if page is not silent else 1)
+    source = McpSource("srv", target, bridge=bridge, options=options)
+    listing = await source.list_tools()
+    await source.close()
+
+    assert ["tool"] == [each.name for each in listing.tools]
+    assert prompts == len(listing.things)
+    assert codes == [note.code for note in listing.diagnostics]
+    assert "secret" not in repr(listing)
+
+
+async def odd_prompt(_context: object, params: Any) -> types.GetPromptResult:
+    """An answer to each name."""
+    if params.name == "late":
+        await asyncio.Event().wait()
+    if params.name == "none":
+        raise MCPError(types.INVALID_PARAMS, "no such \x00prompt")
+    if params.name == "fails":
+        raise MCPError(types.INTERNAL_ERROR, "secret-token is wrong")
+    text = "x" * (3000 if params.name == "long" else 3)
+    message = {"role": "user", "content": {"type": "text", "text": text}}
+    return types.GetPromptResult.model_validate({"messages": [message]})
+
+
+def prompting(bridge: Bridge) -> McpSource:
+    """A source over a server whose prompts are odd, on a transport."""
+    server: Server[Any] = Server("s", on_list_tools=one_tool, on_get_prompt=odd_prompt)
+    options = UpstreamOptions(call_timeout_s=1, max_result_bytes=1024)
+    return McpSource("srv", piped(server, legacy=False), bridge=bridge, options=options)
+
+
+@asynccontextmanager
+async def echo(answer: dict[str, Any]) -> AsyncIterator[Any]:
+    """A transport that gives *answer* to every request."""
+    into, read = anyio.create_memory_object_stream[SessionMessage](8)
+    write, out = anyio.create_memory_object_stream[SessionMessage](8)
+
+    async def serve() -> None:
+        async for item in out:
+            assert isinstance(item.message, JSONRPCRequest)
+            response = JSONRPCResponse(jsonrpc="2.0", id=item.message.id, result=answer)
+            await into.send(SessionMessage(response))
+
+    serving = asyncio.create_task(serve())
+    async with into, read, write, out:
+        yield read, write
+        serving.cancel()
+        await asyncio.wait({serving})
+
+
+@pytest.mark.parametrize(
+    ("method", "key"),
+    [
+        ("prompts/list", "prompts"),
+        ("prompts/get", "messages"),
+        ("resources/list", "resources"),
+        ("resources/templates/list", "resourceTemplates"),
+        ("resources/read", "contents"),
+    ],
+)
+@pytest.mark.parametrize("value", [[{"name": "good"}, {"name": 5}], "no list"])
+async def test_what_the_sdk_would_refuse_whole_is_set_aside(
+    method: str, key: str, value: object
+) -> None:
+    """It is given nothing that it could refuse, and we everything."""
+    transport = SetAside(echo({key: value, "_meta": {"a": 1}}), ended=lambda: None)
+    async with transport as (read, write):
+        request = JSONRPCRequest(jsonrpc="2.0", id=1, method=method)
+        await write.send(SessionMessage(request))
+        got = await read.receive()
+
+    assert isinstance(got, SessionMessage)
+    assert isinstance(got.message, JSONRPCResponse)
+    aside = {key: [], "_meta": {"a": 1, RAW: {key: value}}}
+    assert got.message.result == (
+        aside if isinstance(value, list) else {key: value, "_meta": {"a": 1}}
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "error", "said"),
+    [
+        ("none", InvalidRequestError, "no such prompt"),
+        ("fails", UpstreamError, "error -32603"),
+        ("long", UpstreamError, "max_result_bytes"),
+        ("late", UpstreamTimeoutError, "call_timeout_s"),
+    ],
+)
+async def test_what_cannot_be_had_is_an_error_that_says_why(
+    bridge: Bridge, name: str, error: type[Exception], said: str
+) -> None:
+    """Within the limits, and without the server's own words where nobody asked wrongly."""
+    source = prompting(bridge)
+    assert isinstance(source, ResourceSource)
+
+    with pytest.raises(error, match=said) as raised:
+        await source.ask("prompts/get", {"name": name})
+    await source.close()
+    assert "secret" not in str(raised.value)

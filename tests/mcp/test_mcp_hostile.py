@@ -1,0 +1,275 @@
+"""Servers that lie, stall and die: each costs no more than itself."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from gateway.errors import ClosedError, UpstreamError, UpstreamTimeoutError
+from gateway.mcp.naming import MAX_NAME_CHARS
+from gateway.types import Diagnostic
+from tests.mcp.conftest import PATIENCE_S, Hostile, lines, lives, noted, until
+
+
+def names(diagnostics: tuple[Diagnostic, ...]) -> list[str]:
+    return [note.detail.split(": ")[1] for note in diagnostics]
+
+
+async def test_one_malformed_tool_costs_one_tool(hostile: Hostile) -> None:
+    """The SDK alone would lose the whole list."""
+    listing = await hostile("malformed").list_tools()
+
+    good, odd = listing.tools
+    assert ("good", "Works.") == (good.name, good.description)
+    assert ("odd_rest", "", "") == (odd.name, odd.title, odd.description)
+    assert {"tool_quarantined"} == {note.code for note in listing.diagnostics}
+    assert [
+        "tool 'no_schema'",
+        "tool 'string_schema'",
+        "tool 'bad_properties'",
+        "tool 'bad_required'",
+        "tool 'bad_dialect'",
+        "tool ''",
+        "tool ''",
+        "tool ''",
+        f"tool '{'n' * MAX_NAME_CHARS}'",
+        "tool 'hidden'",
+        "tool 'good'",
+    ] == names(listing.diagnostics)
+    assert "twice" in listing.diagnostics[-1].detail
+
+
+async def test_a_schema_of_many_levels_costs_one_tool(hostile: Hostile) -> None:
+    """Deeper than fast readers of JSON go."""
+    listing = await hostile("deep").list_tools()
+
+    assert ["good"] == [tool.name for tool in listing.tools]
+    assert ["tool 'deep'"] == names(listing.diagnostics)
+
+
+async def test_texts_are_cleaned_and_clipped_but_data_is_not(hostile: Hostile) -> None:
+    """Hidden characters carry instructions to a model; defaults and names must stay usable."""
+    listing = await hostile("dressed", max_description_chars=64).list_tools()
+
+    (tool,) = listing.tools
+    assert "A title" == tool.title
+    assert tool.description.startswith("Seen and xxx")
+    assert 64 == len(tool.description)
+    assert {
+        "title": {"type": "string", "title": "Title", "description": "dd"},
+        "default": {"default": {"description": "k\u200bept"}, "anyOf": [{"title": "a"}]},
+        "any": True,
+    } == tool.input_schema["properties"]
+    assert {"type": "object", "title": "o"} == tool.output_schema
+    assert (False, True, None) == (
+        tool.hints.read_only,
+        tool.hints.destructive,
+        tool.hints.idempotent,
+    )
+
+
+async def test_a_tool_that_the_protocol_forbids_is_quarantined_by_name(hostile: Hostile) -> None:
+    """The SDK drops it in silence; the host must learn why it is missing."""
+    listing = await hostile("modern_marked").list_tools()
+
+    assert ["good"] == [tool.name for tool in listing.tools]
+    assert ["tool 'marked'"] == names(listing.diagnostics)
+
+
+@pytest.mark.parametrize(
+    ("mode", "kept", "reason"),
+    [("endless", 5, "pages"), ("repeated", 2, "again"), ("many", 7, "tools")],
+)
+async def test_a_listing_ends_even_if_the_server_does_not(
+    hostile: Hostile, mode: str, kept: int, reason: str
+) -> None:
+    """The SDK pages for ever."""
+    listing = await hostile(mode, max_pages=5, max_tools=7).list_tools()
+
+    assert kept == len(listing.tools)
+    cut = listing.diagnostics[-1]
+    assert "listing_truncated" == cut.code
+    assert reason in cut.detail
+
+
+async def test_noise_on_the_side_is_tolerated_and_kept_from_the_terminal(
+    hostile: Hostile, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Real servers print to standard output; the SDK logs a traceback for each line."""
+    caplog.set_level(logging.DEBUG, "gateway.upstream")
+
+    listing = await hostile("garbage").list_tools()
+
+    assert ["good"] == [tool.name for tool in listing.tools]
+    assert all(entry.levelno == logging.DEBUG for entry in caplog.records)
+    assert "bad: a line on standard output is no message" in caplog.messages
+
+
+async def test_what_the_sdk_logs_elsewhere_stays_the_hosts_own(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The filter must not swallow the records of sessions that are not ours."""
+    logging.getLogger("mcp.client.stdio").error("the host's own session")
+
+    assert ["the host's own session"] == caplog.messages
+
+
+@pytest.mark.parametrize("mode", ["silent", "silent_list"])
+async def test_a_silent_server_costs_its_limit_and_says_which(hostile: Hostile, mode: str) -> None:
+    """Every wait has an end, and the message names the option that sets it."""
+    source = hostile(mode, connect_timeout_s=0.5, list_timeout_s=0.5)
+
+    with pytest.raises(UpstreamTimeoutError, match=r"(connect|list)_timeout_s"):
+        await source.list_tools()
+
+
+async def test_a_source_can_be_closed_while_it_connects(hostile: Hostile, record: Path) -> None:
+    """A host that gives up must not wait for the connect limit."""
+    source = hostile("silent", connect_timeout_s=500)
+    listing = asyncio.create_task(source.list_tools())
+    waiting = asyncio.create_task(source.call("good", {}, tool_id="x"))
+    await noted(record, "heard")
+
+    async with asyncio.timeout(PATIENCE_S):
+        await asyncio.gather(source.close(), source.close())
+
+    for task in (listing, waiting):
+        with pytest.raises((UpstreamError, ClosedError)):
+            await task
+
+
+async def test_a_server_that_exits_at_start_is_named_with_the_mend(hostile: Hostile) -> None:
+    """The SDK gives a nested group of errors; a person needs one sentence."""
+    with pytest.raises(UpstreamError, match="ended before it answered: run it by hand"):
+        await hostile("exits_at_start").list_tools()
+
+
+async def test_a_program_that_opens_no_session_is_told_without_its_words(hostile: Hostile) -> None:
+    """Its words may hold a secret."""
+    with pytest.raises(UpstreamError, match=r"no MCP server that we understand \(error -32603\)$"):
+        await hostile("no_session").list_tools()
+
+
+async def test_a_call_on_a_dying_session_is_never_sent_twice(
+    hostile: Hostile, record: Path
+) -> None:
+    """It may have run: sending money twice is worse than reporting a failure."""
+    source = hostile("exits_mid_call")
+    await source.list_tools()
+
+    with pytest.raises(UpstreamError, match="may or may not have been done"):
+        await source.call("good", {}, tool_id="bad/good")
+
+    assert ["initialized", "call good"] == lines(record)
+
+
+@pytest.mark.parametrize(
+    ("mode", "trusted", "calls"),
+    [
+        ("idempotent_exits", True, 2),
+        ("idempotent_exits", False, 1),
+        ("read_only_exits", True, 2),
+        ("exits_mid_call", True, 1),
+    ],
+)
+async def test_a_lost_call_is_sent_again_only_if_a_trusted_server_says_it_may(
+    hostile: Hostile, record: Path, mode: str, *, trusted: bool, calls: int
+) -> None:
+    """What a stranger says of its own tools may only make us more careful."""
+    source = hostile(mode, trusted=trusted)
+    await source.list_tools()
+
+    with pytest.raises(UpstreamError, match="may or may not have been done") as raised:
+        await source.call("good", {}, tool_id="bad/good")
+
+    assert calls == lines(record).count("call good")
+    assert ("lost", True) == (raised.value.kind, raised.value.sent)
+
+
+async def test_a_dead_session_is_replaced_at_the_next_use(hostile: Hostile, record: Path) -> None:
+    """One crash must not cost the tools until the host restarts."""
+    source = hostile("exits_mid_call")
+    await source.list_tools()
+    with pytest.raises(UpstreamError):
+        await source.call("good", {}, tool_id="bad/good")
+
+    listing = await source.list_tools()
+
+    assert ["good"] == [tool.name for tool in listing.tools]
+    assert 2 == lines(record).count("initialized")
+
+
+async def test_a_call_that_never_left_connects_first(hostile: Hostile, record: Path) -> None:
+    """A child that died in between is noticed without a request; the call then runs once."""
+    source = hostile("pid")
+    await source.list_tools()
+    child = int(lines(record)[0])
+
+    os.kill(child, signal.SIGKILL)
+    await until(lambda: not lives(child) and source.state != "active")
+    answer = await source.call("good", {}, tool_id="bad/good")
+
+    assert "pong" == answer.text
+    assert 1 == lines(record).count("call good")
+
+
+async def test_a_cancelled_call_is_cancelled_at_the_server_by_name(
+    hostile: Hostile, record: Path
+) -> None:
+    """The server gets the notification, and the session goes on."""
+    source = hostile("plain")
+    calling = asyncio.create_task(source.call("slow", {}, tool_id="x"))
+    await noted(record, "call slow")
+
+    calling.cancel()
+    await noted(record, "cancelled")
+    answer = await source.call("good", {}, tool_id="x")
+
+    assert "pong" == answer.text
+    assert 1 == lines(record).count("initialized")
+
+
+async def test_every_block_of_an_answer_is_kept_whole(hostile: Hostile) -> None:
+    """Blocks of kinds that we do not know are still the tool's answer."""
+    answer = await hostile("blocks").call("good", {}, tool_id="x")
+
+    assert ["text", "hologram", "resource", "image"] == [block.type for block in answer.content]
+    assert {"type": "text", "text": "one", "extra": 1} == answer.content[0].data
+    assert {"type": "hologram", "depth": 3} == answer.content[1].data
+    assert "one\ntwo" == answer.text
+    assert [None, {"a": None}] == answer.structured
+    assert answer.is_error
+
+
+@pytest.mark.parametrize(
+    ("mode", "said"),
+    [
+        ("no_content", "in a form that MCP does not know"),
+        ("bad_text", "in a form that MCP does not know"),
+        ("bad_image", "in a form that MCP does not know"),
+        ("no_kind", "in a form that MCP does not know"),
+        ("refuses", "error -32603"),
+        ("modern_asks", "asks again"),
+    ],
+)
+async def test_an_answer_that_is_none_is_an_error_without_the_servers_words(
+    hostile: Hostile, mode: str, said: str
+) -> None:
+    """What a server says in a protocol error may hold a secret or an argument."""
+    source = hostile(mode)
+
+    with pytest.raises(UpstreamError, match=said) as raised:
+        await source.call("good", {"a": 1}, tool_id="x")
+
+    assert "secret" not in str(raised.value)
+
+
+async def test_a_listing_that_is_none_is_an_error(hostile: Hostile) -> None:
+    """No list is not the same as an empty list."""
+    with pytest.raises(UpstreamError, match="in a form that MCP does not know"):
+        await hostile("no_list").list_tools()

@@ -1,0 +1,313 @@
+"""Real MCP servers, the ways to reach one, and what goes wrong on the way."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+import pytest
+from mcp import StdioServerParameters, stdio_client
+from mcp.server import MCPServer, Server
+from mcp.shared.message import SessionMessage
+from mcp.types import JSONRPCRequest, JSONRPCResponse
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+
+from gateway.errors import ClosedError, ConfigError, UpstreamError
+from gateway.mcp.lenient_transport import SetAside
+from gateway.mcp.servers import HttpServer, StdioServer
+from gateway.mcp.session import Session
+from gateway.options import UpstreamOptions
+from gateway.runtime.background_loop import Bridge
+from gateway.sources.mcp import McpSource
+from gateway.types import Filters
+from tests.conftest import OpenGateway
+from tests.mcp.conftest import HERE, PATIENCE_S, PATIENT, lines, lives, served
+from tests.mcp.servers.plain import plain
+
+BIN = Path(sys.executable).parent
+
+
+@asynccontextmanager
+async def opened(bridge: Bridge, target: object) -> AsyncIterator[McpSource]:
+    source = McpSource("srv", target, bridge=bridge, options=PATIENT)
+    try:
+        yield source
+    finally:
+        await source.close()
+
+
+async def test_what_a_server_says_of_itself_describes_it(open_gateway: OpenGateway) -> None:
+    """A server is found by its own words, where servers are looked for."""
+    gateway = open_gateway()
+    gateway.add_server("srv", server=MCPServer("ledger", instructions="Keeps the books of a firm."))
+    servers = Filters(kinds=frozenset({"server"}))
+    found = await gateway.search("books of the firm", filters=servers, ranking="lexical")
+
+    assert [("srv", "Keeps the books of a firm.")] == [
+        (each.server, each.description) for each in found.matches
+    ]
+
+
+@pytest.mark.parametrize(
+    ("command", "args", "count"),
+    [
+        ("mcp-server-time", (), 2),
+        ("excel-mcp-server", ("stdio",), 46),
+        ("word_mcp_server", (), 54),
+    ],
+)
+async def test_the_servers_of_the_demo_are_listed_whole(
+    bridge: Bridge, command: str, args: tuple[str, ...], count: int
+) -> None:
+    """Found on 2026-11-21; the Word server prints to standard output."""
+    async with opened(bridge, StdioServer(str(BIN / command), args)) as source:
+        listing = await source.list_tools()
+
+    assert count == len(listing.tools)
+    assert () == listing.diagnostics
+
+
+async def test_a_real_tool_answers_and_reports_its_own_failure(bridge: Bridge) -> None:
+    """The flag of the protocol decides, not the text."""
+    async with opened(bridge, StdioServer(str(BIN / "mcp-server-time"))) as source:
+        good = await source.call("get_current_time", {"timezone": "UTC"}, tool_id="t")
+        bad = await source.call("get_current_time", {"timezone": "Nowhere"}, tool_id="t")
+
+    assert "UTC" in good.text
+    assert not good.is_error
+    assert bad.is_error
+
+
+async def test_an_mcpserver_object_runs_in_this_process(bridge: Bridge) -> None:
+    """The high-level server of the SDK is what most examples show."""
+    server = MCPServer("high")
+
+    @server.tool()
+    def double(number: int) -> int:
+        """Double it."""
+        return number * 2
+
+    async with opened(bridge, server) as source:
+        listing = await source.list_tools()
+        answer = await source.call("double", {"number": 4}, tool_id="t")
+
+    assert ["double"] == [tool.name for tool in listing.tools]
+    assert "8" == answer.text
+
+
+async def test_a_transport_of_the_sdk_can_be_the_target(bridge: Bridge, record: Path) -> None:
+    """A host may have a way of its own to reach a server."""
+    parameters = StdioServerParameters(
+        command=sys.executable, args=[str(HERE / "hostile.py"), "plain", str(record)]
+    )
+    async with opened(bridge, stdio_client(parameters)) as source:
+        listing = await source.list_tools()
+
+    assert ["good"] == [tool.name for tool in listing.tools]
+
+
+async def test_a_server_is_the_hosts_to_trust(bridge: Bridge) -> None:
+    """Nothing that a server says makes it trusted."""
+    options = UpstreamOptions()
+    guest = McpSource("a", StdioServer("x"), bridge=bridge, options=options)
+    own = McpSource("a", StdioServer("x"), bridge=bridge, options=options, trusted=True)
+
+    assert (False, True) == (guest.trusted, own.trusted)
+
+
+@pytest.mark.parametrize(
+    ("target", "mend"),
+    [
+        (StdioServer("no-such-command"), "'no-such-command' was not found: install it"),
+        (StdioServer("echo", cwd=Path("/no/such/folder")), "'/no/such/folder' was not found"),
+        (StdioServer("/"), "may not be run"),
+        (HttpServer("http://user:pass@127.0.0.1:9/mcp?key=1"), "http://127.0.0.1:9: start"),
+    ],
+)
+async def test_a_server_that_cannot_be_reached_is_told_with_the_mend(
+    bridge: Bridge, target: object, mend: str
+) -> None:
+    """The message must be enough to act on, and hold no secret of the address."""
+    async with opened(bridge, target) as source:
+        with pytest.raises(UpstreamError, match=mend) as raised:
+            await source.list_tools()
+
+    assert "pass" not in str(raised.value)
+    assert "key" not in str(raised.value)
+
+
+async def test_an_object_that_is_no_server_is_a_fault_of_the_config(bridge: Bridge) -> None:
+    """Nothing will mend it by trying again."""
+    async with opened(bridge, 7) as source:
+        with pytest.raises(ConfigError, match="'int' is no kind of server"):
+            await source.list_tools()
+
+
+async def test_a_server_object_that_does_not_start_is_an_error_of_its_source(
+    bridge: Bridge,
+) -> None:
+    """Its lifespan is the host's code."""
+
+    @asynccontextmanager
+    async def broken(_server: object) -> AsyncIterator[None]:
+        raise OSError("disk")
+        yield
+
+    async with opened(bridge, Server("x", lifespan=broken)) as source:
+        with pytest.raises(UpstreamError, match="server object could not be opened"):
+            await source.list_tools()
+
+
+async def test_a_server_that_does_not_end_is_left_after_the_limit() -> None:
+    """Nothing may hold up the end of the host's program."""
+    left = asyncio.Event()
+
+    @asynccontextmanager
+    async def stubborn(_server: object) -> AsyncIterator[None]:
+        yield
+        try:
+            await asyncio.Event().wait()
+        finally:
+            left.set()
+
+    session = Session("x", Server("x", lifespan=stubborn), UpstreamOptions(), close_timeout_s=0.05)
+    with pytest.raises(UpstreamError):
+        await session.call("any", {}, tool_id="t")
+
+    async with asyncio.timeout(PATIENCE_S):
+        await session.close()
+        await left.wait()
+
+
+async def test_closing_a_source_that_never_opened_starts_nothing(bridge: Bridge) -> None:
+    """A host with forty servers may use two."""
+    source = McpSource("srv", StdioServer("no"), bridge=bridge, options=UpstreamOptions())
+
+    await source.close()
+
+    with pytest.raises(ClosedError):
+        await source.list_tools()
+
+
+async def test_the_wrapped_transport_reads_one_message_as_well(record: Path) -> None:
+    """The SDK's stream protocol has two ways to read; its client uses one today."""
+    parameters = StdioServerParameters(
+        command=sys.executable, args=[str(HERE / "hostile.py"), "malformed", str(record)]
+    )
+    request = JSONRPCRequest(jsonrpc="2.0", id=1, method="tools/list")
+    async with SetAside(stdio_client(parameters), ended=lambda: None) as (read, write):
+        await write.send(SessionMessage(request))
+        message = await read.receive()
+        await write.aclose()
+
+    assert isinstance(message, SessionMessage)
+    assert isinstance(message.message, JSONRPCResponse)
+    assert ["good", "odd_rest"] == [tool["name"] for tool in message.message.result["tools"][::2]]
+
+
+@pytest.mark.parametrize(
+    ("status", "mend"),
+    [(401, "HTTP 401: give it the right headers"), (404, "path of the url"), (500, "HTTP 500")],
+)
+async def test_a_refusal_over_http_is_told_with_its_status(
+    bridge: Bridge, status: int, mend: str
+) -> None:
+    """A wrong key is the commonest fault of a remote server."""
+
+    async def refuse(_request: Request) -> Response:
+        return JSONResponse({"error": "no"}, status_code=status)
+
+    app = Starlette(routes=[Route("/mcp", refuse, methods=["POST", "GET"])])
+    async with (
+        served(bridge, app) as port,
+        opened(bridge, HttpServer(f"http://127.0.0.1:{port}/mcp")) as source,
+    ):
+        with pytest.raises(UpstreamError, match=mend):
+            await source.list_tools()
+
+
+async def test_headers_go_with_every_request_and_no_proxy_stands_before_loopback(
+    bridge: Bridge, record: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`HTTP_PROXY` of a company network must not break a server on this machine."""
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    app = plain(record).streamable_http_app()
+    keys: list[str] = []
+
+    async def with_key(scope: Scope, receive: Receive, send: Send) -> None:
+        keys.extend(value.decode() for name, value in scope.get("headers", []) if name == b"x-key")
+        await app(scope, receive, send)
+
+    async with (
+        served(bridge, with_key) as port,
+        opened(bridge, HttpServer(f"http://127.0.0.1:{port}/mcp", {"X-Key": "k1"})) as source,
+    ):
+        await source.list_tools()
+        await source.call("echo", {"text": "x"}, tool_id="t")
+
+    assert len(keys) >= 3
+    assert {"k1"} == set(keys)
+
+
+async def test_a_restarted_http_server_is_found_again(bridge: Bridge, record: Path) -> None:
+    """A deployment of the server must not need one of the gateway."""
+    async with AsyncExitStack() as first:
+        port = await first.enter_async_context(served(bridge, plain(record).streamable_http_app()))
+        source = McpSource(
+            "srv",
+            HttpServer(f"http://127.0.0.1:{port}/mcp"),
+            bridge=bridge,
+            options=UpstreamOptions(),
+        )
+        await source.list_tools()
+    with pytest.raises(UpstreamError):
+        await source.call("echo", {"text": "x"}, tool_id="t")
+
+    async with served(bridge, plain(record).streamable_http_app(), port):
+        answer = await source.call("echo", {"text": "back"}, tool_id="t")
+
+    assert "back" == answer.text
+    await source.close()
+
+
+async def test_a_child_is_gone_when_close_returns(bridge: Bridge, record: Path) -> None:
+    """Servers hold files and ports: none may outlive its source."""
+    target = StdioServer(sys.executable, (str(HERE / "hostile.py"), "pid", str(record)))
+    source = McpSource("srv", target, bridge=bridge, options=UpstreamOptions())
+    await source.list_tools()
+
+    await source.close()
+
+    assert not lives(int(lines(record)[0]))
+
+
+async def test_closing_after_the_bridge_is_harmless() -> None:
+    """Hosts tear down in any order; the bridge itself ends what still runs."""
+    bridge = Bridge("short")
+    source = McpSource("srv", MCPServer("x"), bridge=bridge, options=UpstreamOptions())
+    await source.list_tools()
+    await asyncio.to_thread(bridge.close)
+
+    await source.close()
+
+
+def test_the_sdk_is_not_imported_before_a_connection_is_opened() -> None:
+    """It costs more than a second; a warm start lists nothing."""
+    code = (
+        "import sys, gateway.sources.mcp as m, gateway.mcp.servers as s\n"
+        "from gateway.runtime.background_loop import Bridge\n"
+        "from gateway.options import UpstreamOptions\n"
+        "m.McpSource('a', s.StdioServer('x'), bridge=Bridge(), options=UpstreamOptions())\n"
+        "print('mcp' in sys.modules, 'httpx2' in sys.modules)"
+    )
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert "False False" == told.stdout.strip()

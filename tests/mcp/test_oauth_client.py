@@ -1,0 +1,291 @@
+"""Signing in to servers, against a real authorization server on the loopback."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import stat
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+from urllib.request import urlopen
+
+import pytest
+
+from gateway.errors import ConfigError, UpstreamError
+from gateway.mcp.oauth import OAuth
+from gateway.mcp.oauth_callback import sign_in
+from gateway.mcp.servers import HttpServer
+from gateway.runtime.background_loop import Bridge
+from gateway.sources.mcp import McpSource
+from gateway.storage.oauth_tokens import FileTokens
+from gateway.types.listing import Listing
+from tests.mcp.conftest import PATIENCE_S, PATIENT, lines, noted, placed
+from tests.mcp.servers.authority import BY_HAND, SECRET, Authority
+
+
+@dataclass(frozen=True)
+class Place:
+    """A server that signs people in, and where its tokens are kept."""
+
+    bridge: Bridge
+    authority: Authority
+    url: str
+    tokens: FileTokens
+    file: Path
+    record: Path
+
+    def target(self, auth: OAuth | None = None) -> HttpServer:
+        kept = (auth or OAuth()).kept_in(self.tokens)
+        return HttpServer(self.url, {"X-Key": "of-the-server"}, kept)
+
+    @asynccontextmanager
+    async def source(self, auth: OAuth | None = None) -> AsyncIterator[McpSource]:
+        source = McpSource("srv", self.target(auth), bridge=self.bridge, options=PATIENT)
+        try:
+            yield source
+        finally:
+            await source.close()
+
+    async def sign_in(self, auth: OAuth | None = None) -> Listing:
+        """Do as ``gateway login`` does, with a browser that agrees to everything."""
+        browsing: list[asyncio.Future[object]] = []
+
+        def browse(url: str) -> None:
+            self.authority.address = parse_qs(urlsplit(url).query)["redirect_uri"][0]
+            browsing.append(asyncio.ensure_future(asyncio.to_thread(visit, url)))
+
+        try:
+            return await sign_in("srv", self.target(auth), PATIENT, browse)
+        finally:
+            await asyncio.gather(*browsing)
+
+
+def visit(url: str) -> None:
+    """Do as a browser does whose owner agrees to everything."""
+    with urlopen(url, timeout=PATIENCE_S) as page:  # noqa: S310  (of this test)
+        page.read()
+
+
+@pytest.fixture
+def authority() -> Authority:
+    return Authority()
+
+
+@pytest.fixture
+async def place(
+    bridge: Bridge, authority: Authority, record: Path, tmp_path: Path
+) -> AsyncIterator[Place]:
+    file = tmp_path / "tokens" / "srv.json"
+    async with (
+        placed(bridge, authority.app) as giver,
+        placed(bridge, lambda port: authority.guarded(port, giver, record)) as port,
+    ):
+        url = f"http://127.0.0.1:{port}/mcp"
+        yield Place(bridge, authority, url, FileTokens(file), file, record)
+
+
+@pytest.fixture(autouse=True)
+def discreet(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """No token, code or reason of the authorization server in any log of ours, at any level."""
+    caplog.set_level(logging.DEBUG, "gateway")
+    yield
+    ours = [each for each in caplog.records if each.name.startswith(("gateway", "mcp.client"))]
+    assert [] == [each for each in ours if "SECRET" in each.getMessage()]
+
+
+async def test_a_server_that_wants_a_sign_in_says_how_and_asks_nobody(place: Place) -> None:
+    """A search must not open a browser, and a refused key is no failure of the server."""
+    async with place.source() as source:
+        for _ in range(7):
+            with pytest.raises(UpstreamError, match=r"HTTP 401: sign in with: gateway login srv$"):
+                await source.list_tools()
+        breaker = source.breaker
+
+    assert ([], "closed") == (place.authority.seen, breaker)
+
+
+async def test_one_sign_in_lasts(place: Place) -> None:
+    """Found, registered, asked for with PKCE, kept: the next start needs nobody."""
+    listing = await place.sign_in()
+    async with place.source() as source:
+        again = await source.list_tools()
+        answer = await source.call("echo", {"text": "hi"}, tool_id="t")
+
+    assert [tool.name for tool in listing.tools] == [tool.name for tool in again.tools]
+    assert "hi" == answer.text
+    assert ["registered", "authorized", "exchanged"] == place.authority.seen
+    assert 0o600 == stat.S_IMODE(place.file.stat().st_mode)
+    assert 0o700 == stat.S_IMODE(place.file.parent.stat().st_mode)
+
+
+async def test_the_servers_own_headers_never_reach_the_authorization_server(place: Place) -> None:
+    """It may be somebody else's."""
+    await place.sign_in()
+
+    assert place.authority.headers
+    assert "x-key" not in place.authority.headers
+
+
+async def test_a_token_that_ran_out_is_refreshed_once_for_all(place: Place) -> None:
+    """After a restart, at an authorization server on another address; by one request."""
+    place.authority.life_s = 1
+    await place.sign_in()
+    place.authority.life_s = 3600
+    async with place.source() as source:
+        answers = await asyncio.gather(
+            *(source.call("echo", {"text": str(number)}, tool_id="t") for number in range(10))
+        )
+
+    assert [str(number) for number in range(10)] == [answer.text for answer in answers]
+    assert 1 == place.authority.seen.count("refreshed")
+    assert 1 == place.authority.seen.count("authorized")
+
+
+async def test_a_token_that_was_revoked_is_refreshed_too(place: Place) -> None:
+    """Its time is not over, and yet it is refused."""
+    await place.sign_in()
+    place.authority.tokens.clear()
+    async with place.source() as source:
+        listing = await source.list_tools()
+
+    assert 4 == len(listing.tools)
+    assert 1 == place.authority.seen.count("refreshed")
+
+
+@pytest.mark.parametrize("life_s", [1, 3600])
+async def test_where_nothing_can_be_refreshed_somebody_must_sign_in_again(
+    place: Place, life_s: int
+) -> None:
+    """And the breaker stays closed: the server answers."""
+    place.authority.life_s = life_s
+    await place.sign_in()
+    place.authority.tokens.clear()
+    place.authority.refreshes = False
+    async with place.source() as source:
+        with pytest.raises(UpstreamError, match="gateway login srv") as raised:
+            await source.list_tools()
+        breaker = source.breaker
+    await place.sign_in()
+    async with place.source() as source:
+        listing = await source.list_tools()
+
+    assert ("authorization", "closed", 4) == (raised.value.kind, breaker, len(listing.tools))
+    assert "SECRET" not in str(raised.value)
+
+
+async def test_a_token_without_a_refresh_is_told_after_one_request(place: Place) -> None:
+    """Nothing is sent twice that must fail twice."""
+    await place.sign_in()
+    kept = json.loads(place.file.read_text("utf-8"))
+    del kept["tokens"]["refresh_token"]
+    place.tokens.write(json.dumps(kept))
+    place.authority.tokens.clear()
+    async with place.source() as source:
+        with pytest.raises(UpstreamError, match="gateway login srv"):
+            await source.list_tools()
+
+    assert "refreshed" not in place.authority.seen
+
+
+async def test_a_new_token_of_another_process_is_taken_up(place: Place) -> None:
+    """Two gateways share one file; the second must not spend a refresh that is used up."""
+    await place.sign_in()
+    async with place.source() as source:
+        await source.list_tools()
+        place.authority.tokens.clear()
+        place.authority.renewals.clear()
+        await place.sign_in()
+        listing = await source.list_tools()
+
+    assert 4 == len(listing.tools)
+    assert "refreshed" not in place.authority.seen
+
+
+async def test_calls_run_side_by_side(place: Place) -> None:
+    """The SDK's own flow would let the second wait for the first, which never ends."""
+    await place.sign_in()
+    async with place.source() as source:
+        waiting = asyncio.create_task(source.call("wait", {}, tool_id="t"))
+        await noted(place.record, "started")
+        answer = await source.call("echo", {"text": "meanwhile"}, tool_id="t")
+        waiting.cancel()
+        await asyncio.wait({waiting})
+
+    assert "meanwhile" == answer.text
+    assert "started" in lines(place.record)
+
+
+async def test_no_is_an_answer(place: Place) -> None:
+    """With its code, and without the words of the authorization server."""
+    place.authority.refuses = True
+
+    with pytest.raises(UpstreamError, match=r"refused \(access_denied\)") as raised:
+        await place.sign_in()
+
+    assert "authorization" == raised.value.kind
+
+
+async def test_a_scope_that_the_host_chose_is_what_is_asked_for(place: Place) -> None:
+    """Less than the server would like is the host's right, and more its wish."""
+    await place.sign_in(OAuth(scope="read write"))
+    await place.sign_in()
+
+    assert [["read", "write"], ["read"]] == place.authority.scopes
+
+
+async def test_a_client_can_be_named_by_an_address(place: Place) -> None:
+    """Then nothing is registered."""
+    await place.sign_in(OAuth(client_metadata_url="https://client.example/gateway.json"))
+
+    assert ["authorized", "exchanged"] == place.authority.seen
+
+
+async def test_a_client_can_be_registered_by_hand(place: Place) -> None:
+    """Its secret comes from a reference, goes with the request, and is not kept again."""
+    auth = OAuth(client_id=BY_HAND, client_secret=SECRET)
+    place.authority.life_s = 1
+    await place.sign_in(auth)
+    async with place.source(auth) as source:
+        await source.list_tools()
+
+    assert ["authorized", "exchanged", "refreshed"] == place.authority.seen[:3]
+    assert SECRET not in place.file.read_text("utf-8")
+
+
+async def test_a_server_that_registers_nobody_says_what_helps(
+    place: Place, bridge: Bridge, record: Path, tmp_path: Path
+) -> None:
+    """Then somebody has to register the gateway by hand."""
+    closed = Authority(registers=False)
+    async with (
+        placed(bridge, closed.app) as giver,
+        placed(bridge, lambda port: closed.guarded(port, giver, record)) as port,
+    ):
+        url = f"http://127.0.0.1:{port}/mcp"
+        other = replace(place, authority=closed, url=url, tokens=FileTokens(tmp_path / "x"))
+        with pytest.raises(UpstreamError, match="give auth a client_id"):
+            await other.sign_in()
+
+
+async def test_a_server_elsewhere_cannot_send_a_browser_into_this_machine(place: Place) -> None:
+    """Its authorization server may be a lie."""
+    elsewhere = HttpServer("http://mcp.example.org/mcp", auth=place.target().auth)
+
+    with pytest.raises(ConfigError, match="may not be asked without TLS"):
+        await sign_in("srv", elsewhere, PATIENT, print)
+
+
+async def test_a_file_that_is_no_record_is_as_none(place: Place) -> None:
+    """Somebody may have edited it."""
+    place.tokens.write('{"tokens": 7}')
+    async with place.source() as source:
+        with pytest.raises(UpstreamError, match="gateway login srv"):
+            await source.list_tools()
+
+    listing = await place.sign_in()
+
+    assert 4 == len(listing.tools)

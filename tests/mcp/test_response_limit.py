@@ -1,0 +1,111 @@
+"""Answers over HTTP, of every length."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+from collections.abc import AsyncIterator
+
+import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from gateway.errors import UpstreamError
+from gateway.mcp.servers import HttpServer
+from gateway.options import UpstreamOptions
+from gateway.runtime.background_loop import Bridge
+from gateway.sources.mcp import McpSource
+from tests.mcp.conftest import served
+
+GOOD = {"name": "good", "description": "Works.", "inputSchema": {"type": "object"}}
+
+
+def told(request: dict[str, object], size: int) -> bytes:
+    """The answer to *request*, with a description of *size* characters."""
+    answers: dict[object, object] = {
+        "initialize": {
+            "protocolVersion": "2025-11-25",
+            "capabilities": {"tools": {}},
+            "serverInfo": {"name": "x", "version": "0"},
+        },
+        "tools/list": {"tools": [{**GOOD, "description": "x" * size}]},
+    }
+    body = {"jsonrpc": "2.0", "id": request.get("id"), "result": answers.get(request["method"])}
+    if body["result"] is None:
+        error = {"code": -32601, "message": "no such method"}
+        body = {"jsonrpc": "2.0", "id": request.get("id"), "error": error}
+    return json.dumps(body).encode()
+
+
+def app(size: int, *, packed: bool = False, endless: bool = False) -> Starlette:
+    async def answer(request: Request) -> Response:
+        if request.method != "POST":
+            return Response(status_code=405)
+        asked = json.loads(await request.body())
+        if "id" not in asked:
+            return Response(status_code=202)
+        body = told(asked, size)
+        if packed:
+            return Response(
+                gzip.compress(body),
+                media_type="application/json",
+                headers={"content-encoding": "gzip"},
+            )
+        if endless and asked["method"] == "tools/list":
+            return StreamingResponse(_endless(), media_type="application/json")
+        return JSONResponse(json.loads(body))
+
+    return Starlette(routes=[Route("/mcp", answer, methods=["POST", "GET", "DELETE"])])
+
+
+async def _endless() -> AsyncIterator[bytes]:
+    yield b'{"jsonrpc": "2.0", "id": 1, "result": "'
+    while True:
+        yield b"x" * 65536
+        await asyncio.sleep(0)  # so that it can be told that nobody listens
+
+
+def source(bridge: Bridge, port: int) -> McpSource:
+    options = UpstreamOptions(max_message_bytes=100_000)
+    return McpSource(
+        "srv", HttpServer(f"http://127.0.0.1:{port}/mcp"), bridge=bridge, options=options
+    )
+
+
+async def test_an_answer_within_the_limit_is_taken(bridge: Bridge) -> None:
+    """So that the others fail for their length."""
+    async with served(bridge, app(50_000)) as port:
+        srv = source(bridge, port)
+        listing = await srv.list_tools()
+        await srv.close()
+
+    assert ["good"] == [tool.name for tool in listing.tools]
+
+
+@pytest.mark.parametrize("endless", [False, True])
+async def test_a_json_answer_that_is_too_long_fails_its_request_and_nothing_else(
+    bridge: Bridge, *, endless: bool
+) -> None:
+    """The SDK would hold all of it; the session goes on."""
+    async with served(bridge, app(200_000, endless=endless)) as port:
+        srv = source(bridge, port)
+        for _ in range(2):
+            with pytest.raises(UpstreamError, match="max_message_bytes"):
+                await srv.list_tools()
+        opened = srv.supervisor.opened
+        breaker = srv.breaker
+        await srv.close()
+
+    assert (1, "closed") == (opened, breaker)
+
+
+async def test_an_answer_that_is_packed_is_refused(bridge: Bridge) -> None:
+    """Fifty thousand letters are two hundred bytes: nobody asked for that."""
+    async with served(bridge, app(50_000, packed=True)) as port:
+        srv = source(bridge, port)
+        with pytest.raises(UpstreamError, match="DecodingError"):
+            await srv.list_tools()
+        await srv.close()

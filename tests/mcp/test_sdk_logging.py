@@ -1,0 +1,56 @@
+"""What is said on the side."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import pytest
+
+from gateway.mcp.sdk_logging import quietly
+from gateway.mcp.servers import HttpServer
+from gateway.runtime.background_loop import Bridge
+from gateway.sources.mcp import McpSource
+from tests.mcp.conftest import PATIENT, served
+from tests.mcp.servers.plain import plain
+
+
+async def test_no_address_no_header_and_no_argument_is_in_any_log(
+    bridge: Bridge, record: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Keys stand in both, and the HTTP client tells every address at INFO."""
+    caplog.set_level(logging.DEBUG)
+    async with served(bridge, plain(record).streamable_http_app()) as port:
+        url = f"http://127.0.0.1:{port}/mcp?key=s3cret"
+        target = HttpServer(url, {"Authorization": "Bearer s3cret"})
+        source = McpSource("srv", target, bridge=bridge, options=PATIENT)
+        await source.list_tools()
+        await source.call("echo", {"text": "n0te"}, tool_id="t")
+        await source.close()
+
+    told = {each.name for each in caplog.records if "s3cret" in each.getMessage()}
+    words = {each.name for each in caplog.records if "n0te" in each.getMessage()}
+    # The server is of this test, and keeps a list of visitors.
+    assert told <= {"uvicorn.access"}
+    assert set() == words
+
+
+def test_the_hosts_own_requests_are_heard(caplog: pytest.LogCaptureFixture) -> None:
+    """Only what comes from sessions of ours is not."""
+    caplog.set_level(logging.INFO)
+    logging.getLogger("httpx2").info("HTTP Request: GET https://host/")
+
+    assert ["HTTP Request: GET https://host/"] == caplog.messages
+
+
+def test_of_an_address_that_the_sdk_tells_only_the_host_is_kept(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """As in our own messages."""
+    caplog.set_level(logging.DEBUG)
+    with quietly("srv"):
+        logger = logging.getLogger("mcp.client.streamable_http")
+        logger.warning("redirect to https://me:pw@host:7/path?key=1 not followed")
+        logger.debug("a whole message")
+
+    assert ["srv: redirect to https://host:7 not followed"] == caplog.messages

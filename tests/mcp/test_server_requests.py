@@ -1,0 +1,224 @@
+"""Whose call a server's question belongs to, and how long it may take. Without a server."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from mcp import types
+
+from gateway.errors import CallerError
+from gateway.mcp.server_requests import Backchannel, Call, on_behalf_of
+from gateway.options import UpstreamOptions
+from gateway.types import JsonObject
+from tests.mcp.callers import Person
+from tests.serve.asking import NAME, sample
+
+CAN: JsonObject = {"elicitation": {}}
+LONG_S = 60.0
+
+
+def back(**options: float) -> Backchannel:
+    """A connection without calls."""
+    return Backchannel("srv", UpstreamOptions(**options))  # type: ignore[arg-type]  # only floats
+
+
+async def test_a_question_goes_to_the_only_caller() -> None:
+    """A server of before 2026-07-28 names no call."""
+    channel, person = back(), Person(CAN)
+    with on_behalf_of(person):
+        async with channel.call(LONG_S), channel.call(LONG_S):
+            said = await channel.answer(NAME)
+
+    assert isinstance(said, types.ElicitResult)
+    assert {"name": "Ada"} == said.content
+
+
+@pytest.mark.parametrize("second", ["you", None])
+async def test_a_question_that_could_be_anybodys_goes_to_nobody(second: str | None) -> None:
+    """With two clients waiting nobody can tell; a call without a client does not count."""
+    channel, me, you = back(), Person(CAN), Person(CAN, who="you")
+    with on_behalf_of(me):
+        async with channel.call(LONG_S):
+            if second is not None:
+                with on_behalf_of(you):
+                    async with channel.call(LONG_S):
+                        said = await channel.answer(NAME)
+            else:
+                said = await channel.answer(NAME)
+
+    assert isinstance(said, types.ErrorData if second else types.ElicitResult)
+    assert [] == you.asked
+
+
+async def test_without_a_call_there_is_nobody_to_ask() -> None:
+    """Nor without a client."""
+    channel = back()
+    said = await channel.answer(NAME)
+    async with channel.call(LONG_S):
+        again = await channel.answer(NAME)
+
+    assert isinstance(said, types.ErrorData)
+    assert isinstance(again, types.ErrorData)
+    # The SDK takes -32600 for a session that the server has forgotten.
+    assert {types.INVALID_PARAMS} == {said.code, again.code}
+    assert "nobody waits" in said.message
+
+
+async def test_what_a_client_cannot_do_is_refused() -> None:
+    """It is not even asked."""
+    channel, person = back(), Person(CAN)
+    with on_behalf_of(person):
+        async with channel.call(LONG_S):
+            said = await channel.answer(sample("hello"))
+
+    assert isinstance(said, types.ErrorData)
+    assert "sampling" in said.message
+    assert [] == person.asked
+
+
+async def test_the_limit_of_a_call_rests_while_somebody_is_asked() -> None:
+    """A person is slower than a tool, and may be asked twice at once."""
+    channel, person = back(), Person(CAN)
+    with on_behalf_of(person):
+        async with channel.call(LONG_S) as call:
+            person.door.clear()
+            asking = [asyncio.create_task(channel.answer(NAME)) for _ in range(2)]
+            await person.called.wait()
+            await asyncio.sleep(0)
+            resting = call.limit.when()
+            person.door.set()
+            await asyncio.gather(*asking)
+            again = call.limit.when()
+
+    assert resting is None
+    assert again is not None
+
+
+async def test_a_client_that_never_answers_is_given_up() -> None:
+    """Within `ask_timeout_s`."""
+    channel, person = back(ask_timeout_s=0.01), Person(CAN)
+    person.door.clear()
+    with on_behalf_of(person):
+        async with channel.call(LONG_S):
+            said = await channel.answer(NAME)
+
+    assert isinstance(said, types.ErrorData)
+    assert "did not answer" in said.message
+
+
+async def test_a_call_that_is_late_is_late() -> None:
+    """What went on before changes nothing of that."""
+    channel, person = back(), Person(CAN)
+
+    async def call() -> None:
+        async with channel.call(0.01):
+            await channel.answer(NAME)
+            await asyncio.Event().wait()
+
+    with on_behalf_of(person), pytest.raises(TimeoutError):
+        await call()
+
+
+def required(state: str | None = "s", **requests: types.InputRequest) -> types.InputRequiredResult:
+    """The answer of a server that wants more."""
+    return types.InputRequiredResult(input_requests=requests or None, request_state=state)
+
+
+class Server:
+    """Gives *answers* in turn, the last one for ever; knows what was said to it."""
+
+    def __init__(self, *answers: str | types.InputRequiredResult) -> None:
+        self.answers = list(answers)
+        self.said: list[tuple[types.InputResponses | None, str | None]] = []
+
+    async def __call__(
+        self, said: types.InputResponses | None, state: str | None
+    ) -> str | types.InputRequiredResult:
+        self.said.append((said, state))
+        return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+
+
+async def test_rounds_are_played_until_the_server_is_content() -> None:
+    """With the state as it came, and patience where that is all it wants."""
+    channel, person = back(), Person(CAN)
+    server = Server(required("1", who=NAME), required("2"), required(None, again=NAME), "done")
+    with on_behalf_of(person):
+        async with channel.call(LONG_S) as call:
+            done = await channel.rounds(call, server)
+
+    assert "done" == done
+    assert ["who", "again"] == person.asked
+    assert [None, "1", "2", None] == [state for _, state in server.said]
+    assert [[], ["who"], [], ["again"]] == [list(said or ()) for said, _ in server.said]
+
+
+async def test_rounds_have_an_end() -> None:
+    """A server that asks for ever gets no answer for ever."""
+    channel, person = back(), Person(CAN)
+    server = Server(required("s", who=NAME))
+    with on_behalf_of(person):
+        async with channel.call(LONG_S) as call:
+            with pytest.raises(CallerError, match="asks again"):
+                await channel.rounds(call, server)
+
+    assert 17 == len(server.said)
+
+
+async def test_progress_goes_to_who_wants_it() -> None:
+    """And to nobody else."""
+    channel, person = back(), Person(CAN)
+    async with channel.call(LONG_S) as silent:
+        nobody = channel.listener(silent)
+    with on_behalf_of(person):
+        call: Call
+        async with channel.call(LONG_S) as call:
+            listener = channel.listener(call)
+    assert listener is not None
+    await listener(1, 2, "half")
+
+    assert nobody is None
+    assert [(1, 2, "half")] == person.heard
+
+
+async def test_a_call_ends_after_its_progress_and_tells_it_in_order() -> None:
+    """The library begins each by itself; what comes after an answer is lost."""
+    channel, person = back(), Person(CAN)
+    person.door.clear()
+
+    async def called() -> None:
+        async with channel.call(LONG_S) as call:
+            listener = channel.listener(call)
+            assert listener is not None
+            told.extend(asyncio.ensure_future(listener(part, 3, None)) for part in (1, 2, 3))
+            await asyncio.sleep(0)
+
+    told: list[asyncio.Future[None]] = []
+    with on_behalf_of(person):
+        under_way = asyncio.ensure_future(called())
+        for _ in range(10):
+            await asyncio.sleep(0)
+    waits = not under_way.done()
+    person.door.set()
+    await under_way
+
+    assert waits
+    assert [1, 2, 3] == [part for part, _, _ in person.heard]
+    assert all(each.done() for each in told)
+
+
+async def test_an_answer_is_not_lost_to_a_caller_that_takes_no_progress() -> None:
+    """It loses the progress, and neither the call nor the server pays for it."""
+    channel, person = back(), Person(CAN)
+    person.door.clear()
+    with on_behalf_of(person):
+        async with channel.call(LONG_S) as call:
+            listener = channel.listener(call)
+            assert listener is not None
+            stuck = asyncio.ensure_future(listener(1, 3, None))
+            await asyncio.sleep(0)
+            await call.told(0.001)
+
+            assert not stuck.done()
+            assert call.limit.when() is None
+            person.door.set()

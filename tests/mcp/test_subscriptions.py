@@ -1,0 +1,159 @@
+"""Hearing of changes of single resources, over connections that end."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+
+import pytest
+from mcp import types
+from mcp.server import Server
+from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ResourceUpdated
+
+from gateway.errors import ClosedError, InvalidRequestError, UpstreamError
+from gateway.mcp.subscriptions import Updates
+from gateway.options import UpstreamOptions
+from gateway.runtime.background_loop import Bridge
+from gateway.sources.mcp import McpSource
+from gateway.sources.transforms import Shaped
+from gateway.types.listing import WatchCallbacks
+from tests.fakes import ListSource
+from tests.mcp.conftest import Hostile, lines, noted, until
+
+
+class Ear:
+    """Counts what it is told, on any thread."""
+
+    def __init__(self) -> None:
+        self.begun = 0
+        self.changes = 0
+        self.heard = WatchCallbacks(began=self._began, changed=self._changed)
+
+    def _began(self) -> None:
+        self.begun += 1
+
+    def _changed(self) -> None:
+        self.changes += 1
+
+
+async def test_a_resource_is_watched_again_after_its_server_died(
+    hostile: Hostile, record: Path
+) -> None:
+    """And told to be another one: nobody knows what happened meanwhile."""
+    source, ear = hostile("watched", backoff_s=0.01), Ear()
+    watching = asyncio.create_task(Shaped(source).watch("a:b", ear.heard))
+    await until(lambda: (ear.begun, ear.changes) == (1, 1))
+
+    os.kill(int(lines(record)[-1].split()[-1]), signal.SIGKILL)
+    await until(lambda: (ear.begun, ear.changes) == (2, 3))
+    watching.cancel()
+    await noted(record, "unsubscribe a:b")
+
+    assert "closed" == source.breaker
+    await source.close()
+
+
+async def test_a_watch_takes_nobodys_turn_and_ends_with_the_source(
+    hostile: Hostile, record: Path
+) -> None:
+    """Two who watch one resource are subscribed until the last is gone."""
+    source, first, second = hostile("watched", max_in_flight=1), Ear(), Ear()
+    one = asyncio.create_task(source.watch("a:b", first.heard))
+    other = asyncio.create_task(source.watch("a:b", second.heard))
+    await until(lambda: (first.begun, second.begun) == (1, 1))
+
+    answer = await source.call("good", {}, tool_id="x")
+    one.cancel()
+    await asyncio.wait({one})
+    await source.close()
+    with pytest.raises(ClosedError):
+        await other
+
+    assert "pong" == answer.text
+    assert "unsubscribe a:b" not in lines(record)
+
+
+@pytest.mark.parametrize(
+    ("mode", "uri", "fault"),
+    [
+        ("plain", "a:b", InvalidRequestError),
+        ("watched", "a:broken", UpstreamError),
+        ("watched", "a:silent", UpstreamError),
+        ("exits_at_start", "a:b", UpstreamError),
+    ],
+)
+async def test_what_never_began_is_told(
+    hostile: Hostile, mode: str, uri: str, fault: type[Exception]
+) -> None:
+    """Nobody waits for what will not come."""
+    source, ear = hostile(mode, backoff_s=0.001, call_timeout_s=0.5), Ear()
+
+    with pytest.raises(fault):
+        await source.watch(uri, ear.heard)
+    assert 0 == ear.begun
+
+
+async def test_what_a_source_cannot_tell_is_refused() -> None:
+    """A wrapper promises no more than what it wraps."""
+    with pytest.raises(InvalidRequestError, match="tells of no changes"):
+        await Shaped(ListSource("plain")).watch("a:b", Ear().heard)
+
+
+async def test_a_stream_that_ends_is_opened_anew(bridge: Bridge) -> None:
+    """It says nothing of the server's health."""
+    bus = InMemorySubscriptionBus()
+    listen = ListenHandler(bus)
+    server: Server[object] = Server("streaming", on_subscriptions_listen=listen)
+    options = UpstreamOptions(backoff_s=0.001, breaker_failures=1)
+    source, ear = McpSource("s", server, bridge=bridge, options=options), Ear()
+    watching = asyncio.create_task(source.watch("a:b", ear.heard))
+    await until(lambda: ear.begun == 1)
+
+    await bridge.run(_closed(listen))
+    await until(lambda: ear.begun == 2)
+    await bridge.run(_closed(listen))
+    await until(lambda: ear.begun == 3)
+    await bridge.run(lambda: bus.publish(ResourceUpdated(uri="a:b")))
+    await until(lambda: ear.changes == 3)
+
+    watching.cancel()
+    assert "closed" == source.breaker
+    await source.close()
+
+
+async def test_a_stream_that_promises_nothing_is_refused(bridge: Bridge) -> None:
+    """What it acknowledges is what it tells."""
+
+    async def listen(context: object, params: object) -> types.SubscriptionsListenResult:
+        nothing = types.SubscriptionsListenRequestParams(notifications=types.SubscriptionFilter())
+        del params
+        return await ListenHandler(InMemorySubscriptionBus())(context, nothing)  # type: ignore[arg-type]  # as it came
+
+    server: Server[object] = Server("deaf", on_subscriptions_listen=listen)
+    source = McpSource("s", server, bridge=bridge, options=UpstreamOptions())
+
+    with pytest.raises(InvalidRequestError, match="does not tell of changes of 'a:b'"):
+        await source.watch("a:b", Ear().heard)
+    await source.close()
+
+
+def _closed(listen: ListenHandler) -> Callable[[], Coroutine[None, None, None]]:
+    async def close() -> None:
+        listen.close()
+
+    return close
+
+
+async def test_a_part_is_of_the_whole_and_a_longer_name_is_not() -> None:
+    """``a:b/c`` is a part of ``a:b``, ``a:bc`` is another."""
+    updates, ear = Updates(), Ear()
+
+    async with updates.heard("a:b/", ear.heard), updates.heard("a:d", ear.heard):
+        for uri in ("a:b/", "a:b/c", "a:bc", "a:d", "a:de", "other"):
+            updates.said(uri)
+
+    updates.said("a:d")
+    assert (3, False) == (ear.changes, updates.watched("a:d"))

@@ -1,0 +1,138 @@
+"""Names and addresses of servers."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gateway.errors import ConfigError
+from gateway.mcp.naming import check_server_name
+from gateway.mcp.servers import HttpServer, StdioServer
+
+
+@pytest.mark.parametrize("name", ["a", "My.Server_1-x", "x" * 64])
+def test_a_plain_name_is_a_server_name(name: str) -> None:
+    """It becomes the first half of every id."""
+    assert name == check_server_name(name)
+
+
+@pytest.mark.parametrize("name", ["", "a/b", "a b", "é", "x" * 65, "a\n"])
+def test_other_names_are_refused(name: str) -> None:
+    """A slash would make two servers out of one id."""
+    with pytest.raises(ConfigError, match="1 to 64 letters"):
+        check_server_name(name)
+
+
+@pytest.mark.parametrize(
+    "url", ["", "mcp", "ftp://h/x", "http://", "http://h:port/", "http://[::1", "http://h:99999/"]
+)
+def test_an_address_that_cannot_be_one_is_refused_without_being_shown(url: str) -> None:
+    """It may hold a key."""
+    with pytest.raises(ConfigError, match=r"must look like http://host:port/path$"):
+        HttpServer(url)
+
+
+@pytest.mark.parametrize("url", [None, 1, b"http://h/"])
+def test_an_address_is_a_text(url: object) -> None:
+    """Whatever else it is, nobody can be asked there."""
+    with pytest.raises(ConfigError, match="must look like"):
+        HttpServer(url)  # type: ignore[arg-type]  # (the point of the test)
+
+
+@settings(max_examples=300)
+@given(
+    st.tuples(
+        st.sampled_from(["http://", "https://", "HTTP://", "ftp://", "http:/", ""]),
+        st.sampled_from(
+            ["h", "h.example", "127.0.0.1", "[::1]", "[::1", "me@h", "ä.de", "a b", ""]
+        ),
+        st.sampled_from(["", ":", ":8", ":80", ":65535", ":65536", ":99999", ":x", ":-1"]),
+        st.text("/?#[]@:%ä .a\n\t", max_size=4),
+    )
+)
+def test_an_address_is_one_where_the_standard_library_finds_a_host(parts: tuple[str, ...]) -> None:
+    """Plain ones are seen to be such without being taken apart."""
+    url = "".join(parts)
+    try:
+        found = urlsplit(url)
+        usable = found.scheme in {"http", "https"} and bool(found.hostname) and found.port != -1
+    except ValueError:
+        usable = False
+
+    try:
+        HttpServer(url)
+    except ConfigError:
+        assert not usable
+    else:
+        assert usable
+
+
+_TEXTS = st.text(st.characters(exclude_categories=()), max_size=4)
+
+
+@given(_TEXTS, st.dictionaries(_TEXTS, _TEXTS, max_size=2))
+def test_the_fingerprint_of_an_address_is_that_of_earlier_releases(
+    path: str, headers: dict[str, str]
+) -> None:
+    """By another one every list would be read again, and every approval asked for again."""
+
+    def digest(*parts: object) -> str:
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+    server = HttpServer(f"http://h/{path}", headers)
+    marked = sorted((name, digest(value)[:8]) for name, value in headers.items())
+
+    assert digest("http", server.url, sorted(headers)) == server.launch
+    assert digest(server.launch, marked) == server.fingerprint
+
+
+def test_an_empty_command_is_refused() -> None:
+    """The operating system's own message names nothing."""
+    with pytest.raises(ConfigError, match="command is empty"):
+        StdioServer(" ")
+
+
+def test_no_secret_is_in_what_a_log_would_show() -> None:
+    """Option objects end in logs and tracebacks."""
+    http = HttpServer("https://me:s3cret@example.org:8/s3cret?k=s3cret", {"A": "s3cret"})
+    stdio = StdioServer("run", ("--key", "s3cret"), {"KEY": "s3cret"})
+
+    assert "s3cret" not in f"{http!r} {stdio!r} {http.origin}"
+    assert "https://example.org:8" == http.origin
+
+
+@pytest.mark.parametrize(
+    ("url", "origin"),
+    [
+        ("http://127.0.0.1:80/x", "http://127.0.0.1:80"),
+        ("http://[::1]/x", "http://[::1]"),
+        ("https://example.org/x?key=1", "https://example.org"),
+    ],
+)
+def test_the_origin_of_an_address_is_what_may_be_shown(url: str, origin: str) -> None:
+    """Its path and query may hold a key."""
+    assert origin == HttpServer(url).origin
+
+
+def test_a_fingerprint_tells_configurations_apart_and_a_launch_what_would_run() -> None:
+    """The values of variables count for the one and not for the other."""
+    plain = StdioServer("run", ("-v",), {"KEY": "one"})
+    others: list[StdioServer | HttpServer] = [
+        StdioServer("ran", ("-v",), {"KEY": "one"}),
+        StdioServer("run", ("-w",), {"KEY": "one"}),
+        StdioServer("run", ("-v",), {"KEY": "one"}, Path("/work")),
+        StdioServer("run", ("-v",), {"KEYS": "one"}),
+        HttpServer("https://run"),
+        HttpServer("https://run", {"KEY": "one"}),
+    ]
+    turned = StdioServer("run", ("-v",), {"KEY": "two"})
+
+    assert 7 == len({plain.launch, *(each.launch for each in others)})
+    assert 8 == len({plain.fingerprint, turned.fingerprint, *(e.fingerprint for e in others)})
+    assert plain.launch == turned.launch

@@ -1,0 +1,419 @@
+"""Python functions as tools: what their signatures become, and how they are called."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import functools
+import sys
+import threading
+from dataclasses import dataclass
+from datetime import date
+from enum import Enum
+from typing import Annotated, Any, Literal
+
+import pytest
+from pydantic import BaseModel, Field
+
+from gateway.errors import ConfigError, UpstreamTimeoutError
+from gateway.options import UpstreamOptions
+from gateway.sources.functions import LocalSource
+from gateway.types import Hints
+
+
+class Colour(Enum):
+    RED = "red"
+    BLUE = "blue"
+
+
+class Point(BaseModel):
+    x: int
+    y: int = 0
+
+
+@dataclass
+class Size:
+    width: int
+
+
+class Strange:
+    """No JSON type."""
+
+
+@pytest.fixture
+def source() -> LocalSource:
+    return LocalSource()
+
+
+def google(city: str, days: int = 3) -> str:
+    """Tell the weather.
+
+    For any city.
+
+    Args:
+        city: Where.
+        days: How far ahead.
+    """
+    return city * days
+
+
+def numpy(city: str, days: int = 3) -> str:
+    """Tell the weather.
+
+    For any city.
+
+    Parameters
+    ----------
+    city
+        Where.
+    days : int
+        How far ahead.
+    """
+    return city * days
+
+
+def rest(city: str, days: int = 3) -> str:
+    """Tell the weather.
+
+    For any city.
+
+    :param city: Where.
+    :param days: How far ahead.
+    """
+    return city * days
+
+
+@pytest.mark.parametrize("function", [google, numpy, rest])
+def test_a_docstring_of_any_common_form_gives_the_texts(source: LocalSource, function: Any) -> None:
+    """Hosts document in the form of their house; the model needs the texts."""
+    made = source.add(function)
+
+    assert "Tell the weather.\n\nFor any city." == made.description
+    assert {
+        "type": "object",
+        "properties": {
+            "city": {"type": "string", "description": "Where."},
+            "days": {"type": "integer", "default": 3, "description": "How far ahead."},
+        },
+        "required": ["city"],
+        "additionalProperties": False,
+    } == made.input_schema
+
+
+def test_types_become_schemas_without_pydantics_titles(source: LocalSource) -> None:
+    """A title that repeats the name is paid for in tokens at each request."""
+
+    def draw(
+        mode: Literal["fill", "line"],
+        at: Point,
+        colour: Colour = Colour.RED,
+        label: str | None = None,
+        width: Annotated[int, Field(ge=1, description="In pixels.", title="Own title")] = 1,
+        rest: Any = None,
+    ) -> Point:
+        """Draw."""
+        return at
+
+    schema = source.add(draw).input_schema
+
+    assert {
+        "mode": {"enum": ["fill", "line"], "type": "string"},
+        "at": {"$ref": "#/$defs/Point"},
+        "colour": {"$ref": "#/$defs/Colour", "default": "red"},
+        "label": {"anyOf": [{"type": "string"}, {"type": "null"}], "default": None},
+        "width": {"default": 1, "description": "In pixels.", "minimum": 1, "type": "integer"},
+        "rest": {"default": None},
+    } == schema["properties"]
+    assert ["mode", "at"] == schema["required"]
+    assert {
+        "Colour": {"enum": ["red", "blue"], "type": "string"},
+        "Point": {
+            "properties": {"x": {"type": "integer"}, "y": {"default": 0, "type": "integer"}},
+            "required": ["x"],
+            "type": "object",
+        },
+    } == schema["$defs"]
+
+
+def test_a_default_that_json_cannot_write_is_left_out(source: LocalSource) -> None:
+    """It still makes the parameter optional."""
+
+    def take(at: int = Strange()) -> None:  # type: ignore[assignment]
+        ...
+
+    assert {"at": {"type": "integer"}} == source.add(take).input_schema["properties"]
+
+
+def test_a_field_description_wins_over_the_docstring(source: LocalSource) -> None:
+    """The nearer word is the newer one."""
+
+    def move(to: Annotated[str, Field(description="Near.")]) -> None:
+        """Move.
+
+        Args:
+            to: Far.
+        """
+
+    properties: Any = source.add(move).input_schema["properties"]
+    assert {"type": "string", "description": "Near."} == properties["to"]
+
+
+@pytest.mark.parametrize(
+    ("annotation", "kept"),
+    [
+        (Point, True),
+        (Size, True),
+        (dict[str, int], True),
+        (str, False),
+        (list[int], False),
+        (None, False),
+        (Strange, False),
+    ],
+)
+def test_only_an_object_has_an_output_schema(
+    source: LocalSource, annotation: Any, *, kept: bool
+) -> None:
+    """The protocol wants an object at the root."""
+
+    def give() -> None:
+        """Give."""
+
+    give.__annotations__["return"] = annotation
+    schema = source.add(give).output_schema
+
+    assert kept == (schema is not None)
+    assert schema is None or "object" == schema["type"]
+
+
+def refused_star(*items: int) -> None: ...
+
+
+def refused_stars(**items: int) -> None: ...
+
+
+def refused_position(item: int, /) -> None: ...
+
+
+def refused_type(item: Strange) -> None: ...
+
+
+def refused_name(item: NotThere) -> None: ...  # type: ignore[name-defined]  # noqa: F821
+
+
+@pytest.mark.parametrize(
+    ("function", "mend"),
+    [
+        (refused_star, r"'refused_star' takes \*items: declare each argument"),
+        (refused_stars, r"'refused_stars' takes \*\*items: declare each argument"),
+        (refused_position, "'refused_position' takes 'item' by position only: remove the '/'"),
+        (refused_type, "a parameter of 'refused_type' has a type that JSON cannot carry"),
+        (refused_name, "the signature of 'refused_name' cannot be read"),
+        (lambda: None, "has no name of its own: pass name="),
+    ],
+)
+def test_a_function_that_no_json_object_can_call_is_refused_with_the_mend(
+    source: LocalSource, function: Any, mend: str
+) -> None:
+    """Better when it is added than when a model calls it."""
+    with pytest.raises(ConfigError, match=mend):
+        source.add(function)
+
+
+async def test_parameters_may_have_any_name(source: LocalSource) -> None:
+    """Pydantic's own names must not forbid a host's."""
+
+    def odd(schema: int, copy: int, model_config: int, _x: int, p0: int = 5) -> list[int]:
+        return [schema, copy, model_config, _x, p0]
+
+    source.add(odd)
+    given = {"schema": 1, "copy": 2, "model_config": 3, "_x": 4}
+
+    assert [1, 2, 3, 4, 5] == (await source.call("odd", given, tool_id="t")).structured
+    assert [1, 2, 3, 4, 6] == (await source.call("odd", {**given, "p0": 6}, tool_id="t")).structured
+
+
+async def test_arguments_are_coerced_to_the_declared_types(source: LocalSource) -> None:
+    """A function gets what its annotations promise, not raw JSON."""
+    got: list[object] = []
+
+    def take(day: date, at: Point, colour: Colour = Colour.BLUE) -> None:
+        got.extend((day, at, colour))
+
+    source.add(take)
+    answer = await source.call("take", {"day": "2026-11-21", "at": {"x": "3"}}, tool_id="t")
+
+    assert [date(2026, 11, 21), Point(x=3), Colour.BLUE] == got
+    assert ("null", None) == (answer.text, answer.structured)
+
+
+async def test_arguments_that_do_not_fit_name_the_fault_but_not_the_value(
+    source: LocalSource,
+) -> None:
+    """The model mends it from the text; a value may be a secret."""
+
+    def take(at: Point) -> None: ...
+
+    source.add(take)
+    answer = await source.call("take", {"at": {"x": "s3cret"}, "more": 1}, tool_id="t")
+
+    assert answer.is_error
+    assert "at.x: Input should be a valid integer" in answer.text
+    assert "more: Extra inputs are not permitted" in answer.text
+    assert "s3cret" not in answer.text
+
+
+@pytest.mark.parametrize(
+    ("given", "text", "structured"),
+    [
+        (Point(x=1), '{"x": 1, "y": 0}', {"x": 1, "y": 0}),
+        (Size(width=2), '{"width": 2}', {"width": 2}),
+        ([1, "é"], '[1, "é"]', [1, "é"]),
+        (True, "true", True),
+        (1.5, "1.5", 1.5),
+        (date(2026, 1, 2), '"2026-01-02"', "2026-01-02"),
+        ("plain", "plain", None),
+    ],
+)
+async def test_any_answer_becomes_text_and_structure(
+    source: LocalSource, given: object, text: str, structured: object
+) -> None:
+    """Functions return what suits Python; a model reads text, a program reads structure."""
+    source.add(lambda: given, name="give", description="Give.")
+
+    answer = await source.call("give", {}, tool_id="t")
+
+    assert (text, structured, False) == (answer.text, answer.structured, answer.is_error)
+
+
+async def test_an_answer_that_json_cannot_carry_is_an_error_result(source: LocalSource) -> None:
+    """It must not break the conversation."""
+    loop: list[object] = []
+    loop.append(loop)
+    source.add(lambda: loop, name="give")
+
+    answer = await source.call("give", {}, tool_id="t")
+
+    assert answer.is_error
+    assert "ValueError" in answer.text
+
+
+class Asks:
+    """An object with an async call."""
+
+    async def __call__(self, name: str) -> str:
+        return name
+
+
+async def _named(name: str) -> str:
+    return name
+
+
+@pytest.mark.parametrize(
+    "function",
+    [Asks(), _named, functools.partial(_named), lambda name: _named(name)],  # noqa: PLW0108
+)
+async def test_async_functions_of_every_make_are_awaited(
+    source: LocalSource, function: Any
+) -> None:
+    """The model must never see the name of a coroutine object."""
+    source.add(function, name="ask")
+
+    assert "Bo" == (await source.call("ask", {"name": "Bo"}, tool_id="t")).text
+
+
+async def test_plain_functions_leave_the_loop_free_and_keep_the_context(
+    source: LocalSource,
+) -> None:
+    """A blocking function must not stop other conversations, nor lose the trace."""
+    user: contextvars.ContextVar[str] = contextvars.ContextVar("user")
+    user.set("Ann")
+    source.add(lambda: [user.get(), threading.current_thread().name], name="who")
+
+    answer = await source.call("who", {}, tool_id="t")
+
+    found: Any = answer.structured
+    assert "Ann" == found[0]
+    assert threading.current_thread().name != found[1]
+
+
+async def test_a_plain_function_beyond_its_limit_is_a_timeout() -> None:
+    """The waiting ends; the thread ends by itself."""
+    free = threading.Event()
+    source = LocalSource(options=UpstreamOptions(call_timeout_s=0.05))
+    source.add(free.wait, name="hang", description="Hang.")
+
+    with pytest.raises(UpstreamTimeoutError, match="'hang' did not answer within"):
+        await source.call("hang", {}, tool_id="t")
+    free.set()
+
+
+async def test_a_timeout_of_the_functions_own_is_its_answer(source: LocalSource) -> None:
+    """Only our limit is our error."""
+
+    async def late() -> None:
+        raise TimeoutError("the printer")
+
+    source.add(late)
+
+    assert "TimeoutError: the printer" == (await source.call("late", {}, tool_id="t")).text
+
+
+def exits() -> None:
+    sys.exit(3)
+
+
+async def exits_later() -> None:
+    sys.exit(3)
+
+
+async def waits_for_a_cancelled_job() -> None:
+    job = asyncio.ensure_future(asyncio.Event().wait())
+    job.cancel()
+    await job
+
+
+def takes_the_first_of_nothing() -> object:
+    return next(iter(()))
+
+
+@pytest.mark.parametrize(
+    ("function", "text"),
+    [
+        (exits, "SystemExit: 3"),
+        (exits_later, "SystemExit: 3"),
+        (waits_for_a_cancelled_job, "CancelledError: "),
+        (takes_the_first_of_nothing, "RuntimeError: the function raised StopIteration"),
+    ],
+)
+async def test_what_would_end_a_program_or_a_wait_is_an_answer_too(
+    source: LocalSource, function: Any, text: str
+) -> None:
+    """One tool never takes the conversation with it, and nobody waits for it in vain."""
+    source.add(function)
+
+    answer = await source.call(function.__name__, {}, tool_id="t")
+
+    assert (text, True) == (answer.text, answer.is_error)
+
+
+async def test_a_tool_can_be_removed_and_its_name_taken_again(source: LocalSource) -> None:
+    """A host may change its mind while it runs."""
+    source.add(lambda: 1, name="n", hints=Hints(tags=("a",)))
+    with pytest.raises(ConfigError, match="has a tool 'n' already"):
+        source.add(lambda: 2, name="n")
+
+    assert source.remove("n")
+    assert not source.remove("n")
+    source.add(lambda: 2, name="n")
+
+    assert "2" == (await source.call("n", {}, tool_id="t")).text
+
+
+async def test_many_threads_may_add_at_once(source: LocalSource) -> None:
+    """Plugins load in parallel."""
+    await asyncio.gather(
+        *(asyncio.to_thread(source.add, lambda: 0, name=f"n{i}") for i in range(50))
+    )
+
+    assert 50 == len((await source.list_tools()).tools)
+    assert source.trusted
