@@ -1,7 +1,7 @@
 """What everybody would try first, over one text a tool, in the same run as ours. No tuning.
 
 * ``BM25``: Robertson and Zaragoza, *The probabilistic relevance framework* (2009), with the idf
-  of Lucene, k1 1.5 and b 0.75; words as `graphs.text` gives them.
+  of Lucene, k1 1.5 and b 0.75; words as `graphs.lexical.analysis` gives them.
 * ``char n-grams``: TF-IDF of 3 to 5 characters inside words, sublinear, cosine.
 * ``dense``: cosine of the embedder's vectors.
 * ``BM25 + dense``: reciprocal rank fusion, Cormack, Clarke and Büttcher (2009), k = 60.
@@ -24,7 +24,7 @@ from benchmarks.metrics import DEPTH
 from gateway.embed.batches import batches, fit
 from gateway.embed.protocol import Embedder, Role
 from gateway.runtime.vectors import Matrix, unit_rows
-from graphs.text import split_identifier, tokens
+from graphs.lexical.analysis import split_identifier, tokens
 
 Runs: TypeAlias = Mapping[str, Sequence[Row]]
 """The run of each baseline."""

@@ -25,7 +25,7 @@ from rdflib.plugins.sparql.sparql import Query
 
 from benchmarks.synthetic import documents, node, queries, servers
 from gateway import Gateway
-from graphs import GraphIndex, Role, expand, facts, focused, load, save, turtle
+from graphs import GraphIndex, Role, expand, extract_facts, focused, load, save, turtle
 from graphs.adjacency import Adjacency
 
 SEEDS = 10
@@ -92,7 +92,7 @@ class Cost:
 def measure(sizes: Sizes) -> Iterator[Cost]:
     """Measure one figure after another, as they are asked for."""
     written = documents(sizes.documents)
-    index = GraphIndex.compile(facts(written))
+    index = GraphIndex.compile(extract_facts(written))
     text = turtle(index.facts)
     yield _loading(index, text, sizes)
     rdf = parsed(text)
@@ -259,7 +259,7 @@ async def _build_ms(tools: int) -> float:
 
 
 def _small(sizes: Sizes) -> Cost:
-    index = GraphIndex.compile(facts(documents(sizes.small)))
+    index = GraphIndex.compile(extract_facts(documents(sizes.small)))
     texts = queries(sizes.repeats * sizes.batch)
     batches = [texts[at : at + sizes.batch] for at in range(0, len(texts), sizes.batch)]
     value = median(_cpu_ms(partial(_search_all, index, each)) / len(each) for each in batches)

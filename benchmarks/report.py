@@ -27,6 +27,7 @@ from benchmarks.ranking import Answered, View, Way, asked, rank
 from benchmarks.systems import SetReport, System, against, given_of, system_of
 from gateway import Embedder
 from gateway.errors import ConfigError
+from graphs.lexical import analysis
 
 Given = Mapping[str, Mapping[str, Figures]]
 """Figures measured elsewhere: by set and system, shares of 1."""
@@ -250,7 +251,7 @@ def _gateway_hash() -> str:
 
 @lru_cache
 def _baselines_hash() -> str:
-    modules = (baselines, data, typos, graphs.text)
+    modules = (baselines, data, typos, analysis)
     return files_hash(Path(module.__file__ or "") for module in modules)
 
 

@@ -1,12 +1,8 @@
 from graphs.adjacency import Role as Role
-from graphs.answer import Answer as Answer
-from graphs.answer import Term as Term
-from graphs.ask import Sparql as Sparql
-from graphs.build import Builder as Builder
-from graphs.build import facts as facts
 from graphs.compiler import Compiler as Compiler
-from graphs.document import Document as Document
-from graphs.document import parse as parse
+from graphs.diagrams import dot as dot
+from graphs.diagrams import mermaid as mermaid
+from graphs.diagrams import svg as svg
 from graphs.errors import DocumentError as DocumentError
 from graphs.errors import ExtraError as ExtraError
 from graphs.errors import GraphError as GraphError
@@ -15,48 +11,52 @@ from graphs.errors import QueryError as QueryError
 from graphs.errors import QueryTimeoutError as QueryTimeoutError
 from graphs.errors import StateError as StateError
 from graphs.expansion import expand as expand
-from graphs.export import json_ld as json_ld
-from graphs.export import n_triples as n_triples
-from graphs.export import turtle as turtle
-from graphs.fact import Fact as Fact
-from graphs.faults import Fault as Fault
-from graphs.files import collect as collect
-from graphs.files import read as read
-from graphs.files import write as write
-from graphs.hits import Hits as Hits
-from graphs.hits import WordMatch as WordMatch
-from graphs.imports import from_json_ld as from_json_ld
-from graphs.imports import from_turtle as from_turtle
-from graphs.index import GraphIndex as GraphIndex
+from graphs.facts.build import Builder as Builder
+from graphs.facts.build import extract_facts as extract_facts
+from graphs.facts.fact import Fact as Fact
+from graphs.graph import GraphIndex as GraphIndex
+from graphs.lexical.bm25_index import Postings as Postings
+from graphs.lexical.explain import Hits as Hits
+from graphs.lexical.explain import WordMatch as WordMatch
+from graphs.markdown.document import Document as Document
+from graphs.markdown.document import parse as parse
+from graphs.markdown.files import collect as collect
+from graphs.markdown.files import read as read
+from graphs.markdown.files import write as write
+from graphs.markdown.parts import Edge as Edge
+from graphs.markdown.parts import Link as Link
+from graphs.markdown.parts import Section as Section
+from graphs.markdown.parts import Text as Text
+from graphs.markdown.writer import render as render
 from graphs.neighbour import Expansion as Expansion
 from graphs.neighbour import Neighbour as Neighbour
 from graphs.neighbour import Step as Step
-from graphs.parts import Edge as Edge
-from graphs.parts import Link as Link
-from graphs.parts import Section as Section
-from graphs.parts import Text as Text
-from graphs.picture import dot as dot
-from graphs.picture import mermaid as mermaid
-from graphs.picture import svg as svg
-from graphs.postings import Postings as Postings
-from graphs.profile import Follow as Follow
-from graphs.profile import Profile as Profile
-from graphs.profile import Relation as Relation
-from graphs.profile import TextRule as TextRule
-from graphs.rank import Ranked as Ranked
-from graphs.rank import focused as focused
-from graphs.schema import Followed as Followed
-from graphs.schema import SchemaMatch as SchemaMatch
-from graphs.schema import SchemaResult as SchemaResult
-from graphs.schema import TextEvidence as TextEvidence
+from graphs.rdf.answer import Answer as Answer
+from graphs.rdf.answer import Term as Term
+from graphs.rdf.exporter import json_ld as json_ld
+from graphs.rdf.exporter import n_triples as n_triples
+from graphs.rdf.exporter import turtle as turtle
+from graphs.rdf.faults import Fault as Fault
+from graphs.rdf.importer import from_json_ld as from_json_ld
+from graphs.rdf.importer import from_turtle as from_turtle
+from graphs.rdf.profile import Follow as Follow
+from graphs.rdf.profile import Profile as Profile
+from graphs.rdf.profile import Relation as Relation
+from graphs.rdf.profile import TextRule as TextRule
+from graphs.rdf.schema_search import Followed as Followed
+from graphs.rdf.schema_search import SchemaMatch as SchemaMatch
+from graphs.rdf.schema_search import SchemaResult as SchemaResult
+from graphs.rdf.schema_search import TextEvidence as TextEvidence
+from graphs.rdf.shapes import validate as validate
+from graphs.rdf.sparql_process import Sparql as Sparql
 from graphs.search import Finding as Finding
 from graphs.search import Found as Found
 from graphs.search import Mode as Mode
 from graphs.search import find as find
-from graphs.shapes import validate as validate
 from graphs.state import load as load
 from graphs.state import save as save
-from graphs.writing import render as render
+from graphs.text_search import Ranked as Ranked
+from graphs.text_search import focused as focused
 
 __all__ = [
     "Answer",
@@ -101,7 +101,7 @@ __all__ = [
     "collect",
     "dot",
     "expand",
-    "facts",
+    "extract_facts",
     "find",
     "focused",
     "from_json_ld",

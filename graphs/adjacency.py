@@ -17,8 +17,8 @@ from typing import Generic, Literal, TypeAlias, TypeVar
 import numpy as np
 
 from graphs.arrays import inserted, without
-from graphs.fact import Fact
-from graphs.vocabulary import PREDICATES
+from graphs.facts.fact import Fact
+from graphs.facts.vocabulary import PREDICATES
 
 CROWD = 64
 """More nodes than this around one concept, and the concept says nothing."""

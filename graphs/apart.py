@@ -9,7 +9,7 @@ import numpy as np
 
 from graphs.adjacency import Adjacency
 from graphs.columns import FactRows, Texts
-from graphs.index import GraphIndex, Stated
+from graphs.graph import GraphIndex, Stated
 from graphs.joined import kept, numbered
 from graphs.stored import arrays_of, postings_of, words_of
 

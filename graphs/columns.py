@@ -12,7 +12,7 @@ from typing import TypeAlias, overload
 
 import numpy as np
 
-from graphs.fact import Fact
+from graphs.facts.fact import Fact
 
 ROW = np.dtype(
     [

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from graphs.build import NO_NAMES, Builder, content
-from graphs.document import Document
-from graphs.fact import Fact
+from graphs.facts.build import NO_NAMES, Builder, content
+from graphs.facts.fact import Fact
+from graphs.facts.provenance import Change, Triple, Turned, merged
+from graphs.graph import WEIGHTS, GraphIndex, Stated
 from graphs.growing import Growing
-from graphs.index import WEIGHTS, GraphIndex, Stated
-from graphs.provenance import Change, Triple, Turned, merged
+from graphs.markdown.document import Document
 
 
 class Compiler:
@@ -31,7 +31,7 @@ class Compiler:
 
     @property
     def forbidden(self) -> frozenset[Triple]:
-        """What the host forbids; see `graphs.provenance.Provenance.forbidden`."""
+        """What the host forbids; see `graphs.facts.provenance.Provenance.forbidden`."""
         return self._builder.forbidden
 
     def compile(

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from itertools import islice
 
 from graphs.adjacency import THROUGH, Move, Reader, Role
-from graphs.fact import Fact
-from graphs.index import GraphIndex
+from graphs.facts.fact import Fact
+from graphs.graph import GraphIndex
 from graphs.neighbour import Expansion, Near, Neighbour, Step
 
 Barred = Callable[[int], bool]

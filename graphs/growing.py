@@ -15,12 +15,12 @@ import numpy as np
 
 from graphs.adjacency import Adjacency
 from graphs.arrays import Moves
-from graphs.fact import Fact
+from graphs.facts.fact import Fact
+from graphs.facts.vocabulary import CONCEPT_BASE, DOCUMENT_TYPE
 from graphs.grown import EDGE_PREDICATES, Grown
-from graphs.lexicon import Fields, Lexicon, Phrase
-from graphs.postings import Postings
+from graphs.lexical.bm25_index import Postings
+from graphs.lexical.lexicon import Fields, Lexicon, Phrase
 from graphs.standing import Standing
-from graphs.vocabulary import CONCEPT_BASE, DOCUMENT_TYPE
 
 FIELDS: Mapping[str, str] = {
     "name": "name",

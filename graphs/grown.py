@@ -11,10 +11,10 @@ import numpy as np
 
 from graphs.adjacency import Adjacency
 from graphs.arrays import Moves
-from graphs.fact import Fact
-from graphs.postings import Postings
+from graphs.facts.fact import Fact
+from graphs.facts.vocabulary import PREDICATES
+from graphs.lexical.bm25_index import Postings
 from graphs.standing import Standing
-from graphs.vocabulary import PREDICATES
 
 EdgeRole = Literal["related", "next_step", "prerequisite", "member", "consumes", "produces"]
 EDGE_ROLES: frozenset[EdgeRole] = frozenset(get_args(EdgeRole))

@@ -8,13 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from graphs.answer import Ask
-from graphs.index import GraphIndex
+from graphs.facts.vocabulary import role
+from graphs.graph import GraphIndex
 from graphs.neighbour import Step
-from graphs.profile import DEFAULT, Profile
-from graphs.rank import Ranked, focused
-from graphs.schema import SchemaMatch, SchemaResult, search
-from graphs.vocabulary import role
+from graphs.rdf.answer import Ask
+from graphs.rdf.profile import DEFAULT, Profile
+from graphs.rdf.schema_search import SchemaMatch, SchemaResult, search
+from graphs.text_search import Ranked, focused
 
 Mode = Literal["focused", "schema", "hybrid"]
 _K = 60
@@ -64,7 +64,7 @@ def find(
         text: A question in any language; an empty one finds nothing.
         mode: ``focused``: words, near spellings and groups; no SPARQL. ``schema``: the profile.
             ``hybrid``: both, fused by rank.
-        ask: Answers SPARQL over the same graph, such as `graphs.ask.Sparql`; needed by ``schema``
+        ask: Answers SPARQL over the same graph, such as `graphs.Sparql`; needed by ``schema``
             and ``hybrid``.
         profile: What ``schema`` and ``hybrid`` look at.
         limit: How many matches at most.
@@ -77,7 +77,7 @@ def find(
         hits = focused(index, text, limit=limit)
         return Finding(mode=mode, matches=tuple(_of_words(index, hit) for hit in hits))
     if ask is None:
-        raise ValueError(f"the mode {mode!r} needs `ask`: pass a graphs.ask.Sparql of the facts")
+        raise ValueError(f"the mode {mode!r} needs `ask`: pass a graphs.Sparql of the facts")
     pool = limit if mode == "schema" else limit * _POOL
     result = _cited(search(ask, text, profile=profile, limit=pool), index)
     found = {

@@ -17,7 +17,7 @@ import numpy as np
 
 from graphs.apart import index_of, taken_apart
 from graphs.errors import StateError
-from graphs.index import GraphIndex
+from graphs.graph import GraphIndex
 
 VERSION = 3
 MANIFEST = "manifest.json"

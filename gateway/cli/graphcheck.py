@@ -18,7 +18,7 @@ from gateway.cli.screen import emit, note, out, printable
 from gateway.cli.settings import opened
 from gateway.cli.show import plain_table
 from gateway.search.index.toolgraphs import names_of
-from graphs import Document, ExtraError, Fault, Notice, collect, facts
+from graphs import Document, ExtraError, Fault, Notice, collect, extract_facts
 from graphs import validate as shacl
 
 
@@ -49,7 +49,7 @@ def _faults(
 ) -> tuple[bool, tuple[Fault, ...]]:
     """Say whether SHACL looked, and what it found."""
     try:
-        return True, shacl(facts(documents, names=names))
+        return True, shacl(extract_facts(documents, names=names))
     except ExtraError as error:
         note(f"the graph's shape was not checked: {error}")
         return False, ()

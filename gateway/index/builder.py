@@ -25,7 +25,7 @@ from gateway.runtime.vectors import Vector, VectorStore
 from gateway.sources.entity_registry import KnownEntities
 from gateway.sources.registry import Listed, Registration
 from gateway.types import Diagnostic
-from graphs.document import Document
+from graphs.markdown.document import Document
 
 _NONE = DocumentVectors(rows={})
 

@@ -13,8 +13,8 @@ from gateway.search.index.toolgraph import ToolGraph
 from gateway.search.invoke import resolve
 from gateway.types import Diagnostic, Filters
 from graphs.errors import GraphError, Notice
-from graphs.fact import Fact
-from graphs.index import GraphIndex
+from graphs.facts.fact import Fact
+from graphs.graph import GraphIndex
 
 GraphSource: TypeAlias = (
     "str | Path | Sequence[graphs.Document] | Callable[[], Sequence[graphs.Document]]"

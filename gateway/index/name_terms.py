@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from gateway.runtime.vectors import NDArray, Vector
-from graphs.hits import Hits
-from graphs.postings import Postings
+from graphs.lexical.bm25_index import Postings
+from graphs.lexical.explain import Hits
 
 _FIELD = "name"
 

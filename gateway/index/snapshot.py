@@ -19,9 +19,9 @@ from gateway.search.dense.mates import Mates
 from gateway.search.index.toolgraph import ToolGraph
 from gateway.types import Diagnostic, Entity, Filters
 from gateway.types.diagnostics import DEGRADING, REPEATED
+from graphs.lexical.analysis import fold
+from graphs.lexical.bm25_index import Postings
 from graphs.patched import patched
-from graphs.postings import Postings
-from graphs.text import fold
 
 _IDENTIFIER = re.compile(r"[^\s\"'`(),;:!?]+")
 _NOT_PLAIN = re.compile(r"[_\-./]|[a-z0-9][A-Z]")

@@ -26,8 +26,8 @@ from gateway.search.dense.mates import Servers
 from gateway.search.index.toolgraphs import ToolGraphs
 from gateway.sources.entity_registry import Turnover
 from gateway.types import Diagnostic, Entity
-from graphs.document import Document
-from graphs.postings import Postings
+from graphs.lexical.bm25_index import Postings
+from graphs.markdown.document import Document
 
 NAME_WEIGHT = 0.4
 """What the vector of an entity's name, or of what its kind leans to, counts beside that of the

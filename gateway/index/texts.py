@@ -8,7 +8,7 @@ from gateway.catalog.entries import WORDS
 from gateway.catalog.kinds import Field, row_of
 from gateway.manifests.skills import INSTRUCTIONS
 from gateway.types import Entity
-from graphs.text import split_identifier
+from graphs.lexical.analysis import split_identifier
 
 EMBEDDED_CHARS = 900
 """A vector of a longer text says less: names and purposes stand first, details drown them."""

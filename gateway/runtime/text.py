@@ -1,6 +1,6 @@
 """Small rules of text: cleaning, clipping, counting tokens, near names, literals, digests.
 
-Words and stems are in `graphs.text`; here is only what the gateway itself needs. All
+Words and stems are in `graphs.lexical.analysis`; here is only what the gateway itself needs. All
 functions are linear in their input and accept any string, lone surrogates included.
 """
 

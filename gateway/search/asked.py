@@ -9,7 +9,7 @@ import numpy as np
 
 from gateway.index.vectors.exact import VectorQuery
 from gateway.runtime.vectors import Vector
-from graphs.text import Token, tokens
+from graphs.lexical.analysis import Token, tokens
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from urllib.parse import quote
 
 from gateway.search.index.toolgraph import ToolGraph
-from graphs.document import Document
-from graphs.fact import Fact
-from graphs.index import EDGE_PREDICATES
-from graphs.parts import Link
+from graphs.facts.fact import Fact
+from graphs.graph import EDGE_PREDICATES
+from graphs.markdown.document import Document
+from graphs.markdown.parts import Link
 
 _BY_LINK: Mapping[str, str] = {
     "memberOf": "groups",

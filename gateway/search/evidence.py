@@ -27,9 +27,9 @@ from gateway.search.fusion import Lexical, Order, job
 from gateway.search.index.toolgraph import ToolGraph
 from gateway.search.served import Request
 from gateway.types import Evidence, PathStep
-from graphs.hits import Held, Hits, Reading
-from graphs.postings import Postings
-from graphs.rank import among, best
+from graphs.lexical.bm25_index import Postings
+from graphs.lexical.explain import Held, Hits, Reading
+from graphs.text_search import among, best
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

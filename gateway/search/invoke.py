@@ -17,7 +17,7 @@ from gateway.search.usage.memory import Usage
 from gateway.sources.registry import Registration
 from gateway.types import Entity, Filters, InvokeResult, JsonObject, Match
 from gateway.usage.call_log import Call, Outcome, shape_of
-from graphs.text import fold
+from graphs.lexical.analysis import fold
 
 _ANYBODY = Filters()
 

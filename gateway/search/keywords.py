@@ -15,7 +15,7 @@ from gateway.index.eligibility import Mask
 from gateway.runtime.vectors import NDArray, Vector
 from gateway.types import Entity
 from graphs import Postings
-from graphs.hits import Reading
+from graphs.lexical.explain import Reading
 
 PATH, NAME, DESCRIPTION, TAG, METADATA, TOOL = 5.0, 3.0, 2.0, 1.5, 1.0, 1.0
 """What a field adds to an entity's boost if any word of the query stands in it; `TOOL` for each

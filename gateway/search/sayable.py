@@ -14,8 +14,8 @@ import numpy as np
 from gateway.index.eligibility import Mask
 from gateway.index.snapshot import Snapshot
 from gateway.types import Diagnostic, Filters
-from graphs.hits import Asked, Reading
-from graphs.postings import Postings
+from graphs.lexical.bm25_index import Postings
+from graphs.lexical.explain import Asked, Reading
 
 
 def unmatched(index: Postings, readings: Iterable[Reading], mask: Mask) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from gateway.search.index.toolgraph import ToolGraph, node_of
 from gateway.search.usage.sequences import Followed, Learned
 from gateway.types import PathStep
-from graphs.vocabulary import PREDICATES
+from graphs.facts.vocabulary import PREDICATES
 
 LEARNED = "learned"
 """How the source of a shown edge begins; "n of m" tasks follow."""

@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from gateway.catalog.kinds import row_of
-from graphs.text import Token
+from graphs.lexical.analysis import Token
 
 RATIO = 0.6
 """How many tools of matched servers are shown, as a share of the places of a search."""

@@ -14,7 +14,7 @@ from benchmarks.data import edge_documents, read, sources
 from benchmarks.ranking import asked
 from benchmarks.typos import noisy
 from gateway.errors import ConfigError
-from graphs import facts, write
+from graphs import extract_facts, write
 from graphs import read as read_documents
 
 FIXTURE = Path(__file__).parent / "fixture"
@@ -77,7 +77,7 @@ def test_given_edges_are_written_as_documents_and_read_back(tmp_path: Path) -> N
     written = edge_documents(read(FIXTURE))
     write(written, tmp_path)
 
-    stated = facts(read_documents(tmp_path))
+    stated = extract_facts(read_documents(tmp_path))
     names = {fact.subject: fact.object for fact in stated if fact.predicate == "name"}
     needs = [(names[fact.subject], fact) for fact in stated if fact.predicate == "requires"]
 

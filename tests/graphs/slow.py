@@ -6,10 +6,10 @@ import math
 from collections.abc import Collection, Iterator, Sequence
 
 from graphs.adjacency import CROWD, Role
-from graphs.fact import Fact
-from graphs.index import EdgeRole, GraphIndex
+from graphs.facts.fact import Fact
+from graphs.facts.vocabulary import PREDICATES
+from graphs.graph import EdgeRole, GraphIndex
 from graphs.neighbour import Neighbour, Step
-from graphs.vocabulary import PREDICATES
 
 Move = tuple[str, float, tuple[Fact, ...]]
 

@@ -12,9 +12,9 @@ import pytest
 from graphs import load, save
 from graphs.adjacency import CROWD, Memo, Role
 from graphs.expansion import expand
-from graphs.fact import Fact
-from graphs.index import EDGE_PREDICATES, GraphIndex
-from graphs.vocabulary import CONCEPT_BASE, DOCUMENT_TYPE
+from graphs.facts.fact import Fact
+from graphs.facts.vocabulary import CONCEPT_BASE, DOCUMENT_TYPE
+from graphs.graph import EDGE_PREDICATES, GraphIndex
 from tests.graphs.slow import Slow
 
 ROLES: tuple[Role, ...] = get_args(Role)

@@ -7,13 +7,13 @@ import json
 
 import pytest
 
-from graphs.ask import Sparql
-from graphs.build import facts
-from graphs.document import Document
 from graphs.errors import QueryError, QueryTimeoutError
-from graphs.worker import serve
+from graphs.facts.build import extract_facts
+from graphs.markdown.document import Document
+from graphs.rdf.sparql_process import Sparql
+from graphs.rdf.worker import serve
 
-FACTS = facts([Document(id=f"urn:t:{n}", title=f"tool {n}") for n in range(9)])
+FACTS = extract_facts([Document(id=f"urn:t:{n}", title=f"tool {n}") for n in range(9)])
 COUNT = "SELECT (COUNT(?s) AS ?n) { ?s a tg:Document }"
 SLOW = f"""SELECT ?x {{ BIND("{"a" * 40}!" AS ?x) FILTER REGEX(?x, "^(a+)+$") }}"""
 

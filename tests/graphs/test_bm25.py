@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from graphs.bm25 import Scale, summed
+from graphs.lexical.bm25 import Scale, summed
 
 SCALE = Scale(fields=("a", "b"), weights=(2.0, 1.0), k1=1.2, b=0.5)
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from graphs.build import Builder, facts
-from graphs.document import Document, parse
-from graphs.fact import Fact
-from graphs.parts import Edge, Link, Section
-from graphs.vocabulary import CONCEPT_BASE
+from graphs.facts.build import Builder, extract_facts
+from graphs.facts.fact import Fact
+from graphs.facts.vocabulary import CONCEPT_BASE
+from graphs.markdown.document import Document, parse
+from graphs.markdown.parts import Edge, Link, Section
 
 
 def links(*targets: str) -> tuple[Link, ...]:
@@ -22,7 +22,7 @@ def test_the_hosts_names_come_first_and_forgive_spelling() -> None:
     document = Document(id="urn:d:1", title="Plan", requires=links("Create Invoice", "b/Send-It"))
     names = {"create_invoice": "tool:1", "b/send_it": "tool:2"}
 
-    assert ["tool:1", "tool:2"] == objects(facts([document], names=names), "requires")
+    assert ["tool:1", "tool:2"] == objects(extract_facts([document], names=names), "requires")
 
 
 def test_an_exact_name_beats_a_forgiving_one() -> None:
@@ -33,7 +33,7 @@ def test_an_exact_name_beats_a_forgiving_one() -> None:
     )
 
     expected = ["tool:2", CONCEPT_BASE + "createinvoice"]
-    assert expected == objects(facts([document], names=names), "relatedTo")
+    assert expected == objects(extract_facts([document], names=names), "relatedTo")
 
 
 def test_a_hosts_file_speaks_about_the_tool_it_is_named_after() -> None:
@@ -46,7 +46,7 @@ def test_a_hosts_file_speaks_about_the_tool_it_is_named_after() -> None:
         Document(id="urn:alias", title="other", tags=("c",)),
     ]
 
-    stated = facts(documents, names=names)
+    stated = extract_facts(documents, names=names)
 
     assert [("tool:1", "a"), ("tool:2", "b"), ("tool:3", "c")] == [
         (fact.subject, fact.object) for fact in stated if fact.predicate == "keywords"
@@ -61,7 +61,7 @@ def test_an_edge_reaches_a_node_that_has_no_document() -> None:
         edges=(Edge(subject="send", predicate="requires", object="create"),),
     )
 
-    stated = facts([document], names={"send": "tool:1", "create": "tool:2"})
+    stated = extract_facts([document], names={"send": "tool:1", "create": "tool:2"})
 
     assert ("tool:1", "requires", "tool:2") in [(f.subject, f.predicate, f.object) for f in stated]
 
@@ -74,14 +74,14 @@ def test_of_equal_facts_the_declared_one_stays() -> None:
     host = Document(id="urn:t:1", title="a", path="host", requires=links("urn:t:2"))
 
     for order in ([upstream, host], [host, upstream]):
-        assert {("host", True)} == {(fact.path, fact.declared) for fact in facts(order)}
+        assert {("host", True)} == {(fact.path, fact.declared) for fact in extract_facts(order)}
 
 
 def test_a_concept_keeps_the_label_of_its_link() -> None:
     """Ids are for machines."""
     group = Link(target="billing_v2", label="Billing")
 
-    stated = facts([Document(id="urn:t:1", title="a", groups=(group,))])
+    stated = extract_facts([Document(id="urn:t:1", title="a", groups=(group,))])
 
     assert ["Billing"] == objects(stated, "prefLabel")
 
@@ -96,7 +96,7 @@ def test_texts_carry_the_language_and_empty_ones_are_left_out() -> None:
         sections=(Section(heading="", level=1, text=""),),
     )
 
-    stated = facts([document])
+    stated = extract_facts([document])
 
     assert [("name", "de")] == [(f.predicate, f.language) for f in stated if f.literal]
     assert "https://e.org/T" in objects(stated, "type")
@@ -104,7 +104,7 @@ def test_texts_carry_the_language_and_empty_ones_are_left_out() -> None:
 
 def test_no_documents_state_nothing() -> None:
     """An empty catalog is a catalog."""
-    assert () == facts([])
+    assert () == extract_facts([])
 
 
 def derived(subject: str, predicate: str, target: str, weight: float = 0.5) -> Fact:
@@ -144,7 +144,7 @@ def things(*labels: str) -> list[Document]:
 
 def test_what_the_host_forbids_is_not_derived() -> None:
     """A host knows its tools better than a rule; a relation is forbidden both ways."""
-    stated = facts([parse(BAN), *things("a", "b", "c", "d")], derived=GUESSES)
+    stated = extract_facts([parse(BAN), *things("a", "b", "c", "d")], derived=GUESSES)
 
     expected = [("urn:t:b", "nextStep", "urn:t:a")]
     assert expected == [(f.subject, f.predicate, f.object) for f in stated if f.origin]
@@ -156,8 +156,8 @@ def test_an_upstream_forbids_nothing_and_the_hosts_own_word_stands() -> None:
     stranger = parse(BAN, declared=False)
     host = parse(BAN)
 
-    kept = facts([stranger, *things("a", "b", "c", "d")], derived=GUESSES)
-    said = facts([host, own, *things("b", "c", "d")], derived=GUESSES)
+    kept = extract_facts([stranger, *things("a", "b", "c", "d")], derived=GUESSES)
+    said = extract_facts([host, own, *things("b", "c", "d")], derived=GUESSES)
 
     assert len(GUESSES) == len([fact for fact in kept if fact.origin])
     assert [("urn:t:b", True)] == [
@@ -172,8 +172,9 @@ def test_a_declared_weight_overrides_a_derived_one() -> None:
     guess, surer = (derived("urn:t:a", "nextStep", "urn:t:b", weight) for weight in (0.5, 0.9))
 
     for guesses in ([guess, surer], [surer, guess]):
-        assert [0.3] == [f.weight for f in facts([host], derived=guesses) if not f.literal][1:]
-        assert [0.9] == [f.weight for f in facts([], derived=guesses)]
+        stated = extract_facts([host], derived=guesses)
+        assert [0.3] == [f.weight for f in stated if not f.literal][1:]
+        assert [0.9] == [f.weight for f in extract_facts([], derived=guesses)]
 
 
 def test_a_changed_document_costs_a_changed_document() -> None:
@@ -186,13 +187,13 @@ def test_a_changed_document_costs_a_changed_document() -> None:
     ]
     first = builder.facts(documents)
 
-    assert (4, facts(documents)) == (builder.read, first)
+    assert (4, extract_facts(documents)) == (builder.read, first)
     assert (first, 0) == (builder.facts(documents), builder.read)
     documents[1] = Document(id="urn:t:b", title="b", summary="new")
-    assert (facts(documents), 1) == (builder.facts(documents), builder.read)
+    assert (extract_facts(documents), 1) == (builder.facts(documents), builder.read)
     documents[0] = Document(id="urn:t:a", title="renamed")
-    assert (facts(documents), 2) == (builder.facts(documents), builder.read)
-    assert (facts(documents[2:]), 1) == (builder.facts(documents[2:]), builder.read)
+    assert (extract_facts(documents), 2) == (builder.facts(documents), builder.read)
+    assert (extract_facts(documents[2:]), 1) == (builder.facts(documents[2:]), builder.read)
 
 
 def test_a_moved_line_is_a_change() -> None:

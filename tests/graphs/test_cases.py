@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from graphs.build import facts
-from graphs.document import parse
 from graphs.errors import DocumentError
-from graphs.writing import render
+from graphs.facts.build import extract_facts
+from graphs.markdown.document import parse
+from graphs.markdown.writer import render
 from tests.graphs.cases import Case, cases
 
 GOOD = [*cases("statements.md"), *cases("labels.md"), *cases("properties.md")]
@@ -18,7 +18,7 @@ def test_a_document_says_what_the_case_lists(case: Case) -> None:
     """The dialect is defined by these cases."""
     documents = [parse(text) for text in case.documents]
 
-    stated = [(f.subject, f.predicate, f.object, str(f.line)) for f in facts(documents)]
+    stated = [(f.subject, f.predicate, f.object, str(f.line)) for f in extract_facts(documents)]
 
     assert [] == [row for row in case.expected if row not in stated]
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from graphs.build import facts
 from graphs.compiler import Compiler
-from graphs.document import Document
-from graphs.index import GraphIndex
-from graphs.parts import Link
-from graphs.rank import focused
+from graphs.facts.build import extract_facts
+from graphs.graph import GraphIndex
+from graphs.markdown.document import Document
+from graphs.markdown.parts import Link
+from graphs.text_search import focused
 
 DOCUMENTS = [
     Document(id=f"urn:t:{n}", title=f"tool {n}", related=(Link(target="tool 0"),)) for n in range(5)
@@ -24,7 +24,7 @@ def test_a_changed_document_costs_a_changed_document_and_answers_like_a_new_buil
 
     after = compiler.compile(changed)
 
-    fresh = GraphIndex.compile(facts(changed))
+    fresh = GraphIndex.compile(extract_facts(changed))
     assert 1 == compiler.changed
     assert fresh.facts == after.facts
     assert focused(fresh, "invoices", limit=5) == focused(after, "invoices", limit=5)

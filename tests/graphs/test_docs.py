@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from graphs.build import facts
-from graphs.document import parse
 from graphs.errors import NOTICES
-from graphs.keys import KEYS
-from graphs.vocabulary import NAMESPACES, PREDICATES
-from graphs.writing import render
+from graphs.facts.build import extract_facts
+from graphs.facts.vocabulary import NAMESPACES, PREDICATES
+from graphs.markdown.document import parse
+from graphs.markdown.keys import KEYS
+from graphs.markdown.writer import render
 
 PAGE = Path(__file__).parents[2] / "docs" / "markdown-ld.md"
 TEXT = PAGE.read_text(encoding="utf-8")
@@ -19,7 +19,7 @@ DOCUMENT = parse(TEXT, path=PAGE.name)
 
 def test_the_page_is_a_document_that_says_what_it_shows() -> None:
     """Without a single notice."""
-    stated = {(fact.predicate, fact.object, fact.language) for fact in facts([DOCUMENT])}
+    stated = {(fact.predicate, fact.object, fact.language) for fact in extract_facts([DOCUMENT])}
 
     assert () == DOCUMENT.notices
     assert ("name", "Markdown-LD", "en") in stated

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphs.document import MAX_LINES, Document, parse
 from graphs.errors import DocumentError
-from graphs.parts import Edge, Link, Section, Text
-from graphs.vocabulary import PREDICATES
-from graphs.writing import render
+from graphs.facts.vocabulary import PREDICATES
+from graphs.markdown.document import MAX_LINES, Document, parse
+from graphs.markdown.parts import Edge, Link, Section, Text
+from graphs.markdown.writer import render
 
 THIS = {"article", "document", "this article", "this document"}
 ANY = st.characters(blacklist_characters="\r\0", blacklist_categories=["Cs"])

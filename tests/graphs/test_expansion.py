@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from graphs.adjacency import CROWD, Role
-from graphs.build import facts
-from graphs.document import Document
 from graphs.expansion import expand
-from graphs.fact import Fact
-from graphs.index import GraphIndex
+from graphs.facts.build import extract_facts
+from graphs.facts.fact import Fact
+from graphs.graph import GraphIndex
+from graphs.markdown.document import Document
+from graphs.markdown.parts import Edge, Link
 from graphs.neighbour import Expansion, Step
-from graphs.parts import Edge, Link
 
 
 def links(text: str) -> tuple[Link, ...]:
@@ -26,7 +26,7 @@ def tool(name: str, *, declared: bool = True, **fields: str) -> Document:
 def around(
     documents: list[Document], seeds: str, role: Role, *, hops: int = 1, limit: int = 9
 ) -> Expansion:
-    index = GraphIndex.compile(facts(documents))
+    index = GraphIndex.compile(extract_facts(documents))
     return expand(index, seeds.split(), role=role, hops=hops, limit=limit)
 
 
@@ -163,7 +163,7 @@ def test_only_the_hosts_statements_count_where_that_is_asked() -> None:
         tool("a", consumes="x"),
         tool("d", produces="x", declared=False),
     ]
-    index = GraphIndex.compile(facts([*documents, tool("b"), tool("c")]))
+    index = GraphIndex.compile(extract_facts([*documents, tool("b"), tool("c")]))
 
     found = expand(index, ["a"], role="prerequisite", declared_only=True, limit=9)
 
@@ -173,7 +173,7 @@ def test_only_the_hosts_statements_count_where_that_is_asked() -> None:
 def test_a_barred_node_is_neither_found_nor_walked_through() -> None:
     """Who is not to be told of stands in no way that is told either; another way is taken."""
     documents = [*CHAIN, tool("pay", requires="rates"), tool("rates", requires="customer")]
-    index = GraphIndex.compile(facts(documents))
+    index = GraphIndex.compile(extract_facts(documents))
 
     def ways(*names: str) -> dict[str, list[str]]:
         barred = {index.position(name) for name in names}
@@ -190,7 +190,7 @@ def test_a_barred_node_is_neither_found_nor_walked_through() -> None:
 def test_what_two_nodes_share_leads_nowhere_if_it_is_barred() -> None:
     """Its name would be told as the way."""
     documents = [tool("a", groups="g", consumes="x"), tool("b", groups="g"), tool("c", groups="h")]
-    index = GraphIndex.compile(facts([*documents, tool("a", groups="h")]))
+    index = GraphIndex.compile(extract_facts([*documents, tool("a", groups="h")]))
     (group,) = (at for at, node in enumerate(index.nodes) if node.endswith("concept:g"))
 
     found = expand(index, ["a"], role="related", barred={group}.__contains__, limit=9)
@@ -203,7 +203,7 @@ def test_nothing_outside_the_window_is_returned_or_walked_through(
     within: list[str] | set[str],
 ) -> None:
     """The semantic window bounds the graph."""
-    index = GraphIndex.compile(facts(CHAIN))
+    index = GraphIndex.compile(extract_facts(CHAIN))
 
     found = expand(index, ["pay"], role="prerequisite", within=within, hops=3, limit=9)
 
@@ -224,7 +224,7 @@ def test_only_what_stands_near_the_window_is_read(
     role: Role, within: str, expected: str, visited: int
 ) -> None:
     """Next to most matches nobody of the window stands, and a look says so for all of them."""
-    index = GraphIndex.compile(facts(CHAIN))
+    index = GraphIndex.compile(extract_facts(CHAIN))
     seed = "pay" if role == "prerequisite" else "wallet"
 
     found = expand(index, [seed], role=role, within=within.split(), limit=9)
@@ -242,7 +242,7 @@ def test_a_concept_is_never_a_neighbour() -> None:
 def test_a_node_without_a_document_is_a_neighbour() -> None:
     """A graph file may speak of tools that nobody described."""
     plan = Document(id="p", title="p", edges=(Edge(subject="x", predicate="requires", object="y"),))
-    index = GraphIndex.compile(facts([plan], names={"x": "tool:x", "y": "tool:y"}))
+    index = GraphIndex.compile(extract_facts([plan], names={"x": "tool:x", "y": "tool:y"}))
 
     assert "tool:y" == nodes(expand(index, ["tool:x"], role="prerequisite", limit=1))
 
@@ -278,7 +278,7 @@ def test_a_derived_edge_names_the_rule_that_made_it() -> None:
         origin="data-flow",
         declared=False,
     )
-    index = GraphIndex.compile(facts([tool("a"), tool("b")], derived=[guess]))
+    index = GraphIndex.compile(extract_facts([tool("a"), tool("b")], derived=[guess]))
 
     (found,) = expand(index, ["a"], role="next_step", limit=5).neighbours
 

@@ -9,12 +9,12 @@ import sys
 import pytest
 from rdflib import Graph, Literal, URIRef
 
-from graphs.build import facts
-from graphs.document import parse
-from graphs.export import json_ld, n_triples, turtle
-from graphs.fact import Fact
-from graphs.rdf import to_rdf
-from graphs.vocabulary import context
+from graphs.facts.build import extract_facts
+from graphs.facts.fact import Fact
+from graphs.facts.vocabulary import context
+from graphs.markdown.document import parse
+from graphs.rdf.convert import to_rdf
+from graphs.rdf.exporter import json_ld, n_triples, turtle
 
 TEXT = """---
 id: urn:t:a
@@ -25,7 +25,7 @@ requires: urn:t:b
 ---
 b --requires--> urn:t:c
 """
-FACTS = facts([parse(TEXT, path="x/a b.md"), parse("---\nid: urn:t:b\ntitle: b\n---\n")])
+FACTS = extract_facts([parse(TEXT, path="x/a b.md"), parse("---\nid: urn:t:b\ntitle: b\n---\n")])
 
 
 @pytest.mark.parametrize(

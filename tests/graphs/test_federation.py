@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import pytest
 
 from graphs.errors import QueryError
-from graphs.federation import post
+from graphs.rdf.federation import post
 
 ANSWERS = {
     "/ok": (200, json.dumps({"results": {"bindings": []}})),

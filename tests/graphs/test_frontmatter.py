@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from graphs.errors import DocumentError
-from graphs.frontmatter import Scalar, read
+from graphs.markdown.frontmatter import Scalar, read
 
 
 @pytest.mark.parametrize(

@@ -10,12 +10,12 @@ import pytest
 
 from graphs.adjacency import ROLES, Role
 from graphs.compiler import Compiler
-from graphs.document import Document
 from graphs.expansion import expand
-from graphs.fact import Fact
-from graphs.index import GraphIndex
-from graphs.parts import Edge, Link
-from graphs.rank import focused
+from graphs.facts.fact import Fact
+from graphs.graph import GraphIndex
+from graphs.markdown.document import Document
+from graphs.markdown.parts import Edge, Link
+from graphs.text_search import focused
 
 LABELS = tuple("abcdefgh")
 WORDS = ("create", "invoice", "invoices", "weather", "wether", "forecast", "createInvoice", "sea")

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from graphs.build import facts
-from graphs.document import parse
 from graphs.errors import DocumentError
-from graphs.export import json_ld, n_triples, turtle
-from graphs.fact import Fact
-from graphs.imports import MAX_CHARS, from_json_ld, from_turtle, packaged_context
-from graphs.vocabulary import CONTEXT_IRI, PREDICATES, context
+from graphs.facts.build import extract_facts
+from graphs.facts.fact import Fact
+from graphs.facts.vocabulary import CONTEXT_IRI, PREDICATES, context
+from graphs.markdown.document import parse
+from graphs.rdf.exporter import json_ld, n_triples, turtle
+from graphs.rdf.importer import MAX_CHARS, from_json_ld, from_turtle, packaged_context
 
 # rdflib 7 reads JSON-LD through a class of its own that it calls deprecated.
 pytestmark = pytest.mark.filterwarnings("ignore:ConjunctiveGraph is deprecated:DeprecationWarning")
@@ -31,7 +31,7 @@ rdf_properties: {"https://e.org/p": {value: "1", datatype: "xsd:integer"}}
 ---
 Text.
 """
-FACTS = facts([parse(TEXT, path="x/a b.md")])
+FACTS = extract_facts([parse(TEXT, path="x/a b.md")])
 FETCHING = {
     "string": '{"@context": "https://e.org/c.jsonld", "name": "a"}',
     "file": '{"@context": ["file:///etc/passwd"], "name": "a"}',
@@ -186,14 +186,14 @@ def hook(event, args):
     if event.startswith(("socket.", "urllib.")) or (event == "open" and "passwd" in str(args[0])):
         opened.append(event)
 sys.addaudithook(hook)
-from graphs.imports import from_json_ld, from_turtle
-from graphs.sparql import answer
-from graphs.rdf import to_rdf
-from graphs import GraphError, parse, facts
+from graphs.rdf.importer import from_json_ld, from_turtle
+from graphs.rdf.sparql import answer
+from graphs.rdf.convert import to_rdf
+from graphs import GraphError, extract_facts, parse
 texts, queries, turtles, documents = json.loads(sys.stdin.read())
 refused = 0
 for call, given in ((from_json_ld, texts), (lambda q: answer(to_rdf([]), q), queries),
-                    (from_turtle, turtles), (lambda t: facts([parse(t)]), documents)):
+                    (from_turtle, turtles), (lambda t: extract_facts([parse(t)]), documents)):
     for text in given:
         try:
             call(text)

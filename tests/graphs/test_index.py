@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from graphs.build import facts
-from graphs.document import Document
-from graphs.index import GraphIndex
-from graphs.parts import Link
+from graphs.facts.build import extract_facts
+from graphs.graph import GraphIndex
+from graphs.markdown.document import Document
+from graphs.markdown.parts import Link
 
 DOCUMENTS = [
     Document(
@@ -16,7 +16,7 @@ DOCUMENTS = [
     ),
     Document(id="urn:t:2", title="send_invoice", groups=(Link(target="billing"),)),
 ]
-INDEX = GraphIndex.compile(facts(DOCUMENTS))
+INDEX = GraphIndex.compile(extract_facts(DOCUMENTS))
 BILLING = "urn:tool-gateway:concept:billing"
 
 

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from graphs.postings import Postings
+from graphs.lexical.bm25_index import Postings
 
 WEIGHTS = {"name": 3.0, "text": 1.0}
 WORDS = (

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rapidfuzz.distance import OSA
 
-from graphs.nearby import LONGEST, Nearby, Typed
+from graphs.lexical.deletions import LONGEST, Nearby, Typed
 
 _WORD = st.text("abcé\u0434", max_size=6)
 _LONGER = st.text("abcdefg", min_size=3, max_size=8)

@@ -6,11 +6,11 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from graphs.build import facts
-from graphs.document import Document, parse
-from graphs.index import GraphIndex
-from graphs.parts import Link
-from graphs.picture import dot, mermaid, svg
+from graphs.diagrams import dot, mermaid, svg
+from graphs.facts.build import extract_facts
+from graphs.graph import GraphIndex
+from graphs.markdown.document import Document, parse
+from graphs.markdown.parts import Link
 
 TEXT = """---
 id: urn:t:a
@@ -21,7 +21,7 @@ requires: urn:t:b
 ---
 b --requires--> urn:t:c
 """
-FACTS = facts([parse(TEXT, path="x/a b.md"), parse("---\nid: urn:t:b\ntitle: b\n---\n")])
+FACTS = extract_facts([parse(TEXT, path="x/a b.md"), parse("---\nid: urn:t:b\ntitle: b\n---\n")])
 INDEX = GraphIndex.compile(FACTS)
 
 
@@ -60,7 +60,7 @@ def test_boxes_of_one_ring_do_not_share_a_place() -> None:
     hub = Document(
         id="hub", title="h" * 40, related=tuple(Link(target=f"urn:t:{n}") for n in range(40))
     )
-    drawn = svg(GraphIndex.compile(facts([hub])), centre="hub")
+    drawn = svg(GraphIndex.compile(extract_facts([hub])), centre="hub")
 
     root = ET.fromstring(drawn)  # noqa: S314  (we wrote it)
     places = [(box.get("x"), box.get("y")) for box in root.iter("{http://www.w3.org/2000/svg}rect")]

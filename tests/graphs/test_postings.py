@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from graphs.lexicon import Lexicon
-from graphs.postings import Postings
-from graphs.text import tokens, words
+from graphs.lexical.analysis import tokens, words
+from graphs.lexical.bm25_index import Postings
+from graphs.lexical.lexicon import Lexicon
 
 DOCUMENTS = [
     {"name": "create_invoice", "description": "Make an invoice for a customer"},

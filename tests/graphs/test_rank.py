@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from graphs.build import facts
-from graphs.document import Document
-from graphs.index import GraphIndex
-from graphs.parts import Link
-from graphs.rank import among, best, focused, last_place
+from graphs.facts.build import extract_facts
+from graphs.graph import GraphIndex
+from graphs.markdown.document import Document
+from graphs.markdown.parts import Link
+from graphs.text_search import among, best, focused, last_place
 
 
 def tool(name: str, summary: str = "", group: str = "", title: str = "") -> Document:
@@ -20,7 +20,7 @@ def tool(name: str, summary: str = "", group: str = "", title: str = "") -> Docu
 
 
 INDEX = GraphIndex.compile(
-    facts(
+    extract_facts(
         [
             tool("send_mail", "Send a message", "office"),
             tool("create_issue", "Create an issue on GitHub", "development"),
@@ -134,7 +134,9 @@ def test_the_last_place_is_that_of_a_sorted_list(size: int, met: int) -> None:
 def test_asked_about_a_few_documents_the_answer_is_the_same(group: str) -> None:
     """Whether nobody else is looked at, or all are, because groups have a say."""
     index = GraphIndex.compile(
-        facts([tool("create_issue", "Create an issue", group), tool("send", "A mail", group)])
+        extract_facts(
+            [tool("create_issue", "Create an issue", group), tool("send", "A mail", group)]
+        )
     )
     query = "create a development mail"
     found = best(index, query, limit=2)

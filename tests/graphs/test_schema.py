@@ -6,17 +6,17 @@ from dataclasses import replace
 
 import pytest
 
-from graphs.answer import Answer, Term
-from graphs.build import facts
-from graphs.document import parse
 from graphs.errors import QueryError
-from graphs.index import GraphIndex
-from graphs.profile import DEFAULT, Follow, Profile, Relation, TermMode, TextRule
-from graphs.rdf import to_rdf
-from graphs.schema import search
+from graphs.facts.build import extract_facts
+from graphs.facts.vocabulary import CONCEPT_TYPE
+from graphs.graph import GraphIndex
+from graphs.markdown.document import parse
+from graphs.rdf.answer import Answer, Term
+from graphs.rdf.convert import to_rdf
+from graphs.rdf.profile import DEFAULT, Follow, Profile, Relation, TermMode, TextRule
+from graphs.rdf.schema_search import search
+from graphs.rdf.sparql import answer
 from graphs.search import find
-from graphs.sparql import answer
-from graphs.vocabulary import CONCEPT_TYPE
 
 CREATE = """---
 id: urn:t:create
@@ -34,7 +34,7 @@ TEXTS = [
     "---\nid: urn:t:login\ntitle: log in\ngraph_groups: accounting\n---\n",
     "---\nid: urn:t:weather\ntitle: 天气预报\nsummary: happily reporting\n---\n",
 ]
-FACTS = facts([parse(text, path=f"{at}.md") for at, text in enumerate(TEXTS)])
+FACTS = extract_facts([parse(text, path=f"{at}.md") for at, text in enumerate(TEXTS)])
 INDEX = GraphIndex.compile(FACTS)
 GRAPH = to_rdf(FACTS)
 

@@ -7,12 +7,12 @@ import sys
 
 import pytest
 
-from graphs.build import facts
-from graphs.document import parse
 from graphs.errors import DocumentError
-from graphs.shapes import validate
+from graphs.facts.build import extract_facts
+from graphs.markdown.document import parse
+from graphs.rdf.shapes import validate
 
-GOOD = facts(
+GOOD = extract_facts(
     [
         parse("---\nid: urn:t:a\ntitle: a\nrequires: urn:t:b\ngraph_groups: g\n---\nText.\n"),
         parse("---\nid: urn:t:b\ntitle: {en: b, de: B}\n---\n"),
@@ -30,7 +30,7 @@ def test_each_fault_names_its_node_and_what_is_wrong() -> None:
     nameless = tuple(f for f in GOOD if (f.subject, f.predicate) != ("urn:t:a", "name"))
     vague = parse("---\nid: urn:t:c\ntitle: c\nrequires: some thing\n---\n")
 
-    found = validate([*nameless, *facts([vague])])
+    found = validate([*nameless, *extract_facts([vague])])
 
     assert [("urn:t:a", "violation", "a document needs a name")] == [
         (f.node, f.severity, f.detail) for f in found[:1]

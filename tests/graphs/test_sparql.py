@@ -6,18 +6,18 @@ from collections.abc import Mapping
 
 import pytest
 
-from graphs.answer import Answer, Term, from_json, to_json
-from graphs.build import facts
-from graphs.document import parse
 from graphs.errors import QueryError, QueryTimeoutError
-from graphs.rdf import to_rdf
-from graphs.sparql import answer
+from graphs.facts.build import extract_facts
+from graphs.markdown.document import parse
+from graphs.rdf.answer import Answer, Term, from_json, to_json
+from graphs.rdf.convert import to_rdf
+from graphs.rdf.sparql import answer
 
 TEXTS = [
     "---\nid: urn:t:a\ntitle: create invoice\nlanguage: en\nrequires: urn:t:b\n---\n",
     "---\nid: urn:t:b\ntitle: login\ndate_published: 2026-11-21\n---\n",
 ]
-GRAPH = to_rdf(facts([parse(text) for text in TEXTS]))
+GRAPH = to_rdf(extract_facts([parse(text) for text in TEXTS]))
 NAMES = "SELECT ?name WHERE { ?node schema:name ?name } ORDER BY STR(?name)"
 REMOTE = "https://e.org/sparql"
 FEDERATED = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from graphs.spelling import Spelling
+from graphs.lexical.trigrams import Spelling
 
 WORDS = ["invoic", "issu", "weather", "translat", "repositori", "x" * 40]
 

@@ -11,24 +11,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphs.apart import index_of, taken_apart
-from graphs.build import facts
-from graphs.document import Document, parse
+from graphs.diagrams import mermaid
 from graphs.errors import StateError
 from graphs.expansion import expand
-from graphs.export import n_triples
-from graphs.fact import Fact
-from graphs.index import GraphIndex
+from graphs.facts.build import extract_facts
+from graphs.facts.fact import Fact
+from graphs.graph import GraphIndex
 from graphs.joined import Joined, joined
-from graphs.picture import mermaid
-from graphs.rank import focused
+from graphs.markdown.document import Document, parse
+from graphs.rdf.exporter import n_triples
 from graphs.state import load, save
+from graphs.text_search import focused
 
 TEXTS = [
     "---\nid: urn:t:a\ntitle: create_invoice\ngraph_groups: billing\nrequires: login\n---\nText.\n",
     "---\nid: urn:t:b\ntitle: login\nlanguage: de\ntags: [Anmeldung]\n---\n",
     "---\nid: urn:t:c\ntitle: 天气\ngraph_groups: billing\ndate_published: 2026-11-21\n---\n",
 ]
-INDEX = GraphIndex.compile(facts([parse(text, path="x.md") for text in TEXTS]))
+INDEX = GraphIndex.compile(extract_facts([parse(text, path="x.md") for text in TEXTS]))
 
 
 def test_a_saved_index_answers_as_it_did(tmp_path: Path) -> None:
@@ -163,7 +163,7 @@ def test_a_lost_file_a_broken_manifest_and_no_index_are_told(tmp_path: Path) -> 
 
 def test_a_document_that_speaks_of_nothing_known_is_kept(tmp_path: Path) -> None:
     """A node without edges has no edges after loading either."""
-    save(GraphIndex.compile(facts([Document(id="urn:t:x", title="x")])), tmp_path)
+    save(GraphIndex.compile(extract_facts([Document(id="urn:t:x", title="x")])), tmp_path)
 
     found = load(tmp_path)
 

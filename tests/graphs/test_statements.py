@@ -9,14 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rdflib import RDF, SKOS
 
-from graphs.build import facts
-from graphs.document import parse
-from graphs.export import json_ld, n_triples, turtle
-from graphs.fact import Fact
-from graphs.imports import from_json_ld, from_turtle
-from graphs.rdf import SCHEME, to_rdf
-from graphs.shapes import validate
-from graphs.vocabulary import FILE_BASE, PREDICATES
+from graphs.facts.build import extract_facts
+from graphs.facts.fact import Fact
+from graphs.facts.vocabulary import FILE_BASE, PREDICATES
+from graphs.markdown.document import parse
+from graphs.rdf.convert import SCHEME, to_rdf
+from graphs.rdf.exporter import json_ld, n_triples, turtle
+from graphs.rdf.importer import from_json_ld, from_turtle
+from graphs.rdf.shapes import validate
 
 # rdflib 7 reads JSON-LD through a class of its own that it calls deprecated.
 pytestmark = pytest.mark.filterwarnings("ignore:ConjunctiveGraph is deprecated:DeprecationWarning")
@@ -41,7 +41,7 @@ GUESS = Fact(
     origin="usage",
     declared=False,
 )
-FACTS = facts([parse(TEXT), parse("---\nid: urn:t:b\ntitle: b\n---\n")], derived=[GUESS])
+FACTS = extract_facts([parse(TEXT), parse("---\nid: urn:t:b\ntitle: b\n---\n")], derived=[GUESS])
 _ADDED = {"inScheme", "hasTopConcept", "wasDerivedFrom"}
 
 
@@ -101,7 +101,7 @@ def test_any_weighed_edge_comes_back(
 
 def test_a_plain_edge_is_one_triple() -> None:
     """A graph without weights is no larger for it."""
-    plain = facts([parse("---\nid: urn:t:a\ntitle: a\nrequires: urn:t:b\n---\n")])
+    plain = extract_facts([parse("---\nid: urn:t:a\ntitle: a\nrequires: urn:t:b\n---\n")])
 
     assert not list(to_rdf(plain).subjects(RDF.type, RDF.Statement))
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphs.text import fold, slug, split_identifier, tokens, trigrams, words
+from graphs.lexical.analysis import fold, slug, split_identifier, tokens, trigrams, words
 
 
 @pytest.mark.parametrize(

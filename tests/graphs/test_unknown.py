@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from graphs.postings import Postings
+from graphs.lexical.bm25_index import Postings
 
 TEXTS = ("send a letter", "send a parcel", "track the parcel")
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gateway.index.name_terms import NameTerms
-from graphs.postings import Postings
+from graphs.lexical.bm25_index import Postings
 
 WEIGHTS = {"name": 1.0, "description": 1.0}
 CATALOG = (

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from gateway.search.spread import Worded, capped, extracted, words_of
 from gateway.testing import HashingEmbedder
 from gateway.types import Filters
-from graphs.text import tokens
+from graphs.lexical.analysis import tokens
 from tests.conftest import OpenGateway
 from tests.fakes import tool
 

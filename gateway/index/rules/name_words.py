@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from gateway.types import Entity
-from graphs.text import split_identifier
+from graphs.lexical.analysis import split_identifier
 
 Relation = Literal["requires", "next_steps", "related"]
 Name: TypeAlias = tuple[str, ...]

@@ -25,7 +25,7 @@ from gateway.runtime.vectors import NDArray, Vector
 from gateway.search.dense.boasts import SUSPECT
 from gateway.search.dense.doubts import MAX_DOUBT, Doubts
 from gateway.search.dense.mates import Mates
-from graphs.postings import Postings
+from graphs.lexical.bm25_index import Postings
 
 _BOAST_WEIGHT = 9.0
 """What each step above `SUSPECT` towards a boast costs, in deviations."""

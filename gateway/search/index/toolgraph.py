@@ -14,8 +14,8 @@ import numpy as np
 from gateway.index.eligibility import Mask, everybody
 from gateway.runtime.vectors import NDArray
 from gateway.types import PathStep
-from graphs.fact import Fact
-from graphs.index import GraphIndex
+from graphs.facts.fact import Fact
+from graphs.graph import GraphIndex
 from graphs.neighbour import Step
 
 NODE_BASE = "urn:tool-gateway:tool:"

@@ -23,15 +23,15 @@ from gateway.runtime.vectors import NDArray
 from gateway.search.index.toolgraph import ToolGraph, node_of, placed
 from gateway.types import Entity, JsonObject
 from graphs.arrays import Moves
-from graphs.build import content
 from graphs.compiler import Compiler
-from graphs.document import Document
-from graphs.fact import Fact
-from graphs.index import GraphIndex
-from graphs.parts import Link, Section
-from graphs.provenance import Content
+from graphs.facts.build import content
+from graphs.facts.fact import Fact
+from graphs.facts.provenance import Content
+from graphs.graph import GraphIndex
+from graphs.lexical.analysis import fold
+from graphs.markdown.document import Document
+from graphs.markdown.parts import Link, Section
 from graphs.standing import Standing
-from graphs.text import fold
 
 _PREDICATES: Mapping[Relation, str] = {
     "requires": "requires",

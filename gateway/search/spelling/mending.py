@@ -28,7 +28,7 @@ from gateway.search.spelling.wordlists import (
     heads,
     word_list,
 )
-from graphs.postings import Postings
+from graphs.lexical.bm25_index import Postings
 
 MAX_GUESSES = 32
 """How many unknown words of one query are mended."""

@@ -11,8 +11,8 @@ from itertools import pairwise
 from types import MappingProxyType
 
 from gateway.search.spelling.wordlists import Costs, WordList
-from graphs.nearby import Typed
-from graphs.text import bare
+from graphs.lexical.analysis import bare
+from graphs.lexical.deletions import Typed
 
 UNKNOWN = 450
 UNKNOWN_LETTER = 80

@@ -23,9 +23,9 @@ from typing import TypeAlias
 import numpy as np
 
 from gateway.index.eligibility import Mask
-from graphs.nearby import Nearby
-from graphs.postings import Postings
-from graphs.text import bare, stem
+from graphs.lexical.analysis import bare, stem
+from graphs.lexical.bm25_index import Postings
+from graphs.lexical.deletions import Nearby
 
 LIST_WORDS = 60_000
 """How many words of a language are known."""

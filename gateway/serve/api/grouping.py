@@ -25,7 +25,7 @@ from gateway.serve.api.asked import SemanticSearch
 from gateway.serve.api.rows import Hit
 from gateway.serve.api.views import View
 from gateway.types import Filters, RankingMode, SearchResult
-from graphs.text import tokens
+from graphs.lexical.analysis import tokens
 
 MODES: Mapping[RankingMode, SearchMode] = {
     "hybrid": "hybrid",

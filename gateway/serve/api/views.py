@@ -12,7 +12,7 @@ from gateway.search.spread import Worded, words_of
 from gateway.serve.api.callers import EVERYTHING, Caller
 from gateway.serve.api.problems import RefusedError
 from gateway.types import Entity, Filters, Status
-from graphs.text import tokens
+from graphs.lexical.analysis import tokens
 
 NAMES: Mapping[str, str] = {"mcp_server": "server", "a2a_agent": "agent"}
 """What registries call kinds that have another name here."""

@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 
 from gateway.search.index.toolgraph import ToolGraph
-from graphs.build import facts
-from graphs.document import Document
-from graphs.index import GraphIndex
-from graphs.parts import Edge
+from graphs.facts.build import extract_facts
+from graphs.graph import GraphIndex
+from graphs.markdown.document import Document
+from graphs.markdown.parts import Edge
 
 SAID = Document(id="p", title="p", edges=(Edge(subject="x", predicate="requires", object="y"),))
 
@@ -19,7 +19,7 @@ def test_an_entity_without_a_document_stands_where_its_node_does() -> None:
     """A graph file may speak of it; who is in no statement stands nowhere."""
     graph = replace(
         ToolGraph.empty(),
-        index=GraphIndex.compile(facts([SAID], names={"x": "tool:x", "y": "tool:y"})),
+        index=GraphIndex.compile(extract_facts([SAID], names={"x": "tool:x", "y": "tool:y"})),
         nodes=("tool:x", "p", "tool:nobody"),
         places=np.array([-1, 0, -1]),
     )

@@ -1,0 +1,1 @@
+"""Facts: what documents state, by which vocabulary, with provenance."""

@@ -1,0 +1,1 @@
+"""Text analysis and the BM25F index."""

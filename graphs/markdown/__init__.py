@@ -1,0 +1,1 @@
+"""Markdown-LD texts: documents, their front matter and their files."""

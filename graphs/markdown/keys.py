@@ -1,0 +1,79 @@
+"""The keys of the front matter: which there are, whose the others are, and what a slip means."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from types import MappingProxyType
+
+from rapidfuzz import process
+from rapidfuzz.distance import OSA
+
+from graphs.facts.vocabulary import is_iri
+
+KEYS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "id": ("id",),
+        "url": ("canonical_url",),
+        "title": ("title",),
+        "summary": ("summary", "description"),
+        "published": ("date_published",),
+        "modified": ("date_modified",),
+        "source_project": ("source_project",),
+        "language": ("language",),
+        "prefixes": ("rdf_prefixes",),
+        "types": ("types", "rdf_types", "entry_type"),
+        "tags": ("tags",),
+        "keywords": ("keywords",),
+        "aliases": ("aliases",),
+        "authors": ("authors", "author"),
+        "about": ("about",),
+        "hints": ("entity_hints",),
+        "groups": ("graph_groups",),
+        "related": ("graph_related",),
+        "next_steps": ("graph_next_steps",),
+        "requires": ("graph_requires", "requires"),
+        "consumes": ("inputs", "consumes"),
+        "produces": ("outputs", "produces"),
+        "entities": ("graph_entities",),
+        "edges": ("graph_edges",),
+        "forbidden": ("graph_forbid",),
+        "texts": ("rdf_properties",),
+    }
+)
+"""The keys of each field; the first is the one we write."""
+KNOWN = frozenset(key for keys in KEYS.values() for key in keys)
+_OWN = ("x-", "x_")
+"""What a key of the author's own begins with."""
+_ALIKE = 0.7
+"""How like a key must be to one of ours to be a slip of it, in [0, 1]."""
+_SHOWN_CHARS = 48
+_HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
+
+
+def snake(key: str) -> str:
+    """Write a camelCase key in snake_case."""
+    return _HUMP.sub("_", key).lower()
+
+
+def is_own(key: str, namespaces: Collection[str]) -> bool:
+    """Tell whether the author marked *key* as their own: ``x_``, a known prefix, or an IRI."""
+    prefix, colon, _ = key.partition(":")
+    return snake(key).startswith(_OWN) or (bool(colon) and (prefix in namespaces or is_iri(key)))
+
+
+def meant(key: str) -> str:
+    """Quote an unknown key, and name the one of ours that it is likely to be a slip of."""
+    shown = key if len(key) <= _SHOWN_CHARS else f"{key[:_SHOWN_CHARS]}…"
+    near = _near(snake(key))
+    return f"{shown!r}: meant is {near!r}" if near else repr(shown)
+
+
+def _near(key: str) -> str:
+    for prefix in ("graph_", "rdf_"):
+        if prefix + key in KNOWN:
+            return prefix + key
+    near = process.extractOne(
+        key, sorted(KNOWN), scorer=OSA.normalized_similarity, score_cutoff=_ALIKE
+    )
+    return near[0] if near else ""

@@ -1,0 +1,1 @@
+"""RDF: SPARQL, SHACL, federation, import and export."""

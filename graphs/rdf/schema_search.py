@@ -1,0 +1,296 @@
+"""Schema-aware search: a profile becomes SPARQL, and its rows become matches with evidence.
+
+* The queries that were asked are part of the result: nobody has to guess why something was found.
+* SPARQL finds the texts in which a word begins like one of the question; what is a match is then
+  decided by the terms of `lexical.analysis`, so that whole words are compared and plurals meet.
+* This file writes text and reads rows. Who answers is given: `graphs.Sparql`, or a function.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby, takewhile
+from math import prod
+
+from graphs.facts.vocabulary import iri, resolve
+from graphs.lexical.analysis import Token, tokens, words
+from graphs.neighbour import Step
+from graphs.rdf.answer import Answer, Ask, Row
+from graphs.rdf.profile import DEFAULT, FollowRole, Profile, Relation, TermMode, TextRule
+
+_MAX_FOLLOWED = 12
+_ROWS_A_MATCH = 20
+_PARTLY = 0.8
+"""What a text earns that says more than the question, against one that says just it."""
+_MAX_WORDS = 32
+_SHORTEST = 3
+_SAFE = re.compile(r"[^\s<>\"{}|\\^`]+")
+_SPECIAL = re.compile(r"[\\|.?*+(){}\[\]^$-]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextEvidence:
+    """One text that speaks for a match."""
+
+    predicate: str
+    """The predicate of the text."""
+    text: str
+    """The text that met."""
+    words: tuple[str, ...]
+    """The words of the question that stand in it, as they were asked."""
+    score: float
+    """What it adds to the match, > 0."""
+    path: tuple[Step, ...] = ()
+    """The statement between the match and the node that the text belongs to; empty for its own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchemaMatch:
+    """A node that a profile has found."""
+
+    node: str
+    """Its IRI."""
+    label: str
+    """Its name; the IRI where it has none."""
+    score: float
+    """In (0, 1]; comparable between questions of one profile."""
+    evidence: tuple[TextEvidence, ...]
+    """What speaks for it, best first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Followed:
+    """A node that belongs to a match."""
+
+    node: str
+    label: str
+    role: FollowRole
+    score: float
+    """The match's score times that of the predicate."""
+    path: tuple[Step, ...]
+    """The statement that leads to it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchemaResult:
+    """What a profile has found, and what was asked."""
+
+    matches: tuple[SchemaMatch, ...] = ()
+    """Best first, ties by label."""
+    followed: tuple[Followed, ...] = ()
+    """What belongs to them, best first; never a match itself."""
+    sparql: str = ""
+    """The query for the matches; empty if the question had no words."""
+    expansion_sparql: str = ""
+    """The query for what belongs to them; empty if nothing was found."""
+    truncated: bool = False
+    """Whether there were more rows than were read: the answer may lack something."""
+
+    def of(self, role: FollowRole) -> tuple[Followed, ...]:
+        """Give what belongs to the matches in one role."""
+        return tuple(each for each in self.followed if each.role == role)
+
+
+def search(ask: Ask, text: str, *, profile: Profile = DEFAULT, limit: int = 5) -> SchemaResult:
+    """Find nodes by *profile*.
+
+    Args:
+        ask: Answers SPARQL; ours, or an endpoint's.
+        text: A question in any language; one without words finds nothing.
+        profile: What is searched, and what is shown with it.
+        limit: How many matches at most; at most 12 nodes that belong to them are given.
+
+    Raises:
+        QueryError: The query cannot be answered.
+    """
+    asked = tokens(text)[:_MAX_WORDS]
+    if not asked or limit < 1:
+        return SchemaResult()
+    sparql = matches_query(asked, profile, limit=limit * _ROWS_A_MATCH)
+    answer = ask(sparql)
+    matches = _matches(answer, asked, profile)[:limit]
+    if not matches or not profile.follows:
+        return SchemaResult(matches=matches, sparql=sparql, truncated=answer.truncated)
+    following = follow_query([match.node for match in matches], profile)
+    followed = _followed(ask(following), matches, profile)
+    return SchemaResult(
+        matches=matches,
+        followed=followed[:_MAX_FOLLOWED],
+        sparql=sparql,
+        expansion_sparql=following,
+        truncated=answer.truncated,
+    )
+
+
+def matches_query(asked: Sequence[Token], profile: Profile, *, limit: int) -> str:
+    """Write the query that finds texts with words of *asked*, those with most of them first."""
+    branches = [
+        _branch(at, f"?node <{_iri(rule.predicate)}> ?text .")
+        for at, rule in enumerate(profile.texts)
+    ]
+    branches += [
+        _branch(at, _relation(relation))
+        for at, relation in enumerate(profile.relations, len(profile.texts))
+    ]
+    met = " + ".join(f'IF(REGEX(STR(?text), "{_pattern(each)}", "i"), 1, 0)' for each in asked)
+    least = 1 if profile.terms == "any" else len(asked)
+    return (
+        "SELECT DISTINCT ?node ?label ?rule ?via ?told ?text ?met WHERE {\n"
+        + "\n  UNION\n".join(branches)
+        + f"\n{_typed('?node', profile)}  BIND({met} AS ?met)\n  FILTER(?met >= {least})\n"
+        f"  OPTIONAL {{ ?node <{_iri('name')}> ?label }}\n}}\n"
+        f"ORDER BY DESC(?met) ?node ?rule ?text\nLIMIT {limit}"
+    )
+
+
+def follow_query(nodes: Iterable[str], profile: Profile) -> str:
+    """Write the query that follows the predicates of *profile* from *nodes*."""
+    branches = []
+    for at, rule in enumerate(profile.follows):
+        subject, target = ("?node", "?other") if rule.direction == "out" else ("?other", "?node")
+        branches.append(_branch(at, f"{subject} <{_iri(rule.predicate)}> {target} ."))
+    found = " ".join(f"<{node}>" for node in nodes)
+    return (
+        f"SELECT DISTINCT ?node ?other ?label ?rule WHERE {{\n  VALUES ?node {{ {found} }}\n"
+        + "\n  UNION\n".join(branches)
+        + f"\n{_typed('?other', profile)}"
+        f"  OPTIONAL {{ ?other <{_iri('name')}> ?label }}\n}}\nORDER BY ?node ?rule ?other"
+    )
+
+
+def _relation(relation: Relation) -> str:
+    subject, target = ("?node", "?via") if relation.direction == "out" else ("?via", "?node")
+    texts = " ".join(f"<{_iri(each)}>" for each in relation.texts)
+    edge = f"{subject} <{_iri(relation.predicate)}> {target} ."
+    return f"{edge} VALUES ?told {{ {texts} }} ?via ?told ?text ."
+
+
+def _typed(variable: str, profile: Profile) -> str:
+    kinds = " ".join(f"<{kind}>" for kind in profile.types)
+    return f"  VALUES ?type {{ {kinds} }}\n  {variable} a ?type .\n" if kinds else ""
+
+
+def _iri(word: str) -> str:
+    return iri(resolve(word) or word)
+
+
+def _branch(rule: int, pattern: str) -> str:
+    return f'  {{ {pattern} BIND("{rule}" AS ?rule) }}'
+
+
+def _pattern(word: Token) -> str:
+    """Write what a word of a text begins with that may be *word*, as a regular expression."""
+    parts = [_start(spelt, part) for spelt, part in zip(word.spelt, word.parts, strict=True)]
+    return r"[\\W_]*".join(parts)
+
+
+def _start(spelt: str, stem: str) -> str:
+    """Give the letters that all forms of a word begin with."""
+    same = takewhile(lambda pair: pair[0] == pair[1], zip(spelt, stem, strict=False))
+    start = spelt[: max(len(list(same)), min(_SHORTEST, len(spelt)))]
+    return _SPECIAL.sub(lambda mark: "\\\\" + mark[0], start)
+
+
+def _matches(answer: Answer, asked: Sequence[Token], profile: Profile) -> tuple[SchemaMatch, ...]:
+    found: list[SchemaMatch] = []
+    rows = sorted((row for row in answer.rows if _node(row)), key=_node)
+    for node, group in groupby(rows, key=_node):
+        told = list(group)
+        evidence = dict.fromkeys(filter(None, (_evidence(row, asked, profile) for row in told)))
+        if evidence:
+            best = sorted(evidence, key=lambda each: (-each.score, each.predicate, each.text))
+            label = min((_value(row, 1) for row in told), default="") or node
+            score = 1 - prod(1 - each.score for each in best)
+            found.append(SchemaMatch(node=node, label=label, score=score, evidence=tuple(best)))
+    return tuple(sorted(found, key=lambda match: (-match.score, match.label, match.node)))
+
+
+def _evidence(row: Row, asked: Sequence[Token], profile: Profile) -> TextEvidence | None:
+    node, rule, via, told, text = _node(row), *(_value(row, at) for at in (2, 3, 4, 5))
+    met = _met(text, asked, profile.terms)
+    if not met or not rule.isdigit():
+        return None
+    number = int(rule)
+    rules: tuple[TextRule | Relation, ...] = (*profile.texts, *profile.relations)
+    if number >= len(rules):
+        return None
+    predicate = rules[number].predicate
+    whole = words(text) == [term for token in asked for term in (*token.parts, *token.wholes)]
+    share = 1.0 if whole else _PARTLY * len(met) / len(asked)
+    top = max(each.weight for each in rules)
+    steps: tuple[Step, ...] = ()
+    if number >= len(profile.texts):
+        out = profile.relations[number - len(profile.texts)].direction == "out"
+        steps = (_step(node, predicate, via) if out else _step(via, predicate, node),)
+        predicate = told
+    return TextEvidence(
+        predicate=resolve(predicate) or predicate,
+        text=text,
+        words=met,
+        score=rules[number].weight / top * share,
+        path=steps,
+    )
+
+
+def _met(text: str, asked: Sequence[Token], mode: TermMode) -> tuple[str, ...]:
+    """Give the words of the question that stand in *text*; empty if they are not enough."""
+    terms = words(text)
+    held = frozenset(terms)
+    met = tuple(
+        token.surface
+        for token in asked
+        if held.issuperset(token.parts) or not held.isdisjoint(token.wholes)
+    )
+    if mode != "any" and len(met) < len(asked):
+        return ()
+    if mode == "phrase":
+        phrase = [part for token in asked for part in token.parts]
+        plain = [part for token in tokens(text) for part in token.parts]
+        ends = range(len(plain) - len(phrase) + 1)
+        return met if any(plain[at : at + len(phrase)] == phrase for at in ends) else ()
+    return met
+
+
+def _followed(
+    answer: Answer, matches: Sequence[SchemaMatch], profile: Profile
+) -> tuple[Followed, ...]:
+    scores = {match.node: match.score for match in matches}
+    found: dict[tuple[str, str], Followed] = {}
+    for each in _followers(answer, scores, profile):
+        known = found.get((each.node, each.role))
+        if each.node not in scores and (known is None or known.score < each.score):
+            found[each.node, each.role] = each
+    return tuple(sorted(found.values(), key=lambda each: (-each.score, each.label, each.node)))
+
+
+def _followers(answer: Answer, scores: dict[str, float], profile: Profile) -> Iterator[Followed]:
+    for row in answer.rows:
+        node, other, label, rule = _node(row), *(_value(row, at) for at in (1, 2, 3))
+        if node in scores and _SAFE.fullmatch(other) and rule.isdigit():
+            follow = profile.follows[int(rule)]
+            ends = (node, other) if follow.direction == "out" else (other, node)
+            yield Followed(
+                node=other,
+                label=label or other,
+                role=follow.role,
+                score=scores[node] * follow.score,
+                path=(_step(ends[0], follow.predicate, ends[1]),),
+            )
+
+
+def _step(subject: str, predicate: str, target: str) -> Step:
+    name = resolve(predicate) or predicate
+    return Step(subject=subject, predicate=name, object=target, path="", line=0, declared=False)
+
+
+def _node(row: Row) -> str:
+    """Give the row's node, if it can stand in another query."""
+    term = row[0] if row else None
+    return term.value if term and term.kind == "iri" and _SAFE.fullmatch(term.value) else ""
+
+
+def _value(row: Row, at: int) -> str:
+    term = row[at] if at < len(row) else None
+    return term.value if term else ""
