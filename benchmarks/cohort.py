@@ -17,7 +17,7 @@ import numpy as np
 import typer
 
 from gateway.embed.cohort import Cohort
-from gateway.embed.local import LocalEmbedder
+from gateway.embed.local.embedder import LocalEmbedder
 from gateway.embed.protocol import Embedder
 from gateway.runtime.vectors import Matrix
 

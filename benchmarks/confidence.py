@@ -30,8 +30,8 @@ from benchmarks.metrics import gold_of
 from benchmarks.ranking import STRATEGIES, Way, opened
 from benchmarks.retrieval import one_of
 from gateway import Embedder, Gateway
-from gateway.embed.local import LocalEmbedder
-from gateway.embed.models import USE
+from gateway.embed.local.embedder import LocalEmbedder
+from gateway.embed.local.encoders import USE
 from gateway.embed.protocol import Embedded, EmbedderInfo, Role
 
 NO_MATCH = "nomatch"
@@ -40,8 +40,8 @@ GOALS: Mapping[str, float] = {"auroc": 0.90, "emptied": 0.80, "lost": 0.03}
 _WIDE = 140
 """Columns of a table that goes into a file."""
 
-Model = Literal["local", "first"]
-MODELS: tuple[Model, ...] = get_args(Model)
+EncoderModel = Literal["local", "first"]
+MODELS: tuple[EncoderModel, ...] = get_args(EncoderModel)
 
 app = typer.Typer(add_completion=False)
 

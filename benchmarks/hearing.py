@@ -23,7 +23,7 @@ from benchmarks.metrics import gold_of
 from benchmarks.ranking import opened
 from benchmarks.recalled import Recalled
 from gateway import LocalEmbedder
-from gateway.embed.cached import QueryRows
+from gateway.embed.cache import QueryRows
 from gateway.index.snapshot import Snapshot
 from gateway.options import SearchOptions
 from gateway.search.evidence import Ranking

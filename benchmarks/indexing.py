@@ -23,7 +23,7 @@ import numpy as np
 
 from benchmarks.synthetic import servers
 from gateway import Gateway
-from gateway.embed.cached import MemoryVectorStore
+from gateway.embed.cache import MemoryVectorStore
 from gateway.index.vectors.exact import VectorIndex, VectorQuery
 from gateway.runtime.vectors import Matrix, unit_rows
 from gateway.testing import HashingEmbedder

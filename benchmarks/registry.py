@@ -34,7 +34,7 @@ from benchmarks.mixed import KINDS, SLICES, Asked, Mixed, read_mixed
 from benchmarks.recalled import Recalled
 from benchmarks.retrieval import one_of
 from gateway import Embedder, Gateway
-from gateway.embed.given import embedder_of
+from gateway.embed.factory import resolve_embedder
 from gateway.types import Filters
 
 CHIEF = Way(ranking="hybrid")
@@ -63,7 +63,7 @@ def main(  # noqa: PLR0913  (the options of a command)
     as_json: Annotated[bool, typer.Option("--json", help="Print every digit.")] = False,
 ) -> None:
     """Measure every policy over every slice of the mixed catalog."""
-    model = embedder_of("local") if one_of(embedder, ("local", "none")) == "local" else None
+    model = resolve_embedder("local") if one_of(embedder, ("local", "none")) == "local" else None
     wanted = only.split(",") if only else [way.name for way in WAYS]
     names = [way.name for way in WAYS]
     ways = [way for way in WAYS if way.name in [one_of(each, names) for each in wanted]]

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.synthetic import queries, servers
-from gateway.embed.cached import MemoryVectorStore, QueryRows
+from gateway.embed.cache import MemoryVectorStore, QueryRows
 from gateway.embed.protocol import Embedder
 from gateway.gateway import Gateway
 from gateway.index.snapshot import Snapshot

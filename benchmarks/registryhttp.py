@@ -28,8 +28,8 @@ from benchmarks import lifelike
 from benchmarks.data import rows
 from gateway import Gateway, Options
 from gateway.catalog.entries import Entry
-from gateway.embed.local import LocalEmbedder
-from gateway.embed.models import EVERY
+from gateway.embed.local.embedder import LocalEmbedder
+from gateway.embed.local.encoders import ALL_MODELS
 from gateway.options import CacheOptions
 from gateway.serve.api.app import api_app, beside
 from gateway.serve.http import HttpOptions, serve_http
@@ -46,7 +46,11 @@ _OFF = CacheOptions(normalized_items=0, embedding_items=0, result_items=0)
 
 
 def measure(
-    *, entities: int = 1000, concurrent: int = 10, requests: int = 300, encoders: int = len(EVERY)
+    *,
+    entities: int = 1000,
+    concurrent: int = 10,
+    requests: int = 300,
+    encoders: int = len(ALL_MODELS),
 ) -> Mapping[str, float]:
     """Measure a server with *entities* under *concurrent* clients.
 
@@ -146,7 +150,7 @@ async def _serve(folder: Path, *, entities: int, encoders: int, cache: bool) -> 
     options = Options(
         cache=CacheOptions() if cache else _OFF, catalog_store_path=folder / "catalog.sqlite3"
     )
-    embedder = LocalEmbedder(EVERY[:encoders])
+    embedder = LocalEmbedder(ALL_MODELS[:encoders])
     few = entities // _SHARE
     http = HttpOptions(port=0)
     async with Gateway(strategy="auto", embedder=embedder, options=options) as gateway:
@@ -182,7 +186,7 @@ def main() -> None:
     parser.add_argument("--entities", type=int, default=1000)
     parser.add_argument("--concurrent", type=int, default=10)
     parser.add_argument("--requests", type=int, default=300)
-    parser.add_argument("--encoders", type=int, default=len(EVERY), choices=(1, 2, 3))
+    parser.add_argument("--encoders", type=int, default=len(ALL_MODELS), choices=(1, 2, 3))
     parser.add_argument("--serve", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--cache", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()

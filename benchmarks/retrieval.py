@@ -25,7 +25,7 @@ from benchmarks.metrics import COLUMNS, Figures, Summary, summary, to_json
 from benchmarks.ranking import STRATEGIES, Edges, View, Way, asked, rank
 from benchmarks.recalled import Recalled
 from benchmarks.report import Plan, feasible, read_given, write_report
-from gateway.embed.given import embedder_of
+from gateway.embed.factory import resolve_embedder
 from gateway.options.environment import environment
 
 _Word = TypeVar("_Word", bound=str)
@@ -135,7 +135,7 @@ def report(  # noqa: PLR0913  (the options of a command)
     ] = None,
 ) -> None:
     """Hold every strategy against every baseline, and write a document."""
-    local = embedder_of("local") if one_of(embedder, ("local", "none")) == "local" else None
+    local = resolve_embedder("local") if one_of(embedder, ("local", "none")) == "local" else None
     # Every way of searching asks the same requests: each is embedded once.
     model = Recalled(local) if local else None
     chosen, left = feasible(strategies.split(","), model=model is not None)

@@ -26,7 +26,7 @@ from typing import get_args
 from benchmarks.lifelike import servers
 from benchmarks.started import address
 from gateway.catalog.identity import definition_digest
-from gateway.embed.local import LocalEmbedder
+from gateway.embed.local.embedder import LocalEmbedder
 from gateway.errors import MissingExtraError
 from gateway.mcp.servers import HttpServer
 from gateway.storage.listing_store import SqliteRecords
@@ -34,7 +34,7 @@ from gateway.types import Strategy
 
 _TOLD = "; print(time.process_time())"
 _MODEL = (
-    "import asyncio, time; from gateway.embed.local import LocalEmbedder; "
+    "import asyncio, time; from gateway.embed.local.embedder import LocalEmbedder; "
     "began = time.process_time(); asyncio.run(LocalEmbedder().embed(['hello'], role='query')); "
     "print(time.process_time() - began)"
 )

@@ -18,8 +18,8 @@ from openai import OpenAI
 
 from benchmarks.data import Benchmark, CatalogSource, sources
 from gateway import AutoDiscoveryClient, Gateway, Options
-from gateway.discovery.offer import definition_tokens
 from gateway.discovery.proxies import parameters, proxy
+from gateway.discovery.tool_list import definition_tokens
 from gateway.options import DiscoveryOptions
 from gateway.testing import Call, ModelRequest, ScriptedModel, Turn
 from gateway.types import Content, InvokeResult, JsonObject, Strategy

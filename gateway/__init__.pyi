@@ -8,7 +8,7 @@ from gateway.chat.middleware import Middleware as Middleware
 from gateway.chat.prepared import AsyncPrepared as AsyncPrepared
 from gateway.chat.prepared import Prepared as Prepared
 from gateway.discovery.approval import Approval as Approval
-from gateway.embed.local import LocalEmbedder as LocalEmbedder
+from gateway.embed.local.embedder import LocalEmbedder as LocalEmbedder
 from gateway.embed.openai import OpenAIEmbedder as OpenAIEmbedder
 from gateway.embed.protocol import Embedder as Embedder
 from gateway.errors import GatewayError as GatewayError

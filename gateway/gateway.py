@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal, Self
 
 from gateway.catalog.entries import Catalog
-from gateway.embed.given import embedder_of
+from gateway.embed.factory import resolve_embedder
 from gateway.embed.protocol import Embedder
 from gateway.index.graph_documents import GraphFormat, GraphSource, export, source_of
 from gateway.index.indexer import Built, Indexer, Progress
@@ -102,7 +102,7 @@ class Gateway(Registering):
     ) -> None:
         self.options = resolved(options or Options())
         self.strategy = check_strategy(strategy)
-        self.embedder = embedder_of(embedder)
+        self.embedder = resolve_embedder(embedder)
         self._bridge = Bridge()
         self.telemetry = Telemetry(
             tracer_provider=tracer_provider,

@@ -12,7 +12,7 @@ from itertools import product
 from mcp import MCPError, types
 from mcp.server import Server
 
-from gateway.embed.cached import Embed, MemoryVectorStore, QueryRows
+from gateway.embed.cache import Embed, MemoryVectorStore, QueryRows
 from gateway.embed.protocol import Embedded, Role
 from gateway.errors import ClosedError, StoreError
 from gateway.runtime.vectors import Vector

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from rdflib import Graph
 
-from gateway.embed.local import LocalEmbedder
+from gateway.embed.local.embedder import LocalEmbedder
 from gateway.embed.protocol import Embedded, Role
 from gateway.errors import ClosedError, ConfigError, InvalidRequestError, UnknownToolError
 from gateway.gateway import Gateway

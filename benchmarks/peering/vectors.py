@@ -12,8 +12,8 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from gateway import Embedder
-from gateway.embed.batches import batches, fit
-from gateway.embed.cached import text_key
+from gateway.embed.adapter import fit_text, split_into_batches
+from gateway.embed.cache import text_key
 from gateway.embed.protocol import Role
 from gateway.runtime.vectors import Matrix, VectorStore, unit_rows
 from gateway.testing.loopback import Loopback
@@ -56,8 +56,8 @@ class Vectors:
         rows = dict(self._store.get(model, list(wanted)))
         missing = [key for key in wanted if key not in rows]
         limits = self._embedder.info.limits
-        cut = [fit(wanted[key], limits) for key in missing]
-        for batch in batches(cut, limits):
+        cut = [fit_text(wanted[key], limits) for key in missing]
+        for batch in split_into_batches(cut, limits):
             answer = await self._embedder.embed(cut[batch.start : batch.stop], role=role)
             keys = missing[batch.start : batch.stop]
             fresh = dict(zip(keys, unit_rows(answer.vectors), strict=True))

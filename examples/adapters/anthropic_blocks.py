@@ -12,8 +12,8 @@ import json
 
 from gateway import Gateway
 from gateway.adapters.anthropic import definition, to_anthropic, tool_call, tool_result
-from gateway.discovery.answers import answer
-from gateway.discovery.metatools import digest, meta_names, meta_tools
+from gateway.discovery.call_handler import answer
+from gateway.discovery.meta_tools import digest, meta_names, meta_tools
 
 USE = {"type": "tool_use", "id": "toolu_1", "name": "search_tools", "input": {"query": "invoice"}}
 

@@ -17,10 +17,10 @@ from pydantic import BaseModel, ConfigDict
 
 from gateway.adapters.broker import Function, ToolBroker, answered, called, functions
 from gateway.discovery.approval import Approve
-from gateway.discovery.forms import names_of_tool
-from gateway.discovery.offer import Offer
-from gateway.discovery.results import names_of
+from gateway.discovery.render_results import names_of
+from gateway.discovery.tool_list import Offer
 from gateway.discovery.window import Message
+from gateway.discovery.wire_formats import names_of_tool
 from gateway.errors import MissingExtraError
 from gateway.gateway import Gateway
 

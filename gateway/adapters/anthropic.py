@@ -12,10 +12,10 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping
 
-from gateway.discovery.answers import Answer, ToolCall
-from gateway.discovery.metatools import FunctionTool
+from gateway.discovery.call_handler import Answer, ToolCall
+from gateway.discovery.meta_tools import FunctionTool
 from gateway.discovery.proxies import proxy
-from gateway.discovery.results import direct_names
+from gateway.discovery.render_results import direct_names
 from gateway.errors import InvalidRequestError
 from gateway.options import DiscoveryOptions
 from gateway.types import Entity, SearchResult

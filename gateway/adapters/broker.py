@@ -11,10 +11,10 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from gateway.discovery.answers import Answer, AnswerOptions, ToolCall, answer
 from gateway.discovery.approval import Approve
-from gateway.discovery.offer import Asked, Discovery, Offer
-from gateway.discovery.results import direct_names
+from gateway.discovery.call_handler import Answer, AnswerOptions, ToolCall, answer
+from gateway.discovery.render_results import direct_names
+from gateway.discovery.tool_list import Asked, Discovery, Offer
 from gateway.discovery.window import Message
 from gateway.gateway import Gateway
 from gateway.types import Filters

@@ -12,10 +12,10 @@ from functools import partial
 from typing import Any
 
 from gateway.adapters.broker import Function, ToolBroker, functions
-from gateway.discovery.answers import Answer
 from gateway.discovery.approval import Approve
-from gateway.discovery.forms import names_of_tool
-from gateway.discovery.offer import Offer
+from gateway.discovery.call_handler import Answer
+from gateway.discovery.tool_list import Offer
+from gateway.discovery.wire_formats import names_of_tool
 from gateway.errors import MissingExtraError
 from gateway.gateway import Gateway
 from gateway.types import InvokeResult

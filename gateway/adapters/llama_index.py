@@ -13,7 +13,7 @@ from typing import Any
 
 from gateway.adapters.broker import Function, ToolBroker, functions
 from gateway.discovery.approval import Approve
-from gateway.discovery.offer import Offer
+from gateway.discovery.tool_list import Offer
 from gateway.errors import MissingExtraError
 from gateway.gateway import Gateway
 from gateway.runtime.text import clean

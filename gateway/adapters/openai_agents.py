@@ -17,9 +17,9 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from gateway.adapters.broker import ToolBroker, answered, called, functions
 from gateway.discovery.approval import Approve
-from gateway.discovery.forms import messages_of
-from gateway.discovery.offer import Offer
+from gateway.discovery.tool_list import Offer
 from gateway.discovery.window import Message
+from gateway.discovery.wire_formats import messages_of
 from gateway.errors import MissingExtraError
 from gateway.gateway import Gateway
 

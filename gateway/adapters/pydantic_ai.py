@@ -13,7 +13,7 @@ from typing import Any
 
 from gateway.adapters.broker import Function, ToolBroker, answered, called, functions
 from gateway.discovery.approval import Approve
-from gateway.discovery.offer import Offer
+from gateway.discovery.tool_list import Offer
 from gateway.discovery.window import Message
 from gateway.errors import MissingExtraError
 from gateway.gateway import Gateway

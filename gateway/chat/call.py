@@ -16,7 +16,7 @@ from pydantic import BaseModel
 from gateway.chat.chains import Chains
 from gateway.chat.completions import ChatTalk
 from gateway.chat.responses import ResponsesTalk
-from gateway.discovery.offer import Offer
+from gateway.discovery.tool_list import Offer
 from gateway.errors import InvalidRequestError
 
 _RAW_HEADER = "X-Stainless-Raw-Response"

@@ -11,7 +11,7 @@ import threading
 from collections import OrderedDict
 from dataclasses import dataclass
 
-from gateway.discovery.answers import ToolCall
+from gateway.discovery.call_handler import ToolCall
 
 CONVERSATIONS = 1024
 """How many are remembered; the least recently used one goes."""

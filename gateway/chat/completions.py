@@ -15,9 +15,9 @@ from pydantic import BaseModel
 from gateway.chat.choice import demanded, relaxed
 from gateway.chat.messages import plain
 from gateway.chat.wire import IsOurs, Loaded, Plain
-from gateway.discovery.answers import Answer, ToolCall
-from gateway.discovery.forms import Form
-from gateway.discovery.offer import Offer
+from gateway.discovery.call_handler import Answer, ToolCall
+from gateway.discovery.tool_list import Offer
+from gateway.discovery.wire_formats import Form
 from gateway.errors import InvalidRequestError
 
 

@@ -10,7 +10,7 @@ from gateway.chat.events import Observer
 from gateway.chat.loop import Loop
 from gateway.chat.wire import Talk
 from gateway.discovery.approval import Approve
-from gateway.discovery.offer import Discovery
+from gateway.discovery.tool_list import Discovery
 from gateway.errors import ConfigError
 from gateway.gateway import Gateway
 from gateway.sync import SyncGateway

@@ -17,7 +17,7 @@ from openai.types.responses.response_output_item import ResponseOutputItem
 from pydantic import BaseModel
 
 from gateway.chat.wire import IsOurs
-from gateway.discovery.forms import NATIVE_SEARCH
+from gateway.discovery.wire_formats import NATIVE_SEARCH
 
 _BEGINNINGS = frozenset({"response.created", "response.queued", "response.in_progress"})
 _ENDS = frozenset({"response.completed", "response.incomplete", "response.failed"})

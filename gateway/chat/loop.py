@@ -22,13 +22,13 @@ from gateway.chat.accounting import Accounting, attach
 from gateway.chat.events import Called, Event, Observer, Replied, Requested, Searched
 from gateway.chat.meter import Meter
 from gateway.chat.wire import Plain, R, Talk
-from gateway.discovery.answers import Answer, AnswerOptions, ToolCall, answer
 from gateway.discovery.approval import Approve
+from gateway.discovery.call_handler import Answer, AnswerOptions, ToolCall, answer
 from gateway.discovery.definitions import tokens_of
-from gateway.discovery.forms import NATIVE_SEARCH
-from gateway.discovery.metatools import MetaNames
-from gateway.discovery.offer import Asked, Discovery, Offer
+from gateway.discovery.meta_tools import MetaNames
+from gateway.discovery.tool_list import Asked, Discovery, Offer
 from gateway.discovery.window import told_before
+from gateway.discovery.wire_formats import NATIVE_SEARCH
 from gateway.errors import LoopError
 from gateway.gateway import Gateway
 

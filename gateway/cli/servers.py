@@ -19,7 +19,7 @@ from gateway.cli.jsonable import jsonable
 from gateway.cli.screen import emit, out, printable
 from gateway.cli.settings import DEFAULT_CONFIG, OPTIONS, manifest_at, narrowed
 from gateway.cli.show import plain_table
-from gateway.embed.cached import MemoryVectorStore
+from gateway.embed.cache import MemoryVectorStore
 from gateway.errors import InvalidRequestError
 from gateway.gateway import Gateway
 from gateway.manifests.manifest import Manifest

@@ -8,8 +8,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from gateway.discovery.forms import Form, written
-from gateway.discovery.metatools import (
+from gateway.discovery.meta_tools import (
     MetaNames,
     advisers,
     call_tool,
@@ -19,7 +18,8 @@ from gateway.discovery.metatools import (
     native_tool,
 )
 from gateway.discovery.proxies import parameters, proxy
-from gateway.discovery.results import Parameters
+from gateway.discovery.render_results import Parameters
+from gateway.discovery.wire_formats import Form, written
 from gateway.index.snapshot import Snapshot
 from gateway.options import DiscoveryOptions
 from gateway.runtime.text import estimate_tokens

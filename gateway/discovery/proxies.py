@@ -6,8 +6,8 @@ import json
 from collections.abc import Mapping
 from urllib.parse import unquote
 
-from gateway.discovery.metatools import FunctionTool
-from gateway.discovery.results import ABOUT
+from gateway.discovery.meta_tools import FunctionTool
+from gateway.discovery.render_results import ABOUT
 from gateway.options import DiscoveryOptions
 from gateway.runtime.text import clean, one_line
 from gateway.types import Entity, JsonObject

@@ -12,8 +12,8 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from gateway.discovery.metatools import MetaNames
-from gateway.discovery.results import described, names_of
+from gateway.discovery.meta_tools import MetaNames
+from gateway.discovery.render_results import described, names_of
 
 Message = Mapping[str, object]
 

@@ -17,7 +17,7 @@ from typing import overload
 
 import numpy as np
 
-from gateway.embed.cached import text_key
+from gateway.embed.cache import text_key
 from gateway.embed.parts import VectorParts
 from gateway.embed.protocol import Embedder, EmbedderInfo
 from gateway.runtime.vectors import Matrix, Vector, best_cosine, unit_rows

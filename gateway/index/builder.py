@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import cached_property, reduce
 
 from gateway.embed import yardstick
-from gateway.embed.cached import DocumentVectors, document_vectors, text_key
+from gateway.embed.cache import DocumentVectors, document_vectors, text_key
 from gateway.embed.cohort import cohort
 from gateway.embed.protocol import Embedder
 from gateway.embed.yardstick import Yardstick

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from gateway.embed.cached import text_key
+from gateway.embed.cache import text_key
 from gateway.index.texts import embedding_text, name_text
 from gateway.runtime.vectors import Vector
 from gateway.types import Entity

@@ -16,7 +16,7 @@ from itertools import chain
 
 import numpy as np
 
-from gateway.embed.cached import Embed, Known
+from gateway.embed.cache import Embed, Known
 from gateway.embed.cohort import cohort
 from gateway.index.snapshot import Snapshot
 from gateway.index.vectors.exact import VectorIndex, VectorQuery

@@ -16,7 +16,7 @@ from os import urandom
 from typing import Any, NamedTuple
 
 from gateway.checks import check_shape
-from gateway.embed.cached import Flights, QueryRows, QueryVectors
+from gateway.embed.cache import Flights, QueryRows, QueryVectors
 from gateway.embed.protocol import Embedder
 from gateway.index.snapshot import Snapshot
 from gateway.options import CacheOptions, SearchOptions
@@ -330,7 +330,7 @@ def _flights(
     it. The local model is asked on the caller's loop: that saves a hop between threads.
     """
     if embedder.info.provider == "local":
-        from gateway.embed.local import LocalEmbedder  # noqa: PLC0415  (whose modules are there if it is)
+        from gateway.embed.local.embedder import LocalEmbedder  # noqa: PLC0415  (whose modules are there if it is)
 
         if isinstance(embedder, LocalEmbedder):
             return LoopFlight[QueryRows](name=name, told=telemetry.cache_event)

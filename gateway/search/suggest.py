@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from gateway.embed.cached import Embed
+from gateway.embed.cache import Embed
 from gateway.errors import Failed, InvalidRequestError
 from gateway.index.eligibility import Mask
 from gateway.index.snapshot import Snapshot

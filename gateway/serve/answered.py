@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from gateway.discovery.answers import Answer
+from gateway.discovery.call_handler import Answer
 from gateway.mcp.content_blocks import well_formed
 from gateway.types import InvokeResult, JsonObject, SearchResult
 

@@ -23,8 +23,8 @@ from mcp import types
 from mcp.server import InitializationOptions, NotificationOptions, Server
 from mcp.server.caching import CacheableMethod, CacheHint
 
-from gateway.discovery.answers import Answer, AnswerOptions, ToolCall, answer, searched, tell
-from gateway.discovery.metatools import MetaNames, digest, meta_names, meta_tools
+from gateway.discovery.call_handler import Answer, AnswerOptions, ToolCall, answer, searched, tell
+from gateway.discovery.meta_tools import MetaNames, digest, meta_names, meta_tools
 from gateway.discovery.written import Written
 from gateway.errors import InvalidRequestError
 from gateway.gateway import Gateway

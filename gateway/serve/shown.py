@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from mcp import types
 
-from gateway.discovery.metatools import FunctionTool, MetaNames
+from gateway.discovery.meta_tools import FunctionTool, MetaNames
 from gateway.discovery.proxies import described
 from gateway.types import Entity, JsonObject
 

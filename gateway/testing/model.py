@@ -11,7 +11,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from gateway.discovery.forms import messages_of
+from gateway.discovery.wire_formats import messages_of
 from gateway.errors import InvalidRequestError
 from gateway.types import JsonObject
 

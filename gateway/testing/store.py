@@ -12,7 +12,7 @@ from itertools import combinations, product
 from gateway.catalog.approvals import LAUNCH
 from gateway.catalog.entries import Entry
 from gateway.catalog.entry_json import readable, written
-from gateway.embed.cached import MemoryVectorStore
+from gateway.embed.cache import MemoryVectorStore
 from gateway.runtime.cache import Clock
 from gateway.sources.listing_codec import seen_of
 from gateway.sources.listing_store import Recorded

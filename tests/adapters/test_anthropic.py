@@ -16,8 +16,8 @@ from gateway.adapters.anthropic import (
     tool_call,
     tool_result,
 )
-from gateway.discovery.answers import answer
-from gateway.discovery.metatools import meta_names, meta_tools
+from gateway.discovery.call_handler import answer
+from gateway.discovery.meta_tools import meta_names, meta_tools
 from gateway.errors import InvalidRequestError
 from gateway.options import DiscoveryOptions
 from tests.adapters.conformance import last_line, schema_of

@@ -24,7 +24,7 @@ from benchmarks.peering.measured import Bench, invented, ours
 from benchmarks.peering.runs import Failure, Kept, Run, Task, sample, task_of, unique
 from benchmarks.peering.table import OURS, PEERS, Peer, chosen
 from benchmarks.peering.vectors import Vectors
-from gateway.embed.cached import MemoryVectorStore
+from gateway.embed.cache import MemoryVectorStore
 from gateway.testing import HashingEmbedder
 
 FIXTURE = Path(__file__).parent / "fixture"

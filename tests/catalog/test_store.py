@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gateway import Gateway, Options, SyncGateway
-from gateway.embed.cached import MemoryVectorStore
+from gateway.embed.cache import MemoryVectorStore
 from gateway.errors import ConfigError
 from gateway.options import UsageOptions
 from gateway.storage.protocol import store_of

@@ -13,7 +13,7 @@ from gateway import AutoDiscoveryClient, Gateway
 from gateway.chat.accounting import accounting_of
 from gateway.chat.chains import CONVERSATIONS, Chains, Link
 from gateway.chat.joinedevents import JoinedResponse
-from gateway.discovery.offer import definition_tokens
+from gateway.discovery.tool_list import definition_tokens
 from gateway.errors import InvalidRequestError
 from gateway.errors import InvalidRequestError as Refused
 from gateway.options import DiscoveryOptions, Options

@@ -9,9 +9,16 @@ from typing import Any
 import pytest
 
 from gateway import Gateway, InvokeResult, Options
-from gateway.discovery.answers import Answer, AnswerOptions, ToolCall, answer, clipped, result_text
-from gateway.discovery.metatools import MetaNames
-from gateway.discovery.results import names_of
+from gateway.discovery.call_handler import (
+    Answer,
+    AnswerOptions,
+    ToolCall,
+    answer,
+    clipped,
+    result_text,
+)
+from gateway.discovery.meta_tools import MetaNames
+from gateway.discovery.render_results import names_of
 from gateway.options import DiscoveryOptions, UpstreamOptions
 from gateway.types import Content, ToolDefinition
 from tests.conftest import OpenGateway

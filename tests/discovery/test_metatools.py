@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from gateway.discovery.metatools import MetaNames, digest, meta_names, meta_tools
-from gateway.discovery.offer import name_of
+from gateway.discovery.meta_tools import MetaNames, digest, meta_names, meta_tools
+from gateway.discovery.tool_list import name_of
 from gateway.options import DiscoveryOptions
 from gateway.runtime.text import estimate_tokens
 from gateway.types import Entity

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from gateway import Gateway, Hints, Options
-from gateway.discovery.forms import Form
-from gateway.discovery.offer import Asked, Discovery, Offer, definition_tokens, name_of
+from gateway.discovery.tool_list import Asked, Discovery, Offer, definition_tokens, name_of
+from gateway.discovery.wire_formats import Form
 from gateway.errors import InvalidRequestError
 from gateway.options import DiscoveryOptions
 from gateway.types import ToolDefinition

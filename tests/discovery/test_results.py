@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gateway.discovery.results import (
+from gateway.discovery.render_results import (
     Parameters,
     Schemas,
     compact,

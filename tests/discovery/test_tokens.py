@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.discovery.tokens import cached, counter
+from gateway.discovery.token_count import cached, counter
 from gateway.options.environment import vocabulary_dir
 from gateway.runtime.text import estimate_tokens
 

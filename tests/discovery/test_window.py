@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.discovery.metatools import MetaNames
+from gateway.discovery.meta_tools import MetaNames
 from gateway.discovery.window import Message, text_of, told_before, visible
 
 NAMES = MetaNames(search="search_tools", call="call_tool")

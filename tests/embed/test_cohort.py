@@ -10,7 +10,7 @@ import pytest
 from benchmarks.cohort import texts, vectors
 from gateway.embed import cohort as module
 from gateway.embed.cohort import AXES, LOCAL_MODEL, Cohort, cohort
-from gateway.embed.local import SCALES, LocalEmbedder
+from gateway.embed.local.embedder import SCALES, LocalEmbedder
 from gateway.runtime.vectors import unit_rows
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from openai import AsyncOpenAI, OpenAI
 
-from gateway.embed.local import LocalEmbedder
+from gateway.embed.local.embedder import LocalEmbedder
 from gateway.embed.openai import OpenAIEmbedder
 from gateway.embed.protocol import Embedder
 from gateway.runtime.vectors import usable

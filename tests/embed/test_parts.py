@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from gateway.embed import yardstick
-from gateway.embed.given import embedder_of
+from gateway.embed.factory import resolve_embedder
 from gateway.embed.parts import VectorParts
 from gateway.embed.protocol import EmbedderInfo
 from gateway.embed.yardstick import Yardstick
@@ -63,9 +63,9 @@ def test_parts_beyond_the_vectors_are_refused(starts: tuple[int, ...]) -> None:
     info = replace(HashingEmbedder().info, dimensions=8)
 
     with pytest.raises(ConfigError, match="8 numbers"):
-        embedder_of(Told(replace(info, parts=VectorParts(starts=starts, usual=(0.5, 0.5)))))
+        resolve_embedder(Told(replace(info, parts=VectorParts(starts=starts, usual=(0.5, 0.5)))))
     with pytest.raises(ConfigError, match="VectorParts"):
-        embedder_of(Told(replace(info, parts="no")))  # type: ignore[arg-type]
+        resolve_embedder(Told(replace(info, parts="no")))  # type: ignore[arg-type]
 
 
 def test_without_anything_in_common_no_cosine_is_blown_up() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from gateway.embed import yardstick
-from gateway.embed.cached import text_key
+from gateway.embed.cache import text_key
 from gateway.embed.protocol import EmbedderInfo
 from gateway.runtime.vectors import Vector, unit_rows
 from gateway.testing import HashingEmbedder

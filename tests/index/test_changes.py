@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from gateway.embed.cached import text_key
+from gateway.embed.cache import text_key
 from gateway.index.embedding_texts import Texts
 from gateway.index.snapshot import Snapshot
 from gateway.index.snapshots import Snapshots, compile_snapshot

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gateway.catalog.entries import Entry, entity_of
-from gateway.embed.cached import text_key
+from gateway.embed.cache import text_key
 from gateway.index.snapshot import Snapshot
 from gateway.index.snapshots import compile_snapshot
 from gateway.index.texts import embedding_text, name_text

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.embed.cached import MemoryVectorStore
+from gateway.embed.cache import MemoryVectorStore
 from gateway.embed.parts import VectorParts
 from gateway.embed.protocol import Embedder, EmbedderInfo
 from gateway.gateway import Gateway

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.embed.cached import MemoryVectorStore
+from gateway.embed.cache import MemoryVectorStore
 from gateway.errors import StoreError
 from gateway.gateway import Gateway
 from gateway.options import Options, SearchOptions

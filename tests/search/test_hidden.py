@@ -11,8 +11,8 @@ import pytest
 
 from gateway.adapters.broker import ToolBroker
 from gateway.catalog.entries import Entry
-from gateway.discovery.answers import ToolCall, answer
-from gateway.discovery.metatools import MetaNames
+from gateway.discovery.call_handler import ToolCall, answer
+from gateway.discovery.meta_tools import MetaNames
 from gateway.errors import UnknownToolError
 from gateway.gateway import Gateway
 from gateway.serve.server import mcp_server

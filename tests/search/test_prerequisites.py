@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.discovery.results import direct_names
+from gateway.discovery.render_results import direct_names
 from gateway.errors import ConfigError
 from gateway.options import DiscoveryOptions, Options, SearchOptions
 from gateway.options.search import Prerequisites

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from gateway.embed.cached import Flights, QueryRows, QueryVectors
+from gateway.embed.cache import Flights, QueryRows, QueryVectors
 from gateway.embed.protocol import Embedded, Role
 from gateway.errors import ClosedError, Failed
 from gateway.gateway import Gateway

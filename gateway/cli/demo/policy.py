@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from gateway.discovery.results import names_of
+from gateway.discovery.render_results import names_of
 from gateway.options import DiscoveryOptions
 from gateway.testing import Call, ModelRequest, Turn
 

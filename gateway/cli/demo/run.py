@@ -16,8 +16,8 @@ from gateway.chat.client import AutoDiscoveryClient
 from gateway.chat.events import Called, Event, Replied, Requested, Searched
 from gateway.cli.demo.requests import Request, instructions
 from gateway.cli.demo.scene import Scene
-from gateway.discovery.offer import definition_tokens
 from gateway.discovery.proxies import proxy
+from gateway.discovery.tool_list import definition_tokens
 from gateway.errors import GatewayError
 from gateway.sync import SyncGateway
 

@@ -11,28 +11,41 @@ import numpy as np
 import pytest
 
 from benchmarks.background import means
-from gateway.embed import local
-from gateway.embed.alphabets import readable
-from gateway.embed.given import embedder_of
-from gateway.embed.loading import AGAIN_S
-from gateway.embed.local import LocalEmbedder, shares_of, side_by_side
-from gateway.embed.models import E5, EVERY, MINILM, USE, Encode, Model, runs_here, verify
+from gateway.embed.factory import resolve_embedder
+from gateway.embed.local.embedder import (
+    MEANS_FILE,
+    RETRY_S,
+    LocalEmbedder,
+    concatenate,
+    encoder_shares,
+    language_confidence,
+)
+from gateway.embed.local.encoders import (
+    ALL_MODELS,
+    E5,
+    MINILM,
+    USE,
+    Encode,
+    EncoderModel,
+    is_available,
+    verify_files,
+)
 from gateway.errors import ConfigError, MissingExtraError, ModelFileError
 from gateway.runtime.vectors import Matrix
 from tests.conftest import OpenGateway
 from tests.fakes import names, tool, until
 
-ALL = pytest.param(EVERY, id="all")
+ALL = pytest.param(ALL_MODELS, id="all")
 BOTH = pytest.param((USE, E5), id="both")
 FIRST = pytest.param((USE,), id="first")
 
 
-async def vectors(models: tuple[Model, ...], *texts: str) -> Matrix:
+async def vectors(models: tuple[EncoderModel, ...], *texts: str) -> Matrix:
     return (await LocalEmbedder(models).embed(texts, role="query")).vectors
 
 
 @pytest.mark.parametrize("models", [ALL, BOTH, FIRST])
-async def test_the_same_wish_in_another_language_is_near(models: tuple[Model, ...]) -> None:
+async def test_the_same_wish_in_another_language_is_near(models: tuple[EncoderModel, ...]) -> None:
     """What the model is there for."""
     english, german, other = await vectors(
         models, "What is the weather?", "Wie ist das Wetter?", "Pay an invoice."
@@ -59,7 +72,7 @@ async def test_the_third_encoder_knows_what_english_says() -> None:
     texts = ("I am feeling under the weather", "Find a doctor nearby.", "Get the forecast.")
 
     both = await vectors((USE, E5), *texts)
-    every = await vectors(EVERY, *texts)
+    every = await vectors(ALL_MODELS, *texts)
 
     def lead(rows: Matrix) -> float:
         return float(rows[0] @ rows[1] - rows[0] @ rows[2])
@@ -69,7 +82,9 @@ async def test_the_third_encoder_knows_what_english_says() -> None:
 
 async def test_the_third_encoder_has_no_say_in_other_languages() -> None:
     """There it would be noise: the vector ends in zeros."""
-    german, english = await vectors(EVERY, "Wie komme ich zum Flughafen?", "Where is the airport?")
+    german, english = await vectors(
+        ALL_MODELS, "Wie komme ich zum Flughafen?", "Where is the airport?"
+    )
 
     assert not german[-MINILM.dimensions :].any()
     assert float(np.square(english[-MINILM.dimensions :]).sum()) == pytest.approx(0.25, abs=0.01)
@@ -79,7 +94,7 @@ def test_each_way_has_a_name_of_its_own() -> None:
     """Or vectors of the one would be searched with the other's."""
     every, first = LocalEmbedder().info, LocalEmbedder((USE,)).info
 
-    assert LocalEmbedder(EVERY).info == every
+    assert LocalEmbedder(ALL_MODELS).info == every
     assert every.model_id != first.model_id
     assert (every.dimensions, first.dimensions) == (1280, 512)
     assert every.scale is not None
@@ -90,25 +105,25 @@ def test_without_a_second_encoder_the_first_is_taken(tmp_path: Path) -> None:
     """Where its wheel does not install, as on Windows."""
     absent = replace(E5, package="no_such_package")
 
-    assert not runs_here(absent)
-    assert runs_here(replace(absent, folder=tmp_path))
-    assert not runs_here(replace(E5, needs=("ctranslate2", "no_such_package")))
-    assert not runs_here(replace(MINILM, needs=("no_such_package.part",)))
+    assert not is_available(absent)
+    assert is_available(replace(absent, folder=tmp_path))
+    assert not is_available(replace(E5, requires=("ctranslate2", "no_such_package")))
+    assert not is_available(replace(MINILM, requires=("no_such_package.part",)))
     with pytest.raises(MissingExtraError, match="local"):
         LocalEmbedder((USE, absent))
 
 
 @pytest.mark.parametrize("models", [(USE, MINILM), (E5, USE), (MINILM, E5, USE)])
-def test_encoders_stand_side_by_side_in_one_order(models: tuple[Model, ...]) -> None:
+def test_encoders_stand_side_by_side_in_one_order(models: tuple[EncoderModel, ...]) -> None:
     """Shares and means are known of no other."""
     with pytest.raises(ConfigError, match="order"):
         LocalEmbedder(models)
 
 
-def test_side_by_side_each_part_weighs_its_share() -> None:
+def test_each_part_weighs_its_share() -> None:
     """Whatever length the encoders' own vectors have."""
     left, right = np.array([[3.0, 1.0]] * 2, np.float32), np.array([[0.0, 9.0]] * 2, np.float32)
-    rows = side_by_side((left, right), np.array([[0.5, 0.5], [0.1, 0.9]], np.float32))
+    rows = concatenate((left, right), np.array([[0.5, 0.5], [0.1, 0.9]], np.float32))
 
     np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1.0, rtol=1e-6)
     np.testing.assert_allclose((rows[:, :2] ** 2).sum(axis=1), [0.5, 0.1], rtol=1e-6)
@@ -128,8 +143,8 @@ def test_who_cannot_read_a_text_leaves_its_share(
     read: float, english: float | None, shares: tuple[float, ...]
 ) -> None:
     """To those who can."""
-    assert shares == pytest.approx(shares_of(read, english))
-    assert sum(shares_of(read, english)) == pytest.approx(1.0)
+    assert shares == pytest.approx(encoder_shares(read, english))
+    assert sum(encoder_shares(read, english)) == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize(
@@ -147,19 +162,19 @@ def test_who_cannot_read_a_text_leaves_its_share(
 )
 def test_the_first_encoder_is_trusted_with_its_own_languages(text: str, trust: float) -> None:
     """By their letters: a name in another language does not count as another language."""
-    assert readable(text) == pytest.approx(trust, abs=0.07)
+    assert language_confidence(text) == pytest.approx(trust, abs=0.07)
 
 
 def test_the_packaged_means_are_those_of_the_texts() -> None:
     """Numbers that nobody can make again are numbers that nobody can check."""
-    with np.load(local._MEANS, allow_pickle=False) as packaged:  # noqa: SLF001  (its only other reader)
+    with np.load(MEANS_FILE, allow_pickle=False) as packaged:
         for name, mean in means().items():
             np.testing.assert_allclose(packaged[name], mean, atol=2e-3)
 
 
 async def test_odd_texts_get_vectors_too() -> None:
     """An engine that reads up to a NUL, or no surrogates, must not see them."""
-    rows = await vectors(EVERY, "a\0b", "\ud800", "word " * 3000, "😀")
+    rows = await vectors(ALL_MODELS, "a\0b", "\ud800", "word " * 3000, "😀")
 
     assert np.isfinite(rows).all()
     np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1.0, atol=1e-3)
@@ -191,7 +206,7 @@ async def test_a_full_disk_is_told_by_searches_and_costs_the_first_alone(
             raise OSError(28, "No space left on device")
         return lambda texts: np.eye(10, dtype=np.float32)[: len(texts)]
 
-    model = Model(
+    model = EncoderModel(
         id="one-hot", package="", files={}, dimensions=10, max_chars=9, load=load, folder=tmp_path
     )
     gateway = open_gateway(
@@ -202,7 +217,7 @@ async def test_a_full_disk_is_told_by_searches_and_costs_the_first_alone(
     )
     found = [await gateway.search("send an e-mail", limit=limit) for limit in (1, 2, 3)]
     tried, full[0] = loads[0], False
-    now[0] = AGAIN_S
+    now[0] = RETRY_S
 
     async def mended() -> bool:
         return (await gateway.search("send an e-mail")).mode == "hybrid"
@@ -228,7 +243,7 @@ async def test_ten_requests_at_once_cost_four_passes(tmp_path: Path) -> None:
 
         return encode
 
-    model = Model(
+    model = EncoderModel(
         id="one-hot", package="", files={}, dimensions=10, max_chars=9, load=load, folder=tmp_path
     )
     embedder = LocalEmbedder((model,))
@@ -241,59 +256,10 @@ async def test_ten_requests_at_once_cost_four_passes(tmp_path: Path) -> None:
     assert np.eye(10).tolist() == np.concatenate(rows).tolist()
 
 
-class Sorter:
-    """A second encoder that reads texts of one length for less together."""
-
-    def __init__(self) -> None:
-        self.passes: list[list[str]] = []
-        self.busy, self.free = threading.Semaphore(0), threading.Event()
-
-    def __call__(self, texts: list[str]) -> Matrix:
-        self.passes.append(texts)
-        self.busy.release()
-        assert self.free.wait(60)
-        return np.ones((len(texts), E5.dimensions), np.float32)
-
-    def like(self, text: str) -> int:
-        return len(text)
-
-
-async def test_the_second_encoder_reads_those_together_that_it_says_are_alike(
-    tmp_path: Path,
-) -> None:
-    """And the first one reads each text once."""
-    first: list[str] = []
-    second = Sorter()
-
-    def read(texts: list[str]) -> Matrix:
-        first.extend(texts)
-        return np.ones((len(texts), USE.dimensions), np.float32)
-
-    models = (
-        replace(USE, files={}, folder=tmp_path, load=lambda _: read),
-        replace(E5, files={}, folder=tmp_path, load=lambda _: second),
-    )
-    embedder = LocalEmbedder(models)
-
-    def ask(text: str) -> asyncio.Future[object]:
-        return asyncio.ensure_future(embedder.embed([text], role="query"))
-
-    held = [ask("one"), ask("two")]
-    for _ in held:
-        assert await asyncio.to_thread(second.busy.acquire, timeout=60)
-    asked = [ask(text) for text in ("aa", "b", "cc")]
-    await asyncio.sleep(0)  # each has its turn
-    second.free.set()
-    await asyncio.gather(*held, *asked)
-
-    assert [["aa", "cc"], ["b"], ["one"], ["two"]] == sorted(second.passes)
-    assert ["aa", "b", "cc", "one", "two"] == sorted(first)
-
-
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     """The mend is to install it again."""
     with pytest.raises(ModelFileError, match=r"weights\.npz"):
-        verify(USE, tmp_path)
+        verify_files(USE, tmp_path)
 
 
 async def test_a_changed_file_is_an_error_at_the_first_use(tmp_path: Path) -> None:
@@ -306,18 +272,18 @@ async def test_a_changed_file_is_an_error_at_the_first_use(tmp_path: Path) -> No
         await vectors((replace(USE, folder=tmp_path),), "a")
 
 
-@pytest.mark.parametrize("model", EVERY, ids=lambda model: model.package)
-def test_the_installed_files_are_the_reviewed_ones(model: Model) -> None:
+@pytest.mark.parametrize("model", ALL_MODELS, ids=lambda model: model.package)
+def test_the_installed_files_are_the_reviewed_ones(model: EncoderModel) -> None:
     """Or the model would not load anywhere."""
-    folder = model.found()
+    folder = model.find_folder()
     assert folder is not None
-    verify(model, folder)
+    verify_files(model, folder)
 
 
 def test_another_name_is_no_embedder() -> None:
     """The error says what there is."""
     with pytest.raises(ConfigError, match="local"):
-        embedder_of("remote")  # type: ignore[arg-type]
+        resolve_embedder("remote")  # type: ignore[arg-type]
 
 
 def test_what_does_not_say_what_it_is_is_no_embedder() -> None:
@@ -328,4 +294,4 @@ def test_what_does_not_say_what_it_is_is_no_embedder() -> None:
             """Never asked."""
 
     with pytest.raises(ConfigError, match="Nameless"):
-        embedder_of(Nameless())  # type: ignore[arg-type]
+        resolve_embedder(Nameless())  # type: ignore[arg-type]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.embed.converted import converted
+from gateway.embed.local.conversion_cache import cached_conversion
 
 
 class Making:
@@ -25,7 +25,7 @@ def test_what_is_made_is_made_once(tmp_path: Path) -> None:
     """A second process finds it."""
     make, folder = Making(), tmp_path / "deep" / "model"
 
-    assert folder == converted(make, folder) == converted(make, folder)
+    assert folder == cached_conversion(make, folder) == cached_conversion(make, folder)
     assert 1 == make.count
     assert 0o755 == folder.stat().st_mode & 0o777
 
@@ -37,7 +37,7 @@ def test_what_a_killed_process_left_is_swept_after_a_day(tmp_path: Path) -> None
         left.mkdir()
     os.utime(old, (0, 0))
 
-    folder = converted(Making(), tmp_path / "model")
+    folder = cached_conversion(Making(), tmp_path / "model")
 
     assert {folder, young} == set(tmp_path.iterdir())
 
@@ -47,13 +47,13 @@ def test_what_nobody_used_for_a_month_goes_when_a_new_one_is_made(tmp_path: Path
     make = Making()
     used, unused, foreign = (tmp_path / name for name in ("model-1", "model-2", "other"))
     for folder in (used, unused, foreign):
-        converted(make, folder)
+        cached_conversion(make, folder)
         os.utime(folder, (0, 0))
-    converted(make, used)
+    cached_conversion(make, used)
 
-    new = converted(make, tmp_path / "model-3")
+    new = cached_conversion(make, tmp_path / "model-3")
     kept = set(tmp_path.iterdir())
-    newer = converted(make, tmp_path / "model-4", others="model-*")
+    newer = cached_conversion(make, tmp_path / "model-4", siblings="model-*")
 
     assert {used, unused, foreign, new} == kept
     assert {used, foreign, new, newer} == set(tmp_path.iterdir())
@@ -65,7 +65,7 @@ def test_a_file_of_such_a_name_is_no_folder_to_sweep(tmp_path: Path) -> None:
     file.write_text("somebody's")
     os.utime(file, (0, 0))
 
-    assert {file, converted(Making(), tmp_path / "model-2", others="model-*")} == set(
+    assert {file, cached_conversion(Making(), tmp_path / "model-2", siblings="model-*")} == set(
         tmp_path.iterdir()
     )
 
@@ -73,19 +73,19 @@ def test_a_file_of_such_a_name_is_no_folder_to_sweep(tmp_path: Path) -> None:
 def test_what_is_damaged_is_made_again(tmp_path: Path) -> None:
     """A torn write, or somebody's hand."""
     make, folder = Making(), tmp_path / "model"
-    converted(make, folder)
+    cached_conversion(make, folder)
     (folder / "file").write_bytes(b"torn")
 
-    assert folder == converted(make, folder)
+    assert folder == cached_conversion(make, folder)
     assert b"whole" == (folder / "file").read_bytes()
     (folder / "file").unlink()
-    assert folder == converted(make, folder)
+    assert folder == cached_conversion(make, folder)
     for torn in ("no sums", ""):
         (folder / "sha256").write_text(torn)
-        assert folder == converted(make, folder)
+        assert folder == cached_conversion(make, folder)
     (folder / "file").unlink()
     (folder / "sha256").write_text("")
-    assert folder == converted(make, folder)
+    assert folder == cached_conversion(make, folder)
     assert 6 == make.count
     assert [folder] == list(tmp_path.iterdir())
 
@@ -97,7 +97,7 @@ def test_without_a_place_to_keep_it_a_passing_one_serves(tmp_path: Path) -> None
     file.write_text("no folder")
 
     for place in (file, file / "model"):
-        folder = converted(make, place)
+        folder = cached_conversion(make, place)
         assert (folder / "file").is_file()
         assert file != folder
         assert file not in folder.parents
@@ -108,10 +108,10 @@ def test_whoever_comes_second_takes_what_is_there(tmp_path: Path) -> None:
     folder, inner = tmp_path / "model", Making()
 
     def slow(own: Path) -> None:
-        converted(inner, folder)
+        cached_conversion(inner, folder)
         inner(own)
 
-    assert folder == converted(slow, folder)
+    assert folder == cached_conversion(slow, folder)
     assert [folder] == list(tmp_path.iterdir())
 
 
@@ -123,5 +123,5 @@ def test_what_fails_leaves_nothing(tmp_path: Path) -> None:
         raise OSError("the disk is full")
 
     with pytest.raises(OSError, match="full"):
-        converted(fail, tmp_path / "model")
+        cached_conversion(fail, tmp_path / "model")
     assert not list(tmp_path.iterdir())

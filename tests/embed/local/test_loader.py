@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from gateway.embed.loading import AGAIN_S, Loading
+from gateway.embed.local.embedder import RETRY_S, RetryingLoader
 from gateway.errors import EmbeddingError, ModelFileError
 
 
@@ -25,8 +25,8 @@ class Load:
             raise fail
         return "loaded"
 
-    def loading(self) -> Loading[str]:
-        return Loading(self, clock=lambda: self.now)
+    def loading(self) -> RetryingLoader[str]:
+        return RetryingLoader(self, clock=lambda: self.now)
 
 
 def test_it_loads_at_the_first_use_and_never_again() -> None:
@@ -62,9 +62,9 @@ def test_a_use_that_follows_pays_nothing() -> None:
         return str(caught.value)
 
     first, again = failed(), failed()
-    load.now = AGAIN_S - 1
+    load.now = RETRY_S - 1
     soon, tried_soon = failed(), load.tried
-    load.now = AGAIN_S
+    load.now = RETRY_S
     later, tried_later = failed(), load.tried
     load.now *= 2
 

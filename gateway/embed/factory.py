@@ -10,7 +10,7 @@ from gateway.embed.protocol import Embedder, EmbedderInfo
 from gateway.errors import ConfigError
 
 
-def embedder_of(given: Embedder | Literal["local"] | None) -> Embedder | None:
+def resolve_embedder(given: Embedder | Literal["local"] | None) -> Embedder | None:
     """Give the embedder that a host names or brings.
 
     Raises:
@@ -20,7 +20,7 @@ def embedder_of(given: Embedder | Literal["local"] | None) -> Embedder | None:
     if isinstance(given, str):
         if given != "local":
             raise ConfigError(f"unknown embedder {given!r}; give 'local' or an Embedder")
-        from gateway.embed.local import LocalEmbedder  # noqa: PLC0415  (only who embeds here pays for it)
+        from gateway.embed.local.embedder import LocalEmbedder  # noqa: PLC0415  (only who embeds here pays for it)
 
         return LocalEmbedder()
     if given is not None:

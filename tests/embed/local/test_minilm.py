@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gateway.embed.minilm import Engine, Pieces
-from gateway.embed.models import MINILM, MINILM_FILE
-from gateway.embed.onnxfile import tensors
+from gateway.embed.local.encoders import MINILM, MINILM_FILE, MiniLMEncoder
+from gateway.embed.local.formats import read_onnx_tensors
+from gateway.embed.local.tokenizers import WordPieceTokenizer
 from gateway.errors import ModelFileError
 from gateway.options.environment import environment
 
@@ -17,15 +17,15 @@ START, END = 101, 102
 
 
 @pytest.fixture(scope="session")
-def engine() -> Engine:
-    folder = MINILM.found()
+def encoder() -> MiniLMEncoder:
+    folder = MINILM.find_folder()
     assert folder is not None
-    return Engine(folder / MINILM_FILE, environment().encoder_dir)
+    return MiniLMEncoder(folder / MINILM_FILE, environment().encoder_dir)
 
 
 @pytest.fixture(scope="session")
-def pieces() -> Pieces:
-    return Pieces()
+def tokenize() -> WordPieceTokenizer:
+    return WordPieceTokenizer()
 
 
 @pytest.mark.parametrize(
@@ -39,15 +39,15 @@ def pieces() -> Pieces:
     ],
 )
 def test_texts_are_split_as_bert_splits_them(
-    pieces: Pieces, text: str, numbers: tuple[int, ...]
+    tokenize: WordPieceTokenizer, text: str, numbers: tuple[int, ...]
 ) -> None:
     """In lower case, without accents; no text can write a mark of the model."""
-    assert [START, *numbers, END] == list(pieces(text))
+    assert [START, *numbers, END] == list(tokenize(text))
 
 
-def test_long_texts_are_cut_where_the_model_ends(pieces: Pieces) -> None:
-    assert 256 == len(pieces("word " * 1000))
-    assert END == pieces("word " * 1000)[-1]
+def test_long_texts_are_cut_where_the_model_ends(tokenize: WordPieceTokenizer) -> None:
+    assert 256 == len(tokenize("word " * 1000))
+    assert END == tokenize("word " * 1000)[-1]
 
 
 @pytest.mark.parametrize(
@@ -68,22 +68,24 @@ def test_long_texts_are_cut_where_the_model_ends(pieces: Pieces) -> None:
         ("\u0e2a\u0e27\u0e31\u0e2a\u0e14\u0e35", 0.0),
     ],
 )
-def test_english_is_what_is_said_in_whole_words(pieces: Pieces, text: str, english: float) -> None:
+def test_english_is_what_is_said_in_whole_words(
+    tokenize: WordPieceTokenizer, text: str, english: float
+) -> None:
     """Names and numbers do not make a text foreign, nor borrowed words English."""
-    assert english == pytest.approx(pieces.english(text), abs=0.2)
+    assert english == pytest.approx(tokenize.english_confidence(text), abs=0.2)
 
 
-def test_a_vector_does_not_depend_on_its_company(engine: Engine) -> None:
+def test_a_vector_does_not_depend_on_its_company(encoder: MiniLMEncoder) -> None:
     """Queries that wait go together, and the same question must have the same answer."""
     asked = ["send it", "send a letter to my mother", "", "word " * 300, "send that"]
 
-    for text, row in zip(asked, engine(asked), strict=True):
-        np.testing.assert_array_equal(engine([text])[0], row)
+    for text, row in zip(asked, encoder(asked), strict=True):
+        np.testing.assert_array_equal(encoder([text])[0], row)
 
 
-def test_what_means_the_same_is_near(engine: Engine) -> None:
+def test_what_means_the_same_is_near(encoder: MiniLMEncoder) -> None:
     """Whatever words say it."""
-    wish, same, other = engine(["I need a doctor", "find a physician", "play some jazz"])
+    wish, same, other = encoder(["I need a doctor", "find a physician", "play some jazz"])
 
     assert float(wish @ same) > float(wish @ other) + 0.3
 
@@ -95,4 +97,4 @@ def test_another_file_is_refused(tmp_path: Path, content: bytes) -> None:
     other.write_bytes(content)
 
     with pytest.raises(ModelFileError, match="other"):
-        tensors(other)
+        read_onnx_tensors(other)

