@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, get_args
 
@@ -22,11 +23,11 @@ from rich.table import Table
 
 from benchmarks.data import read
 from benchmarks.metrics import Gold, gold_of
+from benchmarks.peering.bench import Bench, describe, invent_task, ours
+from benchmarks.peering.comparison import FIGURES, Row, compare, to_json
 from benchmarks.peering.environments import Environments
-from benchmarks.peering.judged import FIGURES, Row, judge, to_json
-from benchmarks.peering.measured import Bench, invented, ours, told
-from benchmarks.peering.runs import Kept, Task, task_of
-from benchmarks.peering.table import MEASURED_FOR_COST, Peer, chosen
+from benchmarks.peering.runs import RunCache, Task, task_of
+from benchmarks.peering.systems import MEASURED_FOR_COST, Peer, select_peers
 from benchmarks.peering.vectors import Vectors
 from benchmarks.retrieval import one_of, percents
 from gateway import LocalEmbedder
@@ -63,13 +64,13 @@ def main(  # noqa: PLR0913  (the options of a command)
     way: Strategy = one_of(strategy, get_args(Strategy))
     model = one_of(embedder, ("local", "none"))
     try:
-        peers = chosen(only or [])
+        peers = select_peers(only or [])
     except KeyError as error:
         raise typer.BadParameter(str(error.args[0])) from error
     home = environment().cache_dir / "peers"
     bench = Bench(
         environments=Environments(home / "env"),
-        kept=Kept(home / "runs"),
+        cache=RunCache(home / "runs"),
         vectors=Vectors(
             LocalEmbedder() if model == "local" else None,
             SqliteVectorStore(home / "vectors.sqlite3"),
@@ -85,10 +86,10 @@ def main(  # noqa: PLR0913  (the options of a command)
         benchmark = read(folder, limit=limit_queries)
         gold = {str(query["id"]): gold_of(query) for query in benchmark.queries}
         rows += _measured(bench, task_of(benchmark), gold, (ours(way), *peers), quiet=as_json)
-    costed = peers if only else chosen(MEASURED_FOR_COST)
+    costed = peers if only else select_peers(MEASURED_FOR_COST)
     for size in filter(None, synthetic.split(",")):
-        task = asyncio.run(invented(int(size), limit_synthetic))
-        hashed = _hashing(bench, home)
+        task = asyncio.run(invent_task(int(size), limit_synthetic))
+        hashed = _with_hashed_vectors(bench, home)
         systems = (ours(way, hashing=_HASHING), *costed)
         rows += _measured(hashed, task, {}, systems, quiet=as_json)
     if as_json:
@@ -102,17 +103,10 @@ def _install(environments: Environments, peers: Sequence[Peer]) -> None:
         print(f"{package} {said}", file=Console(stderr=True).file)
 
 
-def _hashing(bench: Bench, home: Path) -> Bench:
-    """Give a bench whose vectors need no model: what invented words mean plays no part."""
+def _with_hashed_vectors(bench: Bench, home: Path) -> Bench:
+    """Return *bench* with vectors that need no model: invented words mean nothing."""
     store = SqliteVectorStore(home / "hashed.sqlite3")
-    return Bench(
-        environments=bench.environments,
-        kept=bench.kept,
-        vectors=Vectors(HashingEmbedder(_HASHING), store),
-        fresh=bench.fresh,
-        timeout_s=bench.timeout_s,
-        slow_queries=bench.slow_queries,
-    )
+    return replace(bench, vectors=Vectors(HashingEmbedder(_HASHING), store))
 
 
 def _measured(
@@ -123,7 +117,7 @@ def _measured(
     for peer in peers:
         with console.status(f"{task.name}: {peer.name}"):
             runs.append((peer, asyncio.run(bench.run(peer, task))))
-    rows = judge(task, gold, runs)
+    rows = compare(task, gold, runs)
     if not quiet:
         wide = Console()
         (wide if wide.is_terminal else Console(width=_WIDE)).print(table(task, rows))
@@ -141,14 +135,14 @@ def table(task: Task, rows: Sequence[Row]) -> Table:
     table.add_column("note")
     for row in rows:
         table.add_row(
-            f"{row.peer.name} {row.version}{' (kept)' if row.kept else ''}",
+            f"{row.peer.name} {row.version}{' (kept)' if row.cached else ''}",
             str(row.queries),
             *percents(row.figures, FIGURES),
             *_difference(row),
             *_cost(row),
             row.note if row.cost else f"FAILED: {row.note}",
         )
-    table.caption = "\n".join(told([row.peer for row in rows]))
+    table.caption = "\n".join(describe([row.peer for row in rows]))
     return table
 
 
@@ -165,8 +159,6 @@ def _cost(row: Row) -> tuple[str, str, str, str]:
     if cost is None:
         return "-", "-", "-", "-"
     ratio = "-" if cost.ratio is None else f"{cost.ratio:.2f}"
-    if cost.cheaper is not None:
-        ratio += f" (≥ {cost.cheaper:.0f} {'met' if cost.met else 'MISSED'})"
     return f"{cost.build_s:.2f}", f"{cost.search_us:.0f}", f"{cost.embed_us:.0f}", ratio
 
 

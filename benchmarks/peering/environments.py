@@ -9,7 +9,7 @@ import sys
 from importlib.metadata import distributions
 from pathlib import Path
 
-from benchmarks.peering.table import Peer
+from benchmarks.peering.systems import Peer
 
 
 class Environments:
@@ -23,14 +23,14 @@ class Environments:
         self._folder = folder
 
     def python(self, peer: Peer) -> str:
-        """Give the interpreter of *peer*, which need not be there; ours is this one."""
+        """Return the interpreter of *peer*, which may be missing; ours is the current one."""
         if not peer.package:
             return sys.executable
         inside = "Scripts/python.exe" if os.name == "nt" else "bin/python"
         return str(self._folder / peer.package / inside)
 
     def version(self, peer: Peer) -> str:
-        """Give the installed version of *peer*; empty if it is not installed."""
+        """Return the installed version of *peer*; empty if it is not installed."""
         home = self._folder / peer.package
         places = [str(path) for path in home.glob("[Ll]ib/**/site-packages")]
         wanted = _plain(peer.package)
@@ -38,7 +38,7 @@ class Environments:
         return next((each.version for each in found), "") if places else ""
 
     def install(self, peer: Peer) -> str:
-        """Make the environment of *peer* if it is missing; give why that failed, or ""."""
+        """Create the environment of *peer* if missing; return why that failed, or an empty text."""
         if self.version(peer):
             return ""
         home = self._folder / peer.package
@@ -56,14 +56,14 @@ class Environments:
             ],
         )
         for step in steps:
-            done = subprocess.run(step, capture_output=True, text=True, check=False)  # noqa: S603  (our own words)
+            done = subprocess.run(step, capture_output=True, text=True, check=False)  # noqa: S603  (our own command)
             if done.returncode:
                 return last_line(done.stderr) or f"{step[1:3]} ended with {done.returncode}"
         return ""
 
 
 def last_line(text: str) -> str:
-    """Give the last line that says something."""
+    """Return the last line that is not blank."""
     return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")
 
 

@@ -1,4 +1,4 @@
-"""One system over one catalog and its queries, in a process of its own; peers' runs are kept."""
+"""The task that every system is given, what it returned, and a cache of runs on disk."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from benchmarks.data import Benchmark, Row
-from benchmarks.peering.table import Peer
+from benchmarks.peering.systems import Peer
 
 LIMIT = 10
-"""How many tools are asked for."""
+"""How many tools are wanted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,30 +22,30 @@ class Task:
 
     name: str
     tools: tuple[Row, ...]
-    """As `benchmarks.peering.wire.Tool` has them."""
+    """Fields of `benchmarks.peering.wire.Tool`."""
     ids: Mapping[str, str]
-    """The data's tool id by the name of a tool."""
+    """The data's tool id by the unique name of a tool."""
     queries: tuple[Row, ...]
     """``id`` and ``query``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """What a system answered, and what that cost in process CPU."""
+    """What a system returned, and what that cost in process CPU."""
 
     ranked: Mapping[str, tuple[str, ...]]
     """Names of tools by query id, best first."""
     search_us: tuple[float, ...]
-    """A search, without embedding the query."""
+    """Each search, without embedding the query."""
     embed_us: tuple[float, ...]
-    """Embedding the query; nothing where vectors are handed over."""
+    """Embedding each query; 0 where vectors are given."""
     build_s: float
     """Indexing, without embedding."""
     version: str = ""
     note: str = ""
     """What the system refused."""
-    kept: bool = False
-    """Whether the run is an older one, read from disk."""
+    cached: bool = False
+    """Whether the run was read from disk."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,10 +56,10 @@ class Failure:
 
 
 def task_of(benchmark: Benchmark) -> Task:
-    """Make the task of a benchmark folder; the given edges stay out, since peers take none."""
-    names = unique([str(tool["name"]) for tool in benchmark.tools])
+    """Return the task of a benchmark folder, without its edges: peers take none."""
+    names = unique_names([str(tool["name"]) for tool in benchmark.tools])
     tools = tuple(
-        _tool(tool, name, benchmark.servers[str(tool["id"])])
+        _tool_row(tool, name, benchmark.servers[str(tool["id"])])
         for tool, name in zip(benchmark.tools, names, strict=True)
     )
     return Task(
@@ -70,7 +70,7 @@ def task_of(benchmark: Benchmark) -> Task:
     )
 
 
-def _tool(tool: Row, name: str, server: str) -> Row:
+def _tool_row(tool: Row, name: str, server: str) -> Row:
     schema, output = tool.get("input_schema"), tool.get("output_schema")
     return {
         "name": name,
@@ -83,50 +83,44 @@ def _tool(tool: Row, name: str, server: str) -> Row:
     }
 
 
-def unique(names: Sequence[str]) -> list[str]:
-    """Number the names that come again."""
+def unique_names(names: Sequence[str]) -> list[str]:
+    """Return *names*, with a number behind each repeated one."""
     taken = set(names)
-    seen: set[str] = set()
-    found: list[str] = []
+    unique: dict[str, None] = {}
     for name in names:
         new, number = name, 2
-        while new in seen or (new != name and new in taken):
+        while new in unique or (new != name and new in taken):
             new, number = f"{name}_{number}", number + 1
-        seen.add(new)
-        found.append(new)
-    return found
+        unique[new] = None
+    return list(unique)
 
 
 def sample(task: Task, limit: int) -> Task:
-    """Keep so many queries, drawn by the hash of their ids as `benchmarks.data.read` does."""
+    """Return *task* with *limit* queries, drawn as `benchmarks.data.read` does; 0 keeps all."""
     drawn = sorted(
         task.queries, key=lambda query: hashlib.sha256(str(query["id"]).encode()).hexdigest()
     )
     return replace(task, queries=tuple(drawn[:limit])) if limit else task
 
 
-class Kept:
-    """Runs on disk, found again while adapter, version, vectors and data stay the same.
-
-    Args:
-        folder: Where they are.
-    """
+class RunCache:
+    """Runs on disk, valid while adapter, version, vectors and data stay the same."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def get(self, peer: Peer, task: Task, *, version: str, model_id: str) -> Run | None:
-        """Give the run that was kept, if any."""
+        """Return the cached run; None if there is none."""
         path = self._path(peer, task, version, model_id)
         if not path.is_file():
             return None
-        kept = json.loads(path.read_text(encoding="utf-8"))
-        kept["ranked"] = {key: tuple(names) for key, names in kept["ranked"].items()}
-        timed = {name: tuple(kept.pop(name)) for name in ("search_us", "embed_us")}
-        return Run(**{**kept, **timed, "kept": True})
+        fields = json.loads(path.read_text(encoding="utf-8"))
+        fields["ranked"] = {key: tuple(names) for key, names in fields["ranked"].items()}
+        costs = {name: tuple(fields.pop(name)) for name in ("search_us", "embed_us")}
+        return Run(**{**fields, **costs, "cached": True})
 
     def put(self, peer: Peer, task: Task, run: Run, *, model_id: str) -> None:
-        """Keep *run*."""
+        """Store *run*."""
         path = self._path(peer, task, run.version, model_id)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(asdict(run)), encoding="utf-8")

@@ -1,29 +1,26 @@
-"""What an adapter speaks: JSON Lines over its standard input and output. Standard library only.
+"""What an adapter runs: reads one JSON file, measures its system, writes another. Standard library.
 
-* In: ``{"catalog": […], "dimensions", "endpoint", "options"}``; out: ``{"built": {…}}``.
-* In: ``{"queries": […], "limit"}``; out: one ``{"id", "ranked", "cpu_us", "embed_us"}`` a query.
-* An adapter without a model asks for vectors at any time: ``{"embed": path, "role"}`` names a
-  file of texts; the answer ``{"vectors": path}`` names a file of float32 rows.
-* CPU is that of the whole process, all threads; what vectors cost is not counted.
+* In: ``{"catalog": […], "queries": […], "limit", "dimensions", "endpoint", "options"}``.
+* Out: ``{"version", "note", "build_s", "results": [{"id", "ranked", "cpu_us", "embed_us"}, …]}``.
+* CPU is that of the whole process, all threads; what vectors cost is counted apart.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-import os
-import tempfile
+import sys
 import threading
 import time
-from array import array
+import urllib.request
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Protocol, TextIO, runtime_checkable
+from typing import Protocol, runtime_checkable
 
-WARM = "warm up"
-"""Asked once before the clock runs."""
+WARM_UP = "warm up"
+"""Searched once before the clock runs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +28,7 @@ class Tool:
     """One tool of the catalog."""
 
     name: str
-    """One of a kind in the catalog: a name that comes again carries a number."""
+    """Unique in the catalog: a repeated name carries a number."""
     plain: str
     """The name in the data."""
     server: str
@@ -42,53 +39,55 @@ class Tool:
 
 
 class System(Protocol):
-    """What is measured."""
+    """A tool searcher that is measured."""
 
     async def build(self, tools: Sequence[Tool]) -> str:
-        """Index *tools*; give what is to be told of it, or ""."""
+        """Index *tools*; return a note for the report, or an empty text."""
         ...
 
     async def search(self, text: str, limit: int) -> Sequence[str]:
-        """Give the names of at most *limit* tools, best first."""
+        """Return the names of at most *limit* tools, best first."""
+        ...
+
+
+@runtime_checkable
+class Preparable(Protocol):
+    """A system that caches the vectors of its queries."""
+
+    async def prepare(self, texts: Sequence[str]) -> None:
+        """Embed *texts* before the clock runs."""
         ...
 
 
 class Vectors:
-    """The host's vectors. May be called from any thread."""
+    """Unit vectors from the endpoint, each text requested once. May be called from any thread."""
 
-    def __init__(self, host: Host, dimensions: int) -> None:
+    def __init__(self, endpoint: str, dimensions: int) -> None:
         self.dimensions = dimensions
-        self.role = "document"
+        """Length of a row; 0 without vectors."""
         self.cpu_s = 0.0
         """Process CPU spent in here."""
-        self._host = host
+        self._url = f"{endpoint}/embeddings"
         self._lock = threading.Lock()
-        self._known: dict[tuple[str, str], array[float]] = {}
+        self._rows: dict[str, list[float]] = {}
 
     def __call__(self, texts: Sequence[str]) -> list[list[float]]:
-        """Give one row a text; a text is asked for once."""
-        began = time.process_time()
+        """Return one row per text."""
+        started = time.process_time()
         with self._lock:
-            missing = [
-                text for text in dict.fromkeys(texts) if (self.role, text) not in self._known
-            ]
+            missing = [text for text in dict.fromkeys(texts) if text not in self._rows]
             if missing:
-                self._ask(missing)
-            rows = [self._known[self.role, text].tolist() for text in texts]
-        self.cpu_s += time.process_time() - began
+                self._request(missing)
+            rows = [self._rows[text] for text in texts]
+        self.cpu_s += time.process_time() - started
         return rows
 
-    def _ask(self, texts: list[str]) -> None:
-        with tempfile.TemporaryDirectory() as folder:
-            asked = Path(folder) / "texts.json"
-            asked.write_text(json.dumps(texts), encoding="utf-8")
-            self._host.tell({"embed": str(asked), "role": self.role})
-            answer = self._host.hear()
-            values: array[float] = array("f")
-            values.frombytes(Path(str(answer["vectors"])).read_bytes())
-        for place, text in enumerate(texts):
-            start = place * self.dimensions
-            self._known[self.role, text] = values[start : start + self.dimensions]
+    def _request(self, texts: list[str]) -> None:
+        body = json.dumps({"input": texts, "model": "given"}).encode()
+        request = urllib.request.Request(self._url, data=body, method="POST")  # noqa: S310  (ours)
+        with urllib.request.urlopen(request) as response:  # noqa: S310  (ours)
+            data = json.load(response)["data"]
+        self._rows |= {text: row["embedding"] for text, row in zip(texts, data, strict=True)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,109 +100,59 @@ class Setting:
     options: Mapping[str, object]
 
 
-@runtime_checkable
-class Remembering(Protocol):
-    """A system that remembers what it embedded: asking is then searching alone."""
-
-    async def remember(self, texts: Sequence[str]) -> None:
-        """Embed *texts*, before anybody looks at the clock."""
-        ...
-
-
-class Host:
-    """The other end."""
-
-    def __init__(self, source: TextIO, sink: TextIO) -> None:
-        self._source = source
-        self._sink = sink
-
-    def hear(self) -> dict[str, object]:
-        """Read a line.
-
-        Raises:
-            EOFError: If the host hung up.
-        """
-        line = self._source.readline()
-        if not line:
-            raise EOFError
-        heard: dict[str, object] = json.loads(line)
-        return heard
-
-    def tell(self, what: Mapping[str, object]) -> None:
-        """Write a line."""
-        self._sink.write(json.dumps(what) + "\n")
-        self._sink.flush()
-
-
 def serve(make: Callable[[Setting], System], *, package: str) -> None:
-    """Serve one catalog and its queries, then return.
+    """Measure one system: ``python -m ADAPTER IN.json OUT.json``.
 
     Args:
-        make: Makes the system that is measured.
-        package: The distribution whose version is told; "" has none.
+        make: Creates the system.
+        package: The distribution whose version is reported; empty for none.
     """
-    sink = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # what a library prints must not get between the lines
-    host = Host(os.fdopen(0, encoding="utf-8"), sink)
-    asyncio.run(_serve(host, make, version(package) if package else ""))
+    source, target = map(Path, sys.argv[1:])
+    task = json.loads(source.read_text(encoding="utf-8"))
+    measured = asyncio.run(_measure(task, make))
+    measured["version"] = version(package) if package else ""
+    target.write_text(json.dumps(measured), encoding="utf-8")
 
 
-async def _serve(host: Host, make: Callable[[Setting], System], version: str) -> None:
-    first = host.hear()
-    catalog = first["catalog"]
-    options = first["options"]
-    vectors = Vectors(host, int(str(first["dimensions"])))
-    tools = [Tool(**row) for row in catalog] if isinstance(catalog, list) else []
-    system = make(
-        Setting(
-            vectors=vectors,
-            endpoint=str(first["endpoint"]),
-            options=options if isinstance(options, dict) else {},
-        )
-    )
+async def _measure(task: dict[str, object], make: Callable[[Setting], System]) -> dict[str, object]:
+    endpoint, dimensions = str(task["endpoint"]), int(str(task["dimensions"]))
+    vectors = Vectors(endpoint, dimensions)
+    catalog, queries, options = task["catalog"], task["queries"], task["options"]
+    if not (isinstance(catalog, list) and isinstance(queries, list) and isinstance(options, dict)):
+        raise TypeError("catalog and queries are lists, options an object")
+    limit = int(str(task["limit"]))
+    system = make(Setting(vectors=vectors, endpoint=endpoint, options=options))
     clock = _Clock(vectors)
-    note = await system.build(tools)
-    host.tell({"built": {"cpu_s": clock.own_s(), "note": note, "version": version}})
-    await _answer(host, system, vectors)
-
-
-async def _answer(host: Host, system: System, vectors: Vectors) -> None:
-    asked = host.hear()
-    queries, limit = asked["queries"], int(str(asked["limit"]))
-    if not isinstance(queries, list):
-        return
-    vectors.role = "query"
-    if vectors.dimensions:
-        vectors([WARM, *(query["query"] for query in queries)])
-    await system.search(WARM, limit)
-    if isinstance(system, Remembering):
-        await system.remember([query["query"] for query in queries])
-    for query in queries:
+    note = await system.build([Tool(**row) for row in catalog])
+    build_s = clock.own_s()
+    texts = [str(query["query"]) for query in queries]
+    if dimensions:
+        vectors([WARM_UP, *texts])
+    await system.search(WARM_UP, limit)
+    if isinstance(system, Preparable):
+        await system.prepare(texts)
+    results = []
+    for query, text in zip(queries, texts, strict=True):
         clock = _Clock(vectors)
-        ranked = await system.search(query["query"], limit)
+        ranked = await system.search(text, limit)
         own_us, embed_us = clock.own_s() * 1e6, clock.embed_s() * 1e6
-        host.tell(
-            {
-                "id": query["id"],
-                "ranked": list(ranked)[:limit],
-                "cpu_us": own_us,
-                "embed_us": embed_us,
-            }
-        )
+        row = {"id": query["id"], "ranked": list(ranked)[:limit]}
+        results.append({**row, "cpu_us": own_us, "embed_us": embed_us})
+    return {"note": note, "build_s": build_s, "results": results}
 
 
 class _Clock:
-    """Process CPU since it was made."""
+    """Process CPU since its creation."""
 
     def __init__(self, vectors: Vectors) -> None:
         self._vectors = vectors
         self._embedded = vectors.cpu_s
-        self._began = time.process_time()
+        self._started = time.process_time()
 
     def own_s(self) -> float:
-        """Without the vectors."""
-        return max(0.0, time.process_time() - self._began - self.embed_s())
+        """Return the seconds without the vectors."""
+        return max(0.0, time.process_time() - self._started - self.embed_s())
 
     def embed_s(self) -> float:
-        """The vectors alone."""
+        """Return the seconds of the vectors alone."""
         return self._vectors.cpu_s - self._embedded

@@ -1,17 +1,15 @@
-"""A peer that needs no installation, with an adapter that speaks the real protocol."""
+"""A peer that needs no installation, with an adapter like the others."""
 
 from __future__ import annotations
 
-import json
-import sys
-import urllib.request
+import threading
 from collections.abc import Sequence
 
 from benchmarks.peering.wire import Setting, Tool, serve
 
 
 class FakePeer:
-    """Ranks by shared words; by the option ``way`` by vectors or in other, worse manners."""
+    """Ranks by shared words; by the option ``way`` by vectors, or fails."""
 
     def __init__(self, setting: Setting) -> None:
         self._setting = setting
@@ -27,17 +25,13 @@ class FakePeer:
         if self._way == "vectors":
             rows = self._setting.vectors(list(self._texts.values()))
             self._rows = dict(zip(self._texts, rows, strict=True))
-        if self._way == "http":
-            self._rows = {name: self._posted(text) for name, text in self._texts.items()}
         return "talks"
 
     async def search(self, text: str, limit: int) -> Sequence[str]:
         if self._way == "hang":
-            sys.stdin.readline()
+            threading.Event().wait()
         if self._way == "vectors":
             return self._nearest(self._setting.vectors([text])[0])
-        if self._way == "http":
-            return self._nearest(self._posted(text))
         words = set(text.lower().split())
         shared = {
             name: len(words & set(own.lower().replace("_", " ").split()))
@@ -51,14 +45,6 @@ class FakePeer:
             for name, row in self._rows.items()
         }
         return sorted(near, key=lambda name: -near[name])
-
-    def _posted(self, text: str) -> list[float]:
-        body = json.dumps({"input": text, "model": "given"}).encode()
-        address = f"{self._setting.endpoint}/embeddings"
-        request = urllib.request.Request(address, data=body, method="POST")  # noqa: S310  (ours)
-        with urllib.request.urlopen(request) as answer:  # noqa: S310  (ours)
-            row: list[float] = json.load(answer)["data"][0]["embedding"]
-        return row
 
 
 if __name__ == "__main__":

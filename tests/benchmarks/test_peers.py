@@ -18,11 +18,11 @@ from benchmarks.bootstrap import Difference
 from benchmarks.data import read
 from benchmarks.metrics import Gold, gold_of
 from benchmarks.peering import host
+from benchmarks.peering.bench import Bench, invent_task, ours
+from benchmarks.peering.comparison import compare, to_json
 from benchmarks.peering.environments import Environments
-from benchmarks.peering.judged import judge, to_json
-from benchmarks.peering.measured import Bench, invented, ours
-from benchmarks.peering.runs import Failure, Kept, Run, Task, sample, task_of, unique
-from benchmarks.peering.table import OURS, PEERS, Peer, chosen
+from benchmarks.peering.runs import Failure, Run, RunCache, Task, sample, task_of, unique_names
+from benchmarks.peering.systems import OURS, PEERS, Peer, select_peers
 from benchmarks.peering.vectors import Vectors
 from gateway.embed.cache import MemoryVectorStore
 from gateway.testing import HashingEmbedder
@@ -70,43 +70,33 @@ async def failed(peer: Peer, *, python: str = sys.executable, timeout_s: float =
 
 
 async def test_a_peer_answers_every_query_from_a_process_of_its_own() -> None:
-    """What its libraries print does not get between the lines."""
+    """What its libraries print does no harm."""
     found = await answered(PEER)
 
     assert ["q1", "q2", "q3", "q4", "q5"] == list(found.ranked)
     assert {8} == {len(names) for names in found.ranked.values()}
     assert 5 == len(found.search_us) == len(found.embed_us)
-    assert ("talks", "", False) == (found.note, found.version, found.kept)
+    assert ("talks", "", False) == (found.note, found.version, found.cached)
     assert found.build_s >= 0
 
 
-@pytest.mark.parametrize("way", ["vectors", "http"])
-async def test_a_peer_gets_the_vectors_of_our_embedder(way: str) -> None:
-    """Through files, or through the API that it speaks; each text is embedded once."""
+async def test_a_peer_gets_the_vectors_of_the_embedder() -> None:
+    """Through the API that it knows; each text is embedded once."""
     embedder = HashingEmbedder(64)
     given = vectors(embedder)
-    first = await answered(fake(way, vectors=True), given)
+    first = await answered(fake("vectors", vectors=True), given)
     texts = embedder.texts
-    again = await answered(fake(way, vectors=True), given)
+    second = await answered(fake("vectors", vectors=True), given)
 
     assert 8 + 5 + 1 == texts == embedder.texts
-    assert first.ranked == again.ranked
+    assert first.ranked == second.ranked
     assert first.ranked != (await answered(PEER)).ranked
-
-
-async def test_files_and_the_api_give_the_same_vectors() -> None:
-    """So that a peer is not judged by the way it asks."""
-    given = vectors(HashingEmbedder(64))
-    files = await answered(fake("vectors", vectors=True), given)
-    api = await answered(fake("http", vectors=True), given)
-
-    assert files.ranked == api.ranked
 
 
 async def test_without_an_embedder_there_is_nothing_to_hand_over() -> None:
     """And that is said."""
     with pytest.raises(ValueError, match="no embedder"):
-        await vectors().rows(["text"], "query")
+        await vectors().rows(["text"])
 
 
 async def test_a_peer_that_fails_says_why() -> None:
@@ -120,7 +110,7 @@ async def test_a_peer_that_hangs_is_ended() -> None:
     assert "no answer within 3 s" == await failed(fake("hang"), timeout_s=3)
 
 
-async def test_ours_is_measured_over_the_same_wire() -> None:
+async def test_ours_is_measured_in_the_same_way() -> None:
     """Through the public API; the requests' vectors are known before the clock starts."""
     words = await answered(ours("graph"))
     hashed = await answered(ours("embeddings", hashing=64))
@@ -133,7 +123,7 @@ async def test_ours_is_measured_over_the_same_wire() -> None:
 def bench(folder: Path, *, fresh: bool = False) -> Bench:
     return Bench(
         environments=Environments(folder / "env"),
-        kept=Kept(folder / "runs"),
+        cache=RunCache(folder / "runs"),
         vectors=vectors(),
         fresh=fresh,
         timeout_s=60,
@@ -157,9 +147,9 @@ async def test_a_run_is_kept_until_the_data_change(tmp_path: Path) -> None:
     run = Run(ranked={"q1": ("a",)}, search_us=(1.0,), embed_us=(0.0,), build_s=1, version="1.2")
     fewer = sample(task(), 2)
     installed(tmp_path, "fake-peer", python="/nowhere/python")
-    bench(tmp_path).kept.put(peer, task(), run, model_id="")
+    bench(tmp_path).cache.put(peer, task(), run, model_id="")
 
-    assert replace(run, kept=True) == await bench(tmp_path).run(peer, task())
+    assert replace(run, cached=True) == await bench(tmp_path).run(peer, task())
     assert isinstance(await bench(tmp_path).run(peer, fewer), Failure)
     assert isinstance(await bench(tmp_path, fresh=True).run(peer, task()), Failure)
 
@@ -178,7 +168,7 @@ async def test_what_ran_is_kept(tmp_path: Path) -> None:
     again = await bench(tmp_path).run(peer, task())
 
     assert isinstance(first, Run)
-    assert replace(first, kept=True) == again
+    assert replace(first, cached=True) == again
     assert ("1.2", 2) == (first.version, len(first.ranked))
 
 
@@ -226,7 +216,7 @@ def test_a_row_tells_quality_cost_and_how_sure_the_difference_is() -> None:
         (PEER, run_of("t3", "t3", us=8)),
         (PEER, Failure(reason="no reason")),
     ]
-    own, other, failure = map(to_json, judge(task(), gold(), runs))
+    own, other, failure = map(to_json, compare(task(), gold(), runs))
 
     assert "ours_minus_this" not in own
     assert {"build_s": 0.5, "search_us": 8, "embed_us": 3.0} == {
@@ -240,38 +230,20 @@ def test_a_row_tells_quality_cost_and_how_sure_the_difference_is() -> None:
     assert (True, "no reason") == (failure["failed"], failure["note"])
 
 
-def test_a_goal_of_cost_belongs_to_invented_catalogs() -> None:
-    """A hundred times cheaper than three of them."""
-    known = replace(PEER, name="fastmcp")
-    runs: Runs = [
-        (OURS, run_of("t3", us=1)),
-        (known, run_of("t3", us=100)),
-        (PEER, run_of("t3", us=1)),
-    ]
-    rows = judge(replace(task(), name="synthetic 10"), {}, runs)
-    few = judge(replace(task(), name="synthetic 10"), {}, [runs[0], (known, run_of("t3", us=99))])
-
-    assert [None, True, None] == [row.cost.met for row in rows if row.cost]
-    assert [None, False] == [row.cost.met for row in few if row.cost]
-    assert {"ratio": 100, "met": True} == to_json(rows[1])["goal"]
-    assert [None, None, None] == [row.difference for row in rows]
-    assert [None] == [row.cost.met for row in judge(task(), {}, runs[1:2]) if row.cost]
-
-
 def test_without_ours_nothing_is_compared() -> None:
     """A peer's figures stand alone."""
     runs: Runs = [(OURS, Failure(reason="no model")), (PEER, run_of("t3", us=1))]
-    row = judge(task(), gold(), runs)[1]
+    row = compare(task(), gold(), runs)[1]
 
     assert row.cost is not None
     assert (None, None) == (row.difference, row.cost.ratio)
-    assert [] == judge(task(), gold(), [])
+    assert [] == compare(task(), gold(), [])
     assert "ties" == Difference(mean=0.1, low=-0.1, high=0.2).verdict
 
 
 def test_a_name_that_comes_again_gets_a_number() -> None:
     """Most peers know a tool by its name; the data's id is found again."""
-    assert ["a", "a_3", "b", "a_2"] == unique(["a", "a", "b", "a_2"])
+    assert ["a", "a_3", "b", "a_2"] == unique_names(["a", "a", "b", "a_2"])
     assert ["t1", "t2", "t3"] == list(task().ids.values())[:3]
 
 
@@ -285,9 +257,9 @@ def test_a_sample_is_the_one_that_a_folder_gives() -> None:
 
 def test_invented_tools_are_the_same_at_every_run() -> None:
     """Otherwise no run could be kept."""
-    made = asyncio.run(invented(40, 3))
+    made = asyncio.run(invent_task(40, 3))
 
-    assert made == asyncio.run(invented(40, 3))
+    assert made == asyncio.run(invent_task(40, 3))
     assert (40, 40, 3) == (len(made.tools), len(made.ids), len(made.queries))
 
 
@@ -295,11 +267,11 @@ def test_each_peer_has_a_name_and_an_adapter() -> None:
     """By name or by package; adapters are found without importing what they measure."""
     assert len(PEERS) == len({peer.name for peer in PEERS})
     assert all(find_spec(peer.adapter) for peer in (*PEERS, OURS))
-    assert PEERS == chosen([])
+    assert PEERS == select_peers([])
     assert ["callbus", "callbus hybrid", "fastmcp"] == [
-        p.name for p in chosen(["callbus", "fastmcp"])
+        p.name for p in select_peers(["callbus", "fastmcp"])
     ]
-    assert ["ratel-ai hybrid"] == [peer.name for peer in chosen(["ratel-ai hybrid"])]
+    assert ["ratel-ai hybrid"] == [peer.name for peer in select_peers(["ratel-ai hybrid"])]
 
 
 def called(cache: Path, *words: object) -> tuple[int, str]:
@@ -336,16 +308,15 @@ def test_a_person_reads_a_table(tmp_path: Path) -> None:
 
 
 def test_rows_are_readable() -> None:
-    """Goals, intervals and kept runs stand in their columns."""
+    """Ratios and cached runs stand in their columns."""
     known = replace(PEER, name="fastmcp", vectors=True)
-    kept = replace(run_of("t3", "t3", us=8), kept=True)
+    kept = replace(run_of("t3", "t3", us=8), cached=True)
     runs: Runs = [(OURS, run_of("t3", "t4", us=2)), (known, kept)]
-    invented_rows = judge(replace(task(), name="synthetic 10"), gold(), runs)
-    said = peers.table(task(), invented_rows)
+    said = peers.table(task(), compare(task(), gold(), runs))
     cells = [list(column.cells) for column in said.columns]
 
     assert "fastmcp 1 (kept)" == cells[0][1]
-    assert "4.00 (≥ 100 MISSED)" in [column[1] for column in cells]
+    assert "4.00" in [column[1] for column in cells]
     assert "given our vectors" in str(said.caption)
 
 

@@ -75,8 +75,8 @@ class Ours:
         await self._gateway.report()
         return ""
 
-    async def remember(self, texts: Sequence[str]) -> None:
-        """Ask for each once: other systems are handed their vectors, ours keeps them."""
+    async def prepare(self, texts: Sequence[str]) -> None:
+        """Search each once, so that the gateway has its vector cached."""
         for text in texts:
             await self._gateway.search(text, limit=1)
 

@@ -1,4 +1,4 @@
-"""Which systems are measured beside ours, and how each of them is run."""
+"""The systems that are measured beside the gateway, and how each is run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Peer:
     package: str
     """The distribution, and its environment; empty for ours, which runs in this one."""
     adapter: str
-    """Module that speaks for it."""
+    """Module that runs it."""
     how: str
     """What of it is measured."""
     requirements: tuple[str, ...] = ()
@@ -136,13 +136,11 @@ MEASURED_FOR_COST = (
     "langgraph-bigtool",
     "llama-index",
 )
-"""What `--synthetic` asks, if nothing else is named."""
-CHEAPER: Mapping[str, float] = {"fastmcp": 100, "langgraph-bigtool": 100, "llama-index": 100}
-"""How many times the CPU of ours a search of theirs is to cost at least."""
+"""What `--synthetic` measures by default."""
 
 
-def chosen(names: Sequence[str], known: Sequence[Peer] = PEERS) -> tuple[Peer, ...]:
-    """Give the peers of these names or packages, all if there are none.
+def select_peers(names: Sequence[str], known: Sequence[Peer] = PEERS) -> tuple[Peer, ...]:
+    """Return the peers of these names or packages, all without names.
 
     Raises:
         KeyError: If a name is unknown.

@@ -1,4 +1,4 @@
-"""All systems over one catalog, one after the other, in one run."""
+"""Runs systems over one catalog, one after the other."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 
 from benchmarks.peering import host
 from benchmarks.peering.environments import Environments
-from benchmarks.peering.judged import SYNTHETIC
-from benchmarks.peering.runs import Failure, Kept, Run, Task, sample, unique
-from benchmarks.peering.table import OURS, Peer
+from benchmarks.peering.runs import Failure, Run, RunCache, Task, sample, unique_names
+from benchmarks.peering.systems import OURS, Peer
 from benchmarks.peering.vectors import Vectors
 from benchmarks.synthetic import queries, servers
 
@@ -19,16 +18,16 @@ class Bench:
     """How systems are run."""
 
     environments: Environments
-    kept: Kept
+    cache: RunCache
     vectors: Vectors
     fresh: bool = False
-    """Run peers again whose run was kept. Ours always runs."""
+    """Ignore cached runs of peers. Ours always runs."""
     timeout_s: float = 3600.0
     slow_queries: int = 40
-    """How many queries a slow peer is asked."""
+    """How many queries a slow peer gets."""
 
     async def run(self, peer: Peer, task: Task) -> Run | Failure:
-        """Run one system, or give the run that was kept."""
+        """Run one system, or return its cached run."""
         if peer.slow:
             task = sample(task, min(self.slow_queries, len(task.queries)))
         version = self.environments.version(peer) if peer.package else ""
@@ -37,21 +36,21 @@ class Bench:
         if peer.vectors and not self.vectors.model_id:
             return Failure(reason="it needs vectors: call again with --embedder local")
         model_id = self.vectors.model_id
-        kept = self.kept.get(peer, task, version=version, model_id=model_id)
-        if kept and peer.package and not self.fresh:
-            return kept
+        cached = self.cache.get(peer, task, version=version, model_id=model_id)
+        if cached and peer.package and not self.fresh:
+            return cached
         python = self.environments.python(peer)
         run = await host.run(
             peer, task, python=python, vectors=self.vectors, timeout_s=self.timeout_s
         )
         if isinstance(run, Run) and peer.package:
             run = replace(run, version=version)
-            self.kept.put(peer, task, run, model_id=model_id)
+            self.cache.put(peer, task, run, model_id=model_id)
         return run
 
 
 def ours(strategy: str, *, hashing: int = 0) -> Peer:
-    """Give ours with a strategy.
+    """Return the gateway with a strategy.
 
     Args:
         strategy: One of the gateway's.
@@ -63,16 +62,16 @@ def ours(strategy: str, *, hashing: int = 0) -> Peer:
     )
 
 
-async def invented(tools: int, asked: int) -> Task:
-    """Make a catalog that nobody wrote, the same at every run, and questions to it."""
+async def invent_task(tools: int, count: int) -> Task:
+    """Invent a catalog and *count* queries, the same at every run."""
     listed = [
         (source.server, tool)
         for source in servers(tools)
         for tool in (await source.list_tools()).tools
     ]
-    names = unique([tool.name for _, tool in listed])
+    names = unique_names([tool.name for _, tool in listed])
     return Task(
-        name=f"{SYNTHETIC} {tools}",
+        name=f"synthetic {tools}",
         tools=tuple(
             {
                 "name": name,
@@ -86,12 +85,12 @@ async def invented(tools: int, asked: int) -> Task:
             for name, (server, tool) in zip(names, listed, strict=True)
         ),
         ids={name: name for name in names},
-        queries=tuple({"id": f"q{n}", "query": text} for n, text in enumerate(queries(asked))),
+        queries=tuple({"id": f"q{n}", "query": text} for n, text in enumerate(queries(count))),
     )
 
 
-def told(peers: Sequence[Peer]) -> Iterator[str]:
-    """Say what of each system is measured."""
+def describe(peers: Sequence[Peer]) -> Iterator[str]:
+    """Yield what is measured of each system."""
     for peer in peers:
         given = "; given our vectors" if peer.vectors else ""
         yield f"{peer.name}: {peer.how}{given}"
