@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,14 +18,6 @@ from benchmarks.systems import FIGURE, SetReport, System
 
 OURS, BEST, OTHER = "#0b6bcb", "#404040", "#a8a8a8"
 _DPI = 100
-_STYLE = {
-    "svg.hashsalt": "benchmarks",
-    "svg.fonttype": "none",
-    "font.family": "sans-serif",
-    "font.sans-serif": ["DejaVu Sans", "Verdana", "sans-serif"],
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,13 +52,26 @@ def draw(sets: Sequence[SetReport], folder: Path, *, png: bool = False) -> list[
             continue
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / f"{name}.svg"
-        with rc_context(_STYLE):
+        with _style():
             figure = _dot_plot(rows, caption)
             figure.savefig(path, metadata={"Date": None, "Creator": None})
             if png:
                 figure.savefig(path.with_suffix(".png"), dpi=_DPI, metadata={"Software": None})
         drawn.append((caption, path))
     return drawn
+
+
+def _style() -> AbstractContextManager[None]:
+    return rc_context(
+        {
+            "svg.hashsalt": "benchmarks",
+            "svg.fonttype": "none",
+            "font.family": "sans-serif",
+            "font.sans-serif": ["DejaVu Sans", "Verdana", "sans-serif"],
+            "axes.spines.top": False,
+            "axes.spines.right": False,
+        }
+    )
 
 
 def _set_rows(sets: Sequence[SetReport]) -> list[Row]:

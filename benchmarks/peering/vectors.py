@@ -12,7 +12,7 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from gateway import Embedder
-from gateway.embed.adapter import batches, fit
+from gateway.embed.adapter import fit_text, split_into_batches
 from gateway.embed.cache import text_key
 from gateway.runtime.vectors import Matrix, VectorStore, unit_rows
 from gateway.testing.loopback import Loopback
@@ -52,8 +52,8 @@ class Vectors:
         rows = dict(self._store.get(self.model_id, list(keys)))
         missing = [key for key in keys if key not in rows]
         limits = self._embedder.info.limits
-        fitted = [fit(keys[key], limits) for key in missing]
-        for batch in batches(fitted, limits):
+        fitted = [fit_text(keys[key], limits) for key in missing]
+        for batch in split_into_batches(fitted, limits):
             embedded = await self._embedder.embed(fitted[batch.start : batch.stop], role="document")
             fresh = dict(
                 zip(missing[batch.start : batch.stop], unit_rows(embedded.vectors), strict=True)
