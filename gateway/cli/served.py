@@ -84,7 +84,7 @@ class More:
     api: bool = True
     """Whether the catalog is served over HTTP too, beside the protocol."""
     tokens: Path | None = None
-    """The file of who may use that; see `gateway.serve.api.tokens`."""
+    """The file of who may use that; see `gateway.serve.api.auth`."""
 
     def check(self, expose: Expose) -> None:
         """Refuse what does not go together.
@@ -153,7 +153,7 @@ def _over_http(gateway: Gateway, http: HttpOptions, more: More) -> Way:
     if not more.api:
         return told
     from gateway.serve.api.app import api_app, beside  # noqa: PLC0415  (who serves pipes needs none)
-    from gateway.serve.api.tokens import read_tokens  # noqa: PLC0415  (likewise)
+    from gateway.serve.api.auth import read_tokens  # noqa: PLC0415  (likewise)
 
     tokens = read_tokens(more.tokens) if more.tokens else ()
     return partial(told, beside=beside(api_app(gateway, http, tokens=tokens)))

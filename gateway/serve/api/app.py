@@ -1,7 +1,7 @@
-"""The API as an ASGI application: who may come in, what is read, and how it is answered.
+"""The API as an ASGI application.
 
 * Host and Origin are checked before anything else, as those of `/mcp` are.
-* Every answer that is an error is a problem (RFC 9457), whatever went wrong.
+* Every response that is an error is a problem (RFC 9457).
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from mcp.server.transport_security import TransportSecurityMiddleware, TransportSecuritySettings
 from starlette.applications import Starlette
@@ -23,22 +23,25 @@ from gateway.errors import Failed, attempt
 from gateway.gateway import Gateway
 from gateway.options.environment import environment
 from gateway.serve.api import openapi
-from gateway.serve.api.callers import NOBODY, OPERATOR, Callers, Token, check
-from gateway.serve.api.operations import Call, Operation, Reply, operations
-from gateway.serve.api.problems import MEDIA_TYPE, ProblemDetails, RefusedError, refusal
-from gateway.serve.api.reading import ApiOptions, adapter, body, parameters, repeatable
-from gateway.serve.api.semantic import ranking_of
+from gateway.serve.api.auth import ANONYMOUS, OPERATOR, Authenticator, Token
+from gateway.serve.api.catalog_view import CatalogViews
+from gateway.serve.api.entity_routes import EntityRoutes
+from gateway.serve.api.index_routes import IndexRoutes
+from gateway.serve.api.operations import Call, Operation, Reply, operations_of
+from gateway.serve.api.problems import MEDIA_TYPE, RefusedError, refusal
+from gateway.serve.api.requests import ApiOptions, read_body, read_parameters
+from gateway.serve.api.search_routes import SearchRoutes, default_ranking
 from gateway.serve.http import HttpOptions, security
 
 _HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 _DEFAULTS = ApiOptions()
-_MISSED = {
+_HTTP_ERRORS = {
     404: ("unknown_path", "there is nothing here: see /openapi.json"),
     405: ("wrong_method", "this cannot be done here: see Allow"),
 }
-_OWN = ("/api/", openapi.PATH)
-_DOORS = frozenset({"/", "/api"})
-"""Where people knock first: the refusal there names the document."""
+_PREFIXES = ("/api/", openapi.PATH)
+_ENTRANCES = frozenset({"/", "/api"})
+"""Paths that a person tries first: the refusal there names the OpenAPI document."""
 
 
 def api_app(
@@ -52,9 +55,9 @@ def api_app(
     """Make the application.
 
     Args:
-        gateway: What is searched; closing it stays the caller's.
-        http: Where it is served. Its token, if there is one, is the operator's.
-        tokens: Who may ask besides. Without any token anybody may, as the operator.
+        gateway: The searched gateway; its owner closes it.
+        http: Where the application is served. Its token, if any, is the operator's.
+        tokens: More accepted tokens. Without any token every caller is the operator.
         fusion: ``rrf`` or ``legacy``: what ranks where a search does not say; empty is as the
             environment has it.
         options: What one request may cost.
@@ -62,132 +65,136 @@ def api_app(
     Raises:
         ConfigError: There is no such fusion.
     """
-    operator = [Token.of("operator", http.token, OPERATOR)] if http.token else []
-    callers = Callers([*operator, *tokens])
-    table = operations(gateway, ranking=ranking_of(fusion or environment().fusion, gateway))
-    told = json.dumps(openapi.document(table, open_to_all=callers.open), ensure_ascii=False)
+    operator = [Token.from_secret("operator", http.token, OPERATOR)] if http.token else []
+    authenticator = Authenticator([*operator, *tokens])
+    ranking = default_ranking(fusion or environment().fusion, gateway)
+    views = CatalogViews(gateway)
+    endpoints = [
+        _Endpoint(operation, routes, authenticator, options)
+        for routes in (
+            SearchRoutes(gateway, views, ranking=ranking),
+            EntityRoutes(gateway, views),
+            IndexRoutes(gateway, views),
+        )
+        for operation in operations_of(routes)
+    ]
+    table = [endpoint.operation for endpoint in endpoints]
+    document = json.dumps(openapi.document(table, is_open=authenticator.is_open))
 
-    async def described(_request: Request) -> Response:
-        return Response(told, media_type="application/json", headers=_HEADERS)
+    async def describe(_request: Request) -> Response:
+        return Response(document, media_type="application/json", headers=_HEADERS)
 
-    by_path: defaultdict[str, list[Operation]] = defaultdict(list)
-    for each in table:
-        by_path[each.path].append(each)
     app = Starlette(
-        routes=[
-            Route(openapi.PATH, described, methods=["GET"]),
-            *_routes(by_path, callers, options),
-        ],
-        exception_handlers={HTTPException: _missed},
+        routes=[Route(openapi.PATH, describe, methods=["GET"]), *_routes(endpoints)],
+        exception_handlers={HTTPException: _http_error},
     )
     app.router.redirect_slashes = False
-    return _Door(app, security(http))
+    return _HostCheck(app, security(http))
 
 
-def _routes(
-    by_path: Mapping[str, Iterable[Operation]], callers: Callers, options: ApiOptions
-) -> Iterable[Route]:
-    for path, every in by_path.items():
-        served = {each.method: _Served(each, callers, options) for each in every}
+class _Endpoint:
+    """One operation, ready to answer requests."""
 
-        async def answer(request: Request, served: Mapping[str, _Served] = served) -> Response:
-            return await served["GET" if request.method == "HEAD" else request.method](request)
-
-        yield Route(path.replace("{id}", "{id:path}"), answer, methods=[*served])
-
-
-class _Served:
-    """One operation, ready to be asked."""
-
-    def __init__(self, operation: Operation, callers: Callers, options: ApiOptions) -> None:
-        self._operation = operation
-        self._callers = callers
+    def __init__(
+        self,
+        operation: Operation,
+        routes: object,
+        authenticator: Authenticator,
+        options: ApiOptions,
+    ) -> None:
+        self.operation = operation
+        self._routes = routes
+        self._authenticator = authenticator
         self._options = options
-        self._takes = adapter(operation.body or operation.parameters)
-        self._lists = repeatable(operation.parameters) if operation.parameters else frozenset()
-        self._gives = adapter(operation.answer)
 
     async def __call__(self, request: Request) -> Response:
-        done = await attempt(self._in_time(request))
-        return problem(refusal(done)) if isinstance(done, Failed) else done
+        response = await attempt(self._answer_in_time(request))
+        return problem(refusal(response)) if isinstance(response, Failed) else response
 
-    async def _in_time(self, request: Request) -> Response:
+    async def _answer_in_time(self, request: Request) -> Response:
         async with asyncio.timeout(self._options.time_limit_s):
-            return self._written(await self._operation.run(await self._call(request)))
-
-    async def _call(self, request: Request) -> Call:
-        operation = self._operation
-        caller = NOBODY
-        if not operation.public:
-            caller = self._callers.who(request.headers.get("authorization", ""))
-        check(caller, operation.right)
-        asked: object = None
-        if operation.body:
-            asked = await body(request, self._takes, self._options)
-        elif operation.parameters:
-            asked = parameters(request.query_params, self._takes, self._lists)
-        return Call(caller=caller, key=request.path_params.get("id", ""), asked=asked)
-
-    def _written(self, reply: Reply) -> Response:
-        operation = self._operation
-        content = reply.content
-        if operation.answer and not content:
-            content = self._gives.dump_json(reply.value, by_alias=True)
+            call = await self._read_call(request)
+            answer = await self.operation.handler(self._routes, call)
+        reply = answer if isinstance(answer, Reply) else Reply(value=answer)
         return Response(
-            content,
-            status_code=reply.status or operation.status,
-            media_type="application/json" if operation.answer else None,
+            reply.value.model_dump_json() if reply.value is not None else b"",
+            status_code=reply.status or self.operation.status,
+            media_type="application/json" if reply.value is not None else None,
             headers={**_HEADERS, **reply.headers},
         )
 
+    async def _read_call(self, request: Request) -> Call:
+        operation, caller = self.operation, ANONYMOUS
+        if not operation.is_public:
+            caller = self._authenticator.authenticate(request.headers.get("authorization", ""))
+        caller.check_right(operation.right)
+        model: object = None
+        if operation.body is not None:
+            model = await read_body(request, operation.body, self._options)
+        elif operation.parameters is not None:
+            model = read_parameters(request.query_params, operation.parameters)
+        return Call(caller=caller, key=request.path_params.get("id", ""), request=model)
 
-class _Door:
-    """Lets requests in that call us by our name and come from no foreign page."""
 
-    def __init__(self, app: ASGIApp, security: TransportSecuritySettings) -> None:
+def _routes(endpoints: Sequence[_Endpoint]) -> Iterator[Route]:
+    by_path: defaultdict[str, dict[str, _Endpoint]] = defaultdict(dict)
+    for endpoint in endpoints:
+        by_path[endpoint.operation.path][endpoint.operation.method] = endpoint
+    for path, by_method in by_path.items():
+
+        async def answer(request: Request, by_method: dict[str, _Endpoint] = by_method) -> Response:
+            method = "GET" if request.method == "HEAD" else request.method
+            return await by_method[method](request)
+
+        yield Route(path.replace("{id}", "{id:path}"), answer, methods=[*by_method])
+
+
+class _HostCheck:
+    """Refuses requests that call the server by a foreign name or come from a foreign page."""
+
+    def __init__(self, app: ASGIApp, settings: TransportSecuritySettings) -> None:
         self._app = app
-        self._checks = TransportSecurityMiddleware(security)
+        self._checks = TransportSecurityMiddleware(settings)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request; see ASGI."""
-        refused = await self._checks.validate_request(Request(scope))
-        if refused is None:
+        response = await self._checks.validate_request(Request(scope))
+        if response is None:
             await self._app(scope, receive, send)
             return
-        about = "Host" if refused.status_code == 421 else "Origin"
-        told = RefusedError(
-            refused.status_code, "foreign", f"the {about} of the request is not ours"
+        header = "Host" if response.status_code == 421 else "Origin"
+        error = RefusedError(
+            response.status_code, "foreign", f"the {header} of the request is not ours"
         )
-        await problem(told)(scope, receive, send)
+        await problem(error)(scope, receive, send)
 
 
-def problem(told: RefusedError) -> Response:
-    """Write a refusal."""
+def problem(error: RefusedError) -> Response:
+    """Return the response for a refusal."""
     return Response(
-        adapter(ProblemDetails).dump_json(told.details),
-        status_code=told.status,
+        error.details.model_dump_json(),
+        status_code=error.status,
         media_type=MEDIA_TYPE,
-        headers={**_HEADERS, **told.headers},
+        headers={**_HEADERS, **error.headers},
     )
 
 
-async def _missed(_request: Request, error: Exception) -> Response:
+async def _http_error(_request: Request, error: Exception) -> Response:
     status = error.status_code if isinstance(error, HTTPException) else 500
     headers = error.headers if isinstance(error, HTTPException) else None
-    code, phrase = _MISSED.get(status, _MISSED[404])
-    return problem(RefusedError(status, code, phrase, headers=headers or {}))
+    code, detail = _HTTP_ERRORS.get(status, _HTTP_ERRORS[404])
+    return problem(RefusedError(status, code, detail, headers=headers or {}))
 
 
 def beside(api: ASGIApp) -> Callable[[ASGIApp], ASGIApp]:
-    """Serve *api* under its own paths, and what it is put beside everywhere else."""
+    """Serve *api* under its own paths, and another application everywhere else."""
 
-    def joined(rest: ASGIApp) -> ASGIApp:
+    def join(other: ASGIApp) -> ASGIApp:
         async def app(scope: Scope, receive: Receive, send: Send) -> None:
-            own = scope["type"] == "http" and (
-                scope["path"].startswith(_OWN) or scope["path"] in _DOORS
+            is_ours = scope["type"] == "http" and (
+                scope["path"].startswith(_PREFIXES) or scope["path"] in _ENTRANCES
             )
-            await (api if own else rest)(scope, receive, send)
+            await (api if is_ours else other)(scope, receive, send)
 
         return app
 
-    return joined
+    return join

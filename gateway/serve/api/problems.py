@@ -1,13 +1,14 @@
-"""What went wrong, as the client reads it (RFC 9457). No trace, no secret, no query.
+"""Problems, the responses to requests that fail (RFC 9457). They hold no trace, secret or query.
 
-A code says which problem it is; ``type`` stays ``about:blank``, so the title is the status's own.
+``type`` stays ``about:blank``, so the title is that of the status; ``code`` names the problem.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from http import HTTPStatus
+
+from pydantic import BaseModel, ConfigDict
 
 from gateway.errors import (
     ClosedError,
@@ -22,20 +23,23 @@ from gateway.errors import (
 
 MEDIA_TYPE = "application/problem+json"
 _NO_HEADERS: Mapping[str, str] = {}
+_MODEL = ConfigDict(frozen=True, use_attribute_docstrings=True)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fault:
-    """One thing that is wrong with a request."""
+class Fault(BaseModel):
+    """One fault of a request."""
+
+    model_config = _MODEL
 
     where: str
     """A JSON pointer into the body, as ``#/max_results``; or ``?name`` of a parameter."""
     detail: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProblemDetails:
-    """The body of every answer that is an error."""
+class ProblemDetails(BaseModel):
+    """The body of every response that is an error."""
+
+    model_config = _MODEL
 
     type: str = "about:blank"
     title: str
@@ -44,20 +48,20 @@ class ProblemDetails:
     detail: str
     """What is wrong with this request, and what to do."""
     code: str
-    """Which problem it is: stable, for programs."""
+    """The stable name of the problem, for programs."""
     errors: Sequence[Fault] = ()
-    """Each single fault, where there are several."""
+    """The single faults, where there are several."""
 
 
 class RefusedError(GatewayError):
     """A request that is answered with a problem.
 
     Args:
-        status: Of HTTP.
-        code: Which problem it is.
+        status: The HTTP status.
+        code: The name of the problem.
         detail: What is wrong, and what to do.
-        errors: Each single fault.
-        headers: What the answer bears besides.
+        errors: The single faults.
+        headers: More headers of the response.
     """
 
     def __init__(
@@ -81,7 +85,7 @@ class RefusedError(GatewayError):
         super().__init__(detail)
 
 
-_KNOWN: tuple[tuple[type[GatewayError], int, str], ...] = (
+_STATUSES: tuple[tuple[type[GatewayError], int, str], ...] = (
     (InvalidRequestError, 422, "invalid_request"),
     (ConfigError, 422, "invalid_entity"),
     (StoreError, 503, "store_unavailable"),
@@ -89,15 +93,15 @@ _KNOWN: tuple[tuple[type[GatewayError], int, str], ...] = (
     (UpstreamError, 502, "upstream_failed"),
     (ClosedError, 503, "closed"),
 )
-"""Our errors: the status each gets, and its code."""
+"""The status and the code of our errors."""
 
 
 def refusal(failed: Failed) -> RefusedError:
-    """Say what *failed* is to a client: our errors in their own words, others not at all."""
+    """Return the refusal for *failed*; the message of a foreign error is left out."""
     error = failed.error
     if isinstance(error, RefusedError):
         return error
-    for kind, status, code in _KNOWN:
+    for kind, status, code in _STATUSES:
         if isinstance(error, kind):
             return RefusedError(status, code, str(error))
     if isinstance(error, TimeoutError):

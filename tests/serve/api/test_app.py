@@ -19,13 +19,13 @@ from gateway.errors import (
     StoreError,
     UpstreamError,
 )
-from gateway.serve.api.callers import ADMIN, EVERYTHING, WRITE, Token
+from gateway.serve.api.auth import ADMIN, ALL_SCOPES, WRITE, Token
 from gateway.serve.api.problems import refusal
-from gateway.serve.api.reading import ApiOptions
+from gateway.serve.api.requests import ApiOptions
 from gateway.serve.http import HttpOptions
 from tests.conftest import OpenGateway
+from tests.serve.api.client import SECRET, open_client, until
 from tests.serve.api.conftest import Mixed
-from tests.serve.api.talking import SECRET, talking, until
 
 PROBLEM = "application/problem+json"
 
@@ -53,7 +53,7 @@ async def test_a_web_page_cannot_reach_it(
     open_gateway: OpenGateway, path: str, headers: dict[str, str], status: int
 ) -> None:
     """DNS rebinding, before anything else is looked at."""
-    async with talking(open_gateway()) as client:
+    async with open_client(open_gateway()) as client:
         answer = await client.get(path, headers=headers)
 
     assert (status, "foreign") == code(answer)
@@ -62,7 +62,7 @@ async def test_a_web_page_cannot_reach_it(
 async def test_a_page_of_ours_may(open_gateway: OpenGateway) -> None:
     """Named hosts and origins are let in."""
     http = HttpOptions(hosts=("gateway.example",), origins=("https://console.example",))
-    async with talking(open_gateway(), http) as client:
+    async with open_client(open_gateway(), http) as client:
         answer = await client.get(
             "/api/health",
             headers={"Host": "gateway.example", "Origin": "https://console.example"},
@@ -73,7 +73,7 @@ async def test_a_page_of_ours_may(open_gateway: OpenGateway) -> None:
 
 async def test_what_is_not_there_is_a_problem(open_gateway: OpenGateway) -> None:
     """Paths without a redirect, methods with those that there are."""
-    async with talking(open_gateway()) as client:
+    async with open_client(open_gateway()) as client:
         nowhere = await client.get("/api/nothing")
         slash = await client.get("/api/search/tags/")
         wrong = await client.delete("/api/entities")
@@ -89,7 +89,7 @@ async def test_what_is_not_there_is_a_problem(open_gateway: OpenGateway) -> None
 @pytest.mark.parametrize("given", ["", "Bearer", "Bearer  ", f"Basic {SECRET}", SECRET])
 async def test_without_a_token_nothing_is_told(open_gateway: OpenGateway, given: str) -> None:
     """RFC 6750, section 3: a challenge without an error code."""
-    async with talking(open_gateway(), HttpOptions(token=SECRET)) as client:
+    async with open_client(open_gateway(), HttpOptions(token=SECRET)) as client:
         answer = await client.get("/api/search/tags", headers={"Authorization": given})
         public = [await client.get(path) for path in ("/api/health", "/openapi.json")]
 
@@ -100,7 +100,7 @@ async def test_without_a_token_nothing_is_told(open_gateway: OpenGateway, given:
 
 async def test_a_wrong_token_is_refused(open_gateway: OpenGateway) -> None:
     """And not repeated."""
-    async with talking(open_gateway(), HttpOptions(token=SECRET)) as client:
+    async with open_client(open_gateway(), HttpOptions(token=SECRET)) as client:
         answer = await client.get("/api/search/tags", headers={"Authorization": "Bearer guess"})
 
     assert (401, "token_unknown") == code(answer)
@@ -114,15 +114,15 @@ async def test_a_wrong_token_is_refused(open_gateway: OpenGateway) -> None:
         ((), [200, 403, 403]),
         ((WRITE,), [200, 201, 403]),
         ((ADMIN,), [200, 403, 202]),
-        ((EVERYTHING,), [200, 201, 202]),
+        ((ALL_SCOPES,), [200, 201, 202]),
     ],
 )
 async def test_a_token_allows_what_its_scopes_say(
     mixed: Mixed, scopes: tuple[str, ...], expected: list[int]
 ) -> None:
     """Reading, writing, rebuilding."""
-    tokens = [Token.of("other", "another-secret"), Token.of("me", SECRET, scopes)]
-    async with talking(mixed(), tokens=tokens, secret=SECRET) as client:
+    tokens = [Token.from_secret("other", "another-secret"), Token.from_secret("me", SECRET, scopes)]
+    async with open_client(mixed(), tokens=tokens, secret=SECRET) as client:
         answers = [
             await client.get("/api/search/tags"),
             await client.post("/api/entities", json={"kind": "agent", "name": "anybody"}),
@@ -149,7 +149,9 @@ class Endless:
 
 async def test_an_answer_that_takes_too_long_is_given_up(mixed: Mixed) -> None:
     """Whatever it waits for."""
-    async with talking(mixed(embedder=Endless()), options=ApiOptions(time_limit_s=0.05)) as client:
+    async with open_client(
+        mixed(embedder=Endless()), options=ApiOptions(time_limit_s=0.05)
+    ) as client:
         answer = await client.post("/api/search/semantic", json={"query": "a refund"})
 
     assert (503, "too_slow") == code(answer)
@@ -160,7 +162,7 @@ async def test_a_closed_gateway_says_so(open_gateway: OpenGateway) -> None:
     """Until the process is gone, too."""
     gateway = open_gateway()
     await gateway.aclose()
-    async with talking(gateway) as client:
+    async with open_client(gateway) as client:
         answers = [await client.get("/api/health"), await client.get("/api/search/tags")]
 
     assert [(503, "closed")] * 2 == [code(each) for each in answers]

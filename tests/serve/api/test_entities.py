@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
-from gateway.serve.api.callers import EVERYTHING, WRITE, Token
+from gateway.serve.api.auth import ALL_SCOPES, WRITE, Token
+from tests.serve.api.client import SECRET, ids, open_client
 from tests.serve.api.conftest import ENTRIES, Mixed
-from tests.serve.api.talking import SECRET, ids, talking
 
 ROOT = "/api/entities"
 COURIER = f"{ROOT}/agent:catalog/courier"
@@ -32,7 +32,7 @@ WHOLE = {
 
 async def test_an_entity_is_written_read_changed_and_removed(mixed: Mixed) -> None:
     """A life."""
-    async with talking(mixed()) as client:
+    async with open_client(mixed()) as client:
         made = await client.post(ROOT, json={"kind": "agent", "name": "night owl", **WHOLE})
         place = made.headers["location"]
         again = await client.post(ROOT, json={"kind": "agent", "name": "night owl"})
@@ -63,7 +63,7 @@ async def test_an_entity_is_written_read_changed_and_removed(mixed: Mixed) -> No
 
 async def test_put_makes_what_is_not_there(mixed: Mixed) -> None:
     """The id says what it is."""
-    async with talking(mixed()) as client:
+    async with open_client(mixed()) as client:
         made = await client.put(f"{ROOT}/recipe:kitchen/soup", json={})
         odd = [
             await client.put(f"{ROOT}/{key}", json={})
@@ -76,7 +76,7 @@ async def test_put_makes_what_is_not_there(mixed: Mixed) -> None:
 
 async def test_what_a_server_lists_is_not_written_here(mixed: Mixed) -> None:
     """Neither its tools nor itself; it can be read."""
-    async with talking(mixed()) as client:
+    async with open_client(mixed()) as client:
         tool = await client.get(f"{ROOT}/mail/send_email")
         server = await client.get(f"{ROOT}/server:mail")
         refused = [
@@ -96,7 +96,7 @@ async def test_pages_follow_each_other(mixed: Mixed) -> None:
     gateway = mixed()
     await gateway.catalog.put(*ENTRIES)
     everything = {"include_draft": True, "include_deprecated": True, "include_disabled": True}
-    async with talking(gateway) as client:
+    async with open_client(gateway) as client:
         seen, after = [], ""
         while True:
             page = await client.get(ROOT, params={"limit": 2, "after": after})
@@ -118,7 +118,7 @@ async def test_lists_by_words_are_lexical(mixed: Mixed) -> None:
     """Servers, agents and skills; without words all of them."""
     gateway = mixed()
     await gateway.catalog.put(*ENTRIES)
-    async with talking(gateway) as client:
+    async with open_client(gateway) as client:
         servers = await client.get("/api/servers")
         named = await client.get("/api/servers", params={"query": "mail"})
         agents = await client.get("/api/agents", params={"query": "courier", "limit": 1})
@@ -140,7 +140,7 @@ async def test_lists_by_words_are_lexical(mixed: Mixed) -> None:
     assert 422 == unasked.status_code
 
 
-@pytest.mark.parametrize("scopes", [(WRITE,), (WRITE, "billing"), (EVERYTHING,)])
+@pytest.mark.parametrize("scopes", [(WRITE,), (WRITE, "billing"), (ALL_SCOPES,)])
 async def test_nobody_writes_what_they_could_not_read(
     mixed: Mixed, scopes: tuple[str, ...]
 ) -> None:
@@ -149,7 +149,9 @@ async def test_nobody_writes_what_they_could_not_read(
     await gateway.catalog.put(*ENTRIES)
     secret = f"{ROOT}/agent:catalog/accountant"
     allowed = scopes != (WRITE,)
-    async with talking(gateway, tokens=[Token.of("me", SECRET, scopes)], secret=SECRET) as client:
+    async with open_client(
+        gateway, tokens=[Token.from_secret("me", SECRET, scopes)], secret=SECRET
+    ) as client:
         read = await client.get(secret)
         put = await client.put(secret, json={"scopes": ["billing"]})
         new = await client.post(ROOT, json={"kind": "agent", "name": "new", "scopes": ["billing"]})
@@ -166,7 +168,9 @@ async def test_only_writers_write(mixed: Mixed) -> None:
     """Reading needs no scope."""
     gateway = mixed()
     await gateway.catalog.put(*ENTRIES)
-    async with talking(gateway, tokens=[Token.of("me", SECRET)], secret=SECRET) as client:
+    async with open_client(
+        gateway, tokens=[Token.from_secret("me", SECRET)], secret=SECRET
+    ) as client:
         read = await client.get(COURIER)
         refused = [
             await client.post(ROOT, json={"kind": "agent", "name": "x"}),
@@ -183,7 +187,7 @@ async def test_changes_at_the_same_time_are_both_made(mixed: Mixed) -> None:
     """One writer at a time reads and writes."""
     gateway = mixed()
     await gateway.catalog.put(*ENTRIES)
-    async with talking(gateway) as client:
+    async with open_client(gateway) as client:
         await asyncio.gather(
             client.patch(COURIER, json={"status": "draft"}),
             client.patch(COURIER, json={"enabled": False}),
@@ -195,7 +199,7 @@ async def test_changes_at_the_same_time_are_both_made(mixed: Mixed) -> None:
 
 async def test_what_the_catalog_refuses_is_told(mixed: Mixed) -> None:
     """Metadata has its bound."""
-    async with talking(mixed()) as client:
+    async with open_client(mixed()) as client:
         answer = await client.put(COURIER, json={"metadata": {"a": "x" * 70_000}})
 
     assert (422, "invalid_entity") == (answer.status_code, answer.json()["code"])

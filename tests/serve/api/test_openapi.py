@@ -9,13 +9,13 @@ from typing import Any
 
 from gateway.serve.http import HttpOptions
 from tests.conftest import OpenGateway
-from tests.serve.api.talking import HERE, SECRET, talking
+from tests.serve.api.client import HERE, SECRET, open_client
 
 PAGE = (Path(__file__).parents[3] / "docs" / "http.md").read_text(encoding="utf-8")
 
 
 async def document(open_gateway: OpenGateway, http: HttpOptions = HERE) -> dict[str, Any]:
-    async with talking(open_gateway(), http) as client:
+    async with open_client(open_gateway(), http) as client:
         answer = await client.get("/openapi.json")
     told: dict[str, Any] = answer.json()
     return told

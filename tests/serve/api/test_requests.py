@@ -9,10 +9,10 @@ import pytest
 
 from gateway.errors import ConfigError
 from gateway.serve.api.app import api_app
-from gateway.serve.api.reading import ApiOptions
+from gateway.serve.api.requests import ApiOptions
 from gateway.serve.http import HttpOptions
 from tests.conftest import OpenGateway
-from tests.serve.api.talking import talking
+from tests.serve.api.client import open_client
 
 SEARCH = "/api/search/semantic"
 JSON = {"Content-Type": "application/json"}
@@ -22,7 +22,7 @@ async def refused(
     open_gateway: OpenGateway, content: bytes | AsyncIterator[bytes], headers: dict[str, str] = JSON
 ) -> tuple[int, dict[str, object]]:
     """Send a body to be refused."""
-    async with talking(open_gateway(), options=ApiOptions(max_body_bytes=2000)) as client:
+    async with open_client(open_gateway(), options=ApiOptions(max_body_bytes=2000)) as client:
         answer = await client.post(SEARCH, content=content, headers=headers)
         return answer.status_code, answer.json()
 
@@ -85,7 +85,7 @@ async def test_what_does_not_fit_is_named(
     open_gateway: OpenGateway, body: dict[str, object], where: str
 ) -> None:
     """Each fault by where it stands, and never what was given."""
-    async with talking(open_gateway()) as client:
+    async with open_client(open_gateway()) as client:
         answer = await client.post(SEARCH, json=body)
 
     assert 422 == answer.status_code
@@ -95,7 +95,7 @@ async def test_what_does_not_fit_is_named(
 
 async def test_a_whole_number_may_be_written_with_a_point(open_gateway: OpenGateway) -> None:
     """JSON Schema says so."""
-    async with talking(open_gateway()) as client:
+    async with open_client(open_gateway()) as client:
         answers = [
             await client.post(SEARCH, json={"query": "x", "max_results": number})
             for number in (36.0, 36.5)
@@ -106,7 +106,7 @@ async def test_a_whole_number_may_be_written_with_a_point(open_gateway: OpenGate
 
 async def test_no_answer_names_faults_without_end(open_gateway: OpenGateway) -> None:
     """Twenty tell enough."""
-    async with talking(open_gateway()) as client:
+    async with open_client(open_gateway()) as client:
         answer = await client.post(SEARCH, json={f"a{each}": 1 for each in range(100)})
 
     assert 20 == len(answer.json()["errors"])
@@ -131,7 +131,7 @@ async def test_what_is_free_is_not_without_bounds(
     open_gateway: OpenGateway, body: str, expected: tuple[int, str]
 ) -> None:
     """Metadata may be any JSON, of a sane depth."""
-    async with talking(open_gateway()) as client:
+    async with open_client(open_gateway()) as client:
         answer = await client.post("/api/entities", content=body, headers=JSON)
 
     assert expected == (answer.status_code, answer.json()["code"])
@@ -140,7 +140,7 @@ async def test_what_is_free_is_not_without_bounds(
 async def test_deep_enough_is_fine(open_gateway: OpenGateway) -> None:
     """And a capital N is no number."""
     body = json.loads(nested(10)) | {"name": "Not Infinite", "namespace": "reading"}
-    async with talking(open_gateway()) as client:
+    async with open_client(open_gateway()) as client:
         answer = await client.post("/api/entities", json=body)
         again = await client.get(answer.headers["location"])
 
@@ -163,7 +163,7 @@ async def test_parameters_are_checked_too(
     open_gateway: OpenGateway, query: str, where: str
 ) -> None:
     """A misspelt one is no filter."""
-    async with talking(open_gateway()) as client:
+    async with open_client(open_gateway()) as client:
         answer = await client.get(f"/api/entities?{query}")
 
     assert (422, where) == (answer.status_code, answer.json()["errors"][0]["where"])

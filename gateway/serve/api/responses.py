@@ -1,31 +1,29 @@
-"""What a client is answered, as types that are documented. Field names are those that clients of
-registries know.
+"""Response bodies: their models, with the field names that clients of registries know.
 
-Every row bears three numbers. ``relevance_score`` is for people: 1 is the best of this answer.
-``confidence`` and ``similarity_score`` are absolute and mean the same in every answer.
+Every row bears three numbers. ``relevance_score`` is for display: 1 is the best of this response.
+``confidence`` and ``similarity_score`` are absolute and comparable between responses.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from gateway.types import JsonObject, Status
 
-TOLD = ConfigDict(use_attribute_docstrings=True)
 SearchMode = Literal["hybrid", "vector", "lexical-only", "graph", "browse", "empty"]
 Share = Annotated[float, Field(ge=0, le=1)]
 Schema = Annotated[JsonObject, Field(serialization_alias="inputSchema")]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
-    """What every row of a search says."""
+class _Response(BaseModel):
+    model_config = ConfigDict(frozen=True, use_attribute_docstrings=True, serialize_by_alias=True)
 
-    __pydantic_config__ = TOLD
+
+class Row(_Response):
+    """The fields of every row of a search."""
 
     id: str
     """In the catalog; see `/api/entities/{id}`."""
@@ -36,36 +34,30 @@ class Row:
     status: Status
     is_enabled: bool
     relevance_score: Share
-    """For people: 1 is the best of this answer."""
+    """For display: 1 is the best of this response."""
     similarity_score: float | None
-    """The cosine, -1 to 1; null where vectors did not speak."""
+    """The cosine, -1 to 1; null without vectors."""
     confidence: Share
-    """How likely it is what was asked for; comparable between searches."""
+    """How likely it serves the query; comparable between searches."""
     match_context: str
-    """What to show of it."""
+    """The text to show of it."""
     metadata: JsonObject
     """As far as `metadata_fields` asks for it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MatchingTool:
-    """A tool of a matched server that the query speaks of."""
-
-    __pydantic_config__ = TOLD
+class MatchingTool(_Response):
+    """A tool of a matched server that holds words of the query."""
 
     id: str
     tool_name: str
     description: str
     relevance_score: Share
-    """How much of the query it holds: a scale of its own."""
+    """The share of the query that it holds: a scale of its own."""
     match_context: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ServerRow(Row):
     """A server."""
-
-    __pydantic_config__ = TOLD
 
     server_name: str
     num_tools: int
@@ -75,32 +67,23 @@ class ServerRow(Row):
     matching_tools: Sequence[MatchingTool]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class VirtualServerRow(ServerRow):
     """A table of aliases that is used as a server."""
-
-    __pydantic_config__ = TOLD
 
     backend_count: int
     backend_paths: Sequence[str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class AgentRow(Row):
     """An agent."""
-
-    __pydantic_config__ = TOLD
 
     agent_name: str
     agent_card: JsonObject | None
     """Its card, if the catalog holds one and `metadata_fields` leaves it whole."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SkillRow(Row):
     """A skill."""
-
-    __pydantic_config__ = TOLD
 
     skill_name: str
     skill_md_url: str | None
@@ -108,21 +91,15 @@ class SkillRow(Row):
     version: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class CustomRow(Row):
     """A thing of another kind."""
-
-    __pydantic_config__ = TOLD
 
     entity_type: str
     name: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolRow:
+class ToolRow(_Response):
     """A tool: found itself, or lifted from a matched server."""
-
-    __pydantic_config__ = TOLD
 
     id: str
     tool_name: str
@@ -144,11 +121,8 @@ class ToolRow:
     """Whether it is here only because its server matched and it holds words of the query."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
+class RankedResult(_Response):
     """One entity of the ranking."""
-
-    __pydantic_config__ = TOLD
 
     rank: int
     """From 1."""
@@ -158,17 +132,14 @@ class Result:
     server: str
     description: str
     score: float
-    """What it was ranked by: comparable within this answer alone."""
+    """The score of the ranking: comparable within this response alone."""
     relevance_score: Share
     similarity_score: float | None
     confidence: Share
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Receipt:
-    """What this search was, without what was asked or found: keep it as evidence."""
-
-    __pydantic_config__ = TOLD
+class Receipt(_Response):
+    """A record of the search without its query and results: keep it as evidence."""
 
     id: str
     time: str
@@ -182,28 +153,22 @@ class Receipt:
     returned: int
     returned_by_kind: Mapping[str, int]
     index: int
-    """Which state of the index answered."""
+    """The version of the index that answered."""
     request_hash: str
-    """Equal requests of one server's life have equal hashes; nobody can look one up."""
+    """Equal requests to one server process have equal hashes, keyed by a random secret."""
     result_hash: str
     """SHA-256 of the ids, in order."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Note:
-    """Something that is amiss, or was done to the query."""
-
-    __pydantic_config__ = TOLD
+class DiagnosticNote(_Response):
+    """A diagnostic of the search or of the index."""
 
     stage: str
     code: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Grouped:
-    """What was found. `results` is the ranking; the groups hold the same entities."""
-
-    __pydantic_config__ = TOLD
+class SearchResponse(_Response):
+    """The answer to a search. `results` is the ranking; the groups hold the same entities."""
 
     query: str
     search_mode: SearchMode
@@ -211,7 +176,7 @@ class Grouped:
     ranking: str
     confidence: Share
     """Of the best result; 0 without one."""
-    results: Sequence[Result]
+    results: Sequence[RankedResult]
     servers: Sequence[ServerRow] = ()
     tools: Sequence[ToolRow] = ()
     agents: Sequence[AgentRow] = ()
@@ -225,23 +190,12 @@ class Grouped:
     total_skills: int
     total_virtual_servers: int
     total_custom: int
-    diagnostics: Sequence[Note]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Found(Grouped):
-    """The answer to a search. `results` is the ranking; the groups hold the same entities."""
-
-    __pydantic_config__ = TOLD
-
+    diagnostics: Sequence[DiagnosticNote]
     discovery_receipt: Receipt
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tags:
+class TagCounts(_Response):
     """The tags of what you may find."""
-
-    __pydantic_config__ = TOLD
 
     tags: Sequence[str]
     """Sorted, in small letters."""
@@ -249,11 +203,8 @@ class Tags:
     """How many entities have each."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hinted:
-    """What else an entity is found by."""
-
-    __pydantic_config__ = TOLD
+class HintsView(_Response):
+    """Other words by which an entity is found."""
 
     aliases: Sequence[str]
     keywords: Sequence[str]
@@ -262,11 +213,8 @@ class Hinted:
     examples: Sequence[str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Thing:
+class EntityView(_Response):
     """One entity of the catalog."""
-
-    __pydantic_config__ = TOLD
 
     id: str
     kind: str
@@ -276,7 +224,7 @@ class Thing:
     description: str
     status: Status
     enabled: bool
-    hints: Hinted
+    hints: HintsView
     scopes: Sequence[str]
     parent: str
     metadata: JsonObject
@@ -286,33 +234,24 @@ class Thing:
     """Changes when anything that is searched changes."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Things:
+class EntityPage(_Response):
     """A page of entities."""
 
-    __pydantic_config__ = TOLD
-
-    entities: Sequence[Thing]
+    entities: Sequence[EntityView]
     next: str = ""
-    """What the next page is asked for with, as `after`; empty on the last one."""
+    """The `after` of the next page; empty on the last one."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Listed:
+class EntityList(_Response):
     """Entities that hold the words, best first; or all of them, by id."""
 
-    __pydantic_config__ = TOLD
-
-    entities: Sequence[Thing]
+    entities: Sequence[EntityView]
     total: int
     search_mode: SearchMode
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Index:
-    """What the index is made of."""
-
-    __pydantic_config__ = TOLD
+class IndexStatus(_Response):
+    """The size and state of the index."""
 
     generation: int
     """Counts changes of the catalog."""
@@ -327,26 +266,20 @@ class Index:
     duration_s: float
     """How long the last build took."""
     rebuilding: bool
-    """Something of it is being made, such as vectors; the numbers are those of now."""
-    diagnostics: Sequence[Note]
+    """Whether a part of it is being built, such as vectors."""
+    diagnostics: Sequence[DiagnosticNote]
     details: Sequence[str] = ()
-    """What the diagnostics are about: with the scope `catalog:admin`."""
+    """The details of the diagnostics, for callers with the scope `catalog:admin`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rebuilding:
+class RebuildStarted(_Response):
     """A rebuild is under way; `/api/index` says when it is done."""
-
-    __pydantic_config__ = TOLD
 
     rebuilding: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Health:
+class Health(_Response):
     """Whether the server answers."""
-
-    __pydantic_config__ = TOLD
 
     status: Literal["ok", "starting"]
     """`starting` until the first index is there: the first search waits for it."""

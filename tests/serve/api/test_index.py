@@ -7,17 +7,17 @@ import asyncio
 import pytest
 
 from gateway.options import Options, SearchOptions
-from gateway.serve.api.callers import ADMIN, Caller, Token
-from gateway.serve.api.upkeep import Upkeep
-from gateway.serve.api.views import Views
+from gateway.serve.api.auth import ADMIN, ANONYMOUS, Token
+from gateway.serve.api.catalog_view import CatalogViews
+from gateway.serve.api.index_routes import IndexRoutes
+from gateway.serve.api.operations import Call
+from gateway.serve.api.responses import IndexStatus
 from gateway.testing import HashingEmbedder
 from gateway.types.listing import Listing
 from tests.conftest import CatalogOf, OpenGateway
 from tests.fakes import Gated, ListSource
+from tests.serve.api.client import SECRET, open_client, until
 from tests.serve.api.conftest import ENTRIES, Mixed
-from tests.serve.api.talking import SECRET, talking, until
-
-NOBODY = Caller(name="", scopes=frozenset())
 
 
 class Unlisted(ListSource):
@@ -30,7 +30,7 @@ class Unlisted(ListSource):
 
 async def test_health_is_ok_once_there_is_an_index(mixed: Mixed) -> None:
     """The first question has it built, if nobody else did."""
-    async with talking(mixed()) as client:
+    async with open_client(mixed()) as client:
         first = (await client.get("/api/health")).json()
         await until(client, "/api/health", "status", "ok")
         await client.put("/api/entities/agent:a/b", json={})
@@ -44,7 +44,7 @@ async def test_health_knows_an_index_that_is_there(mixed: Mixed) -> None:
     """Whoever had it built."""
     gateway = mixed()
     await gateway.snapshot(vectors=True)
-    async with talking(gateway) as client:
+    async with open_client(gateway) as client:
         assert "ok" == (await client.get("/api/health")).json()["status"]
 
 
@@ -52,7 +52,7 @@ async def test_the_index_says_what_it_is_made_of(mixed: Mixed) -> None:
     """Of each kind."""
     gateway = mixed()
     await gateway.catalog.put(*ENTRIES)
-    async with talking(gateway) as client:
+    async with open_client(gateway) as client:
         await until(client, "/api/index", "rebuilding", value=False)
         told = (await client.get("/api/index")).json()
 
@@ -68,7 +68,7 @@ async def test_the_index_says_how_far_it_is(
     embedder = Gated()
     options = Options(search=SearchOptions(first_search="words"))
     gateway = open_gateway(catalog_of(80), strategy="auto", embedder=embedder, options=options)
-    async with talking(gateway) as client:
+    async with open_client(gateway) as client:
         await gateway.snapshot()
         told = (await client.get("/api/index")).json()
         embedder.gate.set()
@@ -89,8 +89,8 @@ async def test_what_went_wrong_is_told_to_admins(mixed: Mixed) -> None:
     broken = ListSource("broken")
     broken.fail_with = OSError()
     gateway.add_source(broken)
-    tokens = [Token.of("me", SECRET), Token.of("admin", SECRET * 2, (ADMIN,))]
-    async with talking(gateway, tokens=tokens, secret=SECRET) as client:
+    tokens = [Token.from_secret("me", SECRET), Token.from_secret("admin", SECRET * 2, (ADMIN,))]
+    async with open_client(gateway, tokens=tokens, secret=SECRET) as client:
         await until(client, "/api/index", "rebuilding", value=False)
         mine = (await client.get("/api/index")).json()
         more = await client.get("/api/index", headers={"Authorization": f"Bearer {SECRET * 2}"})
@@ -104,7 +104,7 @@ async def test_a_rebuild_goes_on_behind_its_answer(mixed: Mixed) -> None:
     """One at a time, and the index tells when it is done."""
     gateway = mixed()
     before = gateway.index_builds
-    async with talking(gateway) as client:
+    async with open_client(gateway) as client:
         answers = [await client.post("/api/index/rebuild") for _ in range(3)]
         await until(client, "/api/index", "rebuilding", value=False)
 
@@ -113,26 +113,20 @@ async def test_a_rebuild_goes_on_behind_its_answer(mixed: Mixed) -> None:
     assert gateway.index_builds > before
 
 
-async def test_a_rebuild_that_fails_is_told(open_gateway: OpenGateway) -> None:
-    """Not lost."""
-    gateway = open_gateway()
-    upkeep = Upkeep(gateway, Views())
-    await upkeep.rebuild(NOBODY)
-    gateway.close()
-    await asyncio.wait(asyncio.all_tasks() - {asyncio.current_task()})
-
-    assert "closed" in upkeep.failure
-
-
 @pytest.mark.parametrize("before", [0, 4])
 async def test_a_build_under_way_is_not_waited_for(mixed: Mixed, before: int) -> None:
     """What is told is what was before; at first that is nothing."""
     gateway = mixed()
-    upkeep = Upkeep(gateway, Views(), patience_s=0.01)
+    routes = IndexRoutes(gateway, CatalogViews(gateway), build_wait_s=0.01)
     if before:
         await gateway.report()
-        await upkeep.index(NOBODY)
+        await IndexRoutes.index.handler(routes, Call(caller=ANONYMOUS))
     gateway.add_source(Unlisted("late"))
-    told = await upkeep.index(NOBODY)
+    status = await IndexRoutes.index.handler(routes, Call(caller=ANONYMOUS))
 
-    assert (before, before, True) == (told.entities, sum(told.by_kind.values()), told.rebuilding)
+    assert isinstance(status, IndexStatus)
+    assert (before, before, True) == (
+        status.entities,
+        sum(status.by_kind.values()),
+        status.rebuilding,
+    )

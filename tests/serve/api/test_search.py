@@ -11,10 +11,10 @@ import pytest
 
 from gateway.errors import ConfigError
 from gateway.gateway import Gateway
-from gateway.serve.api.callers import EVERYTHING, Token
-from gateway.serve.api.semantic import ranking_of
+from gateway.serve.api.auth import ALL_SCOPES, Token
+from gateway.serve.api.search_routes import default_ranking
+from tests.serve.api.client import SECRET, ids, open_client
 from tests.serve.api.conftest import ENTRIES, Mixed
-from tests.serve.api.talking import SECRET, ids, talking
 
 SEARCH = "/api/search/semantic"
 GROUPS = ("servers", "tools", "agents", "skills", "virtual_servers", "custom")
@@ -25,8 +25,8 @@ async def found(
 ) -> httpx2.Response:
     """Search over all the entries; with *scopes*, as the bearer of a token with these."""
     await gateway.catalog.put(*ENTRIES)
-    tokens = [] if scopes is None else [Token.of("me", SECRET, scopes)]
-    async with talking(gateway, tokens=tokens, secret=SECRET) as client:
+    tokens = [] if scopes is None else [Token.from_secret("me", SECRET, scopes)]
+    async with open_client(gateway, tokens=tokens, secret=SECRET) as client:
         answer = await client.post(SEARCH, json=body)
     assert 200 == answer.status_code, answer.text
     return answer
@@ -140,7 +140,7 @@ async def test_kinds_are_filtered_by_either_name(
 
 async def test_a_kind_that_nobody_has_is_a_problem(mixed: Mixed) -> None:
     """A misspelt one, most of the time."""
-    async with talking(mixed()) as client:
+    async with open_client(mixed()) as client:
         answer = await client.post(SEARCH, json={"query": "x", "entity_types": ["mcp_servers"]})
 
     assert (404, "unknown_kind") == (answer.status_code, answer.json()["code"])
@@ -173,7 +173,7 @@ async def test_each_is_shown_where_it_is_asked_for(mixed: Mixed, flag: str) -> N
 
 @pytest.mark.parametrize(
     ("scopes", "seen"),
-    [((), False), (("other",), False), (("billing",), True), ((EVERYTHING,), True)],
+    [((), False), (("other",), False), (("billing",), True), ((ALL_SCOPES,), True)],
 )
 async def test_scopes_of_the_caller_decide(
     mixed: Mixed, scopes: tuple[str, ...], seen: bool
@@ -196,7 +196,7 @@ async def test_tags_alone_browse(mixed: Mixed) -> None:
 @pytest.mark.parametrize("body", [{}, {"query": " \t"}, {"query": "", "tags": []}])
 async def test_who_asks_nothing_is_told(mixed: Mixed, body: dict[str, object]) -> None:
     """As registries tell it."""
-    async with talking(mixed()) as client:
+    async with open_client(mixed()) as client:
         answer = await client.post(SEARCH, json=body)
 
     assert (400, "nothing_asked") == (answer.status_code, answer.json()["code"])
@@ -224,7 +224,7 @@ async def test_legacy_shows_three_of_a_kind(mixed: Mixed) -> None:
     gateway = mixed()
     await gateway.catalog.put(*ENTRIES)
     flags = dict.fromkeys(HIDDEN, True)
-    async with talking(gateway, fusion="legacy") as client:
+    async with open_client(gateway, fusion="legacy") as client:
         answer = await client.post(SEARCH, json={"query": "agent for e-mail", **flags})
 
     assert "legacy" == answer.json()["ranking"]
@@ -244,13 +244,13 @@ def test_what_ranks_follows_from_the_setting(
     mixed: Mixed, strategy: str, fusion: str, expected: str
 ) -> None:
     """Without vectors there is nothing to fuse."""
-    assert expected == ranking_of(fusion, mixed(strategy=strategy))
+    assert expected == default_ranking(fusion, mixed(strategy=strategy))
 
 
 def test_an_unknown_fusion_is_refused(mixed: Mixed) -> None:
     """At the start, not at the first search."""
     with pytest.raises(ConfigError, match="rrf or legacy"):
-        ranking_of("best", mixed())
+        default_ranking("best", mixed())
 
 
 async def test_without_vectors_the_mode_says_so(mixed: Mixed) -> None:
@@ -274,7 +274,7 @@ async def test_an_empty_catalog_is_told(mixed: Mixed) -> None:
     """Not the same as nothing found."""
     gateway = mixed()
     await gateway.remove_server("mail")
-    async with talking(gateway) as client:
+    async with open_client(gateway) as client:
         answer = await client.post(SEARCH, json={"query": "x"})
 
     assert ("empty", []) == (answer.json()["search_mode"], answer.json()["results"])
@@ -284,7 +284,7 @@ async def test_a_receipt_holds_no_contents(mixed: Mixed) -> None:
     """Equal requests have equal hashes, others have others."""
     gateway = mixed()
     await gateway.catalog.put(*ENTRIES)
-    async with talking(gateway) as client:
+    async with open_client(gateway) as client:
         bodies = [{"query": "send an e-mail"}, {"query": "send an e-mail"}, {"query": "soup"}]
         told = [(await client.post(SEARCH, json=each)).json() for each in bodies]
     one, two, three = (each["discovery_receipt"] for each in told)
@@ -312,7 +312,7 @@ async def test_tags_are_those_of_what_the_caller_may_find(mixed: Mixed) -> None:
     """Counted, in small letters."""
     gateway = mixed()
     await gateway.catalog.put(*ENTRIES)
-    async with talking(gateway) as client:
+    async with open_client(gateway) as client:
         told = (await client.get("/api/search/tags")).json()
 
     assert {

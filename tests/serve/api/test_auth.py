@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from gateway.errors import ConfigError
-from gateway.serve.api.callers import Callers
-from gateway.serve.api.tokens import read_tokens
+from gateway.serve.api.auth import Authenticator, read_tokens
 
 GOOD = '[tokens.ci]\ntoken = "${CI_TOKEN}"\nscopes = ["catalog:write", "billing"]\n'
 
@@ -28,7 +27,7 @@ def test_a_token_is_read_by_reference(
     (token,) = read_tokens(put(tmp_path, GOOD.replace("${CI_TOKEN}", reference)))
 
     assert ("ci", frozenset({"catalog:write", "billing"})) == (token.name, token.scopes)
-    assert "ci" == Callers([token]).who("bearer 0123456789abcdef").name
+    assert "ci" == Authenticator([token]).authenticate("bearer 0123456789abcdef").name
     assert "0123456789abcdef" not in repr(token)
 
 
@@ -36,17 +35,17 @@ def test_a_token_is_read_by_reference(
     ("text", "told"),
     [
         ("[tokens", "cannot be read"),
-        ("", "needs tables"),
-        ("tokens = 1", "needs tables"),
-        ("other = 1\n" + GOOD, "nothing else"),
-        ("[tokens]\nci = 1", "has 'token' and 'scopes'"),
-        (GOOD + "extra = 1", "has 'token' and 'scopes'"),
+        ("", "tokens: Field required"),
+        ("tokens = 1", "valid dictionary"),
+        ("other = 1\n" + GOOD, "other: Extra inputs"),
+        ("[tokens]\nci = 1", r"tokens\.ci: Input should"),
+        (GOOD + "extra = 1", r"tokens\.ci\.extra: Extra inputs"),
         (GOOD.replace("${CI_TOKEN}", "0123456789abcdef"), "must refer to a secret"),
         (GOOD.replace("${CI_TOKEN}", "${UNSET_TOKEN}"), "UNSET_TOKEN: set it"),
         (GOOD.replace("${CI_TOKEN}", "${SHORT_TOKEN}"), "at least 16"),
-        (GOOD.replace('"billing"', "1"), "list of words"),
-        (GOOD.replace("billing", "two words"), "list of words"),
-        (GOOD.replace('["catalog:write", "billing"]', '"billing"'), "list of words"),
+        (GOOD.replace('"billing"', "1"), "valid string"),
+        (GOOD.replace("billing", "two words"), "should match pattern"),
+        (GOOD.replace('["catalog:write", "billing"]', '"billing"'), "valid list"),
         (GOOD + GOOD.replace("tokens.ci", "tokens.more"), "are the same"),
         ('[tokens.ci]\nscopes = ["a"]', "must refer to a secret"),
     ],

@@ -11,7 +11,7 @@ import httpx2
 
 from gateway.gateway import Gateway
 from gateway.serve.api.app import api_app
-from gateway.serve.api.callers import Token
+from gateway.serve.api.auth import Token
 from gateway.serve.http import HttpOptions
 
 HERE = HttpOptions()
@@ -20,7 +20,7 @@ URL = "http://127.0.0.1:8930"
 
 
 @asynccontextmanager
-async def talking(
+async def open_client(
     gateway: Gateway,
     http: HttpOptions = HERE,
     *,

@@ -1,0 +1,93 @@
+"""The index over HTTP: its state, a rebuild, and the server's health."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import suppress
+
+from gateway.errors import Failed, attempt
+from gateway.gateway import Gateway
+from gateway.runtime import VERSION
+from gateway.serve.api.auth import ADMIN
+from gateway.serve.api.catalog_view import CatalogViews
+from gateway.serve.api.operations import Call, Reply, operation
+from gateway.serve.api.responses import Health, IndexStatus, RebuildStarted
+from gateway.serve.api.search_rows import diagnostic_notes
+
+BUILD_WAIT_S = 1.0
+"""How long a question waits for a build that is under way."""
+
+
+class IndexRoutes:
+    """The operations under ``/api/index``, and ``/api/health``.
+
+    Args:
+        gateway: The gateway of the index.
+        views: Shared by all routes.
+        build_wait_s: How long a question waits for a build that is under way.
+    """
+
+    def __init__(
+        self, gateway: Gateway, views: CatalogViews, *, build_wait_s: float = BUILD_WAIT_S
+    ) -> None:
+        self._gateway = gateway
+        self._views = views
+        self._build_wait_s = build_wait_s
+        self._counts: Mapping[str, int] = {}
+        self._rebuild_task: asyncio.Task[None] | None = None
+        self._rebuild_failure = ""
+        self._first_build: asyncio.Task[object] | None = None
+
+    @operation("GET", "/api/index", response=IndexStatus)
+    async def index(self, call: Call) -> IndexStatus:
+        """Say what the index is made of."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._build_wait_s):
+                self._counts = (await self._views.current()).counts
+        report, embedder = await self._gateway.report(wait=False), self._gateway.embedder
+        is_building = any(note.code == "index_building" for note in report.diagnostics)
+        details = [f"{note.code}: {note.detail}" for note in report.diagnostics]
+        if self._rebuild_failure:
+            details.append(f"the last rebuild failed: {self._rebuild_failure}")
+        return IndexStatus(
+            generation=report.generation,
+            entities=report.entities,
+            by_kind=self._counts,
+            vectors=report.vectors,
+            graph_nodes=report.graph_nodes,
+            graph_edges=report.graph_edges,
+            strategy=self._gateway.strategy,
+            model=embedder.info.model_id if embedder is not None and report.vectors else "",
+            duration_s=report.duration_s,
+            rebuilding=self._rebuild_task is not None or is_building,
+            diagnostics=diagnostic_notes(report.diagnostics),
+            details=details if call.caller.has_scope(ADMIN) else (),
+        )
+
+    @operation("POST", "/api/index/rebuild", right=ADMIN, response=RebuildStarted, status=202)
+    async def rebuild_index(self, _call: Call) -> Reply:
+        """List every server again and build the index anew, in the background."""
+        if self._rebuild_task is None:
+            self._rebuild_task = asyncio.create_task(self._rebuild(), name="rebuild")
+        return Reply(value=RebuildStarted(), headers={"Location": "/api/index"})
+
+    async def _rebuild(self) -> None:
+        done = await attempt(self._gateway.refresh())
+        self._rebuild_failure = done.reason if isinstance(done, Failed) else ""
+        self._rebuild_task = None
+
+    @operation("GET", "/api/health", is_public=True, response=Health)
+    async def health(self, _call: Call) -> Health:
+        """Say whether the server answers.
+
+        It is ``ok`` once searches need not wait for the first build, which this starts.
+        """
+        is_built = self._gateway.known is not None
+        if not is_built and self._first_build is None:
+            self._first_build = asyncio.create_task(self._build(), name="first build")
+        is_ready = is_built or (self._first_build is not None and self._first_build.done())
+        return Health(status="ok" if is_ready else "starting", version=VERSION)
+
+    async def _build(self) -> object:
+        return await attempt(self._gateway.snapshot(vectors=True))
