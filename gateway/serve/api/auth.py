@@ -21,8 +21,8 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from gateway.manifests.secrets import as_variable, from_keyring, is_keyring
 from gateway.errors import ConfigError
+from gateway.manifests.secrets import as_variable, from_keyring, is_keyring
 from gateway.options.environment import variables
 from gateway.serve.api.problems import RefusedError
 

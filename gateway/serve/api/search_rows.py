@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from gateway.manifests.agent_cards import is_card
 from gateway.catalog.projection import project
+from gateway.manifests.agent_cards import is_card
 from gateway.search.grouped import lifted
 from gateway.search.spread import words_of
 from gateway.serve.api.catalog_view import CatalogView
