@@ -141,7 +141,6 @@ HOMES = {
     "opentelemetry": ("gateway/runtime/otel.py", "gateway/cli/demo/"),
     "platformdirs": ("gateway/options/environment.py", "gateway/provision/provisioner.py"),
     "pydantic_ai": ("gateway/adapters/pydantic_ai.py",),
-    "pydantic_core": ("gateway/adapters/pydantic_ai.py",),
     "pyshacl": ("graphs/rdf/shacl.py",),
     "rapidfuzz": ("gateway/runtime/text.py", "graphs/"),
     "rdflib": ("graphs/",),
@@ -159,7 +158,7 @@ HOMES = {
     "watchfiles": ("gateway/cli/watching.py",),
     "yaml": ("gateway/manifests/skills.py", "graphs/markdown/frontmatter.py"),
 }
-EVERYWHERE = {"numpy", "pydantic"}
+EVERYWHERE = {"numpy", "pydantic", "pydantic_core"}
 """The libraries whose types cross our borders."""
 
 
