@@ -1,44 +1,50 @@
-"""Progress bars: on a terminal's standard error, and nowhere else."""
+"""Progress bars on standard error, if it is a terminal."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
-from rich.progress import TimeRemainingColumn as Remaining
+from rich import progress
 
-from gateway.cli.screen import err
-from gateway.index.indexer import Progress as Told
+from gateway.cli.output import stderr
+from gateway.index.indexer import Progress
 
-_WORDS: Mapping[str, str] = {
+_STAGES: Mapping[str, str] = {
     "servers": "Starting servers and listing their tools",
     "embeddings": "Embedding what is new",
 }
 
 
 @contextmanager
-def bars() -> Iterator[Told]:
-    """Show one bar a stage while the block runs; give the function that is told of progress.
+def show_progress() -> Iterator[Progress]:
+    """Show one bar a stage while the block runs; yield the callback that reports progress.
 
     Raises:
-        KeyboardInterrupt: As it came, with what was under way.
+        KeyboardInterrupt: As raised by the block; its text names the unfinished stages.
     """
-    console = err()
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), Remaining())
-    tasks: dict[str, TaskID] = {}
-    under_way: dict[str, str] = {}
-    shown = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+    console = stderr()
+    columns = (
+        progress.TextColumn("{task.description}"),
+        progress.BarColumn(),
+        progress.MofNCompleteColumn(),
+        progress.TimeRemainingColumn(),
+    )
+    bars = progress.Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal
+    )
+    tasks: dict[str, progress.TaskID] = {}
+    unfinished: dict[str, str] = {}
 
-    def told(stage: str, done: int, total: int) -> None:
-        words = _WORDS.get(stage, stage)
+    def on_progress(stage: str, done: int, total: int) -> None:
+        text = _STAGES.get(stage, stage)
         if stage not in tasks:
-            tasks[stage] = shown.add_task(words, total=total)
-        shown.update(tasks[stage], completed=done, total=total)
-        under_way[stage] = f"{words} ({done} of {total} done)" if done < total else ""
+            tasks[stage] = bars.add_task(text, total=total)
+        bars.update(tasks[stage], completed=done, total=total)
+        unfinished[stage] = f"{text} ({done} of {total} done)" if done < total else ""
 
     try:
-        with shown:
-            yield told
+        with bars:
+            yield on_progress
     except KeyboardInterrupt:
-        raise KeyboardInterrupt("; ".join(filter(None, under_way.values()))) from None
+        raise KeyboardInterrupt("; ".join(filter(None, unfinished.values()))) from None

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gateway.cli import main
-from gateway.cli.exits import EXITS, INTERRUPTED, OK, USAGE
+from gateway.cli.exit_codes import EXIT_CODES, INTERRUPTED, OK, USAGE
 from gateway.runtime import VERSION
 from tests.cli.running import Place, child
 
@@ -47,7 +47,7 @@ def test_the_package_runs_as_the_command(tmp_path: Path) -> None:
 def test_help_tells_every_exit_code(place: Place, command: tuple[str, ...]) -> None:
     shown = " ".join(place.run(*command, "--help").out.split())
 
-    assert [code for code, meaning in EXITS.items() if f"{code} {meaning}" not in shown] == []
+    assert [code for code, meaning in EXIT_CODES.items() if f"{code} {meaning}" not in shown] == []
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from gateway.cli.exits import NOTHING, OK, UNAVAILABLE, USAGE
+from gateway.cli.exit_codes import NOTHING, OK, UNAVAILABLE, USAGE
 from tests.cli.running import EXCEL, TIME, Place
 
 _TOKYO = '{"timezone": "Asia/Tokyo"}'

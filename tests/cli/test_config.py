@@ -6,7 +6,7 @@ import contextlib
 import json
 from pathlib import Path
 
-from gateway.cli.exits import NOTHING, OK, UNAVAILABLE, USAGE
+from gateway.cli.exit_codes import NOTHING, OK, UNAVAILABLE, USAGE
 from tests.cli.running import TIME, Place, child
 
 

@@ -9,13 +9,12 @@ import pytest
 from rich.console import Console
 
 from gateway.chat.events import Called
-from gateway.cli.demo import show
-from gateway.cli.demo.policy import policy
-from gateway.cli.demo.requests import REQUESTS
-from gateway.cli.demo.run import Outcome
-from gateway.cli.demo.servers import servers
-from gateway.cli.demo.tools import convert_length, find_invoice, list_open_invoices
-from gateway.cli.exits import NOTHING, OK
+from gateway.cli.demo import view
+from gateway.cli.demo.conversations import REQUESTS, Outcome
+from gateway.cli.demo.functions import convert_length, find_invoice, list_open_invoices
+from gateway.cli.demo.scripted_model import policy
+from gateway.cli.demo.stage import find_servers
+from gateway.cli.exit_codes import NOTHING, OK
 from gateway.errors import ConfigError, InvalidRequestError
 from gateway.testing import Call, Faults, ModelRequest, ScriptedModel, Turn, script
 from tests.cli.running import Place, Ran, child
@@ -110,7 +109,7 @@ def test_a_conversation_that_failed_says_so_on_screen() -> None:
     )
     console = Console(file=StringIO(), width=100)
 
-    console.print(show.conversation(1, outcome), show.verdict([outcome]))
+    console.print(view.conversation(1, outcome), view.verdict([outcome]))
 
     file = console.file
     assert isinstance(file, StringIO)
@@ -121,7 +120,7 @@ def test_a_conversation_that_failed_says_so_on_screen() -> None:
 
 def test_a_server_that_is_not_installed_is_named_with_the_mend(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"'mcp-server-time' is not installed.*\[demo\]"):
-        servers(tmp_path, search_path=str(tmp_path))
+        find_servers(tmp_path, search_path=str(tmp_path))
 
 
 def _request(

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from gateway.cli.checks import machine, models
+from gateway.cli.commands.doctor import check_machine, check_models
 from gateway.embed.local.encoders import E5_CONVERSION, MINILM_CONVERSION, USE
 from tests.cli.running import Place, Ran
 from tests.cli.test_import import User
@@ -151,15 +151,15 @@ def test_what_the_caches_hold_and_what_may_be_deleted_is_told(place: Place) -> N
 
 def test_an_old_python_and_models_that_are_missing_or_changed_are_told(tmp_path: Path) -> None:
     """A changed weight is a fault, a missing model is not."""
-    old = next(iter(machine((3, 10, 1))))
+    old = next(iter(check_machine((3, 10, 1))))
     (tmp_path / "resources").mkdir()
     (tmp_path / "resources" / "weights.npz").write_text("other")
     missing = replace(USE, package="no_such_package")
     changed = replace(USE, folder=tmp_path)
-    found = [each.verdict for each in models((missing, changed))]
-    (foreign,) = models((changed,), runs=lambda _model: False)
+    found = [each.verdict for each in check_models((missing, changed))]
+    (foreign,) = check_models((changed,), runs=lambda _model: False)
 
-    assert ("fail", "use Python 3.11 or newer") == (old.verdict, old.todo)
+    assert ("fail", "use Python 3.11 or newer") == (old.verdict, old.remedy)
     assert ["warn", "fail"] == found
-    assert ("warn", True) == (foreign.verdict, "not all that runs it" in foreign.told)
-    assert {"ok", "warn"} >= {each.verdict for each in models()}
+    assert ("warn", True) == (foreign.verdict, "not all that runs it" in foreign.detail)
+    assert {"ok", "warn"} >= {each.verdict for each in check_models()}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.cli.exits import NOTHING, OK, UNAVAILABLE, USAGE
+from gateway.cli.exit_codes import NOTHING, OK, UNAVAILABLE, USAGE
 from gateway.testing import ScriptedModel, Turn
 from graphs import read
 from tests.cli.running import TIME, Place, child
@@ -144,7 +144,7 @@ def test_what_cannot_be_exported_is_told(place: Place) -> None:
     nowhere = place.run(*command, "--out", str(place.folder))
 
     assert (USAGE, USAGE) == (centred.code, nowhere.code)
-    assert "turtle has no centre: draw one with mermaid, dot, svg" in centred.err
+    assert "turtle has no centre: draw one with mermaid, dot" in centred.err
     assert "cannot write" in nowhere.err
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.cli.exits import NOTHING, OK, UNAVAILABLE
-from gateway.cli.stored import store
+from gateway.cli.exit_codes import NOTHING, OK, UNAVAILABLE
+from gateway.cli.session import vector_store
 from gateway.gateway import Gateway
 from gateway.options import Options
 from gateway.sync import SyncGateway
@@ -78,6 +78,6 @@ def test_people_see_what_a_build_did(place: Place) -> None:
 
 def test_the_command_and_the_library_share_one_file() -> None:
     """A vector embedded by one is not embedded again by the other."""
-    assert store().path.name == "vectors.sqlite3"
-    with SyncGateway(Gateway(options=Options(vector_store_path=store().path))) as twin:
-        assert twin.gateway.options.vector_store_path == store().path
+    assert vector_store().path.name == "vectors.sqlite3"
+    with SyncGateway(Gateway(options=Options(vector_store_path=vector_store().path))) as twin:
+        assert twin.gateway.options.vector_store_path == vector_store().path

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import json
+import webbrowser
 from pathlib import Path
 
 import pytest
 
-from gateway.cli.login import login
 from gateway.runtime.background_loop import Bridge
 from tests.cli.running import Place
 from tests.mcp.conftest import placed
@@ -18,15 +17,24 @@ from tests.mcp.test_oauth_client import visit
 ECHO = '{"text": "hi"}'
 
 
+class Visitor(webbrowser.BaseBrowser):
+    """A browser whose user agrees at once."""
+
+    def open(self, url: str, new: int = 0, autoraise: bool = True) -> bool:  # noqa: FBT
+        visit(url)
+        return True
+
+
+webbrowser.register("visitor", None, Visitor(), preferred=True)
+
+
 @pytest.fixture
 def cache(place: Place, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("GATEWAY_CACHE_DIR", str(place.cache))
     return place.cache
 
 
-async def test_somebody_signs_in_uses_the_server_and_signs_out(
-    place: Place, cache: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+async def test_somebody_signs_in_uses_the_server_and_signs_out(place: Place, cache: Path) -> None:
     """What the message of a search says is what has to be done, and is enough."""
     bridge = Bridge("giver")
     authority = Authority()
@@ -37,24 +45,15 @@ async def test_somebody_signs_in_uses_the_server_and_signs_out(
         entry = {"url": f"http://127.0.0.1:{port}/mcp", "auth": {"type": "oauth"}}
         config = place.config({"srv": entry})
         before = await asyncio.to_thread(place.run, "tools", "-c", config)
-        code = await asyncio.to_thread(
-            login,
-            "srv",
-            config=Path(config),
-            browser=True,
-            forget=False,
-            as_json=True,
-            browse=visit,
-        )
-        said = capsys.readouterr()
+        signed = await asyncio.to_thread(place.run, "login", "srv", "-c", config, "--json")
         after = await asyncio.to_thread(place.run, "tools", "-c", config)
         gone = await asyncio.to_thread(place.run, "login", "srv", "--forget", "-c", config)
         called = await asyncio.to_thread(place.run, "call", "srv/echo", ECHO, "-c", config)
     await asyncio.to_thread(bridge.close)
 
     assert "gateway login srv" in before.err
-    assert f"sign in here: http://127.0.0.1:{giver}/authorize?" in said.err
-    assert (0, {"server": "srv", "signed_in": True, "tools": 4}) == (code, json.loads(said.out))
+    assert f"sign in here: http://127.0.0.1:{giver}/authorize?" in signed.err
+    assert (0, {"server": "srv", "signed_in": True, "tools": 4}) == (signed.code, signed.json)
     assert (0, True) == (after.code, "echo" in after.out)
     assert (0, "signed out of srv\n") == (gone.code, gone.out)
     assert (3, True) == (called.code, "gateway login srv" in called.err)

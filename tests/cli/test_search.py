@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.cli.exits import NOTHING, OK, UNAVAILABLE, USAGE
-from gateway.cli.settings import chosen
+from gateway.cli.exit_codes import NOTHING, OK, UNAVAILABLE, USAGE
+from gateway.cli.session import choose_strategy
 from tests.cli.running import TIME, Place, child
 
 _WITHOUT_MODEL = """
@@ -94,7 +94,10 @@ def test_without_the_model_the_graph_answers_and_says_why(place: Place) -> None:
 
 
 def test_the_best_strategy_is_what_is_installed(capsys: pytest.CaptureFixture[str]) -> None:
-    assert ("auto", "graph") == (chosen(None), chosen(None, package="no_such_package"))
+    assert ("auto", "graph") == (
+        choose_strategy(None),
+        choose_strategy(None, package="no_such_package"),
+    )
     assert "for meaning in any language: pip install" in capsys.readouterr().err
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.cli.servers import ago
+from gateway.cli.commands.servers import age_text
 from tests.cli.running import Place
 from tests.cli.test_import import User
 from tests.mcp.conftest import HERE
@@ -257,5 +257,5 @@ def test_a_test_starts_lists_times_and_says_what_is_wrong(place: Place) -> None:
 def test_how_long_ago_is_told_in_the_largest_unit() -> None:
     """A person wants no seconds of last week."""
     assert ["59 s ago", "2 min ago", "1 h ago", "7 d ago"] == [
-        ago(seconds) for seconds in (59, 125, 3600, 7 * 86400)
+        age_text(seconds) for seconds in (59, 125, 3600, 7 * 86400)
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.cli.usage import lines, rows
+from gateway.cli.commands.usage import gain_rows, gain_text
 from gateway.search.replay import Replayed
 from gateway.search.usage.gain import Gain
 from gateway.storage.call_log import SqliteLedger
@@ -104,15 +104,15 @@ def test_a_gain_is_told_with_what_auto_makes_of_it() -> None:
     sure = Gain(tasks=30, calls=60, mean=0.25, low=0.125, high=0.5, higher=40, lower=2)
     found = Replayed(learn=sure, rerank=Gain(tasks=30, calls=60, mean=-0.5, low=-1.0))
 
-    first, second = lines(found, believed=True).splitlines()
+    first, second = gain_text(gain_rows(found, is_trusted=True)).splitlines()
 
     assert (
         "learn: 60 calls of 30 tasks, 40 would stand higher and 2 lower; "
         "1/place +0.2500 (+0.1250 to +0.5000): auto is on"
     ) == first
     assert second.endswith("1/place -0.5000 (-1.0000 to +0.0000): auto is off")
-    assert (True, False) == tuple(row["on"] for row in rows(found, believed=True).values())
-    assert (False, False) == tuple(row["on"] for row in rows(found, believed=False).values())
+    assert (True, False) == tuple(row["on"] for row in gain_rows(found, is_trusted=True).values())
+    assert (False, False) == tuple(row["on"] for row in gain_rows(found, is_trusted=False).values())
 
 
 def test_calls_are_forgotten(used: Place) -> None:

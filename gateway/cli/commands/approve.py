@@ -1,0 +1,69 @@
+"""`gateway approve`: approve what changed since it was approved."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import Annotated
+
+import typer
+
+from gateway.catalog.approvals import LAUNCH
+from gateway.cli.command import ConfigOption, JsonOption, command, command_group
+from gateway.cli.exit_codes import NOTHING, OK
+from gateway.cli.output import print_result
+from gateway.cli.session import read_config
+from gateway.errors import InvalidRequestError
+from gateway.manifests.manifest import Manifest
+from gateway.options import Options
+from gateway.options.environment import catalog_store_path
+from gateway.storage.listing_store import SqliteRecords
+
+app = command_group()
+
+
+@command(app)
+def approve(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(help="A server, or a tool as server/tool; none lists what changed."),
+    ] = None,
+    *,
+    everything: Annotated[bool, typer.Option("--all", help="Approve all that changed.")] = False,
+    config: ConfigOption = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Approve tools and command lines that changed since they were approved."""
+    manifest = read_config(config)
+    with closing(SqliteRecords(catalog_store_path(Options()))) as records:
+        changes = {
+            changed_name(server, name): (manifest.owner(server), name)
+            for server in (*manifest.servers, *manifest.virtual)
+            for name in sorted(records.changed(manifest.owner(server)))
+        }
+        approved = list(changes) if everything else _select(names or [], changes, manifest)
+        for name in approved:
+            owner, item = changes[name]
+            records.approve(owner, [item])
+    pending = [name for name in changes if name not in approved]
+    lines = [f"approved  {name}" for name in approved] + [f"changed   {name}" for name in pending]
+    print_result(
+        {"approved": approved, "changed": pending},
+        "\n".join(lines) or "nothing changed",
+        as_json=as_json,
+    )
+    return OK if approved or not names else NOTHING
+
+
+def changed_name(server: str, item: str) -> str:
+    """Return how a change is shown: the server for its command line, else ``server/tool``."""
+    return server if item == LAUNCH else f"{server}/{item}"
+
+
+def _select(names: list[str], changes: dict[str, tuple[str, str]], manifest: Manifest) -> list[str]:
+    servers = (*manifest.servers, *manifest.virtual)
+    for name in names:
+        if name.partition("/")[0] not in servers:
+            choices = ", ".join(servers) or "none"
+            raise InvalidRequestError(f"{name!r} belongs to no configured server: {choices}")
+    # A server's name stands for its command line and for all of its tools.
+    return [name for name in changes if name in names or name.partition("/")[0] in names]

@@ -1,0 +1,284 @@
+"""`gateway discover` and `gateway provision`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from gateway.cli.command import (
+    ConfigOption,
+    GraphOption,
+    JsonOption,
+    RegistryOption,
+    StrategyOption,
+    TrustOption,
+    command,
+    command_group,
+)
+from gateway.cli.exit_codes import NOTHING, OK, UNAVAILABLE
+from gateway.cli.output import note, print_result, printable, stderr, to_jsonable, warn
+from gateway.cli.progress import show_progress
+from gateway.cli.session import (
+    DEFAULT_CONFIG,
+    ONE_COMMAND,
+    choose_strategy,
+    open_session,
+    vector_store,
+    warn_of_index,
+)
+from gateway.cli.tables import bold, plain_table, summary
+from gateway.errors import InvalidRequestError
+from gateway.gateway import Gateway
+from gateway.manifests.mcp_json import read_manifest
+from gateway.provision.consent import Question, Stage, by_policy
+from gateway.provision.discover import Discovered
+from gateway.provision.discover import discover as discover_catalog
+from gateway.provision.gates import Gate
+from gateway.provision.options import ProvisionOptions
+from gateway.provision.plan import Plan, written
+from gateway.provision.provisioner import Provisioned, Provisioner
+from gateway.types import Strategy
+
+_QUESTIONS: Mapping[Stage, str] = {
+    "install": "Install it?",
+    "run": "Run it?",
+    "keep": "Keep it all the same?",
+}
+_STYLES = {"pass": "green", "ask": "yellow", "refuse": "red"}
+_CODES = {
+    "local": OK,
+    "planned": OK,
+    "installed": OK,
+    "none": NOTHING,
+    "refused": NOTHING,
+    "declined": NOTHING,
+    "failed": UNAVAILABLE,
+}
+
+app = command_group()
+
+
+@command(app)
+def discover(
+    intent: Annotated[
+        str, typer.Argument(help="What is wanted, in any language; none shows everything.")
+    ] = "",
+    *,
+    config: ConfigOption = None,
+    documents: GraphOption = None,
+    strategy: StrategyOption = None,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="Tools, up to 50.")] = 20,
+    as_json: JsonOption = False,
+) -> int:
+    """Show what the configured servers can do: servers, tools, schemas. Asks no registry."""
+    with open_session(config, strategy=choose_strategy(strategy), documents=documents) as session:
+        gateway = session.gateway.gateway
+        overview = gateway.bridge.call(lambda: discover_catalog(gateway, intent, limit=limit))
+    warn_of_index(overview.diagnostics, {item.code for item in session.report.diagnostics})
+    print_result(
+        {"intent": intent, **to_jsonable(overview)}, _overview_tables(overview), as_json=as_json
+    )
+    return session.code_for(overview.tools)
+
+
+@command(app)
+def provision(  # noqa: PLR0913  (one for each option)
+    intent: Annotated[str, typer.Argument(help="What tools are wanted for.")],
+    *,
+    apply: Annotated[
+        bool, typer.Option("--apply", help="Do it, after consent; without it, only plan.")
+    ] = False,
+    yes: Annotated[
+        bool,
+        typer.Option("--yes", "-y", help="Agree where no gate has a doubt; else agree to nothing."),
+    ] = False,
+    registry: RegistryOption = "",
+    trust: TrustOption = None,
+    pick: Annotated[str, typer.Option(help="The server that is wanted, by its whole name.")] = "",
+    values: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="NAME=VALUE that the server needs; secrets as NAME=env:NAME."),
+    ] = None,
+    into: Annotated[
+        Path | None, typer.Option(help="The folder of all packages; default: in your data folder.")
+    ] = None,
+    known: Annotated[
+        bool, typer.Option("--known/--no-known", help="Look at the bundled list as well.")
+    ] = True,
+    config: ConfigOption = None,
+    strategy: StrategyOption = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Find a server for what the configured ones cannot do, and bring it in.
+
+    The configured tools come first, then well-known servers, then a registry if you name one.
+    """
+    inputs, path = _parse_values(values or ()), config or DEFAULT_CONFIG
+    options = ProvisionOptions(
+        registry=registry, known=known, namespaces=tuple(trust or ()), folder=into
+    )
+    with _open_gateway(path, strategy=strategy) as gateway:
+        provisioner = Provisioner(
+            gateway,
+            options=options,
+            config=path,
+            consent=by_policy if yes else ask_person,
+            progress=lambda step, outcome, about: note(
+                f"{step} {outcome}" + (f": {about}" if about else "")
+            ),
+        )
+        with closing(provisioner):
+            result = asyncio.run(
+                provisioner.provision(intent, apply=apply, pick=pick, inputs=inputs)
+            )
+    warn(result.diagnostics)
+    print_result(
+        {"intent": intent, **to_jsonable(result)},
+        Group(*_result_parts(result)),
+        as_json=as_json,
+        wrap=False,
+    )
+    if not as_json:
+        _print_advice(result, is_applied=apply, is_agreed=yes)
+    return _CODES[result.outcome]
+
+
+def _parse_values(values: Sequence[str]) -> dict[str, str]:
+    pairs = [value.partition("=") for value in values]
+    if not all(name and sign for name, sign, _ in pairs):
+        raise InvalidRequestError("--set takes NAME=VALUE, such as --set API_KEY=env:API_KEY")
+    return {name: value for name, _, value in pairs}
+
+
+@contextmanager
+def _open_gateway(path: Path, *, strategy: Strategy | None) -> Iterator[Gateway]:
+    """Open the gateway of a configuration that need not exist yet."""
+    chosen = choose_strategy(strategy)
+    manifest = read_manifest(path) if path.is_file() else None
+    with show_progress() as progress:
+        gateway = Gateway(
+            strategy=chosen,
+            embedder=None if chosen == "graph" else "local",
+            vector_store=vector_store(),
+            progress=progress,
+            options=ONE_COMMAND,
+        )
+        with closing(gateway):
+            if manifest is not None:
+                warn(gateway.add_config(manifest))
+            yield gateway
+
+
+async def ask_person(question: Question) -> bool:
+    """Show a question whole on standard error and read the answer; no input means no."""
+    parts = [_plan_table(question.plan), _check_table(question.gates)]
+    parts += [_command_line("will run now", item) for item in question.commands]
+    if question.launch:
+        parts.append(_command_line("will run as the server", question.launch))
+    parts += [Text(f"warning: {printable(item)}", style="yellow") for item in question.warnings]
+    stderr().print(Group(*parts))
+    try:
+        return typer.confirm(_QUESTIONS[question.stage], err=True)
+    except typer.Abort:
+        return False
+
+
+def _print_advice(result: Provisioned, *, is_applied: bool, is_agreed: bool) -> None:
+    if result.outcome == "planned" and not is_applied:
+        note("this was a dry run; --apply does it")
+    if result.plan is not None and result.plan.needs.missing:
+        options = " ".join(f"--set {name}=VALUE" for name in result.plan.needs.missing)
+        note(f"give what it needs, secrets by reference such as env:NAME: {options}")
+    if result.outcome == "declined" and is_agreed:
+        note("--yes agrees only where every gate passes: without it you are asked")
+
+
+def _overview_tables(overview: Discovered) -> RenderableType:
+    if not overview.tools:
+        return Text("Nothing was found.")
+    servers = (
+        (bold(server.name), server.state, str(server.tools), _percent(server.confidence))
+        for server in overview.servers
+    )
+    tools = (
+        (
+            bold(tool.name),
+            tool.server,
+            _percent(tool.confidence),
+            ", ".join(map(str, required)) if isinstance(required, list | tuple) else "",
+            summary(tool.description),
+        )
+        for tool in overview.tools
+        for required in (tool.schema.get("required"),)
+    )
+    return Group(
+        plain_table("server", "state", "tools", "confidence", rows=servers),
+        Text(),
+        plain_table("tool", "server", "confidence", "needs", "about", rows=tools),
+    )
+
+
+def _result_parts(result: Provisioned) -> Iterator[RenderableType]:
+    yield Text(f"{result.outcome}: {printable(result.reason)}")
+    if result.local:
+        yield _confidence_table("tool", [(match.id, match.confidence) for match in result.local])
+    if result.candidates:
+        names = [(item.entry.name, item.confidence) for item in result.candidates]
+        yield _confidence_table("server", names)
+    if result.tools:
+        yield Text(f"tools: {', '.join(tool.exposed_name for tool in result.tools)}")
+    elif result.plan is not None:
+        yield _plan_table(result.plan)
+        yield _check_table(result.gates)
+        for item in result.plan.install:
+            yield _command_line("would run", item)
+        if result.plan.launch:
+            yield _command_line("would run as the server", result.plan.launch)
+        elif result.plan.install:
+            yield Text("what would run as the server is known after the install, and asked again")
+
+
+def _plan_table(plan: Plan) -> RenderableType:
+    rows: list[tuple[str, RenderableType]] = [
+        ("server", bold(f"{plan.entry.name} {plan.entry.version}".strip())),
+        ("about", plan.entry.description),
+        ("source", plan.entry.source),
+        ("name here", plan.server),
+    ]
+    if plan.url:
+        rows.append(("address", plan.url))
+    given = (*plan.env.items(), *plan.headers.items())
+    rows += [("gives it", f"{name} = {value}") for name, value in given]
+    return plain_table("plan", "", rows=rows)
+
+
+def _command_line(label: str, words: Sequence[str]) -> RenderableType:
+    """Return a command whole: one line, never folded or cut."""
+    return Text.assemble(
+        (f"{label}: ", "cyan"), printable(written(words)), no_wrap=True, overflow="ignore"
+    )
+
+
+def _check_table(checks: Sequence[Gate]) -> Table:
+    rows = (
+        (check.name, Text(check.verdict, style=_STYLES[check.verdict]), check.reason)
+        for check in checks
+    )
+    return plain_table("gate", "", "why", rows=rows)
+
+
+def _confidence_table(heading: str, items: Sequence[tuple[str, float]]) -> Table:
+    rows = ((bold(name), _percent(confidence)) for name, confidence in items)
+    return plain_table(heading, "confidence", rows=rows)
+
+
+def _percent(confidence: float | None) -> str:
+    return "" if confidence is None else f"{confidence:.0%}"

@@ -1,0 +1,257 @@
+"""`gateway serve`. Standard output is for the protocol, standard error for people."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Iterator
+from contextlib import closing, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Literal, get_args
+
+import typer
+
+from gateway.cli.command import (
+    ConfigOption,
+    GraphOption,
+    RegistryOption,
+    StrategyOption,
+    TrustOption,
+    command,
+    command_group,
+)
+from gateway.cli.exit_codes import OK
+from gateway.cli.file_watch import watch_files
+from gateway.cli.output import note, warn
+from gateway.cli.session import choose_strategy, open_gateway, warn_of_index
+from gateway.cli.shutdown import graceful_shutdown
+from gateway.errors import ConfigError, Failed, attempt
+from gateway.gateway import Gateway
+from gateway.options import DiscoveryOptions, Options, SearchOptions
+from gateway.options.environment import variables
+from gateway.provision.consent import by_policy
+from gateway.provision.options import ProvisionOptions
+from gateway.provision.provisioner import Provisioner
+from gateway.serve.extras import Extra, Extras
+from gateway.serve.http import HttpOptions, Way, serve_http
+from gateway.serve.server import Expose, mcp_server
+from gateway.serve.stdio import serve_stdio
+
+_ADVICE = {"route": "route_tools", "next": "next_tools"}
+"""Meta-tools by their ``--with`` value: servers before tools, and the graph's next steps."""
+
+app = command_group()
+
+
+@command(app)
+def serve(  # noqa: PLR0913  (one for each option)
+    *,
+    http: Annotated[
+        bool, typer.Option("--http/--stdio", help="Streamable HTTP, or this process's own pipes.")
+    ] = False,
+    expose: Annotated[
+        Literal["meta", "all"],
+        typer.Option(help="meta: search and call; all: the catalog's tools, in pages."),
+    ] = "meta",
+    host: Annotated[
+        str | None, typer.Option(help="Where to listen.", show_default="127.0.0.1")
+    ] = None,
+    port: Annotated[
+        int | None, typer.Option(help="0 takes a free one.", show_default="8930")
+    ] = None,
+    token_env: Annotated[
+        str, typer.Option(help="The environment variable that holds the token of clients.")
+    ] = "",
+    allow_host: Annotated[
+        list[str] | None, typer.Option(help="Another host name that requests may use.")
+    ] = None,
+    allow_origin: Annotated[
+        list[str] | None, typer.Option(help="A web origin whose pages may send requests.")
+    ] = None,
+    extra: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--with", help="discover; provision, which plans; install, which does it; route; next."
+        ),
+    ] = None,
+    api: Annotated[
+        bool, typer.Option("--api/--no-api", help="With --http: the catalog as JSON, beside it.")
+    ] = True,
+    tokens: Annotated[
+        Path | None, typer.Option(help="With --http: a TOML file of clients and their scopes.")
+    ] = None,
+    registry: RegistryOption = "",
+    trust: TrustOption = None,
+    config: ConfigOption = None,
+    documents: GraphOption = None,
+    strategy: StrategyOption = None,
+) -> int:
+    """Serve the configured servers' tools as one MCP server.
+
+    Requests are accepted at once; the first one that needs the catalog waits for it. The
+    configuration is read again when it changes, or at SIGHUP.
+    """
+    address = None
+    if http:
+        address = _http_options(host, port, token_env, allow_host or (), allow_origin or ())
+    else:
+        _refuse_over_pipes(
+            {
+                "--host": host,
+                "--port": port,
+                "--token-env": token_env,
+                "--allow-host": allow_host,
+                "--allow-origin": allow_origin,
+                "--tokens": tokens,
+            }
+        )
+    extras = _parse_extras(extra or (), expose)
+    options = _options(extra or ())
+    with (
+        graceful_shutdown() as shutdown,
+        open_gateway(
+            config, strategy=choose_strategy(strategy), documents=documents, options=options
+        ) as (gateway, manifest),
+    ):
+        shutdown.close = gateway.close
+        warn(manifest.warnings)
+        file = Path(manifest.origin)
+        run_server = (
+            _http_server(gateway, address, tokens, with_api=api) if address else serve_stdio
+        )
+        provision = ProvisionOptions(registry=registry, namespaces=tuple(trust or ()))
+        with _open_extras(gateway, extras, provision, file) as tools:
+            asyncio.run(_run(gateway, run_server, expose, file, tools))
+        shutdown.has_begun = True
+    return OK
+
+
+def _http_options(
+    host: str | None,
+    port: int | None,
+    token_env: str,
+    hosts: Collection[str],
+    origins: Collection[str],
+) -> HttpOptions:
+    usual = HttpOptions()
+    return HttpOptions(
+        host=usual.host if host is None else host,
+        port=usual.port if port is None else port,
+        token=_read_token(token_env),
+        hosts=tuple(hosts),
+        origins=tuple(origins),
+    )
+
+
+def _read_token(variable: str) -> str:
+    if not variable:
+        return ""
+    token = variables(frozenset({variable})).get(variable, "").strip()
+    if not token:
+        raise ConfigError(f"the environment variable {variable} is not set: it holds the token")
+    return token
+
+
+def _refuse_over_pipes(options: dict[str, object]) -> None:
+    """Raise a `ConfigError` if an option was given that has a meaning for an address only.
+
+    A user who names a token must not be served without one.
+    """
+    given = [option for option, value in options.items() if value not in (None, "", [])]
+    if given:
+        raise ConfigError(f"{', '.join(given)} needs --http: over pipes there is no address")
+
+
+def _parse_extras(names: Collection[str], expose: Expose) -> frozenset[Extra]:
+    choices = get_args(Extra)
+    for name in names:
+        if name not in choices and name not in _ADVICE:
+            raise ConfigError(f"--with takes {', '.join((*choices, *_ADVICE))}, not {name!r}")
+    if names and expose == "all":
+        # A tool of the catalog may have the name of an extra tool.
+        raise ConfigError("--with goes with --expose meta, not with all")
+    return frozenset(choice for choice in choices if choice in names)
+
+
+def _options(names: Collection[str]) -> Options:
+    route, following = (_ADVICE[name] if name in names else "" for name in ("route", "next"))
+    return Options(
+        # No client waits for vectors.
+        search=SearchOptions(first_search="words"),
+        discovery=DiscoveryOptions(route_name=route, next_name=following),
+    )
+
+
+def _http_server(
+    gateway: Gateway, address: HttpOptions, tokens: Path | None, *, with_api: bool
+) -> Way:
+    def on_listening(url: str) -> None:
+        note(f"serving {url}")
+        if with_api:
+            note(f"the catalog as JSON is described at {url.removesuffix('/mcp')}/openapi.json")
+
+    run_server = partial(serve_http, options=address, listening=on_listening)
+    if not with_api:
+        return run_server
+    from gateway.serve.api.app import api_app, beside  # noqa: PLC0415  (pipes need no HTTP API)
+    from gateway.serve.api.auth import read_tokens  # noqa: PLC0415  (likewise)
+
+    clients = read_tokens(tokens) if tokens else ()
+    return partial(run_server, beside=beside(api_app(gateway, address, tokens=clients)))
+
+
+@contextmanager
+def _open_extras(
+    gateway: Gateway, extras: frozenset[Extra], options: ProvisionOptions, config: Path
+) -> Iterator[Extras]:
+    if not extras - {"discover"}:
+        yield Extras(gateway, extras)
+        return
+    provisioner = Provisioner(
+        gateway,
+        options=options,
+        config=config,
+        # There is no person to ask.
+        consent=by_policy,
+        progress=lambda step, outcome, about: note(f"provision: {step} {outcome} {about}".strip()),
+    )
+    with closing(provisioner):
+        yield Extras(gateway, extras, provisioner)
+
+
+async def _run(
+    gateway: Gateway, run_server: Way, expose: Expose, config: Path, extras: Extras
+) -> None:
+    server = mcp_server(gateway, expose=expose)
+    extras.join(server)
+    indexing = asyncio.create_task(_index(gateway))
+    try:
+        async with watch_files([config], lambda: _reload(gateway)):
+            await run_server(server)
+    except ConfigError as error:
+        # The listener does not know the options of the command.
+        raise ConfigError(f"{error} (--host, --port)") from error
+    finally:
+        indexing.cancel()
+
+
+async def _reload(gateway: Gateway) -> None:
+    """Read the configuration again and print what changed."""
+    reloaded = await attempt(gateway.reload())
+    if isinstance(reloaded, Failed):
+        note(f"the servers stay as they were: {reloaded.reason}; mend it, and it is read again")
+        return
+    warn(reloaded.diagnostics)
+    parts = {"added": reloaded.added, "changed": reloaded.changed, "removed": reloaded.removed}
+    changes = "; ".join(f"{what} {', '.join(names)}" for what, names in parts.items() if names)
+    note(f"configuration read again: {changes or 'nothing changed'}")
+    await _index(gateway)
+
+
+async def _index(gateway: Gateway) -> None:
+    """List and index before the first request, and print what could not be used."""
+    report = await attempt(gateway.report())
+    if isinstance(report, Failed):
+        note(f"the catalog could not be indexed: {report.reason}")
+        return
+    warn_of_index(report.diagnostics)

@@ -1,0 +1,211 @@
+"""`gateway usage`: what recorded calls show, and what learning from them would change."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import asdict, replace
+from typing import Annotated
+
+import typer
+
+import graphs
+from gateway.cli.command import (
+    ConfigOption,
+    FolderOption,
+    ForceOption,
+    GraphOption,
+    JsonOption,
+    StrategyOption,
+    command,
+    command_group,
+)
+from gateway.cli.commands.graph import output_documents, write_documents
+from gateway.cli.exit_codes import NOTHING, OK
+from gateway.cli.output import note, print_result
+from gateway.cli.session import choose_strategy, open_session
+from gateway.errors import InvalidRequestError
+from gateway.options import Options
+from gateway.options.environment import ledger_path
+from gateway.search.replay import Replayed, replay
+from gateway.search.usage import bounded
+from gateway.search.usage.bounded import Outcomes
+from gateway.search.usage.past import past_of, worn
+from gateway.search.usage.sequences import Followed, followed, trusted
+from gateway.storage.call_log import SqliteLedger
+from gateway.usage.call_log import Tally
+
+_DOCUMENT = "urn:tool-gateway:shown-by-use"
+_NO_CALLS = "no calls are noted: a program has them noted with UsageOptions(record=True)"
+_MAY_BE_CHANCE = "these orders may be chance: the tasks do not predict each other yet"
+
+app = command_group("usage", help_text="See, write down and forget what calls have shown.")
+
+
+@command(app)
+def show(
+    tool: Annotated[str, typer.Argument(help="Its id, server/name; without one: all.")] = "",
+    *,
+    as_json: JsonOption = False,
+) -> int:
+    """Show how calls ended, what that does to scores, and what follows what."""
+    with _open_ledger() as ledger:
+        tallies = [tally for tally in ledger.tallies() if tool in {"", tally.tool}]
+        tasks = [task.tools for task in ledger.tasks()]
+    transitions = [item for item in followed(tasks) if tool in {"", item.before}]
+    rows = _tool_rows(tallies)
+    is_trusted = trusted(tasks)
+    lines = [
+        f"{row['tool']}: {row['succeeded']} of {row['calls']} calls succeeded, "
+        f"scores x {row['multiplier']}"
+        for row in rows
+    ]
+    lines += [_transition_line(item) for item in transitions]
+    print_result(
+        {
+            "tools": rows,
+            "followed": [_transition_fields(item) for item in transitions],
+            "tasks": len(tasks),
+            "believed": is_trusted,
+        },
+        "\n".join(lines) or _NO_CALLS,
+        as_json=as_json,
+    )
+    if transitions and not is_trusted and not as_json:
+        note(_MAY_BE_CHANCE)
+    return OK if rows else NOTHING
+
+
+@command(app)
+def export(
+    *,
+    out: FolderOption = None,
+    min_count: Annotated[int, typer.Option(min=1, help="Tasks a pair needs.")] = 2,
+    force: ForceOption = False,
+    as_json: JsonOption = False,
+) -> int:
+    """Write next steps that use has shown as Markdown-LD, to read, edit and commit."""
+    with _open_ledger() as ledger:
+        tasks = [task.tools for task in ledger.tasks()]
+    transitions = followed(tasks, min_count=min_count)
+    if transitions and not trusted(tasks):
+        note(_MAY_BE_CHANCE)
+    documents = [_transition_document(transitions)] if transitions else []
+    if out is not None:
+        write_documents(documents, out, force=force)
+    if not transitions and not as_json:
+        note("nothing was called after something else often enough to be written down")
+        return NOTHING
+    output_documents(
+        documents,
+        out,
+        f"{len(transitions)} edges written to {out}: read them, then --graph {out}",
+        as_json=as_json,
+        more={"followed": [_transition_fields(item) for item in transitions]},
+    )
+    return OK if transitions else NOTHING
+
+
+@command(app)
+def report(
+    *,
+    config: ConfigOption = None,
+    documents: GraphOption = None,
+    strategy: StrategyOption = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Show what the signals would have changed, by the tools that were really called next."""
+    with _open_ledger() as ledger:
+        history = past_of(ledger)
+    with open_session(config, strategy=choose_strategy(strategy), documents=documents) as session:
+        replayed = replay(session.snapshot(), history.tasks, history.outcomes)
+    gains = gain_rows(replayed, is_trusted=history.trusted)
+    print_result(
+        {"tasks": len(history.tasks), "believed": history.trusted, **gains},
+        gain_text(gains),
+        as_json=as_json,
+    )
+    return session.code_for(replayed.learn.calls)
+
+
+def gain_rows(replayed: Replayed, *, is_trusted: bool) -> dict[str, dict[str, object]]:
+    """Return the gain of each signal, and whether ``auto`` would turn it on."""
+    return {
+        "learn": {**asdict(replayed.learn), "on": replayed.learn.measured and is_trusted},
+        "rerank": {**asdict(replayed.rerank), "on": replayed.rerank.measured},
+    }
+
+
+def gain_text(gains: dict[str, dict[str, object]]) -> str:
+    """Return the gains of `gain_rows`, a line each."""
+    return "\n".join(
+        f"{name}: {row['calls']} calls of {row['tasks']} tasks, {row['higher']} would stand higher "
+        f"and {row['lower']} lower; 1/place {row['mean']:+.4f} ({row['low']:+.4f} to "
+        f"{row['high']:+.4f}): auto is {'on' if row['on'] else 'off'}"
+        for name, row in gains.items()
+    )
+
+
+@command(app)
+def forget(
+    *,
+    tool: Annotated[str, typer.Option(help="The calls of one tool, server/name.")] = "",
+    tenant: Annotated[str, typer.Option(help="The calls of one tenant.")] = "",
+    everything: Annotated[bool, typer.Option("--all", help="All calls.")] = False,
+    as_json: JsonOption = False,
+) -> int:
+    """Forget calls that were noted."""
+    if not (tool or tenant or everything):
+        raise InvalidRequestError("say what to forget: --tool, --tenant, or --all")
+    with _open_ledger() as ledger:
+        count = ledger.forget(tool=tool, tenant=tenant)
+    print_result({"forgotten": count}, f"{count} calls forgotten", as_json=as_json)
+    return OK
+
+
+def _transition_document(transitions: Sequence[Followed]) -> graphs.Document:
+    edges = tuple(
+        graphs.Edge(subject=item.before, predicate="nextStep", object=item.after)
+        for item in transitions
+    )
+    text = "\n".join(f"- {_transition_line(item)}" for item in transitions)
+    return graphs.Document(
+        id=_DOCUMENT,
+        path="shown-by-use.md",
+        title="Next steps that use has shown",
+        edges=edges,
+        sections=(graphs.Section(heading="Counts", level=2, text=text),),
+    )
+
+
+def _open_ledger() -> closing[SqliteLedger]:
+    return closing(SqliteLedger(ledger_path(Options())))
+
+
+def _tool_rows(tallies: Sequence[Tally]) -> list[dict[str, object]]:
+    counts = worn([replace(tally, age_s=0.0) for tally in tallies])
+    return [
+        {
+            "tool": tool,
+            "calls": int(counts[tool].calls),
+            "succeeded": int(counts[tool].succeeded),
+            "multiplier": round(bounded.multiplier(Outcomes(), outcomes), 3),
+        }
+        for tool, outcomes in sorted(worn(tallies).items())
+    ]
+
+
+def _transition_fields(transition: Followed) -> dict[str, object]:
+    return {
+        "before": transition.before,
+        "after": transition.after,
+        "tasks": transition.count,
+        "of": transition.of,
+        "confidence": transition.confidence,
+    }
+
+
+def _transition_line(transition: Followed) -> str:
+    counts = f"{transition.count} of {transition.of} tasks"
+    confidence = f"sure to {transition.confidence:.2f}"
+    return f"`{transition.before}` then `{transition.after}`: {counts}, {confidence}"

@@ -1,0 +1,23 @@
+"""The exit codes, in one table that ``--help`` prints."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+OK = 0
+NOTHING = 1
+USAGE = 2
+UNAVAILABLE = 3
+INTERRUPTED = 130
+
+EXIT_CODES: Mapping[int, str] = {
+    OK: "done",
+    NOTHING: "nothing was found or agreed to, the tool failed, or a demo conversation did",
+    USAGE: "bad usage, configuration, tool name, arguments, graph document or query",
+    UNAVAILABLE: "a server or the vector store could not be used; the others' part is printed",
+    INTERRUPTED: "interrupted from the keyboard",
+}
+"""Every exit code and its meaning."""
+
+EPILOG = "Exit codes: " + "; ".join(f"{code} {text}" for code, text in EXIT_CODES.items()) + "."
+"""The table as ``--help`` prints it."""

@@ -1,0 +1,175 @@
+"""Convert servers of other clients to entries of our file. Secrets become variables. Pure."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from gateway.errors import ConfigError
+from gateway.manifests.secret_scanner import Span, disclosed, doubtful, in_arguments
+
+_KEYS = ("command", "args", "env", "cwd", "url", "headers", "disabled")
+_IGNORED_KEYS = frozenset({"type", "name", "description", "gallery", "version", "transport"})
+"""Keys of other clients that mean nothing here."""
+_VARIABLE = re.compile(r"\$\{([^}]+)\}")
+_ENV_NAME = re.compile(r"(?:env:)?[A-Za-z_][A-Za-z0-9_]*(?::-.*)?", re.DOTALL)
+_INVALID_CHARS = re.compile(r"[^A-Za-z0-9_.-]+")
+_MAX_NAME_CHARS = 64
+Saved = tuple[list["RequiredVariable"], list[str], dict[str, str]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequiredVariable:
+    """A variable that must be set before a server can be used."""
+
+    variable: str
+    server: str
+    where: str
+    """Where its value was, such as ``env.API_KEY``, or what the client asks its user for."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Conversion:
+    """Converts entries one after another; equal secrets share a variable."""
+
+    inputs: Mapping[str, str] = field(default_factory=dict)
+    """The inputs that VS Code asks its user for, by id."""
+    project: Path | None = None
+    required: list[RequiredVariable] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    _secrets: dict[str, str] = field(default_factory=dict)
+    """The secret of each variable; never shown, never written."""
+
+    def save(self) -> Saved:
+        """Return the state for `restore`."""
+        return list(self.required), list(self.notes), dict(self._secrets)
+
+    def restore(self, saved: Saved) -> None:
+        """Undo what was converted since `save`."""
+        self.required, self.notes, self._secrets = saved
+
+    def entry(self, name: str, original: object) -> dict[str, object]:
+        """Return our entry for the server *name* of another client.
+
+        Raises:
+            ConfigError: The gateway cannot use such a server.
+        """
+        if not isinstance(original, dict):
+            raise ConfigError("it is no object")
+        members = {key: original[key] for key in _KEYS if key in original}
+        address = original.get("serverUrl")
+        if isinstance(address, str):
+            members.setdefault("url", address)
+        if "sse" in (original.get("type"), original.get("transport")):
+            raise ConfigError("it speaks SSE, which is not supported: ask for its streamable HTTP")
+        if not isinstance(members.get("command", members.get("url")), str):
+            raise ConfigError("it has neither a command nor a url")
+        omitted = sorted(original.keys() - set(_KEYS) - _IGNORED_KEYS - {"serverUrl"})
+        if omitted:
+            self.notes.append(f"{name}: left out: {', '.join(omitted)}")
+        return {key: self._convert(name, key, value) for key, value in members.items()}
+
+    def _convert(self, server: str, key: str, value: object) -> object:
+        if isinstance(value, list):
+            return self._hide_in_arguments(server, [self._expand(server, item) for item in value])
+        if isinstance(value, dict):
+            return {
+                name: self._hide(server, f"{key}.{name}", name, self._expand(server, item))
+                for name, item in value.items()
+            }
+        if not isinstance(value, str):
+            return value
+        text = self._expand(server, value)
+        return self._hide(server, key, key, text) if key == "url" else text
+
+    def _expand(self, server: str, value: object) -> str:
+        """Return *value* with the variables of other clients written as ours."""
+        return _VARIABLE.sub(lambda match: self._reference(server, match[0], match[1]), str(value))
+
+    def _reference(self, server: str, whole: str, name: str) -> str:
+        if name.startswith("input:"):
+            input_id = name.removeprefix("input:")
+            variable = _variable_name(input_id)
+            where = self.inputs.get(input_id) or f"the input {input_id!r} of VS Code"
+            self._require(variable, server, where)
+            return f"${{{variable}}}"
+        if name == "userHome":
+            return "${HOME}"
+        if name in {"pathSeparator", "/"}:
+            return os.sep
+        if name == "workspaceFolder" and self.project is not None:
+            return str(self.project)
+        if name != "workspaceFolder" and _ENV_NAME.fullmatch(name):
+            return f"${{{name.removeprefix('env:')}}}"
+        self.notes.append(f"{server}: {whole} is not known here: write what it stands for")
+        return whole
+
+    def _hide_in_arguments(self, server: str, arguments: list[str]) -> list[str]:
+        for position, name, span in in_arguments(list(arguments)):
+            where = f"args[{position}]"
+            arguments[position] = self._replace(server, where, name, arguments[position], span)
+        for position, text in enumerate(arguments):
+            self._note_if_random(server, f"args[{position}]", text)
+        return arguments
+
+    def _hide(self, server: str, where: str, name: str, text: str) -> str:
+        span = disclosed(name, text)
+        if span is not None:
+            return self._replace(server, where, name, text, span)
+        self._note_if_random(server, where, text)
+        return text
+
+    def _note_if_random(self, server: str, where: str, text: str) -> None:
+        if doubtful(text):
+            self.notes.append(
+                f"{server}: {where} looks random; if it is a secret, write ${{NAME}} instead"
+            )
+
+    def _replace(self, server: str, where: str, name: str, text: str, span: Span) -> str:
+        start, end = span
+        variable = self._variable_of(server, where, name, text[start:end])
+        self._require(variable, server, where)
+        return f"{text[:start]}${{{variable}}}{text[end:]}"
+
+    def _variable_of(self, server: str, where: str, name: str, secret: str) -> str:
+        for variable, value in self._secrets.items():
+            if value == secret:
+                return variable
+        unique = _variable_name(f"{server}_{name or 'secret'}")
+        variable = _variable_name(name) if where.startswith("env.") else unique
+        count = 1
+        while variable in self._secrets:
+            variable = unique if count == 1 else f"{unique}_{count}"
+            count += 1
+        self._secrets[variable] = secret
+        return variable
+
+    def _require(self, variable: str, server: str, where: str) -> None:
+        item = RequiredVariable(variable=variable, server=server, where=where)
+        if item not in self.required:
+            self.required.append(item)
+
+
+def valid_name(name: str) -> str:
+    """Return the name that a server called *name* elsewhere may have here."""
+    return _INVALID_CHARS.sub("-", name).strip("-.")[:_MAX_NAME_CHARS] or "server"
+
+
+def is_this_gateway(entry: object) -> bool:
+    """Return whether *entry* starts this gateway."""
+    if not isinstance(entry, dict):
+        return False
+    command, args = entry.get("command"), entry.get("args")
+    words = [str(item) for item in args] if isinstance(args, list) else []
+    program = re.split(r"[\\/]", str(command))[-1].removesuffix(".exe")
+    return (program == "gateway" and words[:1] == ["serve"]) or (
+        words[:3] == ["-m", "gateway", "serve"]
+    )
+
+
+def _variable_name(name: str) -> str:
+    plain = re.sub(r"\W+", "_", name, flags=re.ASCII).strip("_").upper()
+    return plain if plain and not plain[0].isdigit() else f"SECRET_{plain}"

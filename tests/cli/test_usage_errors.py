@@ -1,0 +1,185 @@
+"""What was mistyped, for whoever asked for JSON. The commands are those that there are."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.main import get_command
+
+from gateway.cli.app import COMMANDS, app, describe_usage_error, load_command, wants_json
+from gateway.cli.exit_codes import OK, USAGE
+from tests.cli.running import Ran
+from tests.cli.test_import import User
+
+VALUES: Mapping[str, str] = {"client": "cursor", "kind": "tool"}
+"""What an argument takes that does not take any text."""
+MORE: Mapping[str, tuple[str, ...]] = {
+    "graph propose": ("--model", "m"),
+    "import": ("--from", "theirs.json"),
+    "servers add": ("--url", "https://h"),
+}
+"""What a command wants besides before it looks at the configuration."""
+
+
+def commands(group: object, *path: str) -> Iterator[tuple[tuple[str, ...], object]]:
+    """Every command and group, by its path."""
+    yield path, group
+    for name, each in getattr(group, "commands", {}).items():
+        yield from commands(each, *path, name)
+
+
+ROOT = get_command(app)
+EVERY: dict[tuple[str, ...], Any] = {(): ROOT}
+for name in COMMANDS:
+    EVERY.update(commands(load_command(name), name))
+LEAVES = {path: each for path, each in EVERY.items() if path and not hasattr(each, "commands")}
+
+
+def needed(command: object) -> list[Any]:
+    """The arguments that a command cannot do without."""
+    found = getattr(command, "params", ())
+    return [each for each in found if each.param_type_name == "argument" and each.required]
+
+
+def takes(command: object, option: str) -> bool:
+    return any(option in each.opts for each in getattr(command, "params", ()))
+
+
+named = partial(pytest.mark.parametrize, "path", ids=" ".join)
+NEEDY = [path for path, each in LEAVES.items() if needed(each)]
+CONFIGURED = [
+    path for path, each in LEAVES.items() if takes(each, "--config") and takes(each, "--json")
+]
+
+
+@pytest.fixture
+def user(tmp_path: Path) -> User:
+    return User(folder=tmp_path)
+
+
+@pytest.fixture
+def typed(capsys: pytest.CaptureFixture[str]) -> Callable[..., Ran]:
+    """Run what never comes to a command: the whole need not be made again for each."""
+
+    def run(*arguments: str) -> Ran:
+        with pytest.raises(SystemExit) as ended:
+            ROOT.main(arguments, "gateway")
+        out, err = capsys.readouterr()
+        return Ran(code=int(str(ended.value.code)), out=out, err=err)
+
+    return run
+
+
+def told(ran: Ran) -> Mapping[str, str]:
+    """What standard output says, after a look at the rest."""
+    error: Mapping[str, str] = ran.json["error"]
+
+    assert (USAGE, {"error"}) == (ran.code, set(ran.json))
+    assert ran.err.strip()
+    return error
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_summary_in_the_list_is_the_help_of_the_command(name: str) -> None:
+    """The list of commands is printed without loading them."""
+    text = str(EVERY[name,].help)
+
+    assert " ".join(text.partition("\n\n")[0].split()) == COMMANDS[name][1]
+
+
+@named(list(EVERY))
+def test_an_unknown_option_is_told_by_every_command(
+    typed: Callable[..., Ran], path: tuple[str, ...]
+) -> None:
+    """`serve` and `graph export` have no `--json` of their own: that is what they say."""
+    error = told(typed(*path, "--json", "--no-such-option"))
+
+    assert ["type", "message", "hint"] == list(error)
+    assert "UsageError" == error["type"]
+    assert error["message"].startswith("No such option: --")
+    assert f"see {' '.join(('gateway', *path))} --help" == error["hint"]
+
+
+@named(NEEDY)
+def test_a_missing_argument_is_told_by_every_command(
+    typed: Callable[..., Ran], path: tuple[str, ...]
+) -> None:
+    error = told(typed(*path, "--json"))
+
+    first = needed(LEAVES[path])[0]
+    assert error["message"].startswith(f"Missing argument '{first.metavar or first.name}'.")
+
+
+@named(CONFIGURED)
+def test_a_bad_configuration_is_told_by_every_command(user: User, path: tuple[str, ...]) -> None:
+    """Each finds it out by itself; whoever forgets to report it is found out here."""
+    broken = user.client("broken.json", '{"mcpServers": [')
+    user.client("theirs.json", {"mcpServers": {"a": {"command": "a"}}})
+    user.client("x", "---\nname: a\n---\n")
+    given = [VALUES.get(each.name, "x") for each in needed(LEAVES[path])]
+
+    ran = user.here(*path, *given, *MORE.get(" ".join(path), ()), "--json", "-c", str(broken))
+
+    said = (
+        next(each["told"] for each in ran.json["checks"] if each["verdict"] == "fail")
+        if (path == ("doctor",))
+        else told(ran)["message"]
+    )
+    assert "broken.json' is not JSON: line 1, column 17" in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("search", "x", "--limit", "0"), "'--limit'"),
+        (("search", "x", "--strategy", "magic"), "'magic'"),
+        (("index", "burn"), "'burn'"),
+        (("index", "show", "--rebuild"), "--rebuild goes with build"),
+        (("import", "nobody"), "'nobody'"),
+        (("call", "a", "{}", "more"), "more"),
+        (("fly",), "fly"),
+        (("graph", "shw"), "'show'"),
+    ],
+)
+def test_a_bad_value_is_told(
+    typed: Callable[..., Ran], arguments: tuple[str, ...], message: str
+) -> None:
+    assert message in told(typed(*arguments, "--json"))["message"]
+
+
+def test_without_json_nothing_but_the_words_for_people_is_told(typed: Callable[..., Ran]) -> None:
+    plain = typed("search")
+    asked = typed("search", "--json")
+
+    assert (USAGE, "") == (plain.code, plain.out)
+    assert plain.err == asked.err
+
+
+def test_what_stands_after_two_dashes_is_not_ours(typed: Callable[..., Ran]) -> None:
+    """It belongs to the server that is added."""
+    assert [True, False, False] == [
+        wants_json(each) for each in (["a", "--json"], ["a", "--", "--json"], [])
+    ]
+    assert "" == typed("servers", "add", "--", "--json").out
+
+
+def test_help_and_version_are_no_errors(typed: Callable[..., Ran]) -> None:
+    ran = typed("search", "--json", "--help")
+
+    assert (OK, "") == (ran.code, ran.err)
+    with pytest.raises(json.JSONDecodeError):
+        json.loads(ran.out)
+
+
+def test_an_error_of_nowhere_points_at_the_whole() -> None:
+    """Typer raises some before there is a command."""
+    assert {
+        "type": "UsageError",
+        "message": "odd",
+        "hint": "see gateway --help",
+    } == describe_usage_error(ValueError("odd"))
