@@ -248,7 +248,7 @@ def test_a_document_is_written_with_its_pictures(tmp_path: Path) -> None:
 
     first = written()
 
-    assert ["page.md", "languages.svg", "recall.svg", "typos.svg"] == list(first)
+    assert ["page.md", "languages.svg", "recall.svg"] == list(first)
     assert first == written()
     text = first["page.md"].decode()
     assert "](plots/recall.svg)" in text
