@@ -25,7 +25,7 @@ from mcp import Client, StdioServerParameters, stdio_client
 from benchmarks.faulting import children
 from benchmarks.serving import idle_server
 from gateway import Gateway
-from gateway.serve.server import mcp_server
+from gateway.serve.mcp_server import mcp_server
 
 Transport = Literal["memory", "stdio", "http"]
 TRANSPORTS: tuple[Transport, ...] = get_args(Transport)

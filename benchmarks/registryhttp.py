@@ -33,7 +33,7 @@ from gateway.embed.local.encoders import ALL_MODELS
 from gateway.options import CacheOptions
 from gateway.serve.api.app import api_app, beside
 from gateway.serve.http import HttpOptions, serve_http
-from gateway.serve.server import mcp_server
+from gateway.serve.mcp_server import mcp_server
 
 PATH = "/api/search/semantic"
 _DATA = Path(__file__).with_name("registrydata")
@@ -163,7 +163,7 @@ async def _serve(folder: Path, *, entities: int, encoders: int, cache: bool) -> 
             mcp_server(gateway),
             http,
             beside=beside(api_app(gateway, http)),
-            listening=lambda url: print(url, flush=True),
+            on_listening=lambda url: print(url, flush=True),
         )
 
 

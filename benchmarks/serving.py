@@ -18,7 +18,7 @@ from mcp.server import Server
 
 from gateway import Gateway, Options
 from gateway.serve.http import HttpOptions, serve_http
-from gateway.serve.server import mcp_server
+from gateway.serve.mcp_server import mcp_server
 from gateway.serve.stdio import serve_stdio
 
 
@@ -46,7 +46,7 @@ async def main(kind: str, transport: str, config: Path) -> None:
             await serve_stdio(server)
         else:
             await serve_http(
-                server, HttpOptions(port=0), listening=lambda url: print(url, flush=True)
+                server, HttpOptions(port=0), on_listening=lambda url: print(url, flush=True)
             )
 
 

@@ -1,9 +1,10 @@
-"""A client of ours as the caller whom a server behind us may ask.
+"""A client of ours, as the caller that an upstream server may ask for something.
 
-* Before 2026-07-28 a client is asked by a request of ours, on the stream of its own request.
-* Since then it is told that input is required, and sends it with its next try: see `exchange`.
+* Before 2026-07-28 the client is asked by a request of ours, on the stream of its own request.
+* Since then it is told that input is required, and sends it with its next try: see
+  `gateway.serve.pending_calls`.
 
-Servers' sessions live on another loop than clients': every method may be awaited on any loop.
+Sessions of servers live on another loop than clients: every method may be awaited on any loop.
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ Context = ServerRequestContext[Any]
 STATELESS_SINCE = "2026-07-28"
 
 
-def stateless(context: Context) -> bool:
-    """Whether the client speaks a version in which only clients send requests."""
+def is_stateless(context: Context) -> bool:
+    """Return whether the client speaks a version in which only clients send requests."""
     return context.protocol_version >= STATELESS_SINCE
 
 
-def who(context: Context) -> Hashable:
-    """Give what tells clients apart: the session, the connection, or else the request itself."""
+def client_identity(context: Context) -> Hashable:
+    """Return the identity of a client: its session, its connection, or else its request."""
     headers = getattr(context.request, "headers", None)
     if headers is None:
         return id(context.lifespan_context)
@@ -38,64 +39,70 @@ def who(context: Context) -> Hashable:
 
 
 class SessionClient:
-    """A client with a session, which answers requests.
+    """A client with a session, which answers requests; see `gateway.mcp.server_requests.Caller`.
 
     Args:
         context: Its call.
     """
 
     def __init__(self, context: Context) -> None:
-        self._context = context
+        self.context = context
         self._loop = asyncio.get_running_loop()
-        self._who = who(context)
+        self._identity = client_identity(context)
 
     @property
     def who(self) -> Hashable:
         """See `Caller.who`."""
-        return self._who
+        return self._identity
 
     @property
     def capabilities(self) -> JsonObject:
         """See `Caller.capabilities`."""
-        told = self._context.session.client_capabilities
-        return told.model_dump(by_alias=True, mode="json", exclude_none=True) if told else {}
+        declared = self.context.session.client_capabilities
+        return (
+            declared.model_dump(by_alias=True, mode="json", exclude_none=True) if declared else {}
+        )
 
     @property
     def listens(self) -> bool:
         """See `Caller.listens`."""
-        return "progress_token" in (self._context.meta or {})
+        return "progress_token" in (self.context.meta or {})
 
     async def ask(self, requests: Mapping[str, types.InputRequest]) -> types.InputResponses:
         """See `Caller.ask`."""
-        said = await across(self._loop, lambda: self._ask(requests))
-        return dict(zip(requests, said, strict=True))
+        return await self._on_own_loop(lambda: self._send_all(requests))
 
     async def progress(self, progress: float, total: float | None, message: str | None) -> None:
         """See `Caller.progress`."""
-        session = self._context.session
-        await across(self._loop, lambda: session.report_progress(progress, total, message))
+        session = self.context.session
+        await self._on_own_loop(lambda: session.report_progress(progress, total, message))
 
-    async def _ask(self, requests: Mapping[str, types.InputRequest]) -> list[types.InputResponse]:
-        return await asyncio.gather(*(self._one(request) for request in requests.values()))
+    async def _on_own_loop(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Await *work* on the client's loop; when the waiting is cancelled, so is the work."""
+        if self._loop is asyncio.get_running_loop():
+            return await work()
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work(), self._loop))
 
-    async def _one(self, request: types.InputRequest) -> types.InputResponse:
-        related = ServerMessageMetadata(related_request_id=self._context.request_id)
-        session = self._context.session
+    async def _send_all(self, requests: Mapping[str, types.InputRequest]) -> types.InputResponses:
+        responses = await asyncio.gather(*map(self._send, requests.values()))
+        return dict(zip(requests, responses, strict=True))
+
+    async def _send(self, request: types.InputRequest) -> types.InputResponse:
+        metadata = ServerMessageMetadata(related_request_id=self.context.request_id)
         try:
-            if isinstance(request, types.CreateMessageRequest):
-                many = request.params.tools is not None or request.params.tool_choice is not None
-                kind = types.CreateMessageResultWithTools if many else types.CreateMessageResult
-                return await session.send_request(request, kind, metadata=related)
-            if isinstance(request, types.ElicitRequest):
-                return await session.send_request(request, types.ElicitResult, metadata=related)
-            return await session.send_request(request, types.ListRootsResult, metadata=related)
+            response: types.InputResponse = await self.context.session.send_request(
+                request, _response_type(request), metadata=metadata
+            )
         except MCPError as error:
-            told = f"the client refused {request.method} ({error.error.code})"
-            raise CallerError("client", told, needed={}) from error
+            detail = f"the client refused {request.method} ({error.error.code})"
+            raise CallerError("client", detail, needed={}) from error
+        return response
 
 
-async def across(loop: asyncio.AbstractEventLoop, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """Await *work* on *loop*; when the waiting is cancelled, so is the work."""
-    if loop is asyncio.get_running_loop():
-        return await work()
-    return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work(), loop))
+def _response_type(request: types.InputRequest) -> type[Any]:
+    if isinstance(request, types.ElicitRequest):
+        return types.ElicitResult
+    if isinstance(request, types.ListRootsRequest):
+        return types.ListRootsResult
+    has_tools = request.params.tools is not None or request.params.tool_choice is not None
+    return types.CreateMessageResultWithTools if has_tools else types.CreateMessageResult

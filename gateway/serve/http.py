@@ -35,9 +35,9 @@ from gateway.checks import between, check
 from gateway.errors import ConfigError
 
 PATH = "/mcp"
-Beside: TypeAlias = Callable[[ASGIApp], ASGIApp]
-"""Puts something beside an application, on the same port."""
-Way: TypeAlias = Callable[[Server], Awaitable[None]]
+WrapApp: TypeAlias = Callable[[ASGIApp], ASGIApp]
+"""Puts another application beside one, on the same port."""
+Transport: TypeAlias = Callable[[Server], Awaitable[None]]
 """Serves a server until it is told to stop."""
 GRACE_S = 5
 """How long an unfinished answer may hold up the end."""
@@ -45,7 +45,7 @@ GRACE_S = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpOptions:
-    """Where a server listens, and who may speak to it."""
+    """The address of a server, and who may use it."""
 
     host: str = "127.0.0.1"
     port: int = 8930
@@ -59,19 +59,19 @@ class HttpOptions:
 
     def __post_init__(self) -> None:
         """Check types and ranges, and refuse to be open to a network without a token."""
-        alone = bool(self.token) or not isinstance(self.host, str) or loopback(self.host)
+        is_guarded = bool(self.token) or not isinstance(self.host, str) or is_loopback(self.host)
         check(
             self,
             ""
-            if alone
+            if is_guarded
             else f"{self.host} can be reached by others: give a token (--token-env NAME), "
             "or listen on 127.0.0.1",
             between("port", self.port, 0, 65535),
         )
 
 
-def loopback(host: str) -> bool:
-    """Whether only this machine reaches *host*."""
+def is_loopback(host: str) -> bool:
+    """Return whether only this machine reaches *host*."""
     if host == "localhost":
         return True
     try:
@@ -81,41 +81,41 @@ def loopback(host: str) -> bool:
 
 
 def http_app(server: Server, options: HttpOptions) -> Starlette:
-    """Give the ASGI application that serves *server* under `PATH`."""
+    """Return the ASGI application that serves *server* under `PATH`."""
     app = server.streamable_http_app(
-        streamable_http_path=PATH, transport_security=security(options), host=options.host
+        streamable_http_path=PATH, transport_security=transport_security(options), host=options.host
     )
     if options.token:
-        guard = _Bearer(options.token)
+        guard = _BearerBackend(options.token)
         app.user_middleware.insert(
             0, Middleware(AuthenticationMiddleware, backend=guard, on_error=_refused)
         )
     return app
 
 
-def security(options: HttpOptions) -> TransportSecuritySettings:
-    """Give the hosts by which it may be called, and the origins it may be called from."""
+def transport_security(options: HttpOptions) -> TransportSecuritySettings:
+    """Return the host names and origins that requests may have."""
     names = [options.host, *options.hosts]
-    if loopback(options.host):
+    if is_loopback(options.host):
         names += ["127.0.0.1", "localhost", "[::1]"]
-    names = list(dict.fromkeys(f"[{name}]" if _bare_v6(name) else name for name in names))
+    names = list(dict.fromkeys(f"[{name}]" if _is_bare_ipv6(name) else name for name in names))
     hosts = [*names, *(f"{name}:*" for name in names if ":" not in name.rpartition("]")[2])]
-    own = [f"http://{each}" for each in hosts] if loopback(options.host) else []
+    own = [f"http://{each}" for each in hosts] if is_loopback(options.host) else []
     return TransportSecuritySettings(allowed_hosts=hosts, allowed_origins=[*own, *options.origins])
 
 
-def _bare_v6(name: str) -> bool:
+def _is_bare_ipv6(name: str) -> bool:
     return name.count(":") > 1 and not name.startswith("[")
 
 
-class _Bearer(AuthenticationBackend):
+class _BearerBackend(AuthenticationBackend):
     def __init__(self, token: str) -> None:
         self._token = token.encode()
 
     async def authenticate(self, conn: HTTPConnection) -> tuple[AuthCredentials, BaseUser]:
         scheme, _, token = conn.headers.get("authorization", "").partition(" ")
-        given = token.strip().encode()
-        if scheme.casefold() != "bearer" or not secrets.compare_digest(given, self._token):
+        secret = token.strip().encode()
+        if scheme.casefold() != "bearer" or not secrets.compare_digest(secret, self._token):
             raise AuthenticationError("a bearer token is needed")
         return AuthCredentials(["mcp"]), SimpleUser("bearer")
 
@@ -130,21 +130,21 @@ async def serve_http(
     server: Server,
     options: HttpOptions,
     *,
-    beside: Beside = lambda app: app,
-    listening: Callable[[str], None] = lambda _url: None,
+    beside: WrapApp = lambda app: app,
+    on_listening: Callable[[str], None] = lambda _url: None,
 ) -> None:
     """Serve until the process is told to stop.
 
     Args:
-        server: What is served.
-        options: Where, and to whom.
-        beside: Puts more beside it; see `gateway.serve.api.app.beside`.
-        listening: Told the address as soon as requests are accepted.
+        server: The served MCP server.
+        options: The address, and who may use it.
+        beside: Puts another application beside it; see `gateway.serve.api.app.beside`.
+        on_listening: Called with the address as soon as requests are accepted.
 
     Raises:
         ConfigError: If the address cannot be listened on.
     """
-    shown = f"[{options.host}]" if _bare_v6(options.host) else options.host
+    shown = f"[{options.host}]" if _is_bare_ipv6(options.host) else options.host
     config = uvicorn.Config(
         beside(http_app(server, options)),
         ws="none",
@@ -153,7 +153,7 @@ async def serve_http(
         timeout_graceful_shutdown=GRACE_S,
     )
     with _listener(options) as listener:
-        listening(f"http://{shown}:{listener.getsockname()[1]}{PATH}")
+        on_listening(f"http://{shown}:{listener.getsockname()[1]}{PATH}")
         await uvicorn.Server(config).serve(sockets=[listener])
 
 

@@ -31,10 +31,10 @@ class _Incoming(Protocol):
 async def serve_stdio(server: Server) -> None:
     """Serve one client until it hangs up. Nothing else may write to standard output meanwhile."""
     async with stdio_server() as (read, write):
-        await server.run(Mended(read), write, server.create_initialization_options())
+        await server.run(RepairedStream(read), write, server.create_initialization_options())
 
 
-class Mended:
+class RepairedStream:
     """Wraps *inner*: a message that is refused for lone surrogates comes in without them.
 
     JSON can write half a character (one escape of a pair), and models do; the SDK drops such a
@@ -51,7 +51,7 @@ class Mended:
 
     async def receive(self) -> SessionMessage | Exception:
         """Give the next message, or why there is none in what came."""
-        return _mended(await self._inner.receive())
+        return _repair(await self._inner.receive())
 
     async def aclose(self) -> None:
         """Close *inner*."""
@@ -61,7 +61,7 @@ class Mended:
         return self
 
     async def __anext__(self) -> SessionMessage | Exception:
-        return _mended(await self._inner.__anext__())
+        return _repair(await self._inner.__anext__())
 
     async def __aenter__(self) -> Self:
         return self
@@ -75,7 +75,7 @@ class Mended:
         await self.aclose()
 
 
-def _mended(item: SessionMessage | Exception) -> SessionMessage | Exception:
+def _repair(item: SessionMessage | Exception) -> SessionMessage | Exception:
     line = item.errors()[0]["input"] if isinstance(item, ValidationError) else None
     if not isinstance(line, str):
         return item

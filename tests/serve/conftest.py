@@ -19,7 +19,7 @@ from gateway.gateway import Gateway
 from gateway.options import Options, UpstreamOptions
 from gateway.runtime.background_loop import Bridge
 from gateway.serve.http import HttpOptions, serve_http
-from gateway.serve.server import mcp_server
+from gateway.serve.mcp_server import mcp_server
 
 PACKAGES = (
     "@modelcontextprotocol/conformance@0.2.0-alpha.12",
@@ -70,7 +70,7 @@ def url() -> Iterator[str]:
     bridge = Bridge("served")
     where: Future[str] = Future()
     serving = bridge.submit(
-        lambda: serve_http(server, HttpOptions(port=0), listening=where.set_result)
+        lambda: serve_http(server, HttpOptions(port=0), on_listening=where.set_result)
     )
     # The suite is not patient with a server that has yet to start another.
     asyncio.run(gateway.refresh())

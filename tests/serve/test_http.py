@@ -14,8 +14,8 @@ from mcp.client.streamable_http import streamable_http_client
 
 from gateway.errors import ConfigError
 from gateway.gateway import Gateway
-from gateway.serve.http import HttpOptions, loopback, serve_http
-from gateway.serve.server import mcp_server
+from gateway.serve.http import HttpOptions, is_loopback, serve_http
+from gateway.serve.mcp_server import mcp_server
 from tests.conftest import OpenGateway
 from tests.fakes import tool
 
@@ -26,7 +26,9 @@ TOKEN = "s3cret-of-the-test"  # noqa: S105  (no secret)
 async def served(gateway: Gateway, options: HttpOptions) -> AsyncIterator[str]:
     """Serve *gateway* and give the address."""
     where: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-    task = asyncio.create_task(serve_http(mcp_server(gateway), options, listening=where.set_result))
+    task = asyncio.create_task(
+        serve_http(mcp_server(gateway), options, on_listening=where.set_result)
+    )
     try:
         yield await where
     finally:
@@ -143,8 +145,8 @@ def test_a_token_stands_in_no_message() -> None:
 
 def test_what_loopback_is() -> None:
     """All of 127/8, ::1 and the name; nothing that merely looks like it."""
-    assert all(map(loopback, ("127.0.0.1", "127.8.9.1", "::1", "localhost")))
-    assert not any(map(loopback, ("0.0.0.0", "192.168.0.1", "localhost.evil", "::")))  # noqa: S104
+    assert all(map(is_loopback, ("127.0.0.1", "127.8.9.1", "::1", "localhost")))
+    assert not any(map(is_loopback, ("0.0.0.0", "192.168.0.1", "localhost.evil", "::")))  # noqa: S104
 
 
 def test_a_port_that_is_taken_says_so(open_gateway: OpenGateway) -> None:

@@ -8,7 +8,7 @@ from mcp.shared.message import SessionMessage
 from mcp.types import JSONRPCRequest, jsonrpc_message_adapter
 from pydantic import ValidationError
 
-from gateway.serve.stdio import Mended
+from gateway.serve.stdio import RepairedStream
 
 Item = SessionMessage | Exception
 REQUEST = '{"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"q": "%s"}}'
@@ -28,7 +28,7 @@ async def through(*items: Item) -> list[Item]:
     for item in items:
         ours.send_nowait(item)
     ours.close()
-    async with Mended(theirs) as stream:
+    async with RepairedStream(theirs) as stream:
         return [item async for item in stream]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
@@ -32,9 +32,9 @@ from gateway.options.environment import variables
 from gateway.provision.consent import by_policy
 from gateway.provision.options import ProvisionOptions
 from gateway.provision.provisioner import Provisioner
-from gateway.serve.extras import Extra, Extras
-from gateway.serve.http import HttpOptions, Way, serve_http
-from gateway.serve.server import Expose, mcp_server
+from gateway.serve.extra_tools import ExtraName, extra_tools
+from gateway.serve.http import HttpOptions, Transport, serve_http
+from gateway.serve.mcp_server import Expose, ExtraTool, mcp_server
 from gateway.serve.stdio import serve_stdio
 
 _ADVICE = {"route": "route_tools", "next": "next_tools"}
@@ -162,8 +162,8 @@ def _refuse_over_pipes(options: dict[str, object]) -> None:
         raise ConfigError(f"{', '.join(given)} needs --http: over pipes there is no address")
 
 
-def _parse_extras(names: Collection[str], expose: Expose) -> frozenset[Extra]:
-    choices = get_args(Extra)
+def _parse_extras(names: Collection[str], expose: Expose) -> frozenset[ExtraName]:
+    choices = get_args(ExtraName)
     for name in names:
         if name not in choices and name not in _ADVICE:
             raise ConfigError(f"--with takes {', '.join((*choices, *_ADVICE))}, not {name!r}")
@@ -184,13 +184,13 @@ def _options(names: Collection[str]) -> Options:
 
 def _http_server(
     gateway: Gateway, address: HttpOptions, tokens: Path | None, *, with_api: bool
-) -> Way:
+) -> Transport:
     def on_listening(url: str) -> None:
         note(f"serving {url}")
         if with_api:
             note(f"the catalog as JSON is described at {url.removesuffix('/mcp')}/openapi.json")
 
-    run_server = partial(serve_http, options=address, listening=on_listening)
+    run_server = partial(serve_http, options=address, on_listening=on_listening)
     if not with_api:
         return run_server
     from gateway.serve.api.app import api_app, beside  # noqa: PLC0415  (pipes need no HTTP API)
@@ -202,10 +202,10 @@ def _http_server(
 
 @contextmanager
 def _open_extras(
-    gateway: Gateway, extras: frozenset[Extra], options: ProvisionOptions, config: Path
-) -> Iterator[Extras]:
+    gateway: Gateway, extras: frozenset[ExtraName], options: ProvisionOptions, config: Path
+) -> Iterator[Sequence[ExtraTool]]:
     if not extras - {"discover"}:
-        yield Extras(gateway, extras)
+        yield tuple(extra_tools(gateway, extras))
         return
     provisioner = Provisioner(
         gateway,
@@ -216,14 +216,13 @@ def _open_extras(
         progress=lambda step, outcome, about: note(f"provision: {step} {outcome} {about}".strip()),
     )
     with closing(provisioner):
-        yield Extras(gateway, extras, provisioner)
+        yield tuple(extra_tools(gateway, extras, provisioner))
 
 
 async def _run(
-    gateway: Gateway, run_server: Way, expose: Expose, config: Path, extras: Extras
+    gateway: Gateway, run_server: Transport, expose: Expose, config: Path, extras: Sequence[ExtraTool]
 ) -> None:
-    server = mcp_server(gateway, expose=expose)
-    extras.join(server)
+    server = mcp_server(gateway, expose=expose, extras=extras)
     indexing = asyncio.create_task(_index(gateway))
     try:
         async with watch_files([config], lambda: _reload(gateway)):

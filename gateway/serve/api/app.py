@@ -31,7 +31,7 @@ from gateway.serve.api.operations import Call, Operation, Reply, operations_of
 from gateway.serve.api.problems import MEDIA_TYPE, RefusedError, refusal
 from gateway.serve.api.requests import ApiOptions, read_body, read_parameters
 from gateway.serve.api.search_routes import SearchRoutes, default_ranking
-from gateway.serve.http import HttpOptions, security
+from gateway.serve.http import HttpOptions, transport_security
 
 _HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 _DEFAULTS = ApiOptions()
@@ -89,7 +89,7 @@ def api_app(
         exception_handlers={HTTPException: _http_error},
     )
     app.router.redirect_slashes = False
-    return _HostCheck(app, security(http))
+    return _HostCheck(app, transport_security(http))
 
 
 class _Endpoint:

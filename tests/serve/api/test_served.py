@@ -15,7 +15,7 @@ from mcp import Client
 from gateway.gateway import Gateway
 from gateway.serve.api.app import api_app, beside
 from gateway.serve.http import HttpOptions, serve_http
-from gateway.serve.server import mcp_server
+from gateway.serve.mcp_server import mcp_server
 from tests.serve.api.conftest import ENTRIES, Mixed
 
 PROGRAM = Path(sys.executable).with_name("st")
@@ -31,7 +31,7 @@ async def served(gateway: Gateway) -> AsyncIterator[str]:
             mcp_server(gateway),
             http,
             beside=beside(api_app(gateway, http)),
-            listening=where.set_result,
+            on_listening=where.set_result,
         )
     )
     try:

@@ -11,11 +11,11 @@ from mcp import Client, types
 from mcp.client.subscriptions import PromptsListChanged, ResourcesListChanged, ToolsListChanged
 
 from gateway.gateway import Gateway
-from gateway.serve.server import Expose, mcp_server
+from gateway.serve.mcp_server import Expose, mcp_server
 from tests.conftest import OpenGateway
 from tests.fakes import ListSource, suspicious, tool
 from tests.search.test_library import Shop, thing
-from tests.serve.test_exchange import target
+from tests.serve.test_pending_calls import target
 
 CHANGES: dict[str, tuple[str, object]] = {
     "tool": ("notifications/tools/list_changed", ToolsListChanged()),

@@ -16,15 +16,15 @@ from gateway.provision.consent import by_policy
 from gateway.provision.options import ProvisionOptions
 from gateway.provision.programs import Programs
 from gateway.provision.provisioner import Provisioner
-from gateway.serve.extras import Extra, Extras
-from gateway.serve.server import mcp_server
+from gateway.serve.extra_tools import ExtraName, extra_tools
+from gateway.serve.mcp_server import mcp_server
 from gateway.types import ToolDefinition
 from tests.conftest import OpenGateway
 from tests.fakes import suspicious
 from tests.provision.conftest import quick_uv
 from tests.provision.indexes import FakeIndex
 from tests.provision.registries import FakeRegistry, item, package
-from tests.serve.test_server import text_of
+from tests.serve.test_mcp_server import text_of
 
 T = TypeVar("T")
 
@@ -32,13 +32,12 @@ T = TypeVar("T")
 def talk(
     gateway: Gateway,
     work: Callable[[Client], Awaitable[T]],
-    *wanted: Extra,
+    *wanted: ExtraName,
     provisioner: Provisioner | None = None,
 ) -> T:
     async def run() -> T:
-        server = mcp_server(gateway)
-        Extras(gateway, frozenset(wanted), provisioner).join(server)
-        async with Client(server) as client:
+        extras = tuple(extra_tools(gateway, frozenset(wanted), provisioner))
+        async with Client(mcp_server(gateway, extras=extras)) as client:
             return await work(client)
 
     return asyncio.run(run())
@@ -114,12 +113,12 @@ def test_what_is_too_long_is_counted(open_gateway: OpenGateway) -> None:
 @pytest.mark.parametrize(
     ("name", "given", "told"),
     [
-        ("discover", {"limit": "3"}, "'limit' must be of type integer"),
-        ("discover", {"limit": True}, "'limit' must be of type integer"),
-        ("discover", {"other": 1}, "no argument 'other'"),
-        ("provision", {}, "say what the tools are wanted for"),
-        ("provision", {"intent": "x", "inputs": {"KEY": "env:SECRET"}}, "no argument 'inputs'"),
-        ("provision", {"intent": "x", "apply": True}, "no argument 'apply'"),
+        ("discover", {"limit": "3"}, "limit: Input should be a valid integer"),
+        ("discover", {"limit": True}, "limit: Input should be a valid integer"),
+        ("discover", {"other": 1}, "other: Extra inputs"),
+        ("provision", {}, "intent: Field required"),
+        ("provision", {"intent": "x", "inputs": {"KEY": "env:SECRET"}}, "inputs: Extra inputs"),
+        ("provision", {"intent": "x", "apply": True}, "apply: Extra inputs"),
     ],
 )
 def test_a_bad_call_is_told_what_is_wrong(
@@ -212,4 +211,4 @@ def test_without_any_nothing_is_changed(open_gateway: OpenGateway) -> None:
 
 def test_provision_needs_a_provisioner(open_gateway: OpenGateway) -> None:
     with pytest.raises(ConfigError):
-        Extras(open_gateway(), frozenset({"provision"}))
+        tuple(extra_tools(open_gateway(), frozenset({"provision"})))

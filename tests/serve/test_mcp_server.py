@@ -13,7 +13,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from gateway.gateway import Gateway
-from gateway.serve.server import Extra, mcp_server
+from gateway.serve.mcp_server import ExtraTool, mcp_server
 from gateway.types import Content, Hints, InvokeResult, JsonObject, ToolDefinition
 from gateway.types.listing import Listing
 from tests.conftest import OpenGateway
@@ -305,7 +305,7 @@ def test_tools_of_the_servers_own_stand_behind_the_two(open_gateway: OpenGateway
         return types.CallToolResult(content=[types.TextContent(text=f"drew {arguments['what']}")])
 
     extras = [
-        Extra(tool=types.Tool(name=name, input_schema={"type": "object"}), run=draw)
+        ExtraTool(tool=types.Tool(name=name, input_schema={"type": "object"}), run=draw)
         for name in ("draw_graph", "search_tools")
     ]
 

@@ -16,13 +16,13 @@ from mcp.server.subscriptions import InMemorySubscriptionBus
 from gateway.errors import InvalidRequestError, UpstreamError
 from gateway.gateway import Gateway
 from gateway.serve.http import HttpOptions
-from gateway.serve.server import mcp_server
-from gateway.serve.watching import Watching
+from gateway.serve.mcp_server import mcp_server
+from gateway.serve.subscriptions import ResourceSubscriptions
 from gateway.types.listing import WatchCallbacks
 from tests.conftest import OpenGateway
 from tests.fakes import ListSource, tool
-from tests.serve.test_exchange import target
 from tests.serve.test_http import served
+from tests.serve.test_pending_calls import target
 from tests.serve.upstream import WATCHED
 
 PLACED = f"gateway:/fixture/{WATCHED}"
@@ -227,11 +227,11 @@ def test_no_more_than_so_many_are_watched(open_gateway: OpenGateway) -> None:
     gateway.add_source(ListSource("silent", [tool("two")]))
 
     async def talk() -> list[str]:
-        watching = Watching(gateway.library, InMemorySubscriptionBus(), most=1)
+        watching = ResourceSubscriptions(gateway.library, InMemorySubscriptionBus(), max_watched=1)
         said: list[str] = []
         for uri in ("telling/a:never", "silent/a:b", "telling/a:b", "telling/c:d"):
             try:
-                await watching.begin(f"gateway:/{uri}")
+                await watching.watch(f"gateway:/{uri}")
             except (InvalidRequestError, UpstreamError) as error:
                 said.append(str(error))
         return said

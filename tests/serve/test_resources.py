@@ -13,8 +13,8 @@ from mcp import Client, MCPError, types
 
 from gateway.errors import InvalidRequestError
 from gateway.gateway import Gateway
-from gateway.serve.placed import block, prompt, resource, template
-from gateway.serve.server import mcp_server
+from gateway.serve.mcp_server import mcp_server
+from gateway.serve.views import prompt_view, resource_view, rewrite_block, template_view
 from gateway.sources.transforms import Filter, Rename, Shaped
 from gateway.types import Entity, JsonObject, ToolDefinition
 from tests.conftest import OpenGateway
@@ -299,12 +299,15 @@ def test_details_that_the_protocol_knows_are_passed_on() -> None:
         details={"mimeType": "text/plain", "size": 3, "annotations": {"priority": 0.5}},
     )
     bad = ToolDefinition(kind="resource", name="n", details={"annotations": {"priority": "high"}})
-    told = resource(entity(good))
+    told = resource_view(entity(good))
 
     assert ("N", "text/plain", 3) == (told.name, told.mime_type, told.size)
-    assert ("gateway:/s/n", None) == (resource(entity(bad)).uri, resource(entity(bad)).annotations)
-    assert "gateway:/s/n" == template(entity(bad)).uri_template
-    assert prompt(entity(bad)).arguments is None
+    assert ("gateway:/s/n", None) == (
+        resource_view(entity(bad)).uri,
+        resource_view(entity(bad)).annotations,
+    )
+    assert "gateway:/s/n" == template_view(entity(bad)).uri_template
+    assert prompt_view(entity(bad)).arguments is None
 
 
 @pytest.mark.parametrize("uri", ["https://a.example/b", "data:text/plain,b", None])
@@ -313,9 +316,9 @@ def test_what_anybody_can_read_keeps_its_address(uri: str | None) -> None:
     link = {"type": "resource_link", "uri": uri}
     text = {"type": "text", "text": "a", "uri": "a://b"}
 
-    assert link == block(link, "srv")
-    assert text == block(text, "srv")
-    assert "gateway:/srv/a://b" == block({**link, "uri": "a://b"}, "srv")["uri"]
+    assert link == rewrite_block(link, "srv")
+    assert text == rewrite_block(text, "srv")
+    assert "gateway:/srv/a://b" == rewrite_block({**link, "uri": "a://b"}, "srv")["uri"]
 
 
 @pytest.mark.parametrize("mode", ERAS)

@@ -14,11 +14,11 @@ from mcp.server import Server
 from gateway.gateway import Gateway
 from gateway.mcp.server_requests import CALLER
 from gateway.options import Options, UpstreamOptions
-from gateway.serve.exchange import Exchanges
-from gateway.serve.server import mcp_server
+from gateway.serve.mcp_server import mcp_server
+from gateway.serve.pending_calls import PendingCalls
 from tests.conftest import OpenGateway
 from tests.serve.asking import NAME
-from tests.serve.test_server import text_of
+from tests.serve.test_mcp_server import text_of
 from tests.serve.upstream import Fixture, piped
 
 T = TypeVar("T")
@@ -351,7 +351,7 @@ def test_a_client_that_refuses_ends_the_call_with_an_error(
     assert all("the client refused" in text_of(each) for each in results)
 
 
-def alone(exchanges: Exchanges) -> Server[Any]:
+def alone(exchanges: PendingCalls) -> Server[Any]:
     """A server whose one tool asks for a name, without any other server."""
 
     async def call(context: Any, params: types.CallToolRequestParams) -> Any:
@@ -375,7 +375,7 @@ def test_who_asks_may_be_on_the_same_loop(mode: str) -> None:
     desk = Desk()
 
     async def talk() -> types.CallToolResult:
-        async with desk.client(alone(Exchanges()), mode) as client:
+        async with desk.client(alone(PendingCalls()), mode) as client:
             return await client.call_tool("ask", {})
 
     assert "Ada" in text_of(talked(talk))
@@ -386,7 +386,7 @@ def test_only_so_many_calls_wait() -> None:
 
     async def talk() -> list[MCPError]:
         refusals = []
-        async with Desk().client(alone(Exchanges(most=2)), "auto") as client:
+        async with Desk().client(alone(PendingCalls(max_pending=2)), "auto") as client:
             for _ in range(3):
                 try:
                     await client.session.call_tool("ask", {}, allow_input_required=True)

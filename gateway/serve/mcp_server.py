@@ -1,0 +1,213 @@
+"""A gateway as an MCP server: its lists, and its calls.
+
+* ``meta``: two tools, search and call, the same for as long as the server lives. The protocol
+  wants a list that does not vary, and clients put it at the head of every prompt.
+* ``all``: every tool of the catalog under its exposed name, in pages.
+
+In both, resources and prompts of all servers are listed and read, and a server that asks for
+something during a call asks the client of that call. No list holds an entity whose definition
+looks like an attack on a model.
+
+The SDK speaks every version of the protocol, with sessions for clients that begin with a handshake
+and without for those of 2026-07-28 and later. It also continues the trace of a client.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from mcp import types
+from mcp.server import InitializationOptions, NotificationOptions, Server
+from mcp.server.caching import CacheableMethod, CacheHint
+
+from gateway.discovery.call_handler import AnswerOptions, ToolCall, answer
+from gateway.discovery.meta_tools import MetaNames, digest, meta_names, meta_tools
+from gateway.gateway import Gateway
+from gateway.runtime import VERSION
+from gateway.serve.client import Context, is_stateless
+from gateway.serve.errors import missing_capability
+from gateway.serve.pending_calls import PendingCalls
+from gateway.serve.resources import ResourceHandlers
+from gateway.serve.subscriptions import ListChanges
+from gateway.serve.views import (
+    CallResult,
+    call_result,
+    listable,
+    meta_tool_views,
+    page,
+    rewrite_block,
+    tool_view,
+)
+from gateway.types import JsonObject
+
+Expose = Literal["meta", "all"]
+"""The list of tools: the two meta-tools, or the whole catalog."""
+
+_ANSWER_OPTIONS = AnswerOptions(schemas=True)
+LIST_TTL_MS = 300_000
+"""How long a client may keep a list without asking again."""
+
+_LISTS: tuple[CacheableMethod, ...] = (
+    "tools/list",
+    "resources/list",
+    "resources/templates/list",
+    "prompts/list",
+    "server/discover",
+)
+_CHANGES = NotificationOptions(tools_changed=True, prompts_changed=True, resources_changed=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExtraTool:
+    """A tool of the server's own, listed behind the two meta-tools."""
+
+    tool: types.Tool
+    run: Callable[[JsonObject], Awaitable[types.CallToolResult]]
+    """Takes the arguments as they came, and checks them itself."""
+
+
+def mcp_server(
+    gateway: Gateway,
+    *,
+    expose: Expose = "meta",
+    name: str = "gateway",
+    extras: Sequence[ExtraTool] = (),
+) -> Server:
+    """Make the server. A transport serves it; the caller closes the gateway.
+
+    Args:
+        gateway: The searched gateway. From now on its servers are told that callers can be asked,
+            so make the server before the gateway is used.
+        expose: ``meta`` or ``all``.
+        name: The name by which it introduces itself.
+        extras: More tools, for ``meta``. None may have the name of a meta-tool.
+    """
+    library = gateway.library
+    library.audience.askable = True
+    changes = ListChanges(library, tools=expose == "all")
+    calls = PendingCalls()
+    tools = _ToolHandlers(gateway, expose, calls, changes, extras)
+    resources = ResourceHandlers(library, calls, changes)
+    hint = CacheHint(ttl_ms=LIST_TTL_MS, scope="private")
+    server = _Server(
+        name,
+        version=VERSION,
+        instructions=_instructions(gateway, expose),
+        cache_hints=dict.fromkeys(_LISTS, hint),
+        lifespan=changes.watch_catalog,
+        get_tool_input_schema=tools.listed_schemas.get,
+        on_list_tools=tools.list_tools,
+        on_list_resources=resources.list_resources,
+        on_list_resource_templates=resources.list_templates,
+        on_read_resource=resources.read_resource,
+        on_list_prompts=resources.list_prompts,
+        on_get_prompt=resources.get_prompt,
+        on_completion=resources.complete,
+        on_subscribe_resource=changes.resources.subscribe,
+        on_unsubscribe_resource=changes.resources.unsubscribe,
+        on_subscriptions_listen=changes.resources.listen,
+    )
+    # The argument of the constructor takes only models.
+    server.add_request_handler("tools/call", types.CallToolRequestParams, tools.call_tool)
+    # Before the SDK's own middleware, whose span would last as long as the session.
+    server.middleware.insert(0, changes.notify_session)
+    return server
+
+
+class _Server(Server[object]):
+    """Declares that its lists change, however it is served."""
+
+    def create_initialization_options(
+        self,
+        notification_options: NotificationOptions | None = None,
+        experimental_capabilities: dict[str, dict[str, Any]] | None = None,
+        extensions: dict[str, dict[str, Any]] | None = None,
+    ) -> InitializationOptions:
+        return super().create_initialization_options(
+            notification_options or _CHANGES, experimental_capabilities, extensions
+        )
+
+
+def _instructions(gateway: Gateway, expose: Expose) -> str:
+    options = gateway.options.discovery
+    if expose == "all":
+        return "The tools of many servers, under one roof."
+    return (
+        f"Many tools stand behind two: {options.search_name} finds them and tells their "
+        f"parameters, {options.call_name} calls them."
+    )
+
+
+class _ToolHandlers:
+    """The handlers of tools of one server."""
+
+    def __init__(
+        self,
+        gateway: Gateway,
+        expose: Expose,
+        calls: PendingCalls,
+        changes: ListChanges,
+        extras: Sequence[ExtraTool],
+    ) -> None:
+        self._gateway = gateway
+        self._expose = expose
+        self._calls = calls
+        self._changes = changes
+        self._extras = {extra.tool.name: extra for extra in extras} if expose == "meta" else {}
+        self._names = MetaNames(search="", call="") if expose == "all" else None
+        self._meta_tools: tuple[types.Tool, ...] = ()
+        self._lock = asyncio.Lock()
+        self.listed_schemas: dict[str, Mapping[str, object]] = {}
+        """The schema of each tool that clients were sent; headers are held against it."""
+
+    async def list_tools(
+        self, _context: Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListToolsResult:
+        if self._expose == "meta":
+            names = await self._meta_names()
+            extras = [extra.tool for name, extra in self._extras.items() if name not in names]
+            return types.ListToolsResult(tools=[*self._meta_tools, *extras])
+        entities = listable(await self._gateway.list_tools())
+        self._changes.note_list("tool", entities)
+        shown = page(entities, params.cursor if params is not None else None)
+        tools = list(map(tool_view, shown.entities))
+        self.listed_schemas.update({tool.name: tool.input_schema for tool in tools})
+        return types.ListToolsResult(tools=tools, next_cursor=shown.next_cursor)
+
+    async def call_tool(
+        self, context: Context, params: types.CallToolRequestParams
+    ) -> CallResult | types.CallToolResult | types.InputRequiredResult:
+        names = await self._meta_names()
+        arguments = params.arguments or {}
+        extra = self._extras.get(params.name)
+        if extra is not None and params.name not in names:
+            return await extra.run(arguments)
+        call = ToolCall(id="", name=params.name, arguments="", given=arguments)
+        return await self._calls.run(context, params, lambda: self._call(context, names, call))
+
+    async def _call(self, context: Context, names: MetaNames, call: ToolCall) -> CallResult:
+        max_chars = self._gateway.options.chat.max_result_chars
+        result = await answer(
+            self._gateway, names, call, max_result_chars=max_chars, answering=_ANSWER_OPTIONS
+        )
+        if result.needed and is_stateless(context):
+            raise missing_capability(result.error, result.needed)
+        server = self._gateway.library.home(result.result.tool_id) if result.result else ""
+        return call_result(result, lambda block: rewrite_block(block, server) if server else block)
+
+    async def _meta_names(self) -> MetaNames:
+        """Return the names of the meta-tools, chosen once for the life of the server."""
+        async with self._lock:
+            if self._names is None:
+                options = self._gateway.options.discovery
+                entities = await self._gateway.list_tools()
+                taken = {entity.exposed_name for entity in entities}
+                names = meta_names(options, (), avoid=taken)
+                contents = digest(entities, budget=options.digest_token_budget)
+                tools = meta_tools(names, contents, stable=True)
+                self._meta_tools = meta_tool_views(names, tools)
+                self._names = names
+            return self._names
