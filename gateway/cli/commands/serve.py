@@ -220,7 +220,11 @@ def _open_extras(
 
 
 async def _run(
-    gateway: Gateway, run_server: Transport, expose: Expose, config: Path, extras: Sequence[ExtraTool]
+    gateway: Gateway,
+    run_server: Transport,
+    expose: Expose,
+    config: Path,
+    extras: Sequence[ExtraTool],
 ) -> None:
     server = mcp_server(gateway, expose=expose, extras=extras)
     indexing = asyncio.create_task(_index(gateway))
