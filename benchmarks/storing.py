@@ -1,12 +1,12 @@
-"""What a store is worth: writers that are killed, and readers beside a writer.
+"""What is left of acknowledged writes when writers are killed.
 
     python -m benchmarks.storing --kills 200 --json
 
-* Two processes write into one store until SIGKILL ends them at a random moment; then everything
-  is read back: what was acknowledged is there, what is there is right, batches are whole. Every
-  tenth time the folder is new, or holds the files of an older version, so that making and
-  bringing up files is cut short too.
-* Threads read beside a thread that writes without a pause.
+Two processes write into one store until SIGKILL ends them at a random moment; then everything is
+read back: what was acknowledged is there, what is there is right, batches are whole. Every written
+value names its key and version, so a wrong one shows. Every tenth round begins with a new folder,
+every second of which holds files of the oldest version, so creation and migration are cut short
+too.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from __future__ import annotations
 import argparse
 import json
 import multiprocessing
+import os
 import random
 import signal
 import sqlite3
 import sys
 import tempfile
-import threading
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -29,26 +29,30 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.storeload import MODEL, faults, load, store_at, vector
+from gateway.catalog.entries import Entry
 from gateway.runtime.vectors import Vector
 from gateway.storage.migrations import CATALOG, USAGE, VECTORS
-from gateway.storage.sqlite import SqliteVectorStore
+from gateway.storage.protocol import SqliteStore
+from gateway.usage.call_log import Call
 
-_WRITERS = 2
-_ANEW_EVERY = 10
-_VERSIONS = 100_000
-"""Between two rounds: more than a writer gets done."""
-_EARLY = 0.25
-"""How many are killed within 20 ms of their start, when they may not have opened a file."""
-_SOON_S = 0.02
-_LONGEST_S = 0.12
-_PATIENCE_S = 120.0
-_SCHEMAS = {"vectors.sqlite3": VECTORS, "catalog.sqlite3": CATALOG, "usage.sqlite3": USAGE}
-_OLD = vector("old", 1)
-_TOLD = (
+WRITERS = 2
+SLOTS = 24
+"""Batches of each writer, written again and again."""
+BATCH = 8
+"""Vectors of a batch: all of one version, or none."""
+ROUNDS_PER_FOLDER = 10
+VERSIONS_PER_ROUND = 100_000
+"""More than a writer gets done."""
+LONGEST_S = 0.12
+"""After its first write a writer lives at most this long."""
+TIMEOUT_S = 120.0
+MODEL = "m"
+DIMENSIONS = 512
+SCHEMAS = {"vectors.sqlite3": VECTORS, "catalog.sqlite3": CATALOG, "usage.sqlite3": USAGE}
+FIGURES = (
     "kills", "ended_otherwise", "rounds", "from_older_files", "acknowledged", "vectors",
-    "wrong_vectors", "torn_batches", "listings", "wrong_listings", "entries", "wrong_entries",
-    "lost_writes", "calls_twice", "damaged_files", "set_aside",
+    "wrong_vectors", "torn_batches", "entries", "wrong_entries", "lost_writes", "calls_twice",
+    "damaged_files", "set_aside",
 )  # fmt: skip
 
 
@@ -57,155 +61,181 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="benchmarks.storing", description=__doc__)
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--kills", type=int, default=200)
-    parser.add_argument("--readers", type=int, default=8, help="threads that read")
-    parser.add_argument("--seconds", type=float, default=3, help="of reading; 0 is none")
     parser.add_argument("--seed", type=int, default=1)
-    asked = parser.parse_args(arguments)
-    chance = random.Random(asked.seed)  # noqa: S311  (nothing secret: it must repeat)
-    with tempfile.TemporaryDirectory() as place:
-        figures = {
-            **killed(Path(place), asked.kills, chance),
-            **beside(Path(place) / "read", asked.readers, asked.seconds),
-        }
-    if asked.json:
+    options = parser.parse_args(arguments)
+    chance = random.Random(options.seed)  # noqa: S311  (nothing secret: it must repeat)
+    with tempfile.TemporaryDirectory() as folder:
+        figures = kill_writers(Path(folder), options.kills, chance)
+    if options.json:
         print(json.dumps(figures))
     else:
         print("\n".join(f"{name:24} {value}" for name, value in figures.items()))
 
 
-def killed(place: Path, kills: int, chance: random.Random) -> Mapping[str, object]:
-    """Kill writers, and give what was found behind them."""
+def kill_writers(root: Path, kills: int, chance: random.Random) -> Mapping[str, int]:
+    """Kill writers, and count what they left behind."""
     context = multiprocessing.get_context("forkserver")
-    told: Counter[str] = Counter()
-    began = time.perf_counter()
-    folder = place
-    while told["kills"] < kills:
-        since = told["rounds"] % _ANEW_EVERY
-        if not since:
-            folder = place / str(told["rounds"])
-            _older(folder, told)
-        _round(context, folder, 1 + since * _VERSIONS, chance, told)
-        print(f"\r{told['kills']} of {kills} kills", end="", file=sys.stderr, flush=True)
+    counts: Counter[str] = Counter()
+    folder = root
+    while counts["kills"] < kills:
+        number = counts["rounds"] % ROUNDS_PER_FOLDER
+        if not number:
+            folder = root / str(counts["rounds"])
+            _create_folder(folder, counts)
+        _run_round(context, folder, 1 + number * VERSIONS_PER_ROUND, chance, counts)
+        print(f"\r{counts['kills']} of {kills} kills", end="", file=sys.stderr, flush=True)
     print(file=sys.stderr)
-    return {name: told[name] for name in _TOLD} | {"seconds": time.perf_counter() - began}
+    return {name: counts[name] for name in FIGURES}
 
 
-def _older(folder: Path, told: Counter[str]) -> None:
-    """Make a folder; every second one with files of the first version."""
+def open_store(folder: Path) -> SqliteStore:
+    """Open the store that all processes share."""
+    return SqliteStore(
+        vectors=folder / "vectors.sqlite3",
+        catalog=folder / "catalog.sqlite3",
+        usage=folder / "usage.sqlite3",
+    )
+
+
+def _create_folder(folder: Path, counts: Counter[str]) -> None:
     folder.mkdir()
-    for writer in range(_WRITERS):
+    for writer in range(WRITERS):
         (folder / f"acks-{writer}").touch()
-    told["folders"] += 1
-    if told["folders"] % 2 == 0:
+    counts["folders"] += 1
+    if counts["folders"] % 2 == 0:
         return
-    told["from_older_files"] += 1
-    for name, schema in _SCHEMAS.items():
+    counts["from_older_files"] += 1
+    for name, schema in SCHEMAS.items():
         with closing(sqlite3.connect(folder / name)) as connection:
             for statement in schema.steps[0]:
                 connection.execute(statement)
             connection.execute("PRAGMA user_version = 1")
-    with closing(sqlite3.connect(folder / "vectors.sqlite3")) as connection, connection:
-        row = (MODEL, "old", _OLD.shape[0], _OLD.tobytes())
-        connection.execute("INSERT INTO vectors VALUES (?, ?, ?, ?)", row)
 
 
-def _round(
+def _run_round(
     context: ForkServerContext,
     folder: Path,
     version: int,
     chance: random.Random,
-    told: Counter[str],
+    counts: Counter[str],
 ) -> None:
-    acks = [folder / f"acks-{writer}" for writer in range(_WRITERS)]
-    before = [each.stat().st_size for each in acks]
+    acks = [folder / f"acks-{writer}" for writer in range(WRITERS)]
+    sizes = [path.stat().st_size for path in acks]
     writers = [
-        context.Process(target=load, args=(folder, writer, version, chance.randrange(1 << 30)))
-        for writer in range(_WRITERS)
+        context.Process(target=_write, args=(folder, writer, version, chance.randrange(1 << 30)))
+        for writer in range(WRITERS)
     ]
-    for each in writers:
-        each.start()
-    if chance.random() < _EARLY:
-        time.sleep(chance.random() * _SOON_S)
-    else:
-        _begun(acks, before)
-        time.sleep(chance.random() * _LONGEST_S)
-    for each in chance.sample(writers, _WRITERS):
-        each.kill()
-        each.join()
-        told["kills"] += each.exitcode == -signal.SIGKILL
-        told["ended_otherwise"] += each.exitcode != -signal.SIGKILL
-    told["rounds"] += 1
-    for writer in range(_WRITERS):
-        told.update(faults(folder, writer))
-    _look_at_files(folder, told)
-
-
-def _begun(acks: Sequence[Path], before: Sequence[int]) -> None:
-    """Wait until every writer has opened its files."""
-    ends = time.monotonic() + _PATIENCE_S
-    while time.monotonic() < ends:
-        if all(each.stat().st_size > size for each, size in zip(acks, before, strict=True)):
-            return
+    for process in writers:
+        process.start()
+    ends = time.monotonic() + TIMEOUT_S
+    while any(path.stat().st_size <= size for path, size in zip(acks, sizes, strict=True)):
+        if time.monotonic() > ends:
+            raise TimeoutError("a writer did not begin")
         time.sleep(0.001)
-
-
-def _look_at_files(folder: Path, told: Counter[str]) -> None:
-    for name in _SCHEMAS:
+    time.sleep(chance.random() * LONGEST_S)
+    for process in chance.sample(writers, WRITERS):
+        process.kill()
+        process.join()
+        counts["kills"] += process.exitcode == -signal.SIGKILL
+        counts["ended_otherwise"] += process.exitcode != -signal.SIGKILL
+    counts["rounds"] += 1
+    for writer in range(WRITERS):
+        _check_writer(folder, writer, counts)
+    for name in SCHEMAS:
         with closing(sqlite3.connect(folder / name)) as connection:
-            whole = connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-            told["damaged_files"] += not whole
-    told["set_aside"] += len([*folder.glob("*.corrupt-*")])
-    if told["folders"] % 2:
-        with closing(store_at(folder)) as store:
-            found = store.vectors.get(MODEL, ["old"]).get("old")
-            told["wrong_vectors"] += found is None or not np.array_equal(found, _OLD)
+            is_whole = connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+            counts["damaged_files"] += not is_whole
+    counts["set_aside"] += len([*folder.glob("*.corrupt-*")])
 
 
-def beside(folder: Path, readers: int, seconds: float) -> Mapping[str, object]:
-    """Read with many threads, alone and beside a writer; milliseconds a read of 20 vectors."""
-    if not seconds:
-        return {}
-    store = SqliteVectorStore(folder / "vectors.sqlite3")
-    rows = {f"{at}": row for at, row in enumerate(np.ones((5000, _OLD.shape[0]), np.float32))}
-    store.put(MODEL, rows)
-    figures: dict[str, object] = {}
-    for name in ("alone", "beside"):
-        stop = threading.Event()
-        took: list[list[float]] = [[] for _ in range(readers)]
-        threads = [
-            threading.Thread(target=_read, args=(store, mine, at, stop))
-            for at, mine in enumerate(took)
-        ]
-        if name == "beside":
-            threads.append(threading.Thread(target=_write, args=(store, rows, stop)))
-        for each in threads:
-            each.start()
-        time.sleep(seconds)
-        stop.set()
-        for each in threads:
-            each.join()
-        every = 1000 * np.concatenate([np.array(each) for each in took])
-        figures[f"reads_{name}_per_s"] = round(len(every) / seconds)
-        for share in (50, 95):
-            figures[f"read_{name}_p{share}_ms"] = round(float(np.percentile(every, share)), 3)
-    store.close()
-    return figures
+def _write(folder: Path, writer: int, version: int, seed: int) -> None:
+    """Write until killed; acknowledge each write in a file that outlives the process."""
+    chance = random.Random(seed)  # noqa: S311  (nothing secret: it must repeat)
+    acks = os.open(folder / f"acks-{writer}", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    os.write(acks, b"begin 0 0\n")
+    store = open_store(folder)
+    while True:
+        kind, slot = chance.choice("vec"), chance.randrange(SLOTS)
+        if kind == "v":
+            store.vectors.put(MODEL, {key: _vector(key, version) for key in _keys(writer, slot)})
+        elif kind == "e":
+            store.entries.put([_entry(writer, number, version) for number in (slot, slot + SLOTS)])
+        else:
+            store.ledger.note(Call(tool=f"{writer}/{version}", outcome="ok"))
+        os.write(acks, f"{kind} {slot} {version}\n".encode())
+        version += 1
 
 
-def _read(store: SqliteVectorStore, took: list[float], seed: int, stop: threading.Event) -> None:
-    chance = random.Random(seed)  # noqa: S311  (as above)
-    while not stop.is_set():
-        first = chance.randrange(4980)
-        wanted = [f"{number}" for number in range(first, first + 20)]
-        began = time.perf_counter()
-        store.get(MODEL, wanted)
-        took.append(time.perf_counter() - began)
+def _keys(writer: int, slot: int) -> list[str]:
+    return [f"{writer}-{slot}-{number}" for number in range(BATCH)]
 
 
-def _write(store: SqliteVectorStore, rows: Mapping[str, Vector], stop: threading.Event) -> None:
-    many = {key: row for key, row in rows.items() if int(key) < 2000}
-    while not stop.is_set():
-        store.put("another", many)
+def _vector(key: str, version: int) -> Vector:
+    """Return the vector of one key and version; its first number is the version."""
+    generator = np.random.default_rng([version, *key.encode()])
+    row = generator.standard_normal(DIMENSIONS, dtype=np.float32)
+    row[0] = version
+    return row
+
+
+def _entry(writer: int, slot: int, version: int) -> Entry:
+    return Entry(
+        kind="agent",
+        name=f"{writer}-{slot}",
+        description=f"{writer}-{slot}-{version} " * 20,
+        metadata={"version": version},
+    )
+
+
+def _check_writer(folder: Path, writer: int, counts: Counter[str]) -> None:
+    """Read everything of a killed writer, and count what is not as it must be."""
+    acknowledged: dict[tuple[str, int], set[int]] = {}
+    for line in (folder / f"acks-{writer}").read_text("utf-8").splitlines():
+        kind, number, version = line.split()
+        acknowledged.setdefault((kind, int(number)), set()).add(int(version))
+    counts["acknowledged"] += sum(len(versions) for versions in acknowledged.values())
+    with closing(open_store(folder)) as store:
+        entries = store.entries.rows()
+        for slot in range(SLOTS):
+            _check_vectors(store, writer, slot, max(acknowledged.get(("v", slot), {0})), counts)
+            _check_entries(entries, writer, slot, max(acknowledged.get(("e", slot), {0})), counts)
+        logged = Counter(str(line["tool"]) for line in store.ledger.lines())
+    calls = {
+        f"{writer}/{version}"
+        for (kind, _), versions in acknowledged.items()
+        if kind == "c"
+        for version in versions
+    }
+    counts["lost_writes"] += len(calls - logged.keys())
+    counts["calls_twice"] += sum(count > 1 for count in logged.values())
+
+
+def _check_vectors(
+    store: SqliteStore, writer: int, slot: int, acknowledged: int, counts: Counter[str]
+) -> None:
+    rows = store.vectors.get(MODEL, _keys(writer, slot))
+    versions = {int(row[0]) for row in rows.values()}
+    counts["vectors"] += len(rows)
+    counts["torn_batches"] += len(versions) > 1 or len(rows) not in {0, BATCH}
+    counts["lost_writes"] += max(versions, default=0) < acknowledged
+    counts["wrong_vectors"] += sum(
+        not np.array_equal(row, _vector(key, int(row[0]))) for key, row in rows.items()
+    )
+
+
+def _check_entries(
+    rows: Mapping[str, str], writer: int, slot: int, acknowledged: int, counts: Counter[str]
+) -> None:
+    numbers = (slot, slot + SLOTS)
+    documents = [json.loads(rows[key]) for n in numbers if (key := _entry(writer, n, 0).id) in rows]
+    versions = {int(document["metadata"]["version"]) for document in documents}
+    counts["entries"] += len(documents)
+    counts["torn_batches"] += len(versions) > 1 or len(documents) == 1
+    counts["lost_writes"] += max(versions, default=0) < acknowledged
+    counts["wrong_entries"] += sum(
+        document["description"] != _entry(writer, n, document["metadata"]["version"]).description
+        for n, document in zip(numbers, documents, strict=False)
+    )
 
 
 if __name__ == "__main__":

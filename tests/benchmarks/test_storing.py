@@ -1,4 +1,4 @@
-"""Writers that are killed, a few of them: the long run is the benchmark's."""
+"""A few killed writers; the benchmark runs many."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="it kills by SIG
 
 
 def test_what_killed_writers_leave_is_readable_whole_and_right() -> None:
-    """In processes of their own, two on one store at a time; one folder holds older files."""
-    few = ("--kills", "8", "--seconds", "0.1", "--readers", "2", "--json")
+    """Two processes write into one store at a time; one folder holds older files."""
     done = subprocess.run(
-        [sys.executable, "-m", "benchmarks.storing", *few],
+        [sys.executable, "-m", "benchmarks.storing", "--kills", "8", "--json"],
         capture_output=True,
         text=True,
         check=True,
@@ -25,10 +24,9 @@ def test_what_killed_writers_leave_is_readable_whole_and_right() -> None:
     figures = json.loads(done.stdout)
 
     faults = (
-        "ended_otherwise", "wrong_vectors", "torn_batches", "wrong_listings", "wrong_entries",
-        "lost_writes", "calls_twice", "damaged_files", "set_aside",
+        "ended_otherwise", "wrong_vectors", "torn_batches", "wrong_entries", "lost_writes",
+        "calls_twice", "damaged_files", "set_aside",
     )  # fmt: skip
     assert dict.fromkeys(faults, 0) == {name: figures[name] for name in faults}
     assert (8, 1) == (figures["kills"], figures["from_older_files"])
     assert figures["acknowledged"] > 0
-    assert figures["reads_beside_per_s"] > 0
