@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Protocol, TypeGuard
 
-from gateway.catalog.resource_uris import origin
+from gateway.catalog.resource_uris import from_gateway_uri
 from gateway.errors import InvalidRequestError
 from gateway.index.snapshot import Snapshot
 from gateway.mcp.naming import fits
@@ -161,7 +161,7 @@ class Library:
         Raises:
             InvalidRequestError: No server has it, it is hidden, or it could be any of several.
         """
-        placed = origin(kind, name)
+        placed = from_gateway_uri(kind, name)
         if placed is not None and placed[0] in self._registry and kind == "resource":
             await self._check_visible(*placed)
             return await self._real(kind, *placed)

@@ -1,153 +1,228 @@
-"""The entities of a catalog that changes: what came, what went, and what each is called."""
+"""What the sources listed -> the entities of the catalog, with their exposed names."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from gateway.catalog.identity import Naming, definition_digest
-from gateway.sources.registry import Listed, Registration
-from gateway.sources.source_entities import Given, entity_of, given, merge, turned
-from gateway.types import Diagnostic, Entity, ToolDefinition
 from gateway.types.listing import Listing
+from gateway.catalog.identity import canonical_id, definition_digest, expose_names
+from gateway.catalog.resource_uris import entity_id, to_gateway_uri
+from gateway.sources.registry import ListResult, Registration
+from gateway.types import Diagnostic, Entity, Hints, ToolDefinition
+
+SERVER_KINDS = frozenset({"server", "virtual_server"})
+"""The kinds of entities that have tools."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Turnover:
+class EntityDelta:
     """How a catalog changed."""
 
-    gone: tuple[Entity, ...]
-    """A tool that is another one now is gone and new."""
-    new: tuple[Entity, ...]
+    removed: tuple[Entity, ...]
+    """An entity that changed is removed and added."""
+    added: tuple[Entity, ...]
 
 
-class KnownEntities:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _SourceEntities:
+    """What one source puts into the catalog."""
+
+    registration: Registration
+    listing: Listing
+    trusted: bool
+    definitions: Mapping[str, ToolDefinition]
+    """What it listed, with the host's hints, by canonical id."""
+    parent: str
+    """The id of the source itself; empty if it is no server."""
+    entities: Mapping[str, Entity]
+    """Entities that enter the catalog as they are, by id: they need no exposed name."""
+
+
+class EntityRegistry:
     """The entities of one gateway. Not for two threads at once.
 
-    A change costs the servers, and the tools of those that were listed again.
+    An entity whose definition and name stay the same stays the same object.
 
     Args:
         reserved: Names that no tool may have.
     """
 
     def __init__(self, *, reserved: frozenset[str]) -> None:
-        self.entities: dict[str, Entity] = {}
-        self._naming = Naming(reserved=reserved)
-        self._servers: dict[str, Given] = {}
-        self._own: dict[str, tuple[str, ...]] = {}
-        """Who has each name of a source's own."""
-        self._notes: dict[str, Diagnostic] = {}
+        self.entities: Mapping[str, Entity] = {}
+        """By canonical id."""
+        self.notes: tuple[Diagnostic, ...] = ()
+        """Which names had to be qualified, by name."""
+        self._reserved = reserved
+        self._sources: Mapping[str, _SourceEntities] = {}
 
-    @property
-    def notes(self) -> tuple[Diagnostic, ...]:
-        """Say which names had to be qualified, by name."""
-        return tuple(self._notes[name] for name in sorted(self._notes))
-
-    def change(
-        self, registrations: Mapping[str, Registration], listed: Mapping[str, Listed]
-    ) -> Turnover:
-        """Take what was *listed* for the catalog instead of what was until now.
+    def update(
+        self, registrations: Mapping[str, Registration], listed: Mapping[str, ListResult]
+    ) -> EntityDelta:
+        """Replace the catalog by what was listed.
 
         Args:
             registrations: The sources.
             listed: What each of them listed.
         """
-        seen = {
-            server: self._seen(registrations[server], each.listing)
-            for server, each in listed.items()
+        self._sources = {
+            server: self._collect(registrations[server], result.listing)
+            for server, result in listed.items()
         }
-        names = dict.fromkeys((*self._servers, *seen))
-        other = [name for name in names if self._servers.get(name) is not seen.get(name)]
-        before = {name: self._servers[name] for name in other if name in self._servers}
-        now = {name: seen[name] for name in other if name in seen}
-        old, new = _tools_turned(before, now)
-        left, made = turned(before, now)
-        self._servers = seen
-        moved = self._naming.change(
-            [key for key in old if key not in new and key in self._naming.names],
-            [
-                (server, tool.name)
-                for key, (server, tool) in new.items()
-                if key not in old and tool.kind == "tool"
-            ],
+        names = expose_names(
+            (
+                (server, definition.name)
+                for server, source in self._sources.items()
+                for definition in source.definitions.values()
+                if definition.kind == "tool"
+            ),
+            reserved=self._reserved,
         )
-        gone = [self.entities.pop(key) for key in (*old, *left)]
-        came = [*(self._entity(key, *told) for key, told in new.items()), *made.values()]
-        for key in sorted(moved - new.keys()):
-            known = self.entities[key]
-            gone.append(known)
-            came.append(replace(known, exposed_name=self._naming.names[key]))
-        self.entities.update((entity.id, entity) for entity in came)
-        self._qualify(gone, came)
-        return Turnover(gone=tuple(gone), new=tuple(came))
+        before = self.entities
+        entities: dict[str, Entity] = {}
+        for server, source in self._sources.items():
+            for key, definition in source.definitions.items():
+                name = names.get(key) or to_gateway_uri(definition.kind, server, definition.name)
+                entities[key] = _entity(key, name, definition, source, before.get(key))
+            for key, entity in source.entities.items():
+                known = before.get(key)
+                entities[key] = known if known is not None and known == entity else entity
+        self.entities = entities
+        self.notes = _qualified_names(entities)
+        return EntityDelta(
+            removed=tuple(old for key, old in before.items() if entities.get(key) is not old),
+            added=tuple(new for key, new in entities.items() if before.get(key) is not new),
+        )
 
-    def _seen(self, registration: Registration, listing: Listing) -> Given:
+    def _collect(self, registration: Registration, listing: Listing) -> _SourceEntities:
+        """Gather what a source puts into the catalog; the same if nothing changed."""
         source = registration.source
-        known = self._servers.get(source.server)
+        known = self._sources.get(source.server)
         if (
             known is not None
             and known.listing is listing
-            and known.hints is registration.hints
-            and known.itself is registration.itself
+            and known.registration.hints is registration.hints
+            and known.registration.itself is registration.itself
             and known.trusted == source.trusted
         ):
             return known
-        return given(source, listing, hints=registration.hints, itself=registration.itself)
+        return _collect(registration, listing)
 
-    def _entity(self, key: str, server: str, definition: ToolDefinition) -> Entity:
-        told = self._servers[server]
-        parent = told.parent if told.parent != key else ""
-        if definition.kind != "tool":
-            made = entity_of(key, server, definition, trusted=told.trusted)
-            return replace(made, parent=parent)
-        hints = told.hints.get(definition.name)
-        if hints is not None:
-            definition = replace(definition, hints=merge(hints, definition.hints))
-        return Entity(
-            id=key,
-            exposed_name=self._naming.names[key],
+
+def _collect(registration: Registration, listing: Listing) -> _SourceEntities:
+    source, hints, itself = registration.source, registration.hints, registration.itself
+    server = source.server
+    items = {id_of(server, item): item for item in (*listing.tools, *listing.things)}
+    parent = next(
+        (key for key, item in items.items() if item.kind in SERVER_KINDS and item.name == server),
+        "",
+    )
+    definitions = {
+        key: replace(item, hints=merge_hints(hints[item.name], item.hints))
+        if item.kind == "tool" and item.name in hints
+        else item
+        for key, item in items.items()
+    }
+    entities = {entity.id: entity for entity in listing.entities}
+    if itself is not None:
+        parent = id_of(server, itself)
+        # A disabled tool must not be found, not by the words of its server either.
+        enabled = [
+            tool.name
+            for tool in definitions.values()
+            if tool.kind == "tool" and tool.hints.enabled
+        ]
+        definition = replace(
+            itself,
+            description=itself.description or listing.instructions,
+            details={"tools": enabled},
+        )
+        entities[parent] = Entity(
+            id=parent,
+            kind=itself.kind,
+            exposed_name=to_gateway_uri(itself.kind, server, itself.name),
             server=server,
             definition=definition,
-            trusted=told.trusted,
+            trusted=source.trusted,
             digest=definition_digest(server, definition),
-            parent=parent,
         )
-
-    def _qualify(self, gone: Iterable[Entity], new: Iterable[Entity]) -> None:
-        changed: dict[str, None] = {}
-        for entity in _tools(gone):
-            changed[entity.name] = None
-            left = tuple(key for key in self._own[entity.name] if key != entity.id)
-            self._own[entity.name] = left
-        for entity in _tools(new):
-            changed[entity.name] = None
-            self._own[entity.name] = (*self._own.get(entity.name, ()), entity.id)
-        for name in changed:
-            holders = self._own[name] or self._own.pop(name)
-            self._notes.pop(name, None)
-            if len(holders) > 1:
-                exposed = ", ".join(sorted(self.entities[key].exposed_name for key in holders))
-                self._notes[name] = Diagnostic(
-                    stage="catalog", code="name_qualified", detail=f"{name!r} became {exposed}"
-                )
+    return _SourceEntities(
+        registration=registration,
+        listing=listing,
+        trusted=source.trusted,
+        definitions=definitions,
+        parent=parent,
+        entities=entities,
+    )
 
 
-def _tools_turned(
-    before: Mapping[str, Given], now: Mapping[str, Given]
-) -> tuple[dict[str, None], dict[str, tuple[str, ToolDefinition]]]:
-    """Give the ids that are gone or changed, and the new and changed tools by id."""
-    old: dict[str, None] = {}
-    new: dict[str, tuple[str, ToolDefinition]] = {}
-    for server in before.keys() - now.keys():
-        old.update(dict.fromkeys(before[server].tools))
-    for server, each in now.items():
-        was = before.get(server)
-        known = was.tools if was else {}
-        stay = each.as_before(was) if was else set()
-        old.update((key, None) for key in known if key not in stay)
-        new.update((key, (server, tool)) for key, tool in each.tools.items() if key not in stay)
-    return old, new
+def _entity(
+    key: str, name: str, definition: ToolDefinition, source: _SourceEntities, known: Entity | None
+) -> Entity:
+    """Return the entity of *definition*, which is *known* if that says the same."""
+    parent = source.parent if source.parent != key else ""
+    if (
+        known is not None
+        and (known.exposed_name, known.parent, known.trusted) == (name, parent, source.trusted)
+        and (known.definition is definition or known.definition == definition)
+    ):
+        return known
+    server = source.registration.source.server
+    return Entity(
+        id=key,
+        kind=definition.kind,
+        exposed_name=name,
+        server=server,
+        definition=definition,
+        trusted=source.trusted,
+        digest=definition_digest(server, definition),
+        parent=parent,
+    )
 
 
-def _tools(entities: Iterable[Entity]) -> Iterable[Entity]:
-    return (entity for entity in entities if entity.kind == "tool")
+def _qualified_names(entities: Mapping[str, Entity]) -> tuple[Diagnostic, ...]:
+    exposed: defaultdict[str, list[str]] = defaultdict(list)
+    for entity in entities.values():
+        if entity.kind == "tool":
+            exposed[entity.name].append(entity.exposed_name)
+    return tuple(
+        Diagnostic(
+            stage="catalog",
+            code="name_qualified",
+            detail=f"{name!r} became {', '.join(sorted(exposed[name]))}",
+        )
+        for name in sorted(exposed)
+        if len(exposed[name]) > 1
+    )
+
+
+def id_of(server: str, definition: ToolDefinition) -> str:
+    """Return the canonical id of what *server* lists."""
+    if definition.kind == "tool":
+        return canonical_id(server, definition.name)
+    return entity_id(definition.kind, server, definition.name)
+
+
+def merge_hints(first: Hints, second: Hints) -> Hints:
+    """Return both sets of hints as one: lists are united, and *first* wins where both say."""
+
+    def unite(name: str) -> tuple[str, ...]:
+        return tuple(dict.fromkeys((*getattr(first, name), *getattr(second, name))))
+
+    def prefer_first(name: str) -> bool | None:
+        value: bool | None = getattr(first, name)
+        other: bool | None = getattr(second, name)
+        return other if value is None else value
+
+    return Hints(
+        aliases=unite("aliases"),
+        keywords=unite("keywords"),
+        categories=unite("categories"),
+        tags=unite("tags"),
+        examples=unite("examples"),
+        read_only=prefer_first("read_only"),
+        destructive=prefer_first("destructive"),
+        idempotent=prefer_first("idempotent"),
+        enabled=first.enabled and second.enabled,
+    )

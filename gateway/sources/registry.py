@@ -1,4 +1,4 @@
-"""Sources -> entities. All are listed at once; a dead server or a bad tool costs no other."""
+"""The sources of one gateway, and what they list. A dead server or a bad tool costs no other."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from dataclasses import dataclass, replace
 from gateway.checks import check_hints
 from gateway.errors import ConfigError, Failed, attempt
 from gateway.runtime.telemetry import Telemetry
-from gateway.sources.cached import LastingSource
 from gateway.sources.protocol import Source, readable
 from gateway.types import Diagnostic, Hints, ToolDefinition
 from gateway.types.listing import Listing
+from gateway.types.listing import Listing
+from gateway.sources.protocol import Source
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +27,7 @@ class Registration:
     revision: int = 0
     """Counts changes of the source's tools: after each it must be listed again."""
     since: int = 0
-    """Its first revision: listings of earlier ones are of another source of that name."""
+    """Its first revision: earlier listings are of another source of that name."""
     follows: frozenset[str] = frozenset()
     """The servers whose changes are changes of this one."""
     itself: ToolDefinition | None = None
@@ -40,27 +41,25 @@ class Registry:
         self._lock = threading.Lock()
         self._registrations: dict[str, Registration] = {}
         self._generation = 0
-        self._following = False
-        """Whether any source ever followed others: if not, a change need not look for followers."""
         self._watchers: dict[object, Callable[[], None]] = {}
 
-    def watch(self, changed: Callable[[], None]) -> Callable[[], None]:
-        """Call *changed* after every change, on any thread; give what ends that."""
+    def watch(self, on_change: Callable[[], None]) -> Callable[[], None]:
+        """Call *on_change* after every change, on any thread; return what ends that."""
         token = object()
-        self._watchers[token] = changed
+        self._watchers[token] = on_change
 
         def end() -> None:
             self._watchers.pop(token, None)
 
         return end
 
-    def _tell(self) -> None:
-        for changed in tuple(self._watchers.values()):
-            changed()
+    def _notify(self) -> None:
+        for on_change in tuple(self._watchers.values()):
+            on_change()
 
     @property
     def generation(self) -> int:
-        """Counts changes: equal generations mean equal registrations."""
+        """The number of changes: equal generations mean equal registrations."""
         return self._generation
 
     def add(
@@ -83,10 +82,12 @@ class Registry:
             ConfigError: If its name is taken, or *hints* are of another type.
         """
         if not isinstance(hints, Mapping):
-            told = f"by the names of its tools, got {type(hints).__name__}"
-            raise ConfigError(f"hints of server {source.server!r} must be a Mapping {told}")
-        for tool, each in hints.items():
-            check_hints(f"{source.server}/{tool}", each)
+            raise ConfigError(
+                f"hints of server {source.server!r} must be a Mapping by the names of its tools, "
+                f"got {type(hints).__name__}"
+            )
+        for tool, hint in hints.items():
+            check_hints(f"{source.server}/{tool}", hint)
         with self._lock:
             if source.server in self._registrations:
                 raise ConfigError(
@@ -94,7 +95,6 @@ class Registry:
                     "or choose another name"
                 )
             self._generation += 1
-            self._following |= bool(follows)
             # Not 0: a server whose name was used and removed before is another server.
             self._registrations[source.server] = Registration(
                 source=source,
@@ -104,45 +104,43 @@ class Registry:
                 follows=follows,
                 itself=itself,
             )
-            self._follow(source.server)
-        self._tell()
+            self._mark_followers(source.server)
+        self._notify()
 
-    def _follow(self, server: str) -> None:
-        if not self._following:
-            return
-        for name, known in self._registrations.items():
-            if server in known.follows:
-                self._registrations[name] = replace(known, revision=known.revision + 1)
+    def _mark_followers(self, server: str) -> None:
+        for name, follower in self._registrations.items():
+            if server in follower.follows:
+                self._registrations[name] = replace(follower, revision=follower.revision + 1)
 
-    def touch(self, server: str) -> None:
-        """Note that the tools of *server* changed; an unknown one is ignored."""
+    def mark_dirty(self, server: str) -> None:
+        """Record that the tools of *server* changed; an unknown one is ignored."""
         with self._lock:
-            known = self._registrations.get(server)
-            if known is None:
+            changed = self._registrations.get(server)
+            if changed is None:
                 return
-            self._registrations[server] = replace(known, revision=known.revision + 1)
-            self._follow(server)
+            self._registrations[server] = replace(changed, revision=changed.revision + 1)
+            self._mark_followers(server)
             self._generation += 1
-        self._tell()
+        self._notify()
 
-    def touch_all(self) -> None:
-        """Note that the tools of every server may have changed."""
+    def mark_all_dirty(self) -> None:
+        """Record that the tools of every server may have changed."""
         for server in self.all():
-            self.touch(server)
+            self.mark_dirty(server)
 
     def remove(self, server: str) -> Source | None:
-        """Forget *server* and give its source, which the caller closes; None if unknown."""
+        """Remove *server*; return its source, which the caller closes, or None if unknown."""
         with self._lock:
-            known = self._registrations.pop(server, None)
-            if known is None:
+            removed = self._registrations.pop(server, None)
+            if removed is None:
                 return None
-            self._follow(server)
+            self._mark_followers(server)
             self._generation += 1
-        self._tell()
-        return known.source
+        self._notify()
+        return removed.source
 
     def all(self) -> Mapping[str, Registration]:
-        """Give the registrations by server, as they are now."""
+        """Return the registrations by server, as they are now."""
         with self._lock:
             return dict(self._registrations)
 
@@ -152,7 +150,7 @@ class Registry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Listed:
+class ListResult:
     """The listing of one source at one revision."""
 
     revision: int
@@ -164,79 +162,51 @@ class Listed:
 
 async def list_sources(
     registrations: Mapping[str, Registration],
-    known: Mapping[str, Listed],
+    before: Mapping[str, ListResult],
     *,
     telemetry: Telemetry,
-) -> Mapping[str, Listed]:
-    """List every source whose last listing failed or is of another revision.
+) -> Mapping[str, ListResult]:
+    """Return the listing of every source, by server.
 
-    Lists that are remembered are taken as they are; the other sources are asked all at once.
+    Sources whose last listing failed or is of another revision are listed, all at once.
+
+    Args:
+        registrations: The sources.
+        before: What they listed last.
+        telemetry: Counts failures and quarantined tools.
     """
     wanted = [
         server
         for server, registration in registrations.items()
-        if server not in known
-        or known[server].failed
-        or known[server].revision != registration.revision
+        if server not in before
+        or before[server].failed
+        or before[server].revision != registration.revision
     ]
-    fresh: dict[str, Listed] = {}
-    for server in wanted:
-        registration = registrations[server]
-        # Awaited here, without a task for each.
-        listing = await attempt(_remembered(registration.source))
-        # What failed here fails again, with its diagnostic, when the source is asked.
-        if isinstance(listing, Listing):
-            fresh[server] = _told(registration, listing, telemetry)
-    asked = [server for server in wanted if server not in fresh]
-    found = await asyncio.gather(
-        *(_list(registrations[server], known.get(server), telemetry) for server in asked)
+    results = await asyncio.gather(
+        *(_list(registrations[server], before.get(server), telemetry) for server in wanted)
     )
-    fresh |= zip(asked, found, strict=True)
-    return {server: fresh.get(server) or known[server] for server in registrations}
+    fresh = dict(zip(wanted, results, strict=True))
+    return {server: fresh.get(server) or before[server] for server in registrations}
 
 
-async def read_late(
-    registrations: Mapping[str, Registration], listed: Mapping[str, Listed], *, telemetry: Telemetry
-) -> Mapping[str, Listed]:
-    """Read the tools of *listed* that are late; what another process changed is listed again."""
-    asked = [server for server, each in listed.items() if not readable(each.listing)]
-    found = await asyncio.gather(
-        *(_list(registrations[server], None, telemetry) for server in asked)
-    )
-    return {**listed, **dict(zip(asked, found, strict=True))}
-
-
-async def _remembered(source: Source) -> Listing | None:
-    """Give a list that needs no waiting, so no task either: a start has hundreds of sources."""
-    return source.at_hand() if isinstance(source, LastingSource) else None
-
-
-async def _list(registration: Registration, known: Listed | None, telemetry: Telemetry) -> Listed:
+async def _list(
+    registration: Registration, before: ListResult | None, telemetry: Telemetry
+) -> ListResult:
     listing = await attempt(registration.source.list_tools())
     if isinstance(listing, Failed):
         error_type = type(listing.error).__name__
         telemetry.add("gateway.upstream.failures", attributes={"error.type": error_type})
-        note = Diagnostic(
-            stage="catalog",
-            code="source_load_failed",
-            detail=listing.reason
-            if registration.source.server in listing.reason
-            else f"{registration.source.server!r}: {listing.reason}",
+        server = registration.source.server
+        reason = listing.reason if server in listing.reason else f"{server!r}: {listing.reason}"
+        note = Diagnostic(stage="catalog", code="source_load_failed", detail=reason)
+        usable = before is not None and before.revision >= registration.since
+        old = before.listing if before is not None and usable else Listing()
+        return ListResult(
+            revision=registration.revision, listing=replace(old, diagnostics=(note,)), failed=True
         )
-        before = known.listing if known and known.revision >= registration.since else Listing()
-        return Listed(
-            revision=registration.revision,
-            listing=replace(before, diagnostics=(note,)),
-            failed=True,
-        )
-    return _told(registration, listing, telemetry)
-
-
-def _told(registration: Registration, listing: Listing, telemetry: Telemetry) -> Listed:
     codes = [note.code for note in listing.diagnostics]
-    quarantined = codes.count("tool_quarantined")
-    if quarantined:
+    if quarantined := codes.count("tool_quarantined"):
         telemetry.add("gateway.tools.quarantined", quarantined)
-    # A source of several parts tells of a part that failed; it is then tried again as a whole.
+    # A source of several parts reports a part that failed; it is then listed again as a whole.
     failed = "source_load_failed" in codes
-    return Listed(revision=registration.revision, listing=listing, failed=failed)
+    return ListResult(revision=registration.revision, listing=listing, failed=failed)

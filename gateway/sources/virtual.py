@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from gateway.catalog.approvals import vetted
 from gateway.catalog.identity import canonical_id, definition_digest
-from gateway.catalog.resource_uris import thing_id
+from gateway.catalog.resource_uris import entity_id
 from gateway.errors import ClosedError, StoreError, UpstreamError
 from gateway.mcp.naming import thing_key
 from gateway.options import UpstreamOptions
@@ -79,7 +79,7 @@ class VirtualSource:
         """The server behind each of its things, by its id in the catalog."""
         name, things = self._table.name, self._table.things
         found = {canonical_id(name, key): each.server for key, each in self._table.tools.items()}
-        return found | {thing_id(kind, name, key): alias.server for kind, key, alias in things}
+        return found | {entity_id(kind, name, key): alias.server for kind, key, alias in things}
 
     async def list_tools(self) -> Listing:
         """Give the aliases whose tool is there and as it was approved; see `Source.list_tools`.

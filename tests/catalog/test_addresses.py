@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.catalog.resource_uris import origin, placed, thing_id
 from gateway.mcp.naming import fits
+from gateway.catalog.resource_uris import from_gateway_uri, to_gateway_uri, entity_id
 from gateway.types import Kind
 
 servers = st.from_regex(r"[A-Za-z0-9_.-]{1,64}", fullmatch=True)
@@ -17,7 +17,7 @@ kinds: st.SearchStrategy[Kind] = st.sampled_from(["resource", "prompt"])
 @given(kinds, servers, st.text())
 def test_an_address_leads_back(kind: Kind, server: str, name: str) -> None:
     """By itself: without a table, for any text."""
-    assert (server, name) == origin(kind, placed(kind, server, name))
+    assert (server, name) == from_gateway_uri(kind, to_gateway_uri(kind, server, name))
 
 
 @given(servers, st.text(), servers, st.text(), kinds, kinds)
@@ -27,9 +27,9 @@ def test_no_two_things_have_one_address(
     """Nor one id."""
     same = (kind, server, name) == (their, other, others)
 
-    assert same == (thing_id(kind, server, name) == thing_id(their, other, others))
+    assert same == (entity_id(kind, server, name) == entity_id(their, other, others))
     if kind == their:
-        assert same == (placed(kind, server, name) == placed(their, other, others))
+        assert same == (to_gateway_uri(kind, server, name) == to_gateway_uri(their, other, others))
 
 
 @given(servers, st.text(), st.text())
@@ -40,8 +40,8 @@ def test_a_client_may_expand_a_template_here(server: str, template: str, value: 
     def expanded(text: str) -> str:
         return text.replace("{id}", value)
 
-    assert (server, expanded(template)) == origin(
-        "resource", expanded(placed("resource", server, template))
+    assert (server, expanded(template)) == from_gateway_uri(
+        "resource", expanded(to_gateway_uri("resource", server, template))
     )
 
 
@@ -50,15 +50,15 @@ def test_a_client_may_expand_a_template_here(server: str, template: str, value: 
 )
 def test_what_is_no_address(address: str) -> None:
     """Other URIs are not taken for ours."""
-    assert origin("resource", address) is None
+    assert from_gateway_uri("resource", address) is None
 
 
 def test_a_gateway_behind_a_gateway() -> None:
     """An address of an address leads back step by step."""
-    inner = placed("resource", "files", "file:///a.txt")
+    inner = to_gateway_uri("resource", "files", "file:///a.txt")
 
-    assert ("inner", inner) == origin("resource", placed("resource", "inner", inner))
-    assert ("files", "file:///a.txt") == origin("resource", inner)
+    assert ("inner", inner) == from_gateway_uri("resource", to_gateway_uri("resource", "inner", inner))
+    assert ("files", "file:///a.txt") == from_gateway_uri("resource", inner)
 
 
 @pytest.mark.parametrize(
