@@ -29,7 +29,7 @@ from gateway.catalog.identity import definition_digest
 from gateway.embed.local.embedder import LocalEmbedder
 from gateway.errors import MissingExtraError
 from gateway.mcp.servers import HttpServer
-from gateway.storage.listing_store import SqliteRecords
+from gateway.storage.listing_store import SqliteListingStore
 from gateway.types import Strategy
 
 _TOLD = "; print(time.process_time())"
@@ -85,7 +85,7 @@ def measure(tools: int, strategy: Strategy, runs: int) -> Mapping[str, float | N
 
 async def _list(tools: int, folder: Path) -> int:
     """Note the lists of servers as if they had been read, and say how many servers there are."""
-    records = SqliteRecords(folder / "catalog.sqlite3")
+    records = SqliteListingStore(folder / "catalog.sqlite3")
     number = 0
     for number, source in enumerate(servers(tools), start=1):
         server = HttpServer(url=address(number - 1))

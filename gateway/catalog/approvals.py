@@ -1,31 +1,34 @@
-"""Vetting a list: tools that are not as they were approved, or look like an attack. Pure."""
+"""Policies over a listing: definitions that are not as they were approved, or look like an attack.
+
+Pure.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from gateway.mcp.naming import MAX_NAME_CHARS, fits, thing_key
+from gateway.mcp.naming import MAX_NAME_CHARS, fits, pin_key, thing_key
 from gateway.options import UpstreamOptions
 from gateway.runtime.text import clean
 from gateway.types import Code, Diagnostic, Kind, ToolDefinition
 from gateway.types.listing import Listing
 
-LAUNCH = ""
+COMMAND_LINE_PIN = ""
 """The name under which the digest of a server's command line is pinned."""
 
 
-def vetted(
+def apply_policies(
     listing: Listing, changed: frozenset[str], *, server: str, options: UpstreamOptions
 ) -> Listing:
-    """Give *listing* with a diagnostic for each doubt, and without what a policy leaves out.
+    """Return *listing* with a diagnostic for each doubt, and without what a policy hides.
 
     Each definition that stays carries its own doubts (`ToolDefinition.doubts`).
 
     Args:
         listing: As it came.
-        changed: The names whose definition is not the approved one; `LAUNCH` for the server's
-            own command line.
+        changed: The names whose definition is not the approved one; `COMMAND_LINE_PIN` for the
+            server's own command line.
         server: For messages.
         options: The policies.
     """
@@ -40,103 +43,83 @@ def vetted(
     doubts: dict[str, tuple[Diagnostic, ...]] = {}
     for key, note in notes:
         doubts[key] = (*doubts.get(key, ()), note)
+
+    def shown(item: ToolDefinition) -> Iterator[ToolDefinition]:
+        key = pin_key(item.kind, item.name)
+        if key not in blocked:
+            yield replace(item, doubts=doubts[key]) if key in doubts else item
+
     return replace(
         listing,
-        tools=tuple(
-            _doubted(tool, doubts.get(tool.name))
-            for tool in listing.tools
-            if tool.name not in blocked
-        ),
-        things=tuple(
-            _doubted(thing, doubts.get(key))
-            for thing in listing.things
-            if (key := thing_key(thing.kind, thing.name)) not in blocked
-        ),
+        tools=tuple(item for tool in listing.tools for item in shown(tool)),
+        things=tuple(item for thing in listing.things for item in shown(thing)),
         instructions="" if thing_key("server", server) in blocked else listing.instructions,
         diagnostics=(*listing.diagnostics, *(note for _, note in notes)),
     )
 
 
-def _doubted(thing: ToolDefinition, doubts: tuple[Diagnostic, ...] | None) -> ToolDefinition:
-    return thing if doubts is None else replace(thing, doubts=doubts)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Withheld:
-    """The resources and prompts that a policy leaves out: they cannot be read by name either.
+class HiddenItems:
+    """The resources and prompts that a policy hides: they cannot be read by name either.
 
-    A URI that a template describes goes with the template, unless it is listed itself.
+    A URI that a template describes is hidden with the template, unless it is listed itself.
     """
 
-    left_out: frozenset[str] = frozenset()
+    hidden: frozenset[str] = frozenset()
     """As `thing_key` writes them."""
     shown: frozenset[str] = frozenset()
 
     @classmethod
-    def of(cls, whole: Listing, left: Listing) -> Withheld:
-        """Compare what was listed with what is *left* of it."""
-        if left is whole:
-            return NOTHING
-        every, shown = (
-            frozenset(thing_key(each.kind, each.name) for each in listing.things)
-            for listing in (whole, left)
+    def of(cls, whole: Listing, shown: Listing) -> HiddenItems:
+        """Return what is in *whole* and not in *shown*."""
+        if shown is whole:
+            return NOTHING_HIDDEN
+        before, after = (
+            frozenset(thing_key(item.kind, item.name) for item in listing.things)
+            for listing in (whole, shown)
         )
-        return cls(left_out=every - shown, shown=shown) if every != shown else NOTHING
+        return cls(hidden=before - after, shown=after) if before != after else NOTHING_HIDDEN
 
     def holds(self, kind: Kind, name: str) -> bool:
-        """Whether the thing of this name is left out."""
+        """Whether the resource or prompt of this name is hidden."""
         key = thing_key(kind, name)
-        if not self.left_out or key in self.shown:
+        if not self.hidden or key in self.shown:
             return False
-        if key in self.left_out:
+        if key in self.hidden:
             return True
-        begin = thing_key("resource", "")
-        templates = (each.removeprefix(begin) for each in self.left_out if each.startswith(begin))
-        return kind == "resource" and any("{" in each and fits(each, name) for each in templates)
+        start = thing_key("resource", "")
+        templates = (key.removeprefix(start) for key in self.hidden if key.startswith(start))
+        return kind == "resource" and any("{" in uri and fits(uri, name) for uri in templates)
 
 
-NOTHING = Withheld()
+NOTHING_HIDDEN = HiddenItems()
 
 
 def _notes(
     listing: Listing, changed: frozenset[str], blocked: frozenset[str], server: str
 ) -> Iterator[tuple[str, Diagnostic]]:
-    """Give each doubt, with the name under which what it is about is pinned."""
-    if LAUNCH in changed:
-        told = (
+    """Yield each doubt, with the name under which what it is about is pinned."""
+    if COMMAND_LINE_PIN in changed:
+        detail = (
             f"{server!r}: what would run is not what was approved; "
             f"look at its configuration, then: gateway approve {server}"
         )
-        yield LAUNCH, _note("server_changed", told)
-    # To look at tools may mean to read them from the store: do so only for a reason.
-    for tool in listing.tools if changed or listing.suspicions else ():
-        end = "; it is left out" if tool.name in blocked else ""
-        if tool.name in changed:
-            told = (
-                f"{server!r}: tool {tool.name!r} is not as it was approved; "
-                f"look at it, then: gateway approve {server}/{tool.name}{end}"
-            )
-            yield tool.name, _note("tool_changed", told)
-        reasons = listing.suspicions.get(tool.name)
-        if reasons:
-            told = f"{server!r}: tool {tool.name!r}: {', '.join(reasons)}{end}"
-            yield tool.name, _note("tool_suspicious", told)
-    itself = thing_key("server", server)
-    others = {itself: "what it says of itself"} | {
-        thing_key(each.kind, each.name): f"{each.kind} {clean(each.name, limit=MAX_NAME_CHARS)!r}"
-        for each in listing.things
-    }
-    for key, shown in others.items():
+        yield COMMAND_LINE_PIN, _note("server_changed", detail)
+    labels = {tool.name: f"tool {tool.name!r}" for tool in listing.tools}
+    labels[thing_key("server", server)] = "what it says of itself"
+    for item in listing.things:
+        label = f"{item.kind} {clean(item.name, limit=MAX_NAME_CHARS)!r}"
+        labels[thing_key(item.kind, item.name)] = label
+    for key, label in labels.items():
         end = "; it is left out" if key in blocked else ""
         if key in changed:
-            told = (
-                f"{server!r}: {shown} is not as it was approved; "
+            detail = (
+                f"{server!r}: {label} is not as it was approved; "
                 f"look at it, then: gateway approve {server}/{key}{end}"
             )
-            yield key, _note("tool_changed", told)
-        reasons = listing.suspicions.get(key)
-        if reasons:
-            yield key, _note("tool_suspicious", f"{server!r}: {shown}: {', '.join(reasons)}{end}")
+            yield key, _note("tool_changed", detail)
+        if reasons := listing.suspicions.get(key):
+            yield key, _note("tool_suspicious", f"{server!r}: {label}: {', '.join(reasons)}{end}")
 
 
 def _note(code: Code, detail: str) -> Diagnostic:

@@ -22,8 +22,8 @@ from gateway.index.snapshots import Snapshots
 from gateway.options import GraphOptions
 from gateway.runtime.telemetry import Telemetry
 from gateway.runtime.vectors import Vector, VectorStore
-from gateway.sources.entity_registry import KnownEntities
-from gateway.sources.registry import Listed, Registration
+from gateway.sources.entity_registry import EntityRegistry
+from gateway.sources.registry import ListResult, Registration
 from gateway.types import Diagnostic
 from graphs.markdown.document import Document
 
@@ -61,7 +61,7 @@ class Making:
         self._reserved = reserved
         self._telemetry = telemetry
         self._progress = progress
-        self._known = KnownEntities(reserved=reserved)
+        self._known = EntityRegistry(reserved=reserved)
         self._snapshots = self._nothing()
         self._last: Snapshot | None = None
         self._whole = True
@@ -79,7 +79,7 @@ class Making:
     async def __call__(
         self,
         registrations: Mapping[str, Registration],
-        listed: Mapping[str, Listed],
+        listed: Mapping[str, ListResult],
         documents: Sequence[Document],
         *,
         version: int,
@@ -89,12 +89,12 @@ class Making:
         """Make the next snapshot; see `gateway.index.made.Make`."""
         if not self._whole:
             # A build that was broken off left half a change behind: begin with nothing.
-            self._known = KnownEntities(reserved=self._reserved)
+            self._known = EntityRegistry(reserved=self._reserved)
             self._snapshots = self._nothing()
         self._whole = False
-        turnover = self._known.change(registrations, listed)
+        turnover = self._known.update(registrations, listed)
         texts = self._snapshots.texts
-        texts.change(turnover.gone, turnover.new)
+        texts.change(turnover.removed, turnover.added)
         rounds = len(self._rounds)
         ahead = self._ahead(texts)
         vectors = (await self._unhurried(texts, ahead, most)).after(ahead)

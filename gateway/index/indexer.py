@@ -30,7 +30,7 @@ from gateway.runtime.cache import Clock, SingleFlight
 from gateway.runtime.telemetry import Telemetry
 from gateway.runtime.vectors import VectorStore
 from gateway.sources.entries import ENTRIES
-from gateway.sources.registry import Listed, Registration, Registry, list_sources, read_late
+from gateway.sources.registry import ListResult, Registration, Registry, list_sources
 from gateway.types import Diagnostic, IndexReport
 
 _SOON = 64
@@ -47,7 +47,7 @@ class Built:
     generation: int
     """Of the registrations; see `Registry.generation`."""
     snapshot: Snapshot
-    listed: Mapping[str, Listed]
+    listed: Mapping[str, ListResult]
     """By server."""
     report: IndexReport
     retry_at: float | None = None
@@ -243,7 +243,7 @@ class Indexer:
 
     async def refresh(self) -> Built:
         """List every source again, build, and give the build with all its vectors."""
-        self._registry.touch_all()
+        self._registry.mark_all_dirty()
         return await self.current()
 
     async def _build(self) -> Built:
@@ -295,8 +295,8 @@ class Indexer:
         )
 
     async def _made(
-        self, registrations: Mapping[str, Registration], listed: Mapping[str, Listed]
-    ) -> tuple[Made, Mapping[str, Listed]]:
+        self, registrations: Mapping[str, Registration], listed: Mapping[str, ListResult]
+    ) -> tuple[Made, Mapping[str, ListResult]]:
         """Read the saved index, if this is the first build and there is one; else make it.
 
         Returns:
@@ -314,8 +314,6 @@ class Indexer:
             found = self._keeper.find(ground, version=1)
         if found.snapshot is not None:
             return Made(snapshot=found.snapshot, saved=True), listed
-        listed = await read_late(registrations, listed, telemetry=self._telemetry)
-        ground = replace(ground, listed=listed)
         whole = self._make_next is None or (self._built is not None and self._built.early)
         documents, unread = read or await load(self._graph)
         made = await self._making()(

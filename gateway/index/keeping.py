@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from gateway.embed.protocol import EmbedderInfo
 from gateway.index.shelf import Found, Shelf, mark
 from gateway.index.snapshot import Snapshot
-from gateway.sources.registry import Listed, Registration
+from gateway.sources.registry import ListResult, Registration
 from gateway.types import Diagnostic
 
 _LASTING = frozenset({"name_qualified", "graph_document_invalid"})
@@ -24,7 +24,7 @@ class Ground:
     """What an index is made of."""
 
     registrations: Mapping[str, Registration]
-    listed: Mapping[str, Listed]
+    listed: Mapping[str, ListResult]
     documents: object
     """The host's own graph documents, or a digest of their files."""
 

@@ -8,7 +8,7 @@ from typing import Protocol
 
 import graphs
 from gateway.index.snapshot import Snapshot
-from gateway.sources.registry import Listed, Registration
+from gateway.sources.registry import ListResult, Registration
 from gateway.types import Diagnostic
 
 
@@ -35,7 +35,7 @@ class Make(Protocol):
     def __call__(
         self,
         registrations: Mapping[str, Registration],
-        listed: Mapping[str, Listed],
+        listed: Mapping[str, ListResult],
         documents: Sequence[graphs.Document],
         *,
         version: int,

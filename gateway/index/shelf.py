@@ -27,7 +27,7 @@ from gateway.options import IndexOptions
 from gateway.runtime import VERSION
 from gateway.runtime.text import digest
 from gateway.sources.listing_codec import digest_of
-from gateway.sources.registry import Listed, Registration
+from gateway.sources.registry import ListResult, Registration
 from gateway.types import Code, Diagnostic, Hints, ToolDefinition
 
 _SUFFIX = ".index"
@@ -125,7 +125,7 @@ def _uncollected() -> Iterator[None]:
 
 def mark(
     registrations: Mapping[str, Registration],
-    listed: Mapping[str, Listed],
+    listed: Mapping[str, ListResult],
     made_with: Iterable[object],
 ) -> str:
     """Give the digest of all that an index is made of.

@@ -24,7 +24,7 @@ from gateway.search.dense.doubting import doubts
 from gateway.search.dense.kinship import narrowness
 from gateway.search.dense.mates import Servers
 from gateway.search.index.toolgraphs import ToolGraphs
-from gateway.sources.entity_registry import Turnover
+from gateway.sources.entity_registry import EntityDelta
 from gateway.types import Diagnostic, Entity
 from graphs.lexical.bm25_index import Postings
 from graphs.markdown.document import Document
@@ -58,7 +58,7 @@ def compile_snapshot(  # noqa: PLR0913  (keyword-only, one a part of the index)
     snapshots = Snapshots(derive or GraphOptions())
     snapshots.texts.change((), entities)
     snapshots.texts.embedded(rows)
-    turnover = Turnover(gone=(), new=tuple(entities))
+    turnover = EntityDelta(removed=(), added=tuple(entities))
     return snapshots.change(
         turnover,
         version=version,
@@ -90,7 +90,7 @@ class Snapshots:
 
     def change(
         self,
-        turnover: Turnover,
+        turnover: EntityDelta,
         *,
         version: int,
         documents: Sequence[Document],
@@ -107,7 +107,7 @@ class Snapshots:
             yardstick: What the model's cosines mean.
         """
         last = self._last or _nothing()
-        step = self._order.change(turnover.gone, turnover.new)
+        step = self._order.change(turnover.removed, turnover.added)
         eligibility = last.eligibility.changed(step, last.by_name.places)
         lexical = _lexical(last.lexical, step)
         names = NameTerms.of(lexical)

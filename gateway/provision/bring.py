@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 
-from gateway.catalog.approvals import LAUNCH
+from gateway.catalog.approvals import COMMAND_LINE_PIN
 from gateway.errors import ConfigError, GatewayError, StoreError, UpstreamError
 from gateway.gateway import Gateway
 from gateway.manifests.manifest import Manifest
@@ -29,7 +29,7 @@ from gateway.provision.install import install
 from gateway.provision.plan import Plan, written
 from gateway.provision.probe import probe
 from gateway.provision.programs import Programs
-from gateway.storage.listing_store import SqliteRecords
+from gateway.storage.listing_store import SqliteListingStore
 from gateway.types import Entity, Filters
 from gateway.types.listing import Listing
 
@@ -197,12 +197,12 @@ def _remember(
     listing: Listing,
 ) -> None:
     """Keep what the probe listed, so that the index starts nothing, and pin what was agreed to."""
-    records = SqliteRecords(catalog_store_path(gateway.options))
+    records = SqliteListingStore(catalog_store_path(gateway.options))
     owner = manifest.owner(server)
-    pins = {LAUNCH: target.launch, **listing.digests} if owner else {}
+    pins = {COMMAND_LINE_PIN: target.launch, **listing.digests} if owner else {}
     # Without the store the index lists the server itself.
     with suppress(StoreError):
         records.keep(target.fingerprint, server, listing)
-        records.see(owner, pins)
+        records.record_seen(owner, pins)
         records.approve(owner, list(pins))
     records.close()

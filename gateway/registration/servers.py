@@ -16,9 +16,9 @@ from gateway.options.environment import tokens_path
 from gateway.registration.config_reload import Configured
 from gateway.runtime.background_loop import Bridge, in_thread
 from gateway.runtime.cache import Clock, SingleFlight
-from gateway.sources.cached import LastingSource, Memory
+from gateway.sources.cached import CachedSource, CacheKey
+from gateway.sources.listing_store import ListingStore
 from gateway.sources.mcp import Audience, McpSource
-from gateway.sources.prefetch import Ahead, ManyRecords
 from gateway.sources.protocol import Shape, Source
 from gateway.sources.registry import Registry
 from gateway.sources.virtual_servers import VirtualServer
@@ -45,19 +45,19 @@ class Servers:
         self,
         registry: Registry,
         bridge: Bridge,
-        records: ManyRecords,
+        records: ListingStore,
         options: Options,
         *,
         clock: Clock,
     ) -> None:
         self._registry = registry
         self._bridge = bridge
-        self._records = Ahead(records)
+        self._records = records
         self._options = options.upstream
         self._clock = clock
         self._shown = options.catalog.servers
         self._tokens = tokens_path(options)
-        self.lasting: dict[str, LastingSource] = {}
+        self.lasting: dict[str, CachedSource] = {}
         """Those that have a list of their own, by name."""
         self.audience = Audience()
         """Whom servers may ask for something."""
@@ -100,14 +100,11 @@ class Servers:
         """Register a server, of a file if it has an *owner*; see `Gateway.add_server`."""
         if isinstance(target, HttpServer):
             target = signed(name, target, self._tokens)
-        memory = self._memory(target, owner)
-        if memory.fingerprint:
-            self._records.expect(memory.fingerprint, memory.pinned)
 
         def outdated() -> None:
-            source.outdate()
+            source.invalidate()
 
-        source = LastingSource(
+        source = CachedSource(
             McpSource(
                 name,
                 target,
@@ -118,10 +115,11 @@ class Servers:
                 changed=outdated,
                 audience=self.audience,
             ),
-            memory=memory,
+            store=self._records,
+            key=_cache_key(target, owner),
             flights=self._listings,
             options=self._options,
-            changed=lambda: self._registry.touch(name),
+            on_change=lambda: self._registry.mark_dirty(name),
             clock=self._clock,
         )
         self._registry.add(_shaped(source, shapes), hints, itself=self._itself(name))
@@ -136,7 +134,7 @@ class Servers:
         if now >= self._swept + self._options.cleanup_s:
             self._swept = now
             self._flights.start("sweep", self._sweep)
-        dues = [source.tend() for source in tuple(self.lasting.values())]
+        dues = [source.refresh_if_stale() for source in tuple(self.lasting.values())]
         # Look again at latest when the next list is old; at once while any is being read.
         self._rested = min((now + _REST_S, *dues))
 
@@ -160,8 +158,8 @@ class Servers:
         every = self._registry.all()
         for name in names:
             source = self.lasting.get(name) or every[name].source
-            if isinstance(source, LastingSource | VirtualSource) and source.recheck():
-                self._registry.touch(name)
+            if isinstance(source, CachedSource | VirtualSource) and source.recheck():
+                self._registry.mark_dirty(name)
 
     def drop(self, name: str) -> None:
         """Forget what is remembered of a server."""
@@ -172,17 +170,6 @@ class Servers:
     async def _sweep(self) -> None:
         # What is wrong with the store is reported where somebody waits for it.
         await attempt(in_thread(self._records.sweep))
-
-    def _memory(self, target: object, owner: str) -> Memory:
-        if not isinstance(target, StdioServer | HttpServer):
-            return Memory(records=self._records, fingerprint="")
-        return Memory(
-            records=self._records,
-            fingerprint=target.fingerprint,
-            owner=owner,
-            # Code that names another program means to; a file may have been tampered with.
-            launch=target.launch if owner else "",
-        )
 
     def _itself(self, name: str) -> ToolDefinition | None:
         """Give a server as an entity, if that is wanted."""
@@ -205,3 +192,14 @@ def _shaped(source: Source, shapes: Sequence[Shape]) -> Source:
     from gateway.sources.transforms import Shaped  # noqa: PLC0415  (only who shapes a server pays for it)
 
     return Shaped(source, *shapes)
+
+
+def _cache_key(target: object, owner: str) -> CacheKey:
+    if not isinstance(target, StdioServer | HttpServer):
+        return CacheKey(fingerprint="")
+    return CacheKey(
+        fingerprint=target.fingerprint,
+        owner=owner,
+        # Code that names another program means to; a file may have been tampered with.
+        command_line=target.launch if owner else "",
+    )

@@ -90,7 +90,7 @@ class Sources:
             self._local.remove(told.definition.name)
         made = self._local.add(function, name=name, description=description, hints=hints)
         if registration is not None:
-            self._registry.touch(LOCAL)
+            self._registry.mark_dirty(LOCAL)
         else:
             self._registry.add(self._local, {})
         return f"{LOCAL}/{made.name}"
@@ -99,7 +99,7 @@ class Sources:
         """See `Gateway.remove_tool`."""
         removed = self._local.remove(name.removeprefix(f"{LOCAL}/"))
         if removed:
-            self._registry.touch(LOCAL)
+            self._registry.mark_dirty(LOCAL)
         return removed
 
     def add_server(  # noqa: PLR0913  (keyword-only options of the public API)
@@ -197,7 +197,7 @@ class Sources:
 
     def entries_changed(self) -> None:
         """Have the next build read the entries anew."""
-        self._registry.touch(self.entries.server)
+        self._registry.mark_dirty(self.entries.server)
 
     def states(self) -> dict[str, State]:
         """Say how the connection of each server is."""

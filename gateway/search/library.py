@@ -12,7 +12,7 @@ from gateway.catalog.resource_uris import from_gateway_uri
 from gateway.errors import InvalidRequestError
 from gateway.index.snapshot import Snapshot
 from gateway.mcp.naming import fits
-from gateway.sources.cached import LastingSource
+from gateway.sources.cached import CachedSource
 from gateway.sources.mcp import Audience
 from gateway.sources.protocol import ResourceSource, Source, Watchable
 from gateway.sources.registry import Registry
@@ -240,7 +240,7 @@ def _configured(source: Source | None) -> TypeGuard[_Shown]:
     """Whether the shapes are those of a server; to the host's own source they belong."""
     from gateway.sources.transforms import Shaped  # noqa: PLC0415  (a search needs none of it)
 
-    return isinstance(source, Shaped) and isinstance(source.below, LastingSource)
+    return isinstance(source, Shaped) and isinstance(source.below, CachedSource)
 
 
 def _missing(kind: Kind, name: str) -> InvalidRequestError:

@@ -8,7 +8,7 @@ from typing import TypeVar
 from mcp import types
 from pydantic import BaseModel, ValidationError
 
-from gateway.catalog.resource_uris import origin
+from gateway.catalog.resource_uris import from_gateway_uri
 from gateway.mcp.content_blocks import malformed
 from gateway.mcp.error_mapping import failed
 from gateway.search.library import Library
@@ -80,7 +80,7 @@ class ResourceHandlers:
             owner = await self._library.owner("resource", params.uri)
             result = await self._library.ask("resources/read", owner, "uri")
             contents = _objects(result.get("contents"))
-            if origin("resource", params.uri) is not None:
+            if from_gateway_uri("resource", params.uri) is not None:
                 contents = rewrite_contents(contents, owner, params.uri)
             hints = {key: result[key] for key in ("ttlMs", "cacheScope", "_meta") if key in result}
             answer = {"contents": contents, **hints}

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from mcp import types
 from pydantic import BaseModel, ValidationError
 
-from gateway.catalog.resource_uris import placed
+from gateway.catalog.resource_uris import to_gateway_uri
 from gateway.discovery.call_handler import Answer
 from gateway.discovery.meta_tools import FunctionTool, MetaNames
 from gateway.discovery.proxies import described
@@ -152,7 +152,7 @@ def _to_model(model: type[M], entity: Entity, own: JsonObject) -> M:
 
 def rewrite_block(block: JsonObject, server: str) -> JsonObject:
     """Return a block of *server* with the URI that it names as an address here; web URIs stay."""
-    return addressed(block, partial(placed, "resource", server))
+    return addressed(block, partial(to_gateway_uri, "resource", server))
 
 
 def rewrite_contents(
@@ -169,7 +169,7 @@ def rewrite_contents(
     return [
         {**content, "uri": address}
         if content.get("uri") == uri
-        else moved(content, partial(placed, "resource", server))
+        else moved(content, partial(to_gateway_uri, "resource", server))
         for content in contents
     ]
 

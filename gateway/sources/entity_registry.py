@@ -6,11 +6,11 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from gateway.types.listing import Listing
 from gateway.catalog.identity import canonical_id, definition_digest, expose_names
 from gateway.catalog.resource_uris import entity_id, to_gateway_uri
 from gateway.sources.registry import ListResult, Registration
 from gateway.types import Diagnostic, Entity, Hints, ToolDefinition
+from gateway.types.listing import Listing
 
 SERVER_KINDS = frozenset({"server", "virtual_server"})
 """The kinds of entities that have tools."""
@@ -129,9 +129,7 @@ def _collect(registration: Registration, listing: Listing) -> _SourceEntities:
         parent = id_of(server, itself)
         # A disabled tool must not be found, not by the words of its server either.
         enabled = [
-            tool.name
-            for tool in definitions.values()
-            if tool.kind == "tool" and tool.hints.enabled
+            tool.name for tool in definitions.values() if tool.kind == "tool" and tool.hints.enabled
         ]
         definition = replace(
             itself,

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from gateway.errors import InvalidRequestError
 from gateway.runtime.cache import Clock
-from gateway.sources.cached import LastingSource
+from gateway.sources.cached import CachedSource
 from gateway.sources.registry import Registration
 from gateway.types import Filters
 
@@ -31,7 +31,7 @@ class Health:
 
     def __init__(
         self,
-        lasting: Callable[[], Mapping[str, LastingSource]],
+        lasting: Callable[[], Mapping[str, CachedSource]],
         registrations: Callable[[], Mapping[str, Registration]],
         *,
         retry_s: float,
@@ -69,12 +69,12 @@ class Health:
             self._look(name, sources[name])
         return frozenset(down | set(self._aliases(down)))
 
-    def _look(self, name: str, source: LastingSource) -> None:
+    def _look(self, name: str, source: CachedSource) -> None:
         now = self._clock()
         # Not at once: the failure is fresh.
         if now >= self._due.setdefault(name, now + self._retry_s):
             self._due[name] = now + self._retry_s
-            source.outdate()
+            source.invalidate()
 
     def _aliases(self, down: set[str]) -> set[str]:
         following = [each for each in self._registrations().values() if down & each.follows]

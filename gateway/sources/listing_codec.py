@@ -6,16 +6,56 @@ The tools are parsed when they are first looked at: a start whose index is saved
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from functools import partial
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from typing import Any, overload
 
 from gateway.runtime.text import digest
-from gateway.sources.protocol import LateTools, readable
 from gateway.types import Diagnostic, Hints, JsonObject, ToolDefinition
 from gateway.types.listing import Listing
-from gateway.sources.protocol import LateTools
-from gateway.types.listing import Listing
+
+
+class LazyTools(Sequence[ToolDefinition]):
+    """The tools of a stored listing, parsed when one is first looked at.
+
+    Args:
+        text: The line of the tools.
+        count: How many there are.
+        digest: Of *text*: equal digests mean equal tools.
+    """
+
+    def __init__(self, text: str, *, count: int, digest: str) -> None:
+        self.digest = digest
+        self._text = text
+        self._count = count
+
+    @cached_property
+    def _tools(self) -> tuple[ToolDefinition, ...]:
+        return tuple(map(_definition, json.loads(self._text)))
+
+    def __len__(self) -> int:
+        """The number of tools; parses none."""
+        return self._count
+
+    @overload
+    def __getitem__(self, position: int) -> ToolDefinition: ...
+    @overload
+    def __getitem__(self, position: slice) -> tuple[ToolDefinition, ...]: ...
+    def __getitem__(self, position: int | slice) -> ToolDefinition | tuple[ToolDefinition, ...]:
+        """Return one tool, or those of a slice."""
+        return self._tools[position]
+
+    def __iter__(self) -> Iterator[ToolDefinition]:
+        """Yield the tools, always the same objects."""
+        return iter(self._tools)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether the other holds the same tools, parsed or not."""
+        return isinstance(other, tuple | LazyTools) and self._tools == tuple(other)
+
+    def __hash__(self) -> int:
+        """As the tuple of them."""
+        return hash(self._tools)
 
 
 def encode(listing: Listing) -> str:
@@ -47,7 +87,7 @@ def decode(text: str) -> Listing:
     if digest(tools) != header["digest"]:
         raise ValueError("the tools are not as they were written")
     return Listing(
-        tools=LateTools(header["count"], header["digest"], partial(_definitions, tools)),
+        tools=LazyTools(tools, count=header["count"], digest=header["digest"]),
         things=tuple(map(_definition, header.get("things", ()))),
         instructions=header.get("instructions", ""),
         diagnostics=tuple(
@@ -67,7 +107,7 @@ def digest_of(listing: Listing) -> str:
         doubted.
     """
     tools = listing.tools
-    if isinstance(tools, LateTools):
+    if isinstance(tools, LazyTools):
         return tools.digest
     if not listing.digests or any(tool.doubts for tool in tools):
         return ""
@@ -88,10 +128,6 @@ def _to_json(tool: ToolDefinition) -> JsonObject:
         "output": tool.output_schema,
         "hints": [hints.read_only, hints.destructive, hints.idempotent],
     }
-
-
-def _definitions(text: str) -> tuple[ToolDefinition, ...]:
-    return tuple(map(_definition, json.loads(text)))
 
 
 def _definition(raw: Any) -> ToolDefinition:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Protocol, overload, runtime_checkable
+from collections.abc import Callable
+from typing import Protocol, runtime_checkable
 
-from gateway.errors import StoreError
 from gateway.types import (
     Content,
     InvokeResult,
     JsonObject,
     Kind,
-    ToolDefinition,
 )
 from gateway.types.listing import Listing, WatchCallbacks
 
@@ -19,68 +17,8 @@ Function = Callable[..., object]
 """What a host may offer as a tool, plain or async."""
 
 
-class LateTools(Sequence[ToolDefinition]):
-    """Tools that are read when somebody looks at one of them.
-
-    Args:
-        count: How many there are.
-        digest: Of all of them: equal ones mean equal tools.
-        read: Reads them. Whoever looks gets its `StoreError`.
-    """
-
-    def __init__(
-        self, count: int, digest: str, read: Callable[[], tuple[ToolDefinition, ...]]
-    ) -> None:
-        self.digest = digest
-        self._count = count
-        self._read = read
-        self._tools: tuple[ToolDefinition, ...] | None = None
-
-    def _all(self) -> tuple[ToolDefinition, ...]:
-        if self._tools is None:
-            self._tools = self._read()
-        return self._tools
-
-    def readable(self) -> bool:
-        """Read them, and say whether they can be read."""
-        try:
-            self._all()
-        except StoreError:
-            return False
-        return True
-
-    def __len__(self) -> int:
-        """Count them, and read none."""
-        return self._count
-
-    @overload
-    def __getitem__(self, at: int) -> ToolDefinition: ...
-    @overload
-    def __getitem__(self, at: slice) -> tuple[ToolDefinition, ...]: ...
-    def __getitem__(self, at: int | slice) -> ToolDefinition | tuple[ToolDefinition, ...]:
-        """Give one, or those of a slice."""
-        return self._all()[at]
-
-    def __iter__(self) -> Iterator[ToolDefinition]:
-        """Give each, always the same objects."""
-        return iter(self._all())
-
-    def __eq__(self, other: object) -> bool:
-        """Whether the other has the same tools, late or not."""
-        return isinstance(other, tuple | LateTools) and self._all() == tuple(other)
-
-    def __hash__(self) -> int:
-        """As the tuple of them."""
-        return hash(self._all())
-
-
 class UnfitError(Exception):
     """Arguments that a function cannot be called with, and why."""
-
-
-def readable(listing: Listing) -> bool:
-    """Read the tools of *listing* that are late, and say whether all can be read."""
-    return not isinstance(listing.tools, LateTools) or listing.tools.readable()
 
 
 @runtime_checkable

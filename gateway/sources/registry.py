@@ -10,11 +10,9 @@ from dataclasses import dataclass, replace
 from gateway.checks import check_hints
 from gateway.errors import ConfigError, Failed, attempt
 from gateway.runtime.telemetry import Telemetry
-from gateway.sources.protocol import Source, readable
+from gateway.sources.protocol import Source
 from gateway.types import Diagnostic, Hints, ToolDefinition
 from gateway.types.listing import Listing
-from gateway.types.listing import Listing
-from gateway.sources.protocol import Source
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
-from gateway.catalog.approvals import vetted
+from gateway.catalog.approvals import apply_policies
 from gateway.catalog.identity import canonical_id, definition_digest
 from gateway.catalog.resource_uris import entity_id
 from gateway.errors import ClosedError, StoreError, UpstreamError
@@ -21,7 +21,7 @@ from gateway.mcp.naming import thing_key
 from gateway.options import UpstreamOptions
 from gateway.sources.aliases import meant, shown_as
 from gateway.sources.combined import joined, parts
-from gateway.sources.listing_store import Records
+from gateway.sources.listing_store import ListingStore
 from gateway.sources.protocol import Source, unknown_tool
 from gateway.sources.virtual_servers import Alias, VirtualServer
 from gateway.types import Diagnostic, InvokeResult, JsonObject, Kind, ToolDefinition
@@ -44,7 +44,7 @@ class VirtualSource:
         table: VirtualServer,
         *,
         sources: Callable[[], Mapping[str, Source]],
-        records: Records,
+        records: ListingStore,
         owner: str,
         options: UpstreamOptions,
     ) -> None:
@@ -99,7 +99,7 @@ class VirtualSource:
         )
         whole = self._with_things(whole)
         changed = self._changed(whole.digests)
-        seen = vetted(whole, changed, server=self.server, options=self._options)
+        seen = apply_policies(whole, changed, server=self.server, options=self._options)
         shown = self._described(self._as_pinned(seen))
         left = {thing_key(thing.kind, thing.name) for thing in shown.things}
         self._places = {
@@ -220,7 +220,7 @@ class VirtualSource:
     def _changed(self, digests: Mapping[str, str]) -> frozenset[str]:
         free = {name: each for name, each in digests.items() if not self._every[name].pin}
         try:
-            changed = self._records.see(self._owner, free)
+            changed = self._records.record_seen(self._owner, free)
             return changed - self._moved(changed, free)
         except StoreError:
             # The listings behind say so; without a store nothing is remembered.
@@ -231,8 +231,8 @@ class VirtualSource:
         former = {name: self._formerly[name] for name in changed if name in self._formerly}
         if not former:
             return frozenset()
-        moved = former.keys() - self._records.see(self._owner, former)
-        self._records.see(self._owner, {name: digests[name] for name in former})
+        moved = former.keys() - self._records.record_seen(self._owner, former)
+        self._records.record_seen(self._owner, {name: digests[name] for name in former})
         if moved:
             self._records.approve(self._owner, sorted(moved))
         return frozenset(moved)

@@ -20,8 +20,8 @@ _MOST_TASKS = 50_000
 _MOST_PAIRS = 100_000
 
 
-class SqliteLedger:
-    """A `Ledger` in one SQLite file.
+class SqliteCallLog:
+    """A `CallLog` in one SQLite file.
 
     Args:
         path: The file; it and its folder are made when first needed.
@@ -35,7 +35,7 @@ class SqliteLedger:
         self._most = most
 
     def note(self, call: Call) -> None:
-        """See `Ledger.note`."""
+        """See `CallLog.note`."""
         shape = json.dumps(dict(call.shape), ensure_ascii=False, sort_keys=True)
         row = (self._wall(), label(call.tenant), label(call.task), call.tool)
         with self._database.transaction() as connection:
@@ -48,7 +48,7 @@ class SqliteLedger:
                 connection.execute("DELETE FROM calls WHERE id <= ?", (added - self._most,))
 
     def tallies(self, tenant: str | None = None) -> Sequence[Tally]:
-        """See `Ledger.tallies`."""
+        """See `CallLog.tallies`."""
         where, bound = _of(tenant)
         now = self._wall()
         with self._database.reading() as connection:
@@ -64,7 +64,7 @@ class SqliteLedger:
         ]
 
     def tasks(self, tenant: str | None = None) -> Sequence[Task]:
-        """See `Ledger.tasks`; the newest calls, if there are very many."""
+        """See `CallLog.tasks`; the newest calls, if there are very many."""
         where, bound = _of(tenant)
         clause = f"{where} {'AND' if where else 'WHERE'} task <> '' AND outcome = 'ok'"
         now = self._wall()
@@ -84,7 +84,7 @@ class SqliteLedger:
         ]
 
     def show(self, *lists: Sequence[str]) -> None:
-        """See `Ledger.show`; one transaction for all of them."""
+        """See `CallLog.show`; one transaction for all of them."""
         now = self._wall()
         day = int(now // DAY_S)
         seen = Counter(each for ids in lists for each in set(ids))
@@ -102,7 +102,7 @@ class SqliteLedger:
             )
 
     def shown(self) -> Mapping[str, Seen]:
-        """See `Ledger.shown`."""
+        """See `CallLog.shown`."""
         with self._database.reading() as connection:
             rows = connection.execute(
                 "SELECT tool, sum(count), count(*), max(last) FROM accesses GROUP BY tool"
@@ -110,7 +110,7 @@ class SqliteLedger:
         return {each: Seen(count=count, days=days, last_s=last) for each, count, days, last in rows}
 
     def pairs(self) -> Mapping[frozenset[str], Seen]:
-        """See `Ledger.pairs`."""
+        """See `CallLog.pairs`."""
         with self._database.reading() as connection:
             rows = connection.execute(
                 "SELECT one, other, count, last FROM pairs ORDER BY last DESC LIMIT ?",
@@ -122,7 +122,7 @@ class SqliteLedger:
         }
 
     def lines(self) -> Iterator[JsonObject]:
-        """See `Ledger.lines`."""
+        """See `CallLog.lines`."""
         last = 0
         while True:
             with self._database.reading() as connection:
@@ -146,7 +146,7 @@ class SqliteLedger:
                 }
 
     def forget(self, *, tool: str = "", tenant: str = "") -> int:
-        """See `Ledger.forget`; without a tenant also what searches returned."""
+        """See `CallLog.forget`; without a tenant also what searches returned."""
         clauses = [("tool", tool)] if tool else []
         clauses += [("tenant", label(tenant))] if tenant else []
         where = " AND ".join(f"{name} = ?" for name, _ in clauses) or "1"
@@ -161,7 +161,7 @@ class SqliteLedger:
         return int(gone)
 
     def close(self) -> None:
-        """See `Ledger.close`."""
+        """See `CallLog.close`."""
         self._database.close()
 
 

@@ -33,8 +33,8 @@ class SqliteListingStore:
     def __init__(self, file: Path | Database, *, wall: Clock = time.time) -> None:
         self._database = database_of(file, CATALOG)
         self._wall = wall
-        self._used: set[str] = set()
-        """Fingerprints of listings whose use is still to be recorded."""
+        self._used: dict[str, float] = {}
+        """When listings were read whose use is still to be recorded, by fingerprint."""
 
     def listing(self, fingerprint: str) -> StoredListing | None:
         """See `ListingStore.listing`."""
@@ -46,8 +46,9 @@ class SqliteListingStore:
         if row is None:
             return None
         listed_at, text, used_at = row
-        if self._wall() - used_at > _USE_STEP_S:
-            self._used.add(fingerprint)
+        now = self._wall()
+        if now - used_at > _USE_STEP_S:
+            self._used[fingerprint] = now
         with suppress(ValueError, KeyError, TypeError):
             return StoredListing(listing=decode(text), listed_at=listed_at)
         return None
@@ -78,10 +79,10 @@ class SqliteListingStore:
         connection.execute("DELETE FROM listings WHERE used_at < ?", (self._wall() - KEEP_S,))
 
     def _record_use(self, connection: Connection) -> None:
-        used, self._used = self._used, set()
+        used, self._used = self._used, {}
         connection.executemany(
             "UPDATE listings SET used_at = ? WHERE fingerprint = ?",
-            [(self._wall(), fingerprint) for fingerprint in used],
+            [(at, fingerprint) for fingerprint, at in used.items()],
         )
 
     def record_seen(self, owner: str, digests: Mapping[str, str]) -> frozenset[str]:

@@ -1,8 +1,7 @@
 """The tables of each file, as the steps that make them, oldest first.
 
 * A step is never changed once it was released: a file records how many of them it has had.
-* A step adds. It removes nothing that an older version of this package, which may have the same
-  file open, still reads.
+* A step keeps what users put into a file. It drops only what can be made again.
 * Each statement may find its table there already, in files from before there were steps.
 """
 
@@ -68,31 +67,17 @@ CATALOG = Schema(
                 entry TEXT NOT NULL
             ) WITHOUT ROWID""",
         ),
-        # What a start reads of the listings, and what the pins of an owner come to. Whoever writes
-        # either, an older version too, drops what was made of it.
+        # Version 3 kept extracts of listings and pins, which triggers dropped.
+        (),
         (
-            """CREATE TABLE IF NOT EXISTS heads (
-                fingerprint TEXT PRIMARY KEY,
-                head TEXT NOT NULL,
-                digests TEXT NOT NULL
-            )""",
-            """CREATE TRIGGER IF NOT EXISTS listing_made AFTER INSERT ON listings
-                BEGIN DELETE FROM heads WHERE fingerprint = NEW.fingerprint; END""",
-            """CREATE TRIGGER IF NOT EXISTS listing_changed AFTER UPDATE OF listing ON listings
-                BEGIN DELETE FROM heads WHERE fingerprint = NEW.fingerprint; END""",
-            """CREATE TRIGGER IF NOT EXISTS listing_gone AFTER DELETE ON listings
-                BEGIN DELETE FROM heads WHERE fingerprint = OLD.fingerprint; END""",
-            """CREATE TABLE IF NOT EXISTS approved (
-                owner TEXT PRIMARY KEY,
-                tools TEXT NOT NULL,
-                launch TEXT NOT NULL
-            ) WITHOUT ROWID""",
-            """CREATE TRIGGER IF NOT EXISTS pin_made AFTER INSERT ON pins
-                BEGIN DELETE FROM approved WHERE owner = NEW.owner; END""",
-            """CREATE TRIGGER IF NOT EXISTS pin_changed AFTER UPDATE ON pins
-                BEGIN DELETE FROM approved WHERE owner = NEW.owner; END""",
-            """CREATE TRIGGER IF NOT EXISTS pin_gone AFTER DELETE ON pins
-                BEGIN DELETE FROM approved WHERE owner = OLD.owner; END""",
+            "DROP TRIGGER IF EXISTS listing_made",
+            "DROP TRIGGER IF EXISTS listing_changed",
+            "DROP TRIGGER IF EXISTS listing_gone",
+            "DROP TRIGGER IF EXISTS pin_made",
+            "DROP TRIGGER IF EXISTS pin_changed",
+            "DROP TRIGGER IF EXISTS pin_gone",
+            "DROP TABLE IF EXISTS heads",
+            "DROP TABLE IF EXISTS approved",
         ),
     ),
 )

@@ -13,13 +13,13 @@ from gateway.options import Options
 from gateway.options.environment import catalog_store_path, ledger_path, vector_store_path
 from gateway.runtime.cache import Clock
 from gateway.runtime.vectors import VectorStore
-from gateway.sources.prefetch import ManyRecords
-from gateway.storage.call_log import SqliteLedger
+from gateway.sources.listing_store import ListingStore
+from gateway.storage.call_log import SqliteCallLog
 from gateway.storage.entry_store import SqliteEntries
-from gateway.storage.listing_store import SqliteRecords
+from gateway.storage.listing_store import SqliteListingStore
 from gateway.storage.migrations import CATALOG
 from gateway.storage.sqlite import Database, SqliteVectorStore
-from gateway.usage.call_log import Ledger
+from gateway.usage.call_log import CallLog
 
 
 class Store(Protocol):
@@ -38,11 +38,11 @@ class Store(Protocol):
         """What a person or a manifest said of things that no server lists, by id."""
 
     @property
-    def records(self) -> ManyRecords:
+    def records(self) -> ListingStore:
         """Tool lists, by fingerprint; what was approved of them, by owner."""
 
     @property
-    def ledger(self) -> Ledger:
+    def ledger(self) -> CallLog:
         """Calls, and what searches returned."""
 
     def close(self) -> None:
@@ -70,8 +70,8 @@ class SqliteStore:
         self.vectors = SqliteVectorStore(vectors) if isinstance(vectors, Path) else vectors
         kept = Database(catalog, CATALOG)
         self.entries = SqliteEntries(kept)
-        self.records = SqliteRecords(kept, wall=wall)
-        self.ledger = SqliteLedger(usage, wall=wall)
+        self.records = SqliteListingStore(kept, wall=wall)
+        self.ledger = SqliteCallLog(usage, wall=wall)
 
     def close(self) -> None:
         """See `Store.close`."""

@@ -7,15 +7,13 @@ import time
 from collections import Counter, defaultdict, deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations, product
+from itertools import combinations
 
-from gateway.catalog.approvals import LAUNCH
 from gateway.catalog.entries import Entry
 from gateway.catalog.entry_json import readable, written
 from gateway.embed.cache import MemoryVectorStore
 from gateway.runtime.cache import Clock
-from gateway.sources.listing_codec import seen_of
-from gateway.sources.listing_store import Recorded
+from gateway.sources.listing_store import StoredListing
 from gateway.storage.listing_store import KEEP_S
 from gateway.types import JsonObject
 from gateway.types.listing import Listing
@@ -57,8 +55,8 @@ class MemoryEntries:
         """Nothing to let go of."""
 
 
-class MemoryRecords:
-    """`ManyRecords` in memory.
+class MemoryListingStore:
+    """`ListingStore` in memory.
 
     Args:
         wall: Seconds since the epoch.
@@ -67,11 +65,11 @@ class MemoryRecords:
     def __init__(self, *, wall: Clock = time.time) -> None:
         self._wall = wall
         self._lock = threading.Lock()
-        self._kept: dict[str, tuple[Recorded, float]] = {}
+        self._kept: dict[str, tuple[StoredListing, float]] = {}
         self._pins: dict[str, dict[str, tuple[str, str]]] = {}
 
-    def listing(self, fingerprint: str) -> Recorded | None:
-        """See `Records.listing`."""
+    def listing(self, fingerprint: str) -> StoredListing | None:
+        """See `ListingStore.listing`."""
         with self._lock:
             if fingerprint not in self._kept:
                 return None
@@ -80,20 +78,20 @@ class MemoryRecords:
             return recorded
 
     def keep(self, fingerprint: str, server: str, listing: Listing) -> None:  # noqa: ARG002  (for who reads a file)
-        """See `Records.keep`."""
+        """See `ListingStore.keep`."""
         now = self._wall()
         with self._lock:
             if fingerprint not in self._kept:
                 self._sweep(now)
-            self._kept[fingerprint] = Recorded(listing=listing, listed_at=now), now
+            self._kept[fingerprint] = StoredListing(listing=listing, listed_at=now), now
 
     def forget(self, fingerprint: str) -> None:
-        """See `Records.forget`."""
+        """See `ListingStore.forget`."""
         with self._lock:
             self._kept.pop(fingerprint, None)
 
     def sweep(self) -> None:
-        """See `Records.sweep`."""
+        """See `ListingStore.sweep`."""
         with self._lock:
             self._sweep(self._wall())
 
@@ -101,8 +99,8 @@ class MemoryRecords:
         least = now - KEEP_S
         self._kept = {key: each for key, each in self._kept.items() if each[1] >= least}
 
-    def see(self, owner: str, digests: Mapping[str, str]) -> frozenset[str]:
-        """See `Records.see`."""
+    def record_seen(self, owner: str, digests: Mapping[str, str]) -> frozenset[str]:
+        """See `ListingStore.see`."""
         with self._lock:
             pins = self._pins.setdefault(owner, {})
             for name, digest in digests.items():
@@ -110,35 +108,16 @@ class MemoryRecords:
             return frozenset(name for name in digests if pins[name][0] != pins[name][1])
 
     def changed(self, owner: str) -> frozenset[str]:
-        """See `Records.changed`."""
+        """See `ListingStore.changed`."""
         with self._lock:
             pins = self._pins.get(owner, {})
             return frozenset(name for name, (approved, seen) in pins.items() if approved != seen)
 
     def approve(self, owner: str, names: Sequence[str]) -> None:
-        """See `Records.approve`."""
+        """See `ListingStore.approve`."""
         with self._lock:
             pins = self._pins.get(owner, {})
             pins.update({name: (pins[name][1],) * 2 for name in names if name in pins})
-
-    def listings(self, fingerprints: Collection[str]) -> dict[str, Recorded]:
-        """See `ManyRecords.listings`."""
-        found = {each: self.listing(each) for each in fingerprints}
-        return {each: recorded for each, recorded in found.items() if recorded is not None}
-
-    def pins(self, owners: Collection[str]) -> dict[tuple[str, bool], str]:
-        """See `ManyRecords.pins`."""
-        found: dict[tuple[str, bool], str] = {}
-        for owner, launch in product(owners, (False, True)):
-            with self._lock:
-                pins = {
-                    name: pin
-                    for name, pin in self._pins.get(owner, {}).items()
-                    if (name == LAUNCH) == launch
-                }
-            if pins and all(approved == seen for approved, seen in pins.values()):
-                found[owner, launch] = seen_of({name: seen for name, (_, seen) in pins.items()})
-        return found
 
     def close(self) -> None:
         """Nothing to let go of."""
@@ -150,8 +129,8 @@ class _Line:
     call: Call
 
 
-class MemoryLedger:
-    """A `Ledger` in memory.
+class MemoryCallLog:
+    """A `CallLog` in memory.
 
     Args:
         wall: Seconds since the epoch.
@@ -166,12 +145,12 @@ class MemoryLedger:
         self._pairs: dict[frozenset[str], Seen] = {}
 
     def note(self, call: Call) -> None:
-        """See `Ledger.note`."""
+        """See `CallLog.note`."""
         with self._lock:
             self._calls.append(_Line(self._wall(), call))
 
     def tallies(self, tenant: str | None = None) -> Sequence[Tally]:
-        """See `Ledger.tallies`."""
+        """See `CallLog.tallies`."""
         now = self._wall()
         ended: defaultdict[tuple[str, int], Counter[bool]] = defaultdict(Counter)
         for line in self._of(tenant):
@@ -183,7 +162,7 @@ class MemoryLedger:
         ]
 
     def tasks(self, tenant: str | None = None) -> Sequence[Task]:
-        """See `Ledger.tasks`."""
+        """See `CallLog.tasks`."""
         now = self._wall()
         found: defaultdict[tuple[str, str], list[_Line]] = defaultdict(list)
         for line in self._of(tenant):
@@ -198,7 +177,7 @@ class MemoryLedger:
         ]
 
     def show(self, *lists: Sequence[str]) -> None:
-        """See `Ledger.show`."""
+        """See `CallLog.show`."""
         now = self._wall()
         day = int(now // DAY_S)
         with self._lock:
@@ -209,7 +188,7 @@ class MemoryLedger:
                     self._pairs[pair] = _once_more(self._pairs.get(pair), now)
 
     def shown(self) -> Mapping[str, Seen]:
-        """See `Ledger.shown`."""
+        """See `CallLog.shown`."""
         found: defaultdict[str, list[Seen]] = defaultdict(list)
         with self._lock:
             for (each, _), seen in self._accesses.items():
@@ -224,12 +203,12 @@ class MemoryLedger:
         }
 
     def pairs(self) -> Mapping[frozenset[str], Seen]:
-        """See `Ledger.pairs`."""
+        """See `CallLog.pairs`."""
         with self._lock:
             return dict(self._pairs)
 
     def lines(self) -> Iterator[JsonObject]:
-        """See `Ledger.lines`."""
+        """See `CallLog.lines`."""
         for line in self._of(None):
             yield {
                 "at": line.at,
@@ -242,7 +221,7 @@ class MemoryLedger:
             }
 
     def forget(self, *, tool: str = "", tenant: str = "") -> int:
-        """See `Ledger.forget`."""
+        """See `CallLog.forget`."""
         with self._lock:
             gone = [
                 line
@@ -283,8 +262,8 @@ class MemoryStore:
     def __init__(self, *, wall: Clock = time.time) -> None:
         self.vectors = MemoryVectorStore()
         self.entries = MemoryEntries()
-        self.records = MemoryRecords(wall=wall)
-        self.ledger = MemoryLedger(wall=wall)
+        self.records = MemoryListingStore(wall=wall)
+        self.ledger = MemoryCallLog(wall=wall)
 
     def close(self) -> None:
         """Nothing to let go of."""

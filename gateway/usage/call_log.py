@@ -69,7 +69,7 @@ class Seen:
     """Seconds since the epoch."""
 
 
-class Ledger(Protocol):
+class CallLog(Protocol):
     """Where calls are noted. Every method may raise `StoreError`."""
 
     def note(self, call: Call) -> None:

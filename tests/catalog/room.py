@@ -13,9 +13,9 @@ from gateway.mcp.supervisor import State
 from gateway.options import UpstreamOptions
 from gateway.runtime.background_loop import Bridge
 from gateway.runtime.cache import SingleFlight
-from gateway.sources.cached import LastingSource, Memory
-from gateway.sources.listing_store import Records
-from gateway.storage.listing_store import SqliteRecords
+from gateway.sources.cached import CachedSource, CacheKey
+from gateway.sources.listing_store import ListingStore
+from gateway.storage.listing_store import SqliteListingStore
 from gateway.testing import ManualClock
 from gateway.types import JsonObject, ToolDefinition
 from gateway.types.listing import Listing, WatchCallbacks
@@ -70,22 +70,19 @@ class Room:
         self.clock = ManualClock()
         self.wall = ManualClock(1_000_000.0)
         self.path = folder / "catalog.sqlite3"
-        self.records: Records = SqliteRecords(self.path, wall=self.wall)
+        self.records: ListingStore = SqliteListingStore(self.path, wall=self.wall)
         self.changes = 0
         self.options = OPTIONS
 
-    def source(
-        self, live: LiveSource, *, fingerprint: str = "f", launch: str = ""
-    ) -> LastingSource:
+    def source(self, live: LiveSource, *, fingerprint: str = "f", launch: str = "") -> CachedSource:
         owner = "mcp.json#srv" if launch else ""
-        return LastingSource(
+        return CachedSource(
             live,
-            memory=Memory(
-                records=self.records, fingerprint=fingerprint, owner=owner, launch=launch
-            ),
+            store=self.records,
+            key=CacheKey(fingerprint=fingerprint, owner=owner, command_line=launch),
             flights=SingleFlight(self.bridge.submit),
             options=self.options,
-            changed=self._change,
+            on_change=self._change,
             clock=self.clock,
             wall=self.wall,
         )

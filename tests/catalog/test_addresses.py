@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway.catalog.resource_uris import entity_id, from_gateway_uri, to_gateway_uri
 from gateway.mcp.naming import fits
-from gateway.catalog.resource_uris import from_gateway_uri, to_gateway_uri, entity_id
 from gateway.types import Kind
 
 servers = st.from_regex(r"[A-Za-z0-9_.-]{1,64}", fullmatch=True)
@@ -57,7 +57,9 @@ def test_a_gateway_behind_a_gateway() -> None:
     """An address of an address leads back step by step."""
     inner = to_gateway_uri("resource", "files", "file:///a.txt")
 
-    assert ("inner", inner) == from_gateway_uri("resource", to_gateway_uri("resource", "inner", inner))
+    assert ("inner", inner) == from_gateway_uri(
+        "resource", to_gateway_uri("resource", "inner", inner)
+    )
     assert ("files", "file:///a.txt") == from_gateway_uri("resource", inner)
 
 

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from gateway.catalog.approvals import LAUNCH
+from gateway.catalog.approvals import COMMAND_LINE_PIN
 from gateway.errors import ConfigError, UnknownToolError
 from gateway.gateway import Gateway
 from gateway.manifests.mcp_json import parse_manifest
 from gateway.options import Options, UpstreamOptions
 from gateway.registration.config_reload import Reloaded
-from gateway.storage.listing_store import SqliteRecords
+from gateway.storage.listing_store import SqliteListingStore
 from gateway.sync import SyncGateway
 from tests.fakes import ListSource, tool
 from tests.mcp.conftest import HERE, lines, lives
@@ -172,8 +172,8 @@ async def test_another_command_line_obeys_the_policy_until_it_is_approved(
     await gateway.reload()
     after, report = await ids(gateway), await gateway.report()
     codes = [note.code for note in report.diagnostics]
-    records = SqliteRecords(desk.store)
-    records.approve(f"{desk.path}#srv", [LAUNCH])
+    records = SqliteListingStore(desk.store)
+    records.approve(f"{desk.path}#srv", [COMMAND_LINE_PIN])
     records.close()
     await gateway.reload()
 

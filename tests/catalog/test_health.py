@@ -14,9 +14,9 @@ from gateway.gateway import Gateway
 from gateway.options import Options, UpstreamOptions
 from gateway.runtime.background_loop import Bridge
 from gateway.runtime.cache import SingleFlight
-from gateway.sources.cached import LastingSource, Memory
+from gateway.sources.cached import CachedSource, CacheKey
 from gateway.sources.health import Health
-from gateway.storage.listing_store import SqliteRecords
+from gateway.storage.listing_store import SqliteListingStore
 from gateway.testing import ManualClock
 from gateway.types import Filters
 from tests.catalog.room import LiveSource
@@ -41,15 +41,16 @@ class Ward:
 @pytest.fixture
 async def ward(tmp_path: Path) -> AsyncIterator[Ward]:
     bridge, clock = Bridge("health"), ManualClock()
-    records = SqliteRecords(tmp_path / "catalog.sqlite3")
+    records = SqliteListingStore(tmp_path / "catalog.sqlite3")
     live = {"well": LiveSource(tool("a")), "ill": LiveSource(tool("b"))}
     lasting = {
-        name: LastingSource(
+        name: CachedSource(
             each,
-            memory=Memory(records=records, fingerprint=""),
+            store=records,
+            key=CacheKey(fingerprint=""),
             flights=SingleFlight(bridge.submit),
             options=UpstreamOptions(),
-            changed=lambda: None,
+            on_change=lambda: None,
             clock=clock,
         )
         for name, each in live.items()

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.catalog.identity import Naming, canonical_id, definition_digest
+from gateway.catalog.identity import canonical_id, definition_digest, expose_names
 from gateway.types import Hints, ToolDefinition
 from tests.fakes import tool
 
@@ -23,19 +22,10 @@ own_names = st.one_of(
 catalogs = st.lists(st.tuples(servers, own_names), max_size=25, unique=True)
 
 
-def exposed_names(
-    tools: Iterable[tuple[str, str]], *, reserved: frozenset[str] = frozenset()
-) -> Mapping[str, str]:
-    """The names of tools that all came at once, by id."""
-    naming = Naming(reserved=reserved)
-    naming.change((), tools)
-    return naming.names
-
-
 @given(catalogs)
 def test_every_tool_has_one_name_that_a_model_may_call(tools: list[tuple[str, str]]) -> None:
     """OpenAI's rule for functions; and no two names are equal, not even without case."""
-    names = exposed_names(tools, reserved=frozenset({"search_tools", "call_tool"}))
+    names = expose_names(tools, reserved=frozenset({"search_tools", "call_tool"}))
 
     assert {canonical_id(*each) for each in tools} == names.keys()
     assert all(re.fullmatch(r"[A-Za-z0-9_-]{1,64}", name) for name in names.values())
@@ -50,7 +40,7 @@ def test_names_do_not_depend_on_the_order_of_registration(
     """A restart that lists the servers in another order changes nothing."""
     given_order, shuffled = both
 
-    assert exposed_names(given_order) == exposed_names(shuffled)
+    assert expose_names(given_order) == expose_names(shuffled)
 
 
 @pytest.mark.parametrize(
@@ -65,12 +55,12 @@ def test_names_do_not_depend_on_the_order_of_registration(
 )
 def test_a_name_stays_readable(tools: list[tuple[str, str]], expected: list[str]) -> None:
     """Its own, then with the server's name before it."""
-    assert expected == list(exposed_names(tools, reserved=frozenset({"search_tools"})).values())
+    assert expected == list(expose_names(tools, reserved=frozenset({"search_tools"})).values())
 
 
 def test_names_that_clash_even_with_their_server_get_a_hash() -> None:
     """`a_b` + `run` and `a` + `b_run` want the same name; both give it up."""
-    names = exposed_names([("a_b", "run"), ("a", "b_run"), ("c", "run"), ("d", "b_run")])
+    names = expose_names([("a_b", "run"), ("a", "b_run"), ("c", "run"), ("d", "b_run")])
 
     assert ["c_run", "d_b_run"] == [names["c/run"], names["d/b_run"]]
     assert re.fullmatch(r"a_b_run_[0-9a-f]{8}", names["a_b/run"])
@@ -79,7 +69,7 @@ def test_names_that_clash_even_with_their_server_get_a_hash() -> None:
 
 def test_names_of_broken_letters_still_get_names() -> None:
     """Halves of surrogate pairs are distinct names, and the naming ends."""
-    names = exposed_names([("a", "\ud800"), ("a", "\ud801"), ("a", "?")])
+    names = expose_names([("a", "\ud800"), ("a", "\ud801"), ("a", "?")])
 
     assert 3 == len(set(names.values()))
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.catalog.approvals import LAUNCH
+from gateway.catalog.approvals import COMMAND_LINE_PIN
 from gateway.errors import (
     InvalidRequestError,
     StoreError,
@@ -20,10 +20,9 @@ from gateway.errors import (
 from gateway.options.upstream import Policy
 from gateway.runtime.background_loop import Bridge
 from gateway.runtime.telemetry import Telemetry
-from gateway.sources.listing_store import Recorded
-from gateway.sources.prefetch import Ahead
+from gateway.sources.listing_store import StoredListing
 from gateway.sources.registry import Registry, list_sources
-from gateway.storage.listing_store import SqliteRecords
+from gateway.storage.listing_store import SqliteListingStore
 from gateway.storage.migrations import CATALOG
 from gateway.storage.sqlite import Database
 from gateway.testing import ManualClock
@@ -52,19 +51,6 @@ async def test_what_was_listed_once_is_known_at_the_next_start(room: Room) -> No
     listing = await room.source(live).list_tools()
 
     assert (["a"], 0, [listing]) == (names(listing), live.listings, live.learnt)
-
-
-async def test_a_start_waits_for_no_list_that_is_known(room: Room) -> None:
-    """Hundreds of servers are no tasks: the first step of the coroutine is its last."""
-    await room.source(LiveSource(tool("a"))).list_tools()
-    registry = Registry()
-    registry.add(room.source(LiveSource(tool("b"))), {})
-    start = list_sources(registry.all(), {}, telemetry=Telemetry())
-
-    with pytest.raises(StopIteration) as done:
-        start.send(None)
-
-    assert ["a"] == names(done.value.value["srv"].listing)
 
 
 async def test_a_server_that_may_not_run_is_told_of_at_a_start(room: Room) -> None:
@@ -96,17 +82,16 @@ async def test_an_old_list_serves_while_it_is_read_anew(room: Room) -> None:
     live = LiveSource(tool("a"), tool("b"))
     source = room.source(live)
     before = await source.list_tools()
-    source.tend()
+    source.refresh_if_stale()
     early = live.listings
     room.tick(1)
-    source.tend()
-    source.tend()
+    source.refresh_if_stale()
+    source.refresh_if_stale()
     await until(lambda: room.changes == 1)
     after = await source.list_tools()
 
     assert (0, 1) == (early, live.listings)
     assert (["a"], ["a", "b"]) == (names(before), names(after))
-    assert before.tools[0] is after.tools[0]
 
 
 async def test_resources_and_prompts_outlive_the_connection_too(room: Room) -> None:
@@ -122,30 +107,28 @@ async def test_resources_and_prompts_outlive_the_connection_too(room: Room) -> N
     source = room.source(again)
     before = await source.list_tools()
     room.tick(100)
-    source.tend()
+    source.refresh_if_stale()
     await until(lambda: room.changes == 1)
     after = await source.list_tools()
 
     assert (["prompt"], ["prompt", "resource"]) == tuple(
         [each.kind for each in listing.things] for listing in (before, after)
     )
-    assert before.things[0] is after.things[0]
 
 
 async def test_a_list_that_stayed_the_same_changes_nothing(room: Room) -> None:
     """No build for nothing."""
     live = LiveSource(tool("a"))
     source = room.source(live)
-    before = await source.list_tools()
+    await source.list_tools()
     live.tools = [tool("a")]
     room.tick(100)
-    source.tend()
+    source.refresh_if_stale()
     await until(lambda: live.listings == 2)
     await room.bridge.run(_nothing)
-    after = await source.list_tools()
+    await source.list_tools()
 
     assert 0 == room.changes
-    assert before.tools[0] is after.tools[0]
 
 
 async def _nothing() -> None:
@@ -156,15 +139,15 @@ async def test_a_server_that_says_that_it_changed_is_listed_again(room: Room) ->
     """Also when it says so while it is being listed."""
     live = LiveSource(tool("a"))
     source = room.source(live)
-    source.outdate()
+    source.invalidate()
     await source.list_tools()
     first = live.listings
     live.door.clear()
     live.asked.clear()
     live.tools = [tool("b")]
-    source.outdate()
+    source.invalidate()
     await until(live.asked.is_set)
-    source.outdate()
+    source.invalidate()
     live.door.set()
     await until(lambda: room.changes == 1)
 
@@ -177,8 +160,8 @@ async def test_a_server_that_says_so_whenever_it_is_listed_is_listed_twice(room:
     live = LiveSource(tool("a"))
     source = room.source(live)
     await source.list_tools()
-    live.when_listed = source.outdate
-    source.outdate()
+    live.when_listed = source.invalidate
+    source.invalidate()
     await until(lambda: live.listings >= 3)
     live.asked.clear()
     for _ in range(20):
@@ -195,18 +178,18 @@ async def test_a_list_that_cannot_be_renewed_is_kept_and_says_so(room: Room) -> 
     await source.list_tools()
     live.fail_with = UpstreamError("srv", "down")
     room.tick(100)
-    source.tend()
+    source.refresh_if_stale()
     await until(lambda: room.changes == 1)
     stale = await source.list_tools()
     room.tick(10)
-    source.tend()
+    source.refresh_if_stale()
     await until(lambda: live.listings == 3)
     live.fail_with = None
 
     def renewed() -> bool:
         # That the source was asked is seen before that it failed: tick until it is due again.
         room.tick(10)
-        source.tend()
+        source.refresh_if_stale()
         return room.changes == 2
 
     await until(renewed)
@@ -305,7 +288,7 @@ class Broken:
     def sweep(self) -> None:
         raise StoreError("full")
 
-    def see(self, owner: str, digests: Mapping[str, str]) -> frozenset[str]:
+    def record_seen(self, owner: str, digests: Mapping[str, str]) -> frozenset[str]:
         raise StoreError("full")
 
     def changed(self, owner: str) -> frozenset[str]:
@@ -318,15 +301,15 @@ class Broken:
         return
 
 
-class Forgetful(SqliteRecords):
+class Forgetful(SqliteListingStore):
     """Knows lists, but not what was approved, as long as its disk is full."""
 
     full = True
 
-    def see(self, owner: str, digests: Mapping[str, str]) -> frozenset[str]:
+    def record_seen(self, owner: str, digests: Mapping[str, str]) -> frozenset[str]:
         if self.full:
             raise StoreError("full")
-        return super().see(owner, digests)
+        return super().record_seen(owner, digests)
 
 
 async def test_without_a_store_lists_live_in_memory_and_say_so(room: Room) -> None:
@@ -399,7 +382,7 @@ async def test_an_old_file_that_cannot_be_brought_up_is_told_of(room: Room) -> N
     with contextlib.closing(sqlite3.connect(room.path, isolation_level=None)) as other:
         other.executescript(OLD.read_text(encoding="utf-8"))
         other.execute("BEGIN IMMEDIATE")
-        room.records = Ahead(SqliteRecords(Database(room.path, CATALOG, busy_s=0)))
+        room.records = SqliteListingStore(Database(room.path, CATALOG, busy_s=0))
         listing = await room.source(LiveSource(tool("a"))).list_tools()
 
     (note,) = listing.diagnostics
@@ -515,7 +498,7 @@ async def test_what_a_server_says_of_itself_lasts_and_is_held_to_it(
     before = await source.list_tools()
     live.instructions = "New."
     room.tick(100)
-    source.tend()
+    source.refresh_if_stale()
     await until(lambda: room.changes == 1)
     after = await source.list_tools()
 
@@ -541,7 +524,7 @@ async def test_a_command_line_that_changed_in_a_file_is_told_before_it_runs(
         with pytest.raises(UpstreamError, match="not what was approved"):
             await source.call("a", {}, tool_id="srv/a")
         assert 0 == live.listings
-        room.records.approve("mcp.json#srv", [LAUNCH])
+        room.records.approve("mcp.json#srv", [COMMAND_LINE_PIN])
         source = room.source(live, fingerprint="g", launch="new")
         assert [] == told(await source.list_tools())
     else:
@@ -562,16 +545,15 @@ async def test_a_doubted_tool_that_stays_as_it_was_changes_nothing(room: Room) -
     assert [("tool_changed", False)] == told(fresh) == told(again)
     assert () == first.tools[0].doubts
     assert fresh.tools[0].doubts == fresh.diagnostics
-    assert again.tools[0] is fresh.tools[0]
 
 
-class _BrokenRecords(SqliteRecords):
+class _BrokenRecords(SqliteListingStore):
     """A store of the host's own, which raises what no store should."""
 
-    def listing(self, fingerprint: str) -> Recorded | None:
+    def listing(self, fingerprint: str) -> StoredListing | None:
         raise RuntimeError(fingerprint)
 
-    def see(self, owner: str, digests: Mapping[str, str]) -> frozenset[str]:
+    def record_seen(self, owner: str, digests: Mapping[str, str]) -> frozenset[str]:
         raise RuntimeError(f"{owner}: {len(digests)}")
 
 

@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 
 from gateway.errors import StoreError
-from gateway.storage.call_log import SqliteLedger
+from gateway.storage.call_log import SqliteCallLog
 from gateway.types import ToolDefinition
 from gateway.usage.call_log import Call, shape_of
 from tests.fakes import entity
 
 
 @pytest.fixture
-def ledger(tmp_path: Path) -> Iterator[SqliteLedger]:
-    ledger = SqliteLedger(tmp_path / "usage.db")
+def ledger(tmp_path: Path) -> Iterator[SqliteCallLog]:
+    ledger = SqliteCallLog(tmp_path / "usage.db")
     yield ledger
     ledger.close()
 
@@ -26,7 +26,7 @@ def call(tool: str, **said: object) -> Call:
     return Call(tool=tool, **({"outcome": "ok"} | said))  # type: ignore[arg-type]
 
 
-def test_no_value_and_no_name_of_a_host_is_kept(ledger: SqliteLedger, tmp_path: Path) -> None:
+def test_no_value_and_no_name_of_a_host_is_kept(ledger: SqliteCallLog, tmp_path: Path) -> None:
     """Types of known arguments; unknown names may be data; labels are digests."""
     tool = entity(
         ToolDefinition(
@@ -70,7 +70,7 @@ def test_shapes_of_odd_arguments() -> None:
 
 def test_the_oldest_lines_go(tmp_path: Path) -> None:
     """Looked at once in a thousand calls."""
-    ledger = SqliteLedger(tmp_path / "usage.db", most=10)
+    ledger = SqliteCallLog(tmp_path / "usage.db", most=10)
     for number in range(1000):
         ledger.note(call(f"t{number}"))
 
@@ -82,7 +82,7 @@ def test_the_oldest_lines_go(tmp_path: Path) -> None:
 
 def test_two_processes_may_share_the_file(tmp_path: Path) -> None:
     """What one notes the other reads."""
-    one, other = (SqliteLedger(tmp_path / "usage.db") for _ in range(2))
+    one, other = (SqliteCallLog(tmp_path / "usage.db") for _ in range(2))
     one.note(call("a"))
     other.note(call("b"))
 
@@ -96,10 +96,10 @@ def test_a_file_that_cannot_be_read_is_an_error_that_says_so(tmp_path: Path) -> 
     (tmp_path / "usage.db").mkdir()
 
     with pytest.raises(StoreError, match=r"usage ledger 'usage\.db'"):
-        SqliteLedger(tmp_path / "usage.db").note(call("a"))
+        SqliteCallLog(tmp_path / "usage.db").note(call("a"))
 
 
-def test_it_is_plain_sqlite(ledger: SqliteLedger, tmp_path: Path) -> None:
+def test_it_is_plain_sqlite(ledger: SqliteCallLog, tmp_path: Path) -> None:
     """WAL, so that readers wait for nobody."""
     ledger.note(call("a"))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gateway.sources.listing_codec import digest_of, whole, written
+from gateway.sources.listing_codec import decode, digest_of, encode
 from gateway.types import Diagnostic
 from gateway.types.listing import Listing
 from tests.fakes import tool
@@ -16,7 +16,7 @@ def test_a_list_comes_to_the_same_when_it_is_read_late() -> None:
     """And to something else if any tool is another."""
     other = replace(KEPT, tools=(tool("a", "Receive."), tool("b")))
 
-    assert digest_of(KEPT) == digest_of(whole(written(KEPT)))
+    assert digest_of(KEPT) == digest_of(decode(encode(KEPT)))
     assert digest_of(KEPT) != digest_of(other) != ""
 
 

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from gateway.errors import StoreError
-from gateway.sources.listing_codec import LateDigests, seen_of
-from gateway.storage.listing_store import SqliteRecords
+from gateway.storage.listing_store import SqliteListingStore
 from gateway.storage.migrations import CATALOG
 from gateway.storage.sqlite import Database
-from gateway.types.listing import Listing
+from gateway.testing import ManualClock
 from tests.catalog.listed import LISTING
 
 
@@ -24,8 +22,8 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_tools_that_are_torn_are_listed_anew(path: Path) -> None:
-    """They are read late, so that they are looked at early."""
-    records = SqliteRecords(path)
+    """They are parsed late, so that they are checked early."""
+    records = SqliteListingStore(path)
     records.keep("f", "srv", LISTING)
     with sqlite3.connect(path) as file:
         file.execute("UPDATE listings SET listing = replace(listing, 'Pay', 'pay')")
@@ -34,9 +32,9 @@ def test_tools_that_are_torn_are_listed_anew(path: Path) -> None:
     assert records.listing("f") is None
 
 
-def test_late_tools_are_read_once_and_never_counted_by_reading(path: Path) -> None:
+def test_lazy_tools_are_parsed_once_and_not_to_be_counted(path: Path) -> None:
     """A slice, one of them, and a comparison give what a tuple would."""
-    records = SqliteRecords(path)
+    records = SqliteListingStore(path)
     records.keep("f", "srv", LISTING)
     found = records.listing("f")
     assert found is not None
@@ -50,7 +48,7 @@ def test_late_tools_are_read_once_and_never_counted_by_reading(path: Path) -> No
 @pytest.mark.parametrize("text", ["{", "[]", '{"tools": [{"name": "x"}]}', '{"tools": 7}'])
 def test_a_row_that_cannot_be_read_is_no_listing(path: Path, text: str) -> None:
     """Of an older or newer version, say; it is listed anew."""
-    records = SqliteRecords(path)
+    records = SqliteListingStore(path)
     records.keep("f", "srv", LISTING)
     with sqlite3.connect(path) as other:
         other.execute("UPDATE listings SET listing = ?", (text,))
@@ -62,7 +60,7 @@ def test_a_file_that_is_no_database_is_set_aside_and_begun_anew(path: Path) -> N
     """Tool lists can be read again."""
     path.parent.mkdir()
     path.write_bytes(b"not a database" * 500)
-    records = SqliteRecords(path)
+    records = SqliteListingStore(path)
 
     with pytest.raises(StoreError, match=r"catalog store 'catalog\.sqlite3' was corrupt") as caught:
         records.listing("f")
@@ -72,99 +70,43 @@ def test_a_file_that_is_no_database_is_set_aside_and_begun_anew(path: Path) -> N
     assert records.listing("f") is not None
 
 
-def test_digests_are_read_when_somebody_looks_at_one() -> None:
-    """A start of hundreds of servers compares what they come to, and reads none."""
-    reads: list[str] = []
+def test_what_changed_is_told_of_though_nobody_can_write_it_down(path: Path) -> None:
+    """A full disk, or a file that may only be read: here one that somebody else holds."""
+    SqliteListingStore(path).record_seen("o", {"a": "1", "b": "1"})
+    records = SqliteListingStore(Database(path, CATALOG, busy_s=0))
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
 
-    def read() -> Mapping[str, str]:
-        reads.append("read")
-        return {"a": "1"}
+        changed = records.record_seen("o", {"a": "2", "b": "1", "c": "1"})
+        with pytest.raises(StoreError, match="locked"):
+            records.record_seen("o", {"b": "1", "c": "1"})
 
-    found = LateDigests(1, "seen", read)
-    before = len(found), bool(found), seen_of(found), len(reads)
-
-    assert (1, True, "seen", 0) == before
-    assert ({"a": "1"}, ["a"], 1) == (dict(found), list(found), len(reads))
-
-
-def test_what_pins_come_to_is_kept_until_somebody_writes_one(path: Path) -> None:
-    """Also a version of this package that knows nothing of it, and has the same file open."""
-    records = SqliteRecords(path)
-    records.see("o", {"a": "1", "b": "2"})
-    before = [records.pins(["o"]) for _ in range(2)]
-    with sqlite3.connect(path) as file:
-        kept = file.execute("SELECT owner FROM approved").fetchall()
-        file.execute("UPDATE pins SET seen = '3' WHERE name = 'b'")
-    changed = records.pins(["o"])
-    records.approve("o", ["b"])
-    approved = records.pins(["o"])
-    with sqlite3.connect(path) as file:
-        file.execute("DELETE FROM pins WHERE name = 'b'")
-    file.close()
-
-    assert [{("o", False): seen_of({"a": "1", "b": "2"})}] * 2 == before
-    assert [("o",)] == kept
-    assert ({}, {("o", False): seen_of({"a": "1", "b": "3"})}) == (changed, approved)
-    assert {("o", False): seen_of({"a": "1"})} == records.pins(["o"])
+    assert {"a"} == changed
+    assert frozenset() == records.changed("o")
 
 
 def test_a_start_writes_nothing_that_is_known(path: Path) -> None:
     """Many processes may start at once over one file."""
-    records = SqliteRecords(path)
-    records.see("o", {"a": "1"})
-    records.pins(["o"])
-    with sqlite3.connect(path) as file:
-        file.execute("BEGIN IMMEDIATE")
-        found = SqliteRecords(Database(path, CATALOG, busy_s=0)).pins(["o"])
-    file.close()
-
-    assert {("o", False): seen_of({"a": "1"})} == found
-
-
-def test_tools_of_many_lists_are_read_late_and_only_as_they_were(path: Path) -> None:
-    """A start that finds its index reads none of them."""
-    records = SqliteRecords(path)
-    records.keep("f", "srv", LISTING)
-    same, other, gone = (records.listings(["f"])["f"].listing.tools for _ in range(3))
-
-    assert LISTING.tools == same
-    records.keep("f", "srv", Listing())
-    with pytest.raises(StoreError, match="others by now"):
-        list(other)
-    records.forget("f")
-    with pytest.raises(StoreError, match="not there any more"):
-        list(gone)
-
-
-def test_a_head_is_made_anew_of_what_somebody_else_wrote(path: Path) -> None:
-    """A version of this package that knows of no heads may have the same file open."""
-    records = SqliteRecords(path)
-    records.keep("f", "srv", LISTING)
-    records.keep("g", "srv", Listing(instructions="Other."))
-    with sqlite3.connect(path) as file:
-        file.execute(
-            "UPDATE listings SET listing = (SELECT listing FROM listings WHERE fingerprint = 'g') "
-            "WHERE fingerprint = 'f'"
-        )
-        left = file.execute("SELECT fingerprint FROM heads").fetchall()
-    file.close()
-
-    found = records.listings(["f", "g"])
-
-    assert [("g",)] == left
-    assert ["Other."] * 2 == [each.listing.instructions for each in found.values()]
-
-
-def test_what_changed_is_told_of_though_nobody_can_write_it_down(path: Path) -> None:
-    """A full disk, or a file that may only be read: here one that somebody else holds."""
-    SqliteRecords(path).see("o", {"a": "1", "b": "1"})
-    records = SqliteRecords(Database(path, CATALOG, busy_s=0))
+    store = SqliteListingStore(path)
+    store.keep("f", "srv", LISTING)
+    store.record_seen("o", {"a": "1"})
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
+        start = SqliteListingStore(Database(path, CATALOG, busy_s=0))
 
-        changed = records.see("o", {"a": "2", "b": "1", "c": "1"})
-        with pytest.raises(StoreError, match="locked"):
-            records.see("o", {"b": "1", "c": "1"})
+        assert frozenset() == start.record_seen("o", {"a": "1"})
+        assert start.listing("f") is not None
 
-    assert {"a"} == changed
-    assert frozenset() == records.changed("o")
+
+def test_the_use_of_a_listing_is_recorded_when_the_store_closes(path: Path) -> None:
+    """A listing that some process reads now and then is not deleted."""
+    wall = ManualClock(0.0)
+    store = SqliteListingStore(path, wall=wall)
+    store.keep("f", "srv", LISTING)
+    for _ in range(2):
+        wall.tick(20 * 24 * 3600)
+        assert store.listing("f") is not None
+        store.close()
+    store.sweep()
+
+    assert store.listing("f") is not None

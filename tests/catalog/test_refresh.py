@@ -8,10 +8,9 @@ import pytest
 
 from gateway.errors import ConfigError, UpstreamError
 from gateway.runtime.telemetry import Telemetry
-from gateway.sources.entity_registry import KnownEntities
+from gateway.sources.entity_registry import EntityRegistry, merge_hints
 from gateway.sources.protocol import Source
-from gateway.sources.registry import Listed, Registry, list_sources
-from gateway.sources.source_entities import merge
+from gateway.sources.registry import ListResult, Registry, list_sources
 from gateway.types import Diagnostic, Hints
 from gateway.types.listing import Listing
 from tests.fakes import ListSource, tool
@@ -26,7 +25,9 @@ def registered(*sources: Source) -> Registry:
     return registry
 
 
-async def listed(registry: Registry, known: dict[str, Listed] | None = None) -> dict[str, Listed]:
+async def listed(
+    registry: Registry, known: dict[str, ListResult] | None = None
+) -> dict[str, ListResult]:
     return dict(await list_sources(registry.all(), known or {}, telemetry=TELEMETRY))
 
 
@@ -34,9 +35,9 @@ def test_every_change_is_a_new_generation() -> None:
     """Searches compare it with the index they have."""
     registry = registered(ListSource("a"))
     seen = [registry.generation]
-    registry.touch("a")
+    registry.mark_dirty("a")
     seen.append(registry.generation)
-    registry.touch_all()
+    registry.mark_all_dirty()
     seen.append(registry.generation)
     removed = registry.remove("a")
     seen.append(registry.generation)
@@ -66,7 +67,7 @@ async def test_only_what_changed_or_failed_is_listed_again() -> None:
     failing.fail_with = UpstreamError("c", "down")
     registry = registered(same, touched, failing)
     first = await listed(registry)
-    registry.touch("b")
+    registry.mark_dirty("b")
     failing.fail_with = None
 
     second = await listed(registry, first)
@@ -81,7 +82,7 @@ async def test_a_failed_source_keeps_its_last_good_tools() -> None:
     registry = registered(source)
     first = await listed(registry)
     source.fail_with = OSError("secret")
-    registry.touch("a")
+    registry.mark_dirty("a")
 
     second = await listed(registry, first)
 
@@ -124,10 +125,10 @@ async def test_sources_are_listed_in_parallel() -> None:
     assert not any(each.failed for each in found.values())
 
 
-async def known(registry: Registry) -> KnownEntities:
+async def known(registry: Registry) -> EntityRegistry:
     """What the sources list, named."""
-    entities = KnownEntities(reserved=frozenset())
-    entities.change(registry.all(), await listed(registry))
+    entities = EntityRegistry(reserved=frozenset())
+    entities.update(registry.all(), await listed(registry))
     return entities
 
 
@@ -162,7 +163,7 @@ async def test_names_that_two_sources_offer_are_told() -> None:
 
 def test_hints_are_united_and_the_first_wins() -> None:
     """A tool that one side disables is disabled."""
-    merged = merge(
+    merged = merge_hints(
         Hints(aliases=("a",), destructive=True),
         Hints(aliases=("b", "a"), destructive=False, idempotent=True, enabled=False),
     )

@@ -12,9 +12,9 @@ import pytest
 
 from gateway.catalog.entries import Entry
 from gateway.catalog.entry_json import parsed
-from gateway.storage.call_log import SqliteLedger
+from gateway.storage.call_log import SqliteCallLog
 from gateway.storage.entry_store import SqliteEntries
-from gateway.storage.listing_store import SqliteRecords
+from gateway.storage.listing_store import SqliteListingStore
 from gateway.storage.migrations import ANSWERS, CATALOG, USAGE, VECTORS, Schema
 from gateway.storage.sqlite import SqliteVectorStore
 from gateway.usage.call_log import Call, Seen
@@ -35,19 +35,23 @@ def tables(connection: sqlite3.Connection) -> set[str]:
     return {re.sub(r"\s+", "", text) for (text,) in rows}
 
 
-@pytest.mark.parametrize("name", sorted(path.stem for path in FILES.glob("*.sql")))
-def test_a_released_step_is_never_changed(name: str, tmp_path: Path) -> None:
-    """The steps up to a version make the very tables that its files have."""
-    kind, version = name.split("-")
-    schema = {"vectors": VECTORS, "catalog": CATALOG, "usage": USAGE}[kind]
-    with contextlib.closing(sqlite3.connect(made(name, tmp_path))) as old:
-        expected = tables(old)
-    with contextlib.closing(sqlite3.connect(":memory:")) as new:
-        for step in schema.steps[: int(version)]:
-            for statement in step:
-                new.execute(statement)
+SCHEMAS = {"vectors": VECTORS, "catalog": CATALOG, "usage": USAGE}
 
-        assert expected == tables(new)
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in FILES.glob("*.sql")))
+def test_a_file_of_any_version_comes_to_the_tables_of_a_new_one(name: str, tmp_path: Path) -> None:
+    """And nothing is left in it that only an older version needed."""
+    kind, version = name.split("-")
+    schema = SCHEMAS[kind]
+    with contextlib.closing(sqlite3.connect(":memory:")) as new:
+        for statement in (statement for step in schema.steps for statement in step):
+            new.execute(statement)
+        expected = tables(new)
+    with contextlib.closing(sqlite3.connect(made(name, tmp_path))) as old:
+        for statement in (each for step in schema.steps[int(version) :] for each in step):
+            old.execute(statement)
+
+        assert expected == tables(old)
 
 
 @pytest.mark.parametrize("schema", [VECTORS, CATALOG, USAGE, ANSWERS], ids=lambda each: each.what)
@@ -72,12 +76,12 @@ def test_vectors_of_an_older_file_are_still_there(tmp_path: Path) -> None:
     store.close()
 
 
-@pytest.mark.parametrize("name", ["catalog-1", "catalog-2", "catalog-3"])
+@pytest.mark.parametrize("name", ["catalog-1", "catalog-2", "catalog-3", "catalog-4"])
 def test_tool_lists_and_approvals_of_an_older_file_are_still_there(
     name: str, tmp_path: Path
 ) -> None:
     """What a person approved stays approved."""
-    records = SqliteRecords(made(name, tmp_path), wall=lambda: 100.0)
+    records = SqliteListingStore(made(name, tmp_path), wall=lambda: 100.0)
 
     found = records.listing("f")
 
@@ -90,7 +94,13 @@ def test_tool_lists_and_approvals_of_an_older_file_are_still_there(
 
 
 @pytest.mark.parametrize(
-    ("name", "before"), [("catalog-1", []), ("catalog-2", ["planner"]), ("catalog-3", ["planner"])]
+    ("name", "before"),
+    [
+        ("catalog-1", []),
+        ("catalog-2", ["planner"]),
+        ("catalog-3", ["planner"]),
+        ("catalog-4", ["planner"]),
+    ],
 )
 def test_entries_are_kept_in_a_file_of_any_version(
     name: str, before: list[str], tmp_path: Path
@@ -108,7 +118,7 @@ def test_entries_are_kept_in_a_file_of_any_version(
 
 def test_calls_of_an_older_file_are_still_there(tmp_path: Path) -> None:
     """And what searches returned."""
-    ledger = SqliteLedger(made("usage-1", tmp_path), wall=lambda: 100.0)
+    ledger = SqliteCallLog(made("usage-1", tmp_path), wall=lambda: 100.0)
     ledger.note(Call(tool="new", outcome="ok"))
 
     assert ["srv/pay", "srv/look", "new"] == [line["tool"] for line in ledger.lines()]

@@ -10,7 +10,7 @@ import pytest
 from gateway.errors import StoreError
 from gateway.gateway import Gateway
 from gateway.testing import ManualClock
-from gateway.testing.store import MemoryRecords, MemoryStore
+from gateway.testing.store import MemoryListingStore, MemoryStore
 from gateway.types.listing import Listing
 from tests.conftest import OpenGateway
 from tests.fakes import until
@@ -18,7 +18,7 @@ from tests.fakes import until
 MONTH_S = 31 * 24 * 3600.0
 
 
-class Swept(MemoryRecords):
+class Swept(MemoryListingStore):
     """Tells when it is swept."""
 
     def __init__(self, *, wall: ManualClock, fault: Exception | None = None) -> None:

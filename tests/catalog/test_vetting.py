@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.catalog.approvals import vetted
+from gateway.catalog.approvals import apply_policies
 from gateway.options import UpstreamOptions
 from gateway.options.upstream import Policy
 from gateway.types import ToolDefinition
@@ -26,7 +26,7 @@ def test_a_suspicious_tool_is_told_or_left_out(policy: Policy, kept: list[str]) 
     listing = Listing(tools=(tool("a"), tool("b")), suspicions={"a": ("hidden characters",)})
     options = UpstreamOptions(on_suspicion=policy)
 
-    found = vetted(listing, frozenset(), server="srv", options=options)
+    found = apply_policies(listing, frozenset(), server="srv", options=options)
 
     assert (kept, [("tool_suspicious", policy == "block")]) == (names(found), told(found))
     assert "hidden characters" in found.diagnostics[0].detail
@@ -39,7 +39,9 @@ def test_a_tool_bears_all_its_doubts_and_a_thing_its_own() -> None:
     things = (ToolDefinition(kind="prompt", name="a"), ToolDefinition(kind="prompt", name="b"))
     listing = Listing(tools=(tool("a"),), things=things, suspicions={"a": ("odd",)})
 
-    found = vetted(listing, frozenset({"a", "prompt:b"}), server="srv", options=UpstreamOptions())
+    found = apply_policies(
+        listing, frozenset({"a", "prompt:b"}), server="srv", options=UpstreamOptions()
+    )
 
     codes = [[note.code for note in each.doubts] for each in (*found.tools, *found.things)]
     assert [["tool_changed", "tool_suspicious"], [], ["tool_changed"]] == codes
@@ -52,7 +54,9 @@ def test_a_suspicious_prompt_is_told_or_left_out(policy: Policy, kept: list[str]
     listing = Listing(
         tools=(tool("a"),), things=things, suspicions={"prompt:a": ("hidden characters",)}
     )
-    found = vetted(listing, frozenset(), server="srv", options=UpstreamOptions(on_suspicion=policy))
+    found = apply_policies(
+        listing, frozenset(), server="srv", options=UpstreamOptions(on_suspicion=policy)
+    )
 
     assert (["a"], kept) == (names(found), [each.name for each in found.things])
     assert [("tool_suspicious", policy == "block")] == told(found)

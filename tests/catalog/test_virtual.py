@@ -17,7 +17,7 @@ from gateway.sources.protocol import Source
 from gateway.sources.transforms import Filter
 from gateway.sources.virtual import VirtualSource
 from gateway.sources.virtual_servers import Alias, VirtualServer
-from gateway.storage.listing_store import SqliteRecords
+from gateway.storage.listing_store import SqliteListingStore
 from gateway.types import Filters, ToolDefinition
 from gateway.types.listing import Listing
 from tests.conftest import OpenGateway
@@ -51,7 +51,7 @@ class Desk:
         self.hub = Digested("hub", [tool("create", "Create."), tool("drop")], trusted=True)
         self.jira = ListSource("jira", [tool("get", "Get.")])
         self.there: dict[str, Source] = {"hub": self.hub, "jira": self.jira}
-        self.records = SqliteRecords(folder / "catalog.sqlite3")
+        self.records = SqliteListingStore(folder / "catalog.sqlite3")
 
     def source(self, table: VirtualServer = TABLE, policy: Policy = "warn") -> VirtualSource:
         return VirtualSource(
@@ -165,7 +165,7 @@ async def test_a_pin_in_the_table_is_held_whatever_was_seen(
 async def test_without_a_store_pins_of_the_table_hold_all_the_same(desk: Desk) -> None:
     """What cannot be remembered is not guessed."""
 
-    class Broken(SqliteRecords):
+    class Broken(SqliteListingStore):
         def see(self, owner: str, digests: Mapping[str, str]) -> frozenset[str]:
             raise StoreError("the disk is gone")
 
@@ -342,12 +342,12 @@ async def test_a_pin_of_an_earlier_release_holds(desk: Desk, pin: str) -> None:
     """It is the digest of what a search reads; one that was kept is brought up to date."""
     desk.there["hub"] = hub = Told(WEEKLY)
     former = {"prompt:report": definition_digest("hub", WEEKLY)}
-    desk.records.see("mcp.json#work", former)
+    desk.records.record_seen("mcp.json#work", former)
     report = {"report": Alias(of="hub/weekly", pin=pin)}
     source = desk.source(replace(SHELF, resources={}, prompts=report), "block")
 
     before = await source.list_tools()
-    kept = desk.records.see("mcp.json#work", {"prompt:report": digest(WEEKLY)})
+    kept = desk.records.record_seen("mcp.json#work", {"prompt:report": digest(WEEKLY)})
     hub.things = [replace(WEEKLY, description="Another.")]
     after = await source.list_tools()
 

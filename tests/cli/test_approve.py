@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from gateway.storage.listing_store import SqliteRecords
+from gateway.storage.listing_store import SqliteListingStore
 from tests.cli.running import Place
 from tests.mcp.conftest import HERE
 
@@ -37,10 +37,10 @@ def test_what_changed_is_told_shown_and_approved(place: Place) -> None:
 def test_a_server_stands_for_all_of_its_own_and_an_unknown_name_is_told(place: Place) -> None:
     """Nobody approves what is not configured."""
     config = place.config({"srv": entry(place, "plain")})
-    records = SqliteRecords(place.cache / "catalog.sqlite3")
+    records = SqliteListingStore(place.cache / "catalog.sqlite3")
     owner = f"{place.folder / 'servers.json'}#srv"
-    records.see(owner, {"": "1", "a": "1", "b": "1"})
-    records.see(owner, {"": "2", "a": "2", "b": "1"})
+    records.record_seen(owner, {"": "1", "a": "1", "b": "1"})
+    records.record_seen(owner, {"": "2", "a": "2", "b": "1"})
     records.close()
 
     both = place.run("approve", "srv", "-c", config, "--json")

@@ -7,7 +7,7 @@ import pytest
 from gateway.cli.commands.usage import gain_rows, gain_text
 from gateway.search.replay import Replayed
 from gateway.search.usage.gain import Gain
-from gateway.storage.call_log import SqliteLedger
+from gateway.storage.call_log import SqliteCallLog
 from gateway.usage.call_log import Call
 from tests.cli.running import Place
 
@@ -15,7 +15,7 @@ from tests.cli.running import Place
 @pytest.fixture
 def used(place: Place) -> Place:
     """Twenty-five tasks of five ways to work, one call of them failed, two of a tenant."""
-    ledger = SqliteLedger(place.cache / "usage.sqlite3")
+    ledger = SqliteCallLog(place.cache / "usage.sqlite3")
     for number in range(25):
         for step in range(3):
             failed = (number, step) == (0, 2)
@@ -74,7 +74,7 @@ def test_next_steps_become_a_document_that_the_gateway_reads(used: Place) -> Non
 
 def test_chance_is_told_as_such(place: Place) -> None:
     """Two tasks say nothing of each other."""
-    ledger = SqliteLedger(place.cache / "usage.sqlite3")
+    ledger = SqliteCallLog(place.cache / "usage.sqlite3")
     for task in "12":
         for tool in ("srv/a", "srv/b"):
             ledger.note(Call(tool=tool, outcome="ok", task=task))

@@ -15,7 +15,7 @@ from gateway.index.snapshot import Snapshot
 from gateway.index.snapshots import Snapshots, compile_snapshot
 from gateway.options import GraphOptions
 from gateway.runtime.vectors import Vector
-from gateway.sources.entity_registry import Turnover
+from gateway.sources.entity_registry import EntityDelta
 from gateway.testing import HashingEmbedder
 from gateway.types import Entity, Filters, Hints
 from graphs import Document, Link
@@ -56,7 +56,7 @@ class Changing:
         self.snapshots.texts.change(gone, new)
         self.snapshots.texts.embedded(rows_of(new))
         return self.snapshots.change(
-            Turnover(gone=tuple(gone), new=tuple(new)),
+            EntityDelta(removed=tuple(gone), added=tuple(new)),
             version=1,
             documents=documents,
             diagnostics=(),
@@ -208,12 +208,12 @@ def test_a_vector_that_comes_late_is_used() -> None:
     rows = rows_of(CATALOG)
     late = text_key(next(iter(snapshots.texts.wanted.values())))
     snapshots.texts.embedded({key: row for key, row in rows.items() if key != late})
-    nothing = Turnover(gone=(), new=())
+    nothing = EntityDelta(removed=(), added=())
 
-    def build(turnover: Turnover) -> Snapshot:
+    def build(turnover: EntityDelta) -> Snapshot:
         return snapshots.change(turnover, version=1, documents=(), diagnostics=())
 
-    first = build(Turnover(gone=(), new=tuple(CATALOG)))
+    first = build(EntityDelta(removed=(), added=tuple(CATALOG)))
     snapshots.texts.embedded({late: rows[late]})
     found = build(nothing)
 

@@ -22,7 +22,7 @@ from gateway.sources.protocol import Source
 from gateway.sources.transforms import Describe, Filter, Prefix, Rename, Shaped
 from gateway.sources.virtual import VirtualSource
 from gateway.sources.virtual_servers import Alias, VirtualServer
-from gateway.storage.listing_store import SqliteRecords
+from gateway.storage.listing_store import SqliteListingStore
 from gateway.types import Hints
 from tests.mcp.conftest import HERE, PATIENCE_S, PATIENT, lines, noted, served
 from tests.mcp.servers.plain import note, plain
@@ -90,7 +90,7 @@ def virtual_source(record: Path, options: UpstreamOptions) -> Source:
     return VirtualSource(
         VirtualServer(name="it", tools=tools),
         sources=lambda: behind,
-        records=SqliteRecords(record.with_suffix(".sqlite3")),
+        records=SqliteListingStore(record.with_suffix(".sqlite3")),
         owner="",
         options=options,
     )

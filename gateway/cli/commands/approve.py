@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from gateway.catalog.approvals import LAUNCH
+from gateway.catalog.approvals import COMMAND_LINE_PIN
 from gateway.cli.command import ConfigOption, JsonOption, command, command_group
 from gateway.cli.exit_codes import NOTHING, OK
 from gateway.cli.output import print_result
@@ -16,7 +16,7 @@ from gateway.errors import InvalidRequestError
 from gateway.manifests.manifest import Manifest
 from gateway.options import Options
 from gateway.options.environment import catalog_store_path
-from gateway.storage.listing_store import SqliteRecords
+from gateway.storage.listing_store import SqliteListingStore
 
 app = command_group()
 
@@ -34,7 +34,7 @@ def approve(
 ) -> int:
     """Approve tools and command lines that changed since they were approved."""
     manifest = read_config(config)
-    with closing(SqliteRecords(catalog_store_path(Options()))) as records:
+    with closing(SqliteListingStore(catalog_store_path(Options()))) as records:
         changes = {
             changed_name(server, name): (manifest.owner(server), name)
             for server in (*manifest.servers, *manifest.virtual)
@@ -56,7 +56,7 @@ def approve(
 
 def changed_name(server: str, item: str) -> str:
     """Return how a change is shown: the server for its command line, else ``server/tool``."""
-    return server if item == LAUNCH else f"{server}/{item}"
+    return server if item == COMMAND_LINE_PIN else f"{server}/{item}"
 
 
 def _select(names: list[str], changes: dict[str, tuple[str, str]], manifest: Manifest) -> list[str]:

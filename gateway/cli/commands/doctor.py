@@ -34,7 +34,7 @@ from gateway.mcp.ssrf_guard import guarded
 from gateway.options import Options, UpstreamOptions
 from gateway.options.environment import catalog_store_path, environment
 from gateway.runtime import VERSION
-from gateway.storage.listing_store import SqliteRecords
+from gateway.storage.listing_store import SqliteListingStore
 
 Verdict = Literal["ok", "warn", "fail"]
 _STYLES: Mapping[Verdict, str] = {"ok": "green", "warn": "yellow", "fail": "red"}
@@ -143,7 +143,7 @@ def check_stores() -> Iterator[Check]:
     yield Check("cache folder", "ok", f"{folder}, {_megabytes(folder)} MB")
     yield _encoder_files(environment().encoder_dir)
     with (
-        closing(SqliteRecords(catalog_store_path(Options()))) as records,
+        closing(SqliteListingStore(catalog_store_path(Options()))) as records,
         closing(vector_store()) as vectors,
     ):
         yield _try("catalog store", "can be read", lambda: records.changed(""))

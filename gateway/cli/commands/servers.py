@@ -31,7 +31,7 @@ from gateway.manifests.mcp_json import parse_manifest
 from gateway.mcp.servers import StdioServer
 from gateway.options import Options
 from gateway.options.environment import catalog_store_path
-from gateway.storage.listing_store import SqliteRecords
+from gateway.storage.listing_store import SqliteListingStore
 from gateway.sync import SyncGateway
 from gateway.types import Diagnostic
 
@@ -275,11 +275,11 @@ def server_statuses(config: Path | None) -> tuple[ServerStatus, ...]:
     path = config or DEFAULT_CONFIG
     _, table = server_table(read_text(path), where=str(path))
     names = (*table, *manifest.virtual, *(set(manifest.unusable) - set(table)))
-    with closing(SqliteRecords(catalog_store_path(Options()))) as records:
+    with closing(SqliteListingStore(catalog_store_path(Options()))) as records:
         return tuple(_status(name, manifest, records) for name in names)
 
 
-def _status(name: str, manifest: Manifest, records: SqliteRecords) -> ServerStatus:
+def _status(name: str, manifest: Manifest, records: SqliteListingStore) -> ServerStatus:
     items = sorted(records.changed(manifest.owner(name)))
     changed = tuple(changed_name(name, item) for item in items)
     if virtual := manifest.virtual.get(name):

@@ -32,7 +32,7 @@ from gateway.search.usage import bounded
 from gateway.search.usage.bounded import Outcomes
 from gateway.search.usage.past import past_of, worn
 from gateway.search.usage.sequences import Followed, followed, trusted
-from gateway.storage.call_log import SqliteLedger
+from gateway.storage.call_log import SqliteCallLog
 from gateway.usage.call_log import Tally
 
 _DOCUMENT = "urn:tool-gateway:shown-by-use"
@@ -178,8 +178,8 @@ def _transition_document(transitions: Sequence[Followed]) -> graphs.Document:
     )
 
 
-def _open_ledger() -> closing[SqliteLedger]:
-    return closing(SqliteLedger(ledger_path(Options())))
+def _open_ledger() -> closing[SqliteCallLog]:
+    return closing(SqliteCallLog(ledger_path(Options())))
 
 
 def _tool_rows(tallies: Sequence[Tally]) -> list[dict[str, object]]:

@@ -27,7 +27,7 @@ from gateway.search.usage.past import Past, exposed, habits_of, mark_of, past_of
 from gateway.search.usage.sequences import Learned
 from gateway.search.usage.signals import NOTHING, Multipliers, Signals
 from gateway.types import SearchResult
-from gateway.usage.call_log import Call, Ledger
+from gateway.usage.call_log import Call, CallLog
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -63,7 +63,7 @@ class Usage:
 
     def __init__(
         self,
-        ledger: Ledger,
+        ledger: CallLog,
         options: UsageOptions,
         *,
         telemetry: Telemetry,

@@ -12,7 +12,7 @@ from gateway.search.usage.bounded import Outcomes
 from gateway.search.usage.compat import Access, Together
 from gateway.search.usage.sequences import Habits, Learned, trusted
 from gateway.search.usage.signals import Exposure, Multipliers
-from gateway.usage.call_log import Ledger, Tally, Task
+from gateway.usage.call_log import CallLog, Tally, Task
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +26,7 @@ class Past:
     read_at: float = -math.inf
 
 
-def past_of(ledger: Ledger) -> Past:
+def past_of(ledger: CallLog) -> Past:
     """Read what everybody did.
 
     Raises:
@@ -47,7 +47,7 @@ def habits_of(tasks: Sequence[Task]) -> Habits:
     return Habits.of((each.tools for each in tasks), weights)
 
 
-def exposed(ledger: Ledger) -> Exposure:
+def exposed(ledger: CallLog) -> Exposure:
     """Read what searches returned.
 
     Raises:

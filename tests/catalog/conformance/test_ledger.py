@@ -1,4 +1,4 @@
-"""What every `Ledger` promises: calls, and what searches returned."""
+"""What every `CallLog` promises: calls, and what searches returned."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import pytest
 
 from gateway.storage.protocol import Store
 from gateway.testing import ManualClock
-from gateway.usage.call_log import DAY_S, Call, Ledger, Seen, Tally, Task
+from gateway.usage.call_log import DAY_S, Call, CallLog, Seen, Tally, Task
 from tests.catalog.conformance.stores import Opener
 
 NOW = 20_000 * DAY_S + 100
 
 
 @pytest.fixture
-def ledger(store: Store) -> Ledger:
+def ledger(store: Store) -> CallLog:
     return store.ledger
 
 
@@ -21,7 +21,7 @@ def call(tool: str, **said: object) -> Call:
     return Call(tool=tool, **({"outcome": "ok"} | said))  # type: ignore[arg-type]
 
 
-def test_calls_are_counted_by_tool_day_and_tenant(ledger: Ledger, wall: ManualClock) -> None:
+def test_calls_are_counted_by_tool_day_and_tenant(ledger: CallLog, wall: ManualClock) -> None:
     """A tenant's own ones, or everybody's; both kinds of failure are failures."""
     ledger.note(call("a/x", tenant="acme"))
     ledger.note(call("a/x", outcome="tool_error"))
@@ -40,7 +40,7 @@ def test_calls_are_counted_by_tool_day_and_tenant(ledger: Ledger, wall: ManualCl
     assert [] == ledger.tallies("other")
 
 
-def test_a_task_is_its_calls_that_succeeded_in_order(ledger: Ledger, wall: ManualClock) -> None:
+def test_a_task_is_its_calls_that_succeeded_in_order(ledger: CallLog, wall: ManualClock) -> None:
     """Tasks of two tenants are two; a call without a task is none."""
     for each in (
         call("a", task="1"),
@@ -62,7 +62,7 @@ def test_a_task_is_its_calls_that_succeeded_in_order(ledger: Ledger, wall: Manua
     assert [Task(tools=("d",), age_s=age)] == ledger.tasks("acme")
 
 
-def test_what_searches_returned_is_noted_with_its_pairs(ledger: Ledger, wall: ManualClock) -> None:
+def test_what_searches_returned_is_noted_with_its_pairs(ledger: CallLog, wall: ManualClock) -> None:
     """Days are counted apart; a pair has no order."""
     ledger.show(["b", "a"])
     wall.tick(DAY_S)
@@ -81,7 +81,7 @@ def test_what_searches_returned_is_noted_with_its_pairs(ledger: Ledger, wall: Ma
     assert last == pairs[frozenset("ab")].last_s
 
 
-def test_it_forgets_what_it_is_told_to(ledger: Ledger) -> None:
+def test_it_forgets_what_it_is_told_to(ledger: CallLog) -> None:
     """A tool, a tenant, both, everything; what searches returned belongs to no tenant."""
     for tool in "ab":
         for tenant in ("", "acme"):
@@ -125,7 +125,7 @@ def test_calls_come_out_whole_oldest_first_and_without_labels(
     )
 
 
-def test_nothing_asked_is_nothing_found(ledger: Ledger) -> None:
+def test_nothing_asked_is_nothing_found(ledger: CallLog) -> None:
     """An empty ledger is none that fails."""
     ledger.show([])
 

@@ -1,12 +1,10 @@
-"""What every `ManyRecords` promises: tool lists, and what was approved of them."""
+"""What every `ListingStore` promises: tool lists, and what was approved of them."""
 
 from __future__ import annotations
 
 import pytest
 
-from gateway.catalog.approvals import LAUNCH
-from gateway.sources.listing_codec import seen_of
-from gateway.sources.prefetch import ManyRecords
+from gateway.sources.listing_store import ListingStore
 from gateway.storage.protocol import Store
 from gateway.testing import ManualClock
 from gateway.types.listing import Listing
@@ -17,7 +15,7 @@ DAY_S = 24 * 3600.0
 
 
 @pytest.fixture
-def records(store: Store) -> ManyRecords:
+def records(store: Store) -> ListingStore:
     return store.records
 
 
@@ -37,7 +35,7 @@ def test_a_listing_comes_back_as_it_was_also_in_another_process(
     assert (LISTING, now) == (found.listing, found.listed_at)
 
 
-def test_a_newer_listing_takes_the_place(records: ManyRecords, wall: ManualClock) -> None:
+def test_a_newer_listing_takes_the_place(records: ListingStore, wall: ManualClock) -> None:
     """A server is listed again and again."""
     records.keep("f", "srv", LISTING)
     wall.tick(9)
@@ -49,7 +47,7 @@ def test_a_newer_listing_takes_the_place(records: ManyRecords, wall: ManualClock
     assert (0, wall()) == (len(found.listing.tools), found.listed_at)
 
 
-def test_another_configuration_is_another_server(records: ManyRecords) -> None:
+def test_another_configuration_is_another_server(records: ListingStore) -> None:
     """And what is forgotten is gone."""
     records.keep("f", "srv", LISTING)
 
@@ -60,7 +58,7 @@ def test_another_configuration_is_another_server(records: ManyRecords) -> None:
 
 
 def test_what_nobody_used_for_a_month_is_swept_away(
-    records: ManyRecords, wall: ManualClock
+    records: ListingStore, wall: ManualClock
 ) -> None:
     """A store must not grow with every configuration that ever was."""
     records.keep("old", "a", LISTING)
@@ -76,80 +74,44 @@ def test_what_nobody_used_for_a_month_is_swept_away(
     ]
 
 
-def test_a_new_configuration_sweeps_too(records: ManyRecords, wall: ManualClock) -> None:
+def test_a_new_configuration_sweeps_too(records: ListingStore, wall: ManualClock) -> None:
     """A process that lives for one search comes to no sweep; what it knows costs it none."""
     records.keep("old", "a", LISTING)
     records.keep("known", "b", LISTING)
     wall.tick(31 * DAY_S)
     records.keep("known", "b", Listing())
-    kept = records.listings(["old"]).keys()
+    kept = {each for each in ("old",) if records.listing(each)}
     wall.tick(31 * DAY_S)
     records.keep("new", "c", Listing())
 
     assert {"old"} == kept
-    assert {"new"} == records.listings(["old", "known", "new"]).keys()
+    assert {"new"} == {each for each in ("old", "known", "new") if records.listing(each)}
 
 
 def test_a_definition_is_approved_when_it_is_first_seen_and_a_change_is_told(
-    records: ManyRecords,
+    records: ListingStore,
 ) -> None:
     """Until somebody approves it."""
-    first = records.see("o", {"a": "1", "b": "1"})
-    changed = records.see("o", {"a": "2", "b": "1", "c": "9"})
-    other = records.see("p", {"a": "2"})
-    gone = records.see("o", {"b": "1"})
+    first = records.record_seen("o", {"a": "1", "b": "1"})
+    changed = records.record_seen("o", {"a": "2", "b": "1", "c": "9"})
+    other = records.record_seen("p", {"a": "2"})
+    gone = records.record_seen("o", {"b": "1"})
     records.approve("o", ["a"])
 
     assert [[], ["a"], [], []] == [sorted(each) for each in (first, changed, other, gone)]
     assert set() == records.changed("o")
-    assert set() == records.see("o", {"a": "2"})
-    assert {"a"} == records.see("o", {"a": "1"})
-    assert set() == records.see("o", {})
+    assert set() == records.record_seen("o", {"a": "2"})
+    assert {"a"} == records.record_seen("o", {"a": "1"})
+    assert set() == records.record_seen("o", {})
 
 
 def test_what_one_process_approves_is_approved_for_the_others(opened: Opener) -> None:
     """`gateway approve` is another process than the gateway that waits for it."""
     gateway, person = opened(), opened()
-    gateway.records.see("o", {"a": "1"})
-    assert {"a"} == gateway.records.see("o", {"a": "2"})
+    gateway.records.record_seen("o", {"a": "1"})
+    assert {"a"} == gateway.records.record_seen("o", {"a": "2"})
 
     person.records.approve("o", ["a", "never there"])
 
-    assert set() == gateway.records.see("o", {"a": "2"})
+    assert set() == gateway.records.record_seen("o", {"a": "2"})
     assert set() == person.records.changed("nobody")
-
-
-def test_many_lists_come_as_they_would_one_by_one(records: ManyRecords, wall: ManualClock) -> None:
-    """A start asks for all of them in one go; those that are not there are left out."""
-    records.keep("f", "srv", LISTING)
-    records.keep("g", "srv", Listing())
-
-    found = records.listings(["f", "g", "h"])
-
-    assert {"f", "g"} == found.keys()
-    assert (LISTING, wall()) == (found["f"].listing, found["f"].listed_at)
-    assert {} == records.listings([])
-
-
-def test_reading_many_lists_counts_as_use(records: ManyRecords, wall: ManualClock) -> None:
-    """As reading one does."""
-    records.keep("f", "srv", LISTING)
-    wall.tick(20 * DAY_S)
-    records.listings(["f"])
-    wall.tick(20 * DAY_S)
-    records.keep("g", "srv", Listing())
-
-    assert records.listing("f") is not None
-
-
-def test_many_pins_come_where_all_are_approved(records: ManyRecords) -> None:
-    """Command lines apart from tools; whoever has a change among his is asked one by one."""
-    records.see("o", {LAUNCH: "run"})
-    records.see("o", {"b": "2", "a": "1"})
-    records.see("p", {"a": "1", "b": "2"})
-    records.see("p", {"a": "9"})
-
-    assert {("o", True): seen_of({LAUNCH: "run"}), ("o", False): seen_of({"a": "1", "b": "2"})} == (
-        records.pins(["o", "p", "q"])
-    )
-    assert {} == records.pins([])

@@ -43,7 +43,7 @@ def test_nothing_is_lost_between_threads(store: Store) -> None:
             store.vectors.put("m", {name: np.full(8, thread, np.float32)})
             store.entries.put([Entry(kind="agent", name=name)])
             store.records.keep(name, "srv", Listing(digests={"a": name}))
-            store.records.see("o", {name: name})
+            store.records.record_seen("o", {name: name})
             store.ledger.note(Call(tool=name, outcome="ok"))
             recorded = store.records.listing(name)
             whole &= recorded is not None and recorded.listing.digests == {"a": name}
@@ -57,4 +57,4 @@ def test_nothing_is_lost_between_threads(store: Store) -> None:
     assert set(names) == store.vectors.get("m", names).keys()
     assert {f"agent:catalog/{name}" for name in names} == store.entries.rows().keys()
     assert set(names) == {line["tool"] for line in store.ledger.lines()}
-    assert set(names) == store.records.see("o", dict.fromkeys(names, "other"))
+    assert set(names) == store.records.record_seen("o", dict.fromkeys(names, "other"))

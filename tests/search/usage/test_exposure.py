@@ -15,7 +15,7 @@ from gateway.options import Options, SearchOptions, UsageOptions
 from gateway.search.pipeline import Search
 from gateway.search.usage import compat
 from gateway.search.usage.signals import Exposure, Signals
-from gateway.storage.call_log import SqliteLedger
+from gateway.storage.call_log import SqliteCallLog
 from gateway.testing import HashingEmbedder, ManualClock
 from gateway.types import SearchRequest
 from tests.conftest import OpenGateway
@@ -24,7 +24,7 @@ from tests.fakes import names, plain_embed
 CONTENT = "Zwetschgenknödel"
 
 
-class Counted(SqliteLedger):
+class Counted(SqliteCallLog):
     """Counts its transactions of exposure; waits with each for the word."""
 
     def __init__(self, path: Path) -> None:
@@ -195,6 +195,6 @@ async def test_a_gateway_that_closes_notes_what_it_showed(
     await gateway.search("a letter", limit=1)
     await gateway.aclose()
 
-    ledger = SqliteLedger(tmp_path / "usage.sqlite3")
+    ledger = SqliteCallLog(tmp_path / "usage.sqlite3")
     assert [1] == [seen.count for seen in ledger.shown().values()]
     ledger.close()
