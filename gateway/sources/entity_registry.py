@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from gateway.catalog.identity import canonical_id, definition_digest, expose_names
 from gateway.catalog.resource_uris import entity_id, to_gateway_uri
+from gateway.sources.protocol import Source
 from gateway.sources.registry import ListResult, Registration
 from gateway.types import Diagnostic, Entity, Hints, ToolDefinition
 from gateway.types.listing import Listing
@@ -127,24 +128,7 @@ def _collect(registration: Registration, listing: Listing) -> _SourceEntities:
     entities = {entity.id: entity for entity in listing.entities}
     if itself is not None:
         parent = id_of(server, itself)
-        # A disabled tool must not be found, not by the words of its server either.
-        enabled = [
-            tool.name for tool in definitions.values() if tool.kind == "tool" and tool.hints.enabled
-        ]
-        definition = replace(
-            itself,
-            description=itself.description or listing.instructions,
-            details={"tools": enabled},
-        )
-        entities[parent] = Entity(
-            id=parent,
-            kind=itself.kind,
-            exposed_name=to_gateway_uri(itself.kind, server, itself.name),
-            server=server,
-            definition=definition,
-            trusted=source.trusted,
-            digest=definition_digest(server, definition),
-        )
+        entities[parent] = _server_entity(parent, source, itself, listing, definitions)
     return _SourceEntities(
         registration=registration,
         listing=listing,
@@ -152,6 +136,30 @@ def _collect(registration: Registration, listing: Listing) -> _SourceEntities:
         definitions=definitions,
         parent=parent,
         entities=entities,
+    )
+
+
+def _server_entity(
+    key: str,
+    source: Source,
+    itself: ToolDefinition,
+    listing: Listing,
+    definitions: Mapping[str, ToolDefinition],
+) -> Entity:
+    # A disabled tool must not be found, not by the words of its server either.
+    enabled = [
+        item.name for item in definitions.values() if item.kind == "tool" and item.hints.enabled
+    ]
+    description = itself.description or listing.instructions
+    definition = replace(itself, description=description, details={"tools": enabled})
+    return Entity(
+        id=key,
+        kind=itself.kind,
+        exposed_name=to_gateway_uri(itself.kind, source.server, itself.name),
+        server=source.server,
+        definition=definition,
+        trusted=source.trusted,
+        digest=definition_digest(source.server, definition),
     )
 
 
