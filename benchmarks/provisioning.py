@@ -21,9 +21,8 @@ from typing import Annotated
 import typer
 
 from gateway import Gateway
-from gateway.provision.known import known_servers
+from gateway.provision.candidates import Candidate, bundled_servers, rank_servers
 from gateway.provision.options import ProvisionOptions
-from gateway.provision.rank import Ranked, rank
 from gateway.types import Strategy
 
 INTENTS = Path(__file__).with_name("intents.txt")
@@ -70,7 +69,7 @@ def intents(path: Path = INTENTS) -> Iterator[Intent]:
             yield Intent(text=text, servers=frozenset(filter(None, names.split(","))))
 
 
-def judged(found: Sequence[tuple[Intent, Sequence[Ranked]]], bar: float) -> Figures:
+def judged(found: Sequence[tuple[Intent, Sequence[Candidate]]], bar: float) -> Figures:
     """Count."""
     served = [(intent, ranked) for intent, ranked in found if intent.servers]
     unserved = [ranked for intent, ranked in found if not intent.servers]
@@ -98,7 +97,9 @@ async def measured(gateway: Gateway, asked: Sequence[Intent], bar: float) -> dic
     found = [
         (
             intent,
-            await rank(gateway, known_servers(), intent.text, limit=_LISTED, max_ranked=500),
+            await rank_servers(
+                gateway, bundled_servers(), intent.text, limit=_LISTED, max_ranked=500
+            ),
         )
         for intent in asked
     ]

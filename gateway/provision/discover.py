@@ -1,23 +1,25 @@
 """What the catalog can do: servers and tools with state, confidence and schema.
 
-It looks at the local catalog alone, never at a registry: what is not configured is not there.
+It reads the local catalog alone, never a registry.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from gateway.gateway import Gateway
-from gateway.types import Diagnostic, Entity, Filters, JsonObject, Match, RankingMode
+from gateway.runtime.text import plain
+from gateway.types import Diagnostic, Entity, Filters, JsonObject, RankingMode
 
 LIMIT = 20
-"""Tools that are told when nobody says how many."""
+"""How many tools are returned by default."""
 _UNCONNECTED = "local"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FoundServer:
+class ServerSummary:
     """One server of the catalog."""
 
     name: str
@@ -25,39 +27,39 @@ class FoundServer:
     """``idle``, ``connecting``, ``active``, ``failed`` or ``closed``; ``local`` for functions and
     other sources without a connection."""
     tools: int
-    """How many it has that may be found."""
+    """How many of its tools can be found."""
     confidence: float | None = None
-    """That of its best tool; None if nothing was asked for."""
+    """That of its best tool; None without an intent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FoundTool:
+class ToolSummary:
     """One tool of the catalog."""
 
     id: str
     name: str
-    """What a model calls it."""
+    """The name that a model calls."""
     server: str
     state: str
     """That of its server."""
     description: str
     confidence: float | None = None
-    """Calibrated, 0 to 1; None if nothing was asked for."""
+    """Calibrated, 0 to 1; None without an intent."""
     score: float | None = None
-    """The ranking's own number; None if nothing was asked for."""
+    """The ranking's own number; None without an intent."""
     schema: JsonObject = field(default_factory=dict)
-    """Of its arguments, whole."""
+    """The schema of its arguments."""
     suspicious: bool = False
-    """Whether its definition looks like an attack on a model: no model is to read it."""
+    """Whether its definition looks like an attack on a model: no model may read it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Discovered:
-    """What there is."""
+class CatalogOverview:
+    """What the catalog can do."""
 
-    servers: tuple[FoundServer, ...]
-    """With an intent those of the found tools, best first; without one all, by name."""
-    tools: tuple[FoundTool, ...]
+    servers: tuple[ServerSummary, ...]
+    """With an intent those of the tools, best first; without one all, by name."""
+    tools: tuple[ToolSummary, ...]
     """Best first; by name without an intent."""
     mode: RankingMode
     diagnostics: tuple[Diagnostic, ...] = ()
@@ -69,76 +71,116 @@ async def discover(
     *,
     limit: int = LIMIT,
     filters: Filters | None = None,
-) -> Discovered:
-    """Tell what the catalog of *gateway* can do.
+) -> CatalogOverview:
+    """Return what the catalog of *gateway* can do.
 
     Args:
-        gateway: Whose catalog it is.
-        intent: What is wanted, in any language; None or blank tells of everything.
+        gateway: The gateway.
+        intent: What is wanted, in any language; None or blank returns everything.
         limit: Tools at most, 1 to `SearchOptions.max_limit`.
-        filters: Who may be found; None is enabled, active tools that need no scope.
+        filters: Which tools count; None is enabled, active tools that need no scope.
 
     Returns:
-        In every case; what could not be listed is in its diagnostics.
+        An overview in every case; its diagnostics name what could not be listed.
 
     Raises:
-        InvalidRequestError: If an argument is outside what is allowed.
+        InvalidRequestError: An argument is outside what is allowed.
         ClosedError: After `Gateway.aclose`.
     """
     result = await gateway.search(intent, limit=limit, filters=filters)
-    entities = {each.id: each for each in await gateway.list_tools(filters)}
+    entities = {entity.id: entity for entity in await gateway.list_tools(filters)}
     states: dict[str, str] = dict(gateway.server_states())
-    asked = bool(intent and intent.strip())
+    has_intent = bool(intent and intent.strip())
     tools = tuple(
-        _tool(match, entities[match.id], states, asked=asked)
+        ToolSummary(
+            id=match.id,
+            name=match.name,
+            server=match.server,
+            state=states.get(match.server, _UNCONNECTED),
+            description=match.description,
+            confidence=match.confidence if has_intent else None,
+            score=match.score if has_intent else None,
+            schema=entities[match.id].definition.input_schema,
+            suspicious=entities[match.id].suspicious,
+        )
         for match in result.matches
         if match.id in entities
     )
     report = await gateway.report(wait=False)
-    # The search has told how far the index is.
-    listed = (each for each in report.diagnostics if each.code != "index_building")
-    return Discovered(
-        servers=_servers(tools if asked else (), tuple(entities.values()), states, asked=asked),
+    # The search's own diagnostics include the progress of the index.
+    diagnostics = (item for item in report.diagnostics if item.code != "index_building")
+    return CatalogOverview(
+        servers=_server_summaries(tools if has_intent else None, entities.values(), states),
         tools=tools,
         mode=result.mode,
-        diagnostics=tuple(dict.fromkeys((*listed, *result.diagnostics))),
+        diagnostics=tuple(dict.fromkeys((*diagnostics, *result.diagnostics))),
     )
 
 
-def _tool(match: Match, entity: Entity, states: dict[str, str], *, asked: bool) -> FoundTool:
-    return FoundTool(
-        id=match.id,
-        name=match.name,
-        server=match.server,
-        state=states.get(match.server, _UNCONNECTED),
-        description=match.description,
-        confidence=match.confidence if asked else None,
-        score=match.score if asked else None,
-        schema=entity.definition.input_schema,
-        suspicious=entity.suspicious,
-    )
-
-
-def _servers(
-    found: Sequence[FoundTool],
-    entities: Sequence[Entity],
-    states: dict[str, str],
-    *,
-    asked: bool,
-) -> tuple[FoundServer, ...]:
+def _server_summaries(
+    ranked: Sequence[ToolSummary] | None, entities: Iterable[Entity], states: dict[str, str]
+) -> tuple[ServerSummary, ...]:
     counts = dict.fromkeys(states, 0)
     for entity in entities:
         counts[entity.server] = counts.get(entity.server, 0) + 1
     best: dict[str, float | None] = {}
-    for tool in found:
+    for tool in ranked or ():
         best.setdefault(tool.server, tool.confidence)
-    names = list(best) if asked else sorted(counts)
     return tuple(
-        FoundServer(
+        ServerSummary(
             name=name,
             state=states.get(name, _UNCONNECTED),
             tools=counts[name],
             confidence=best.get(name),
         )
-        for name in names
+        for name in (sorted(counts) if ranked is None else best)
     )
+
+
+def overview_for_model(overview: CatalogOverview, *, max_chars: int) -> dict[str, object]:
+    """Return an overview as JSON for a model; of a suspicious tool only what a call needs.
+
+    Args:
+        overview: The overview.
+        max_chars: About how long all tools together may be; the last ones are left out, and
+            ``omitted`` counts them.
+    """
+    tools: list[dict[str, object]] = []
+    room = max_chars
+    for tool in overview.tools:
+        data = _tool_data(tool)
+        room -= len(json.dumps(data, ensure_ascii=False))
+        if room < 0 and tools:
+            break
+        tools.append(data)
+    servers = [
+        {
+            "name": server.name,
+            "state": server.state,
+            "tools": server.tools,
+            **_rounded(confidence=server.confidence),
+        }
+        for server in overview.servers
+    ]
+    return {"servers": servers, "tools": tools, "omitted": len(overview.tools) - len(tools)}
+
+
+def _tool_data(tool: ToolSummary) -> dict[str, object]:
+    if tool.suspicious:
+        required = tool.schema.get("required")
+        needs = plain(required if isinstance(required, list | tuple) else ())
+        definition: dict[str, object] = {"suspicious": True, "needs": needs}
+    else:
+        definition = {"description": tool.description, "schema": tool.schema}
+    return {
+        "id": tool.id,
+        "name": tool.name,
+        "server": tool.server,
+        "state": tool.state,
+        **_rounded(confidence=tool.confidence, score=tool.score),
+        **definition,
+    }
+
+
+def _rounded(**numbers: float | None) -> dict[str, float]:
+    return {key: round(number, 4) for key, number in numbers.items() if number is not None}

@@ -1,4 +1,4 @@
-"""What provisioning may fetch, trust, install and take of our time."""
+"""Options of provisioning: what it may fetch, trust and install, and how long it may take."""
 
 from __future__ import annotations
 
@@ -12,27 +12,26 @@ _MIB = 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProvisionOptions:
-    """How servers are looked for outside the catalog, and under which policy they come in."""
+    """Where servers outside the catalog are searched, and the policy that lets them in."""
 
     registry: str = ""
     """Base URL of an MCP registry (API v0.1); empty fetches nothing."""
     known: bool = True
-    """Look at the bundled list of well-known servers."""
+    """Use the bundled list of well-known servers."""
     namespaces: tuple[str, ...] = ()
-    """Whom the host trusts in a registry: ``namespace/*``, or one ``namespace/name``."""
+    """Trusted names of a registry: ``namespace/*``, or one ``namespace/name``."""
     indexes: tuple[str, ...] = ()
-    """Addresses of package indexes that an entry may name: those that this machine installs from.
-    """
+    """Addresses of package indexes that an entry may name: those that this machine uses."""
     enough: float = 0.9
-    """A local tool of this confidence serves: nothing outside is looked at."""
+    """A local tool of this confidence serves: nothing outside is searched."""
     min_confidence: float = 0.9
     """A server below this is never taken without asking a person."""
     candidates: int = 5
     """Servers that a result lists."""
     max_ranked: int = 500
-    """Of more entries than this, words choose so many; the gateway's own strategy ranks those."""
+    """Of more entries, words preselect so many; the gateway's own strategy ranks those."""
     cache_s: float = 24 * 3600.0
-    """A registry's answer serves so long before it is fetched again."""
+    """How long a registry's answer serves before it is fetched again."""
     fetch_timeout_s: float = 60.0
     """For all pages together."""
     max_pages: int = 300
@@ -41,7 +40,7 @@ class ProvisionOptions:
     install_timeout_s: float = 600.0
     """For each command of an install."""
     folder: Path | None = None
-    """Where packages and the audit live; None is ``servers`` in the user's data folder."""
+    """The folder of packages and the audit; None is ``servers`` in the user's data folder."""
 
     def __post_init__(self) -> None:
         """Check the ranges."""

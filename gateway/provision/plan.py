@@ -1,4 +1,4 @@
-"""What would be done to get one server: every command whole, before anybody is asked. Pure.
+"""The plan for one server: every command whole, before a person is asked. Pure.
 
 * A package gets a folder of its own; nothing enters the environment that the gateway runs in.
 * A command is a list of arguments: no shell ever reads it.
@@ -8,32 +8,84 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import shlex
+import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from gateway.provision.entries import Entry, Input, Package, Remote
-from gateway.provision.programs import Programs
+from gateway.provision.registry_schema import Entry, Input, Package, Remote
 
 _PLACEHOLDER = re.compile(r"\{([A-Za-z0-9_-]+)\}")
-_OTHER_CHARS = re.compile(r"[^A-Za-z0-9_.-]+")
+_INVALID_CHARS = re.compile(r"[^A-Za-z0-9_.-]+")
 _MAX_NAME_CHARS = 40
 Commands = tuple[tuple[str, ...], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Programs:
+    """The programs that install and run packages on this machine; None if one is missing."""
+
+    python: str = sys.executable
+    pip: bool = True
+    """Whether *python* has pip."""
+    uv: str | None = None
+    npm: tuple[str, ...] | None = None
+    """npm's program, and its first arguments."""
+    node: str | None = None
+
+    @classmethod
+    def find(cls) -> Programs:
+        """Search ``PATH``."""
+        npm = shutil.which("npm")
+        return cls(
+            pip=importlib.util.find_spec("pip") is not None,
+            uv=shutil.which("uv"),
+            npm=(npm,) if npm else None,
+            node=shutil.which("node"),
+        )
+
+    def pypi_commands(self, package: Package, folder: Path) -> Commands:
+        """Return the commands that make *folder* a virtual environment with *package* in it."""
+        inside = str(bin_folder(folder) / ("python.exe" if sys.platform == "win32" else "python"))
+        wheel = ("--only-binary", ":all:", f"{package.identifier}=={package.version}")
+        if self.uv:
+            venv = ("venv", "--quiet", "--no-project", "--python", self.python, str(folder))
+            pip = ("pip", "install", "--quiet", "--python", inside, *wheel)
+            return ((self.uv, *venv), (self.uv, *pip))
+        # Compiling what is never imported would take most of an install's time.
+        flags = ("--quiet", "--no-compile", "--no-input", "--disable-pip-version-check")
+        install = ("install", *flags, *wheel)
+        # Isolated: a file called pip.py in the current folder must not run.
+        python = (self.python, "-I", "-m")
+        if self.pip:
+            bare = (*python, "venv", "--without-pip", str(folder))
+            return (bare, (*python, "pip", "--python", inside, *install))
+        return ((*python, "venv", str(folder)), (inside, "-I", "-m", "pip", *install))
+
+    def npm_commands(self, package: Package, folder: Path) -> Commands:
+        """Return the command that installs *package* into *folder* without running any script."""
+        if self.npm is None:
+            return ()
+        flags = ("--ignore-scripts", "--no-audit", "--no-fund", "--save-exact", "--omit=dev")
+        wanted = f"{package.identifier}@{package.version}"
+        return ((*self.npm, "install", "--prefix", str(folder), *flags, wanted),)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Needs:
-    """What stands between an entry's inputs and what the host gave."""
+    """The difference between an entry's inputs and what the host provides."""
 
     missing: tuple[str, ...] = ()
-    """What it needs and nobody gave."""
+    """Required inputs without a value."""
     unsafe: tuple[str, ...] = ()
     """Why a value may not be used as it is."""
     handed: tuple[str, ...] = ()
-    """Variables of this environment that it asks for and would get, though nobody named them."""
+    """Variables of this environment that the entry would get although the host did not name them.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,24 +95,24 @@ class Plan:
     entry: Entry
     route: Package | Remote
     server: str
-    """How it will be called here."""
+    """Its name in the catalog."""
     folder: Path | None = None
-    """Where the package will live; None for a remote server."""
+    """The folder of the package; None for a remote server."""
     install: Commands = ()
-    """What will be run to install it, in this order."""
+    """The commands that install it, in order."""
     command: tuple[str, ...] = ()
-    """What will be run as the server; empty as long as only the installed package tells."""
+    """The server's command; empty while only the installed package can tell."""
     args: tuple[str, ...] = ()
-    """What will stand behind the command."""
+    """The arguments after the command."""
     env: Mapping[str, str] = field(default_factory=dict)
-    """What the server's process is given, as references where it is secret."""
+    """The variables of the server's process; secrets as references."""
     url: str = ""
     headers: Mapping[str, str] = field(default_factory=dict)
     needs: Needs = field(default_factory=Needs)
 
     @property
     def launch(self) -> tuple[str, ...]:
-        """Program and arguments of the server; empty for a remote one, and if not known yet."""
+        """Program and arguments of the server; empty if remote or not known yet."""
         return (*self.command, *self.args) if self.command else ()
 
     @property
@@ -68,8 +120,8 @@ class Plan:
         """``pypi``, ``npm``, …, or ``remote``."""
         return self.route.kind if isinstance(self.route, Package) else "remote"
 
-    def configured(self) -> dict[str, object]:
-        """Give the server as an entry of ``mcp.json``."""
+    def config_entry(self) -> dict[str, object]:
+        """Return the server as an entry of ``mcp.json``."""
         if self.url:
             entry: dict[str, object] = {"type": "http", "url": self.url}
             return {**entry, "headers": dict(self.headers)} if self.headers else entry
@@ -78,146 +130,138 @@ class Plan:
         return {**entry, "env": dict(self.env)} if self.env else entry
 
 
-def written(command: Sequence[str]) -> str:
-    """Write *command* whole, quoted as a POSIX shell would need it, so that its parts are seen."""
+def format_command(command: Sequence[str]) -> str:
+    """Return *command* whole, quoted for a POSIX shell."""
     return shlex.join(command)
 
 
-def make(  # noqa: PLR0913  (keyword-only, all that a plan depends on)
+def make_plan(  # noqa: PLR0913  (keyword-only, all that a plan depends on)
     entry: Entry,
     route: Package | Remote,
     *,
     server: str,
     folder: Path,
     inputs: Mapping[str, str],
-    given: Mapping[str, str],
+    environment: Mapping[str, str],
     programs: Programs,
 ) -> Plan:
-    """Plan how *entry* comes in by *route*.
+    """Plan how *entry* is installed by *route*.
 
     Args:
         entry: The server.
         route: One of its packages or remotes.
-        server: How it will be called here.
-        folder: What no other package uses.
-        inputs: What the host gives, by name: arguments, variables, headers, placeholders.
-        given: The environment variables that are set.
+        server: Its name in the catalog.
+        folder: Used by no other package.
+        inputs: Values by name: arguments, variables, headers, placeholders.
+        environment: The environment variables that are set.
         programs: What installs and runs here.
     """
-    fill = _Filling(inputs=inputs, given=given)
+    values = _InputValues(inputs=inputs, environment=environment)
+    plan = Plan(entry=entry, route=route, server=server)
     if isinstance(route, Remote):
-        url = fill.text(route.url, route.variables)
-        headers = fill.named(route.headers, from_environment=False)
-        return replace(
-            Plan(entry=entry, route=route, server=server, url=url, headers=headers),
-            needs=fill.needs(),
-        )
-    plan = Plan(
-        entry=entry,
-        route=route,
-        server=server,
+        url = values.fill(route.url, route.variables)
+        headers = values.named(route.headers, from_environment=False)
+        return replace(plan, url=url, headers=headers, needs=values.needs())
+    plan = replace(
+        plan,
         folder=folder,
-        args=tuple(fill.arguments(route.arguments)),
-        env=fill.named(route.environment, from_environment=True),
+        args=tuple(values.arguments(route.arguments)),
+        env=values.named(route.environment, from_environment=True),
+        needs=values.needs(),
     )
-    return replace(_installed(plan, route, folder, programs), needs=fill.needs())
-
-
-def server_name(entry: Entry, taken: frozenset[str]) -> str:
-    """Give the name that *entry* gets here: its own, with a number if that is taken."""
-    name = _OTHER_CHARS.sub("-", entry.short)[:_MAX_NAME_CHARS].strip(".-") or "server"
-    folded = {each.casefold() for each in taken}
-    number, found = 2, name
-    while found.casefold() in folded:
-        found, number = f"{name}-{number}", number + 1
-    return found
-
-
-def bin_folder(folder: Path) -> Path:
-    """Say where the programs of a virtual environment lie."""
-    return folder / ("Scripts" if sys.platform == "win32" else "bin")
-
-
-def _installed(plan: Plan, package: Package, folder: Path, programs: Programs) -> Plan:
-    if package.kind == "pypi":
-        script = str(bin_folder(folder) / (package.script or package.identifier))
-        return replace(plan, install=programs.pypi(package, folder), command=(script,))
-    if package.kind == "npm":
-        return replace(plan, install=programs.npm_install(package, folder))
+    if route.kind == "pypi":
+        script = str(bin_folder(folder) / (route.script or route.identifier))
+        return replace(plan, install=programs.pypi_commands(route, folder), command=(script,))
+    if route.kind == "npm":
+        return replace(plan, install=programs.npm_commands(route, folder))
     return plan
 
 
-class _Filling:
-    """Puts what the host gives into the places of an entry, and notes what is missing."""
+def server_name(entry: Entry, taken: frozenset[str]) -> str:
+    """Return a name for *entry* that is not *taken*: its own, with a number if need be."""
+    base = _INVALID_CHARS.sub("-", entry.short)[:_MAX_NAME_CHARS].strip(".-") or "server"
+    folded = {name.casefold() for name in taken}
+    number, name = 2, base
+    while name.casefold() in folded:
+        name, number = f"{base}-{number}", number + 1
+    return name
 
-    def __init__(self, *, inputs: Mapping[str, str], given: Mapping[str, str]) -> None:
+
+def bin_folder(folder: Path) -> Path:
+    """Return the folder of programs in a virtual environment."""
+    return folder / ("Scripts" if sys.platform == "win32" else "bin")
+
+
+class _InputValues:
+    """Fills the inputs of an entry with the host's values, and collects what is missing."""
+
+    def __init__(self, *, inputs: Mapping[str, str], environment: Mapping[str, str]) -> None:
         self._inputs = inputs
-        self._given = given
+        self._environment = environment
         self._missing: list[str] = []
         self._unsafe: list[str] = []
         self._handed: list[str] = []
 
     def needs(self) -> Needs:
-        found = (self._missing, self._unsafe, self._handed)
-        missing, unsafe, handed = (tuple(dict.fromkeys(each)) for each in found)
+        lists = (self._missing, self._unsafe, self._handed)
+        missing, unsafe, handed = (tuple(dict.fromkeys(items)) for items in lists)
         return Needs(missing=missing, unsafe=unsafe, handed=handed)
 
-    def arguments(self, wanted: Sequence[Input]) -> list[str]:
-        found: list[str] = []
-        for each in wanted:
-            self._check(each.flag)
-            value = self._value(each)
+    def arguments(self, inputs: Sequence[Input]) -> list[str]:
+        arguments: list[str] = []
+        for item in inputs:
+            self._check(item.flag)
+            value = self._value(item)
             if value is not None:
-                found += [each.flag, value] if each.flag else [value]
-            elif each.required:
-                self._missing.append(each.name or "an argument")
-        return found
+                arguments += [item.flag, value] if item.flag else [value]
+            elif item.required:
+                self._missing.append(item.name or "an argument")
+        return arguments
 
-    def named(self, wanted: Sequence[Input], *, from_environment: bool) -> dict[str, str]:
-        found: dict[str, str] = {}
-        for each in wanted:
-            self._check(each.name)
-            value = self._value(each)
-            if value is None and from_environment and each.required and each.name in self._given:
-                value = f"${{{each.name}}}"
-                self._handed.append(each.name)
+    def named(self, inputs: Sequence[Input], *, from_environment: bool) -> dict[str, str]:
+        values: dict[str, str] = {}
+        for item in inputs:
+            self._check(item.name)
+            value = self._value(item)
+            is_set = from_environment and item.required and item.name in self._environment
+            if value is None and is_set:
+                value = f"${{{item.name}}}"
+                self._handed.append(item.name)
             if value is not None:
-                found[each.name] = value
-            elif each.required:
-                self._missing.append(each.name)
-        return found
+                values[item.name] = value
+            elif item.required:
+                self._missing.append(item.name)
+        return values
 
-    def text(self, template: str, variables: Sequence[Input]) -> str:
-        """Fill the placeholders of *template*; those that nobody declared stay."""
+    def fill(self, template: str, variables: Sequence[Input]) -> str:
+        """Return *template* with its placeholders filled; undeclared ones stay."""
         self._check(template)
-        values = {each.name: self._value(each) for each in variables}
+        values = {item.name: self._value(item) for item in variables}
         self._missing += [
-            each.name
-            for each in variables
-            if values[each.name] is None and f"{{{each.name}}}" in template
+            name for name, value in values.items() if value is None and f"{{{name}}}" in template
         ]
-        return _PLACEHOLDER.sub(lambda found: values.get(found[1]) or found[0], template)
+        return _PLACEHOLDER.sub(lambda match: values.get(match[1]) or match[0], template)
 
-    def _value(self, wanted: Input) -> str | None:
-        if wanted.value is not None:
-            return self.text(wanted.value, wanted.variables)
-        own = self._inputs.get(wanted.name) if wanted.name else None
-        if own is None:
-            self._check(wanted.default or "")
-            return wanted.default
-        if wanted.secret and not is_reference(own):
-            self._unsafe.append(f"{wanted.name} is a secret: give ${{NAME}}, env:NAME or keyring:…")
-        return own
+    def _value(self, item: Input) -> str | None:
+        if item.value is not None:
+            return self.fill(item.value, item.variables)
+        value = self._inputs.get(item.name) if item.name else None
+        if value is None:
+            self._check(item.default or "")
+            return item.default
+        if item.secret and not is_reference(value):
+            self._unsafe.append(f"{item.name} is a secret: give ${{NAME}}, env:NAME or keyring:…")
+        return value
 
     def _check(self, text: str) -> None:
-        # What the entry says would be expanded with the host's own secrets.
+        # A reference of the entry would be expanded with the host's own secrets.
         if is_reference(text):
             self._unsafe.append("the entry refers to the environment or the keyring")
-        # Who agrees to a command must have seen all of it.
+        # A person must see all of a command.
         if not text.isprintable():
-            self._unsafe.append("the entry holds characters that nobody can see")
+            self._unsafe.append("the entry holds characters that are invisible")
 
 
 def is_reference(text: str) -> bool:
-    """Say whether a configuration would read something else in the place of *text*."""
+    """Return whether a configuration would replace *text* by a value from elsewhere."""
     return "${" in text or text.startswith(("env:", "keyring:"))

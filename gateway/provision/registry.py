@@ -1,17 +1,20 @@
-"""Reads a registry's list of servers: ``GET {base}/v0.1/servers``, page by page.
+"""An MCP registry: ``GET {base}/v0.1/servers``, page by page, and the store of its answers.
 
-* It goes only where `gateway.mcp.ssrf_guard` lets it, redirects too.
-* Pages, bytes, entries and time have caps. An entry that cannot be read is left out and told.
-* What may mend itself (no connection, 429, 5xx) is tried again with back-off.
+* Requests and redirects go only where `gateway.mcp.ssrf_guard` allows.
+* Pages, bytes, entries and time have caps. An entry that cannot be parsed is left out with a
+  diagnostic.
+* Failures that may pass (no connection, 429, 5xx) are tried again with back-off.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import httpx2
@@ -20,45 +23,48 @@ from gateway.errors import ConfigError, UpstreamError, UpstreamTimeoutError
 from gateway.mcp.retry import until_connected
 from gateway.mcp.ssrf_guard import guarded
 from gateway.options import UpstreamOptions
-from gateway.provision.entries import Entry
 from gateway.provision.options import ProvisionOptions
-from gateway.provision.reading import read_entry
+from gateway.provision.registry_schema import Entry, parse_entry
 from gateway.runtime import VERSION
+from gateway.runtime.cache import Clock
+from gateway.storage.migrations import ANSWERS
+from gateway.storage.sqlite import Database
 from gateway.types import Code, Diagnostic
 
-_PAGE = 100
-"""Entries that are asked for at once: the most that the official registry gives."""
-_TOLD = 20
-"""So many entries that cannot be read are told one by one."""
-_CURSOR_CHARS = 2000
+_PAGE_SIZE = 100
+"""Entries of a page: the most that the official registry allows."""
+_MAX_DIAGNOSTICS = 20
+"""How many entries that cannot be parsed get a diagnostic of their own."""
+_MAX_CURSOR_CHARS = 2000
 _TOO_MANY_REQUESTS = 429
 _SERVER_ERRORS = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fetched:
-    """What a registry answered."""
+class RegistryAnswer:
+    """The answer of a registry."""
 
     raw: tuple[object, ...]
-    """The items of ``servers`` as they came, of all pages."""
-    whole: bool = True
+    """The items of ``servers`` of all pages, as decoded JSON."""
+    is_complete: bool = True
     """False if pages are missing."""
     diagnostics: tuple[Diagnostic, ...] = ()
 
 
 @dataclass(slots=True)
-class _Gathered:
+class _Pages:
     raw: list[object] = field(default_factory=list)
     cut: str = ""
+    """Why pages are missing; empty if none is."""
 
 
 def origin(base: str) -> str:
-    """Give what may be shown of a registry's address: scheme, host and port.
+    """Return scheme, host and port of a registry's address, which may be shown.
 
     Raises:
         ConfigError: It is no address of a registry.
     """
-    told = (
+    message = (
         "the registry's URL must look like https://host or https://host/path, "
         "without a name, a password or a query"
     )
@@ -66,71 +72,71 @@ def origin(base: str) -> str:
         parts = urlsplit(base)
         host, port = parts.hostname, parts.port
     except ValueError as error:
-        raise ConfigError(told) from error
-    more = "@" in parts.netloc or parts.query or parts.fragment
-    if parts.scheme not in {"http", "https"} or not host or more:
-        raise ConfigError(told)
+        raise ConfigError(message) from error
+    has_more = "@" in parts.netloc or parts.query or parts.fragment
+    if parts.scheme not in {"http", "https"} or not host or has_more:
+        raise ConfigError(message)
     shown = f"[{host}]" if ":" in host else host
     return f"{parts.scheme}://{shown}" + (f":{port}" if port else "")
 
 
-def entries_of(raw: tuple[object, ...], *, source: str) -> tuple[list[Entry], list[Diagnostic]]:
-    """Read the items of ``servers``: the newest version of each name, in their order.
+def parse_entries(raw: tuple[object, ...], *, source: str) -> tuple[list[Entry], list[Diagnostic]]:
+    """Parse the items of ``servers``.
 
     Args:
-        raw: As JSON gave them.
+        raw: The decoded JSON.
         source: See `Entry.source`.
 
     Returns:
-        The entries, and a diagnostic for each of the first items that cannot be read.
+        The newest version of each name, in their order, and diagnostics for what cannot be parsed.
     """
-    found: dict[str, Entry] = {}
+    entries: dict[str, Entry] = {}
     faults: list[str] = []
-    for number, item in enumerate(raw):
+    for number, item in enumerate(raw, 1):
         try:
-            entry = read_entry(item, source=source)
+            entry = parse_entry(item, source=source)
         except ValueError as error:
-            faults.append(f"{source}: entry {number + 1}: {error}")
+            faults.append(f"{source}: entry {number}: {error}")
             continue
-        known = found.get(entry.name)
-        if known is None or (known.latest, known.updated) < (entry.latest, entry.updated):
-            found[entry.name] = entry
-    if len(faults) > _TOLD:
-        faults[_TOLD:] = [f"{source}: {len(faults) - _TOLD} more entries cannot be read"]
-    return list(found.values()), [_note("registry_entry_skipped", fault) for fault in faults]
+        other = entries.get(entry.name)
+        if other is None or (other.latest, other.updated) < (entry.latest, entry.updated):
+            entries[entry.name] = entry
+    if len(faults) > _MAX_DIAGNOSTICS:
+        rest = len(faults) - _MAX_DIAGNOSTICS
+        faults[_MAX_DIAGNOSTICS:] = [f"{source}: {rest} more entries cannot be read"]
+    return list(entries.values()), [diagnose("registry_entry_skipped", fault) for fault in faults]
 
 
-async def fetch(base: str, options: ProvisionOptions, upstream: UpstreamOptions) -> Fetched:
-    """Read every page.
+async def fetch(base: str, options: ProvisionOptions, upstream: UpstreamOptions) -> RegistryAnswer:
+    """Fetch every page.
 
     Args:
-        base: The registry's address; ``/v0.1`` is added where no version stands.
+        base: The registry's address; ``/v0.1`` is added if it names no version.
         options: Caps.
-        upstream: How often and how far apart it is tried, and which hosts may be private.
+        upstream: Retries, and which hosts may be private.
 
     Raises:
         UpstreamError: Not even the first page could be read.
-        ConfigError: The address may not be asked.
+        ConfigError: The address is not allowed.
     """
     shown = origin(base)
-    gathered = _Gathered()
+    pages = _Pages()
     try:
         async with asyncio.timeout(options.fetch_timeout_s), _client(base, upstream) as client:
-            await _pages(client, base, options, upstream, gathered)
+            await _fetch_pages(client, base, options, upstream, pages)
     except TimeoutError as error:
-        gathered.cut = f"did not answer within {options.fetch_timeout_s} s"
-        if not gathered.raw:
-            raise UpstreamTimeoutError(shown, gathered.cut, sent=False) from error
+        pages.cut = f"did not answer within {options.fetch_timeout_s} s"
+        if not pages.raw:
+            raise UpstreamTimeoutError(shown, pages.cut, sent=False) from error
     except UpstreamError as error:
-        if not gathered.raw:
+        if not pages.raw:
             raise
-        gathered.cut = error.detail
-    if not gathered.cut:
-        return Fetched(raw=tuple(gathered.raw))
-    told = f"{shown}: {gathered.cut}; {len(gathered.raw)} entries were read"
-    return Fetched(
-        raw=tuple(gathered.raw), whole=False, diagnostics=(_note("registry_truncated", told),)
-    )
+        pages.cut = error.detail
+    if not pages.cut:
+        return RegistryAnswer(raw=tuple(pages.raw))
+    detail = f"{shown}: {pages.cut}; {len(pages.raw)} entries were read"
+    diagnostics = (diagnose("registry_truncated", detail),)
+    return RegistryAnswer(raw=tuple(pages.raw), is_complete=False, diagnostics=diagnostics)
 
 
 def _client(base: str, upstream: UpstreamOptions) -> httpx2.AsyncClient:
@@ -143,58 +149,56 @@ def _client(base: str, upstream: UpstreamOptions) -> httpx2.AsyncClient:
     )
 
 
-async def _pages(
+async def _fetch_pages(
     client: httpx2.AsyncClient,
     base: str,
     options: ProvisionOptions,
     upstream: UpstreamOptions,
-    gathered: _Gathered,
+    pages: _Pages,
 ) -> None:
-    shown, url = origin(base), _servers(base)
-    cursor, seen = "", set[str]()
+    path = base.rstrip("/")
+    url = f"{path}/servers" if path.endswith(("/v0.1", "/v0")) else f"{path}/v0.1/servers"
+    cursor, cursors = "", set[str]()
     for _ in range(options.max_pages):
-        asked = {"limit": str(_PAGE), "version": "latest", **({"cursor": cursor} if cursor else {})}
-        asking = partial(_page, client, url, asked, shown, options)
-        page = await until_connected(asking, upstream)
-        items, cursor = _taken(page, shown)
-        room = options.max_entries - len(gathered.raw)
-        gathered.raw.extend(items[:room])
+        query = {"limit": str(_PAGE_SIZE), "version": "latest"}
+        query |= {"cursor": cursor} if cursor else {}
+        page = await until_connected(
+            partial(_fetch_page, client, url, query, origin(base), options), upstream
+        )
+        items, cursor = _parse_page(page, origin(base))
+        room = options.max_entries - len(pages.raw)
+        pages.raw.extend(items[:room])
         if len(items) > room or (cursor and len(items) == room):
-            gathered.cut = f"offers more than {options.max_entries} entries"
+            pages.cut = f"offers more than {options.max_entries} entries"
             return
         if not cursor:
             return
-        if cursor in seen:
-            gathered.cut = "gives the same page again and again"
+        if cursor in cursors:
+            pages.cut = "gives the same page again and again"
             return
-        seen.add(cursor)
-    gathered.cut = f"offers more than {options.max_pages} pages"
+        cursors.add(cursor)
+    pages.cut = f"offers more than {options.max_pages} pages"
 
 
-def _servers(base: str) -> str:
-    path = base.rstrip("/")
-    return f"{path}/servers" if path.endswith(("/v0.1", "/v0")) else f"{path}/v0.1/servers"
-
-
-async def _page(
+async def _fetch_page(
     client: httpx2.AsyncClient,
     url: str,
-    asked: Mapping[str, str],
+    query: Mapping[str, str],
     shown: str,
     options: ProvisionOptions,
 ) -> object:
+    body = bytearray()
     try:
-        async with client.stream("GET", url, params=dict(asked)) as answer:
-            _check_status(answer.status_code, shown)
-            body = bytearray()
-            async for chunk in answer.aiter_bytes():
+        async with client.stream("GET", url, params=query) as response:
+            _check_status(response.status_code, shown)
+            async for chunk in response.aiter_bytes():
                 body += chunk
                 if len(body) > options.max_page_bytes:
-                    told = f"sent a page of more than {options.max_page_bytes} bytes"
-                    raise UpstreamError(shown, told)
+                    limit = f"sent a page of more than {options.max_page_bytes} bytes"
+                    raise UpstreamError(shown, limit)
     except httpx2.TransportError as error:
-        told = f"cannot be reached: {type(error).__name__}"
-        raise UpstreamError(shown, told, kind="connect") from error
+        detail = f"cannot be reached: {type(error).__name__}"
+        raise UpstreamError(shown, detail, kind="connect") from error
     except httpx2.HTTPError as error:
         raise UpstreamError(shown, f"cannot be read: {type(error).__name__}") from error
     try:
@@ -210,14 +214,73 @@ def _check_status(status: int, shown: str) -> None:
         raise UpstreamError(shown, f"answered {status}: is it a registry?")
 
 
-def _taken(page: object, shown: str) -> tuple[list[object], str]:
+def _parse_page(page: object, shown: str) -> tuple[list[object], str]:
     items = page.get("servers") if isinstance(page, dict) else None
     if not isinstance(page, dict) or not isinstance(items, list):
         raise UpstreamError(shown, "sent a page without a list 'servers': is it a registry?")
-    about = page.get("metadata")
-    cursor = about.get("nextCursor") if isinstance(about, dict) else None
-    return items, cursor if isinstance(cursor, str) and len(cursor) <= _CURSOR_CHARS else ""
+    metadata = page.get("metadata")
+    cursor = metadata.get("nextCursor") if isinstance(metadata, dict) else None
+    is_usable = isinstance(cursor, str) and len(cursor) <= _MAX_CURSOR_CHARS
+    return items, str(cursor) if is_usable else ""
 
 
-def _note(code: Code, detail: str) -> Diagnostic:
+def diagnose(code: Code, detail: str) -> Diagnostic:
+    """Return a diagnostic of the catalog stage."""
     return Diagnostic(stage="catalog", code=code, detail=detail)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredAnswer:
+    """An earlier answer of a registry."""
+
+    raw: tuple[object, ...]
+    """See `RegistryAnswer.raw`."""
+    age_s: float
+
+
+class RegistryCache:
+    """The answers of registries in one SQLite file, so that each is asked once a day at most.
+
+    Args:
+        path: The file; made when first needed.
+        wall: Seconds since the epoch.
+    """
+
+    def __init__(self, path: Path, *, wall: Clock = time.time) -> None:
+        self._database = Database(path, ANSWERS)
+        self._wall = wall
+
+    def load(self, base: str) -> StoredAnswer | None:
+        """Return the last answer of the registry at *base*; None if there is none.
+
+        Raises:
+            StoreError: The file cannot be read.
+        """
+        with self._database.reading() as connection:
+            row = connection.execute(
+                "SELECT fetched_at, servers FROM registries WHERE base = ?", (base,)
+            ).fetchone()
+        if row is None:
+            return None
+        try:
+            raw = json.loads(row[1])
+        except ValueError:
+            return None
+        age_s = max(self._wall() - row[0], 0.0)
+        return StoredAnswer(raw=tuple(raw), age_s=age_s) if isinstance(raw, list) else None
+
+    def save(self, base: str, raw: tuple[object, ...]) -> None:
+        """Store the answer of the registry at *base*.
+
+        Raises:
+            StoreError: The file cannot be written.
+        """
+        with self._database.transaction() as connection:
+            connection.execute(
+                "INSERT OR REPLACE INTO registries VALUES (?, ?, ?)",
+                (base, self._wall(), json.dumps(raw)),
+            )
+
+    def close(self) -> None:
+        """Close the file; the next call opens it again."""
+        self._database.close()

@@ -1,52 +1,60 @@
-"""From an intent to plans that were judged. Reads, ranks and judges; changes nothing."""
+"""From an intent to judged plans. Reads, ranks and judges; changes nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from gateway.errors import InvalidRequestError
 from gateway.gateway import Gateway
 from gateway.options.environment import variables
-from gateway.provision.entries import Entry, Package, Remote
-from gateway.provision.fetched import Answers
-from gateway.provision.gates import Gate, gates, worst
-from gateway.provision.offers import offers
+from gateway.provision.candidates import Candidate, available_servers, rank_servers
 from gateway.provision.options import ProvisionOptions
-from gateway.provision.plan import Plan, make, server_name
-from gateway.provision.programs import Programs
-from gateway.provision.rank import Ranked, rank
+from gateway.provision.plan import Plan, Programs, make_plan, server_name
+from gateway.provision.policy_checks import PolicyCheck, check_plan, overall_verdict
+from gateway.provision.registry import RegistryCache
+from gateway.provision.registry_schema import Entry, Package, Remote
 from gateway.runtime.text import near
 from gateway.types import Diagnostic
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
-    """A plan and how it was judged."""
+class JudgedPlan:
+    """A plan and its policy checks."""
 
     plan: Plan
-    confidence: float
-    gates: tuple[Gate, ...]
+    checks: tuple[PolicyCheck, ...]
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether a check refuses it."""
+        return overall_verdict(self.checks) == "refuse"
+
+    @property
+    def is_hopeless(self) -> bool:
+        """Whether a check refuses it that no input of the host can settle."""
+        others = (check for check in self.checks if check.name != "inputs")
+        return overall_verdict(others) == "refuse"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Resolved:
-    """What was found outside the catalog."""
+class Resolution:
+    """The servers outside the catalog for an intent."""
 
-    candidates: tuple[Ranked, ...] = ()
+    candidates: tuple[Candidate, ...] = ()
     """Best first."""
-    best: Judged | None = None
-    """The first candidate that nothing forbids, or that only lacks what the host could give, by
-    its first such way; else the first. None if there is no candidate."""
+    best: JudgedPlan | None = None
+    """The plan of the first candidate that nothing refuses, or that only lacks an input; else the
+    first plan. None if there is no candidate."""
     entries: int = 0
-    """How many were looked at."""
+    """How many entries were ranked."""
     diagnostics: tuple[Diagnostic, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """Where servers come in."""
+class InstallSite:
+    """Where servers are installed."""
 
     folder: Path
     """The folder of all packages."""
@@ -61,106 +69,96 @@ async def resolve(
     intent: str,
     *,
     options: ProvisionOptions,
-    answers: Answers,
-    place: Place,
+    registry_cache: RegistryCache,
+    site: InstallSite,
     pick: str = "",
-) -> Resolved:
+) -> Resolution:
     """Find servers for *intent* in the bundled list and the configured registry.
 
     Args:
-        gateway: Whose search ranks.
+        gateway: Its search ranks.
         intent: What is wanted.
-        options: Where to look and the policy.
-        answers: What registries said before.
-        place: Where servers come in.
-        pick: The name of the one that is wanted; empty leaves the choice to the ranking.
+        options: Where to look, and the policy.
+        registry_cache: Earlier answers of registries.
+        site: Where servers are installed.
+        pick: The name of the wanted server; empty leaves the choice to the ranking.
 
     Raises:
-        InvalidRequestError: Nothing is called *pick*.
-        ConfigError: The registry's address may not be asked.
+        InvalidRequestError: No server has the name *pick*.
+        ConfigError: The registry's address is not allowed.
     """
-    offered = await offers(options, gateway.options.upstream, answers)
-    ranked = await rank(
-        gateway,
-        offered.entries,
-        intent,
-        limit=options.candidates,
-        max_ranked=options.max_ranked,
+    upstream = gateway.options.upstream
+    available = await available_servers(options, upstream, registry_cache)
+    candidates = await rank_servers(
+        gateway, available.entries, intent, limit=options.candidates, max_ranked=options.max_ranked
     )
     if pick:
-        ranked = (_picked(pick, offered.entries, ranked),)
-    private = gateway.options.upstream.private_hosts
-    judged = [_judged(each, place, options, private) for each in ranked]
-    return Resolved(
-        candidates=ranked,
-        best=_best(judged),
-        entries=len(offered.entries),
-        diagnostics=offered.diagnostics,
+        candidates = (_find_candidate(pick, available.entries, candidates),)
+    plans = [
+        [
+            JudgedPlan(
+                plan=plan,
+                checks=check_plan(
+                    plan,
+                    confidence=candidate.confidence,
+                    options=options,
+                    programs=site.programs,
+                    private_hosts=upstream.private_hosts,
+                ),
+            )
+            for plan in _make_plans(candidate.entry, site)
+        ]
+        for candidate in candidates
+    ]
+    return Resolution(
+        candidates=candidates,
+        best=_select_plan(plans),
+        entries=len(available.entries),
+        diagnostics=available.diagnostics,
     )
 
 
-def _judged(
-    ranked: Ranked, place: Place, options: ProvisionOptions, private_hosts: tuple[str, ...]
-) -> list[Judged]:
-    return [
-        Judged(
-            plan=plan,
-            confidence=ranked.confidence,
-            gates=gates(
-                plan,
-                confidence=ranked.confidence,
-                options=options,
-                programs=place.programs,
-                private_hosts=private_hosts,
-            ),
-        )
-        for plan in _plans(ranked.entry, place)
-    ]
+def _select_plan(plans: Sequence[Sequence[JudgedPlan]]) -> JudgedPlan | None:
+    """Return the best of each candidate's plans.
 
-
-def _best(judged: Sequence[Sequence[Judged]]) -> Judged | None:
-    """Choose among the ways to each candidate.
-
-    One that only lacks what the host could give is not passed over for a worse candidate: the host
-    is told what it lacks.
+    A candidate that only lacks an input is not skipped for a worse one: the host learns what it
+    lacks.
     """
-    for ways in judged:
-        for forbidden in (_forbidden, _impossible):
-            for each in ways:
-                if not forbidden(each):
-                    return each
-    return next((each for ways in judged for each in ways), None)
+    for alternatives in plans:
+        for plan in alternatives:
+            if not plan.is_refused:
+                return plan
+        for plan in alternatives:
+            if not plan.is_hopeless:
+                return plan
+    return next((plan for alternatives in plans for plan in alternatives), None)
 
 
-def _forbidden(judged: Judged) -> bool:
-    return worst(judged.gates) == "refuse"
-
-
-def _impossible(judged: Judged) -> bool:
-    return worst(gate for gate in judged.gates if gate.name != "inputs") == "refuse"
-
-
-def _picked(pick: str, entries: Sequence[Entry], ranked: Sequence[Ranked]) -> Ranked:
-    by_name = {each.entry.name: each for each in ranked}
+def _find_candidate(
+    name: str, entries: Sequence[Entry], candidates: Sequence[Candidate]
+) -> Candidate:
+    by_name = {candidate.entry.name: candidate for candidate in candidates}
     for entry in entries:
-        if entry.name == pick:
-            return by_name.get(pick) or Ranked(entry=entry, confidence=0.0)
-    alike = near(pick, [entry.name for entry in entries])
-    hint = f"; near names: {', '.join(alike)}" if alike else ""
-    raise InvalidRequestError(f"no server is called {pick!r}{hint}")
+        if entry.name == name:
+            return by_name.get(name) or Candidate(entry=entry, confidence=0.0)
+    names = near(name, [entry.name for entry in entries])
+    hint = f"; near names: {', '.join(names)}" if names else ""
+    raise InvalidRequestError(f"no server is called {name!r}{hint}")
 
 
-def _plans(entry: Entry, place: Place) -> Iterator[Plan]:
-    server = server_name(entry, place.taken)
+def _make_plans(entry: Entry, site: InstallSite) -> list[Plan]:
+    server = server_name(entry, site.taken)
     routes: tuple[Package | Remote, ...] = (*entry.packages, *entry.remotes)
-    for route in routes:
-        asked = route.environment if isinstance(route, Package) else ()
-        yield make(
+    names = frozenset(item.name for package in entry.packages for item in package.environment)
+    return [
+        make_plan(
             entry,
             route,
             server=server,
-            folder=place.folder / server,
-            inputs=place.inputs,
-            given=variables(frozenset(each.name for each in asked)),
-            programs=place.programs,
+            folder=site.folder / server,
+            inputs=site.inputs,
+            environment=variables(names),
+            programs=site.programs,
         )
+        for route in routes
+    ]

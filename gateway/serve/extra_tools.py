@@ -17,9 +17,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from gateway.errors import ConfigError, GatewayError, InvalidRequestError
 from gateway.gateway import Gateway
-from gateway.provision import rendering
-from gateway.provision.discover import LIMIT, discover
-from gateway.provision.provisioner import Provisioner
+from gateway.provision.discover import LIMIT, discover, overview_for_model
+from gateway.provision.provisioner import Provisioner, result_for_model
 from gateway.serve.mcp_server import ExtraTool
 from gateway.types import JsonObject
 
@@ -73,7 +72,7 @@ def extra_tools(
 def _discover_tool(gateway: Gateway) -> ExtraTool:
     async def run(arguments: _DiscoverArguments) -> dict[str, object]:
         overview = await discover(gateway, arguments.intent or None, limit=arguments.limit)
-        return rendering.discovered(overview, max_chars=gateway.options.chat.max_result_chars)
+        return overview_for_model(overview, max_chars=gateway.options.chat.max_result_chars)
 
     tool = types.Tool(
         name="discover",
@@ -92,7 +91,7 @@ def _provision_tool(provisioner: Provisioner, *, installs: bool) -> ExtraTool:
     async def run(arguments: _PlanArguments) -> dict[str, object]:
         apply = isinstance(arguments, _InstallArguments) and arguments.apply
         result = await provisioner.provision(arguments.intent, apply=apply, pick=arguments.pick)
-        return rendering.provisioned(result)
+        return result_for_model(result)
 
     outcome = " and, with apply, bring it in." if installs else ": tells a plan, installs nothing."
     tool = types.Tool(

@@ -7,9 +7,8 @@ import json
 from typer.testing import CliRunner
 
 from benchmarks.provisioning import Intent, app, intents, judged, measured
-from gateway.provision.entries import Entry
-from gateway.provision.known import known_servers
-from gateway.provision.rank import Ranked
+from gateway.provision.candidates import Candidate, bundled_servers
+from gateway.provision.registry_schema import Entry
 from tests.conftest import OpenGateway
 
 
@@ -22,12 +21,12 @@ def test_every_entry_that_an_intent_names_is_on_the_list() -> None:
         sum(not each.servers for each in asked),
     }
     named = {name for each in asked for name in each.servers}
-    assert named <= {entry.name for entry in known_servers()}
+    assert named <= {entry.name for entry in bundled_servers()}
 
 
 def test_what_is_counted() -> None:
-    def ranked(name: str, confidence: float) -> tuple[Ranked, ...]:
-        return (Ranked(entry=Entry(name=name), confidence=confidence),)
+    def ranked(name: str, confidence: float) -> tuple[Candidate, ...]:
+        return (Candidate(entry=Entry(name=name), confidence=confidence),)
 
     served = Intent(text="a", servers=frozenset({"a/a"}))
     nothing = Intent(text="b", servers=frozenset())

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from gateway.provision.reading import OFFICIAL
+from gateway.provision.registry_schema import OFFICIAL
 from tests.provision.served import Served
 
 Json = dict[str, Any]

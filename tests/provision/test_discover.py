@@ -12,10 +12,9 @@ from gateway.embed.protocol import Embedded, Role
 from gateway.errors import InvalidRequestError
 from gateway.gateway import Gateway
 from gateway.options import Options, SearchOptions
+from gateway.provision.candidates import bundled_servers, rank_servers
 from gateway.provision.discover import LIMIT, discover
-from gateway.provision.entries import Entry
-from gateway.provision.known import known_servers
-from gateway.provision.rank import rank
+from gateway.provision.registry_schema import Entry
 from gateway.testing import HashingEmbedder
 from gateway.types import Filters
 from tests.conftest import CatalogOf, OpenGateway
@@ -129,7 +128,7 @@ async def test_well_known_servers_are_found_by_what_they_are_for(
     open_gateway: OpenGateway, intent: str, expected: str
 ) -> None:
     """By the search that ranks tools, words alone."""
-    ranked = await rank(open_gateway(), known_servers(), intent, limit=3, max_ranked=500)
+    ranked = await rank_servers(open_gateway(), bundled_servers(), intent, limit=3, max_ranked=500)
 
     assert expected == ranked[0].entry.name
     assert ranked[0].confidence > 0.9
@@ -155,7 +154,7 @@ async def test_vectors_rank_too_on_the_gateways_own_loop(open_gateway: OpenGatew
     made = open_gateway(strategy="auto", embedder=embedder)
     entries = [Entry(name="a/parcels", description="Weighs."), Entry(name="a/songs")]
 
-    ranked = await rank(made, entries, "parcels", limit=1, max_ranked=500)
+    ranked = await rank_servers(made, entries, "parcels", limit=1, max_ranked=500)
 
     async def loop() -> int:
         return id(asyncio.get_running_loop())
@@ -172,7 +171,7 @@ async def test_of_a_large_registry_words_choose_what_is_embedded() -> None:
     async with Gateway(
         strategy="auto", embedder=embedder, vector_store=MemoryVectorStore()
     ) as made:
-        ranked = await rank(made, entries, "weigh a parcel", limit=3, max_ranked=100)
+        ranked = await rank_servers(made, entries, "weigh a parcel", limit=3, max_ranked=100)
 
     assert "b/parcels" == ranked[0].entry.name
     assert not any("Number" in text for text in embedder.given)
@@ -184,10 +183,10 @@ async def test_equal_names_of_two_publishers_are_both_found(open_gateway: OpenGa
         Entry(name="a/parcels", description="Weighs a parcel."),
     ]
 
-    ranked = await rank(open_gateway(), entries, "weigh a parcel", limit=5, max_ranked=500)
+    ranked = await rank_servers(open_gateway(), entries, "weigh a parcel", limit=5, max_ranked=500)
 
     assert {"a/parcels", "b/parcels"} == {each.entry.name for each in ranked}
 
 
 async def test_no_entries_are_no_candidates(open_gateway: OpenGateway) -> None:
-    assert () == await rank(open_gateway(), (), "anything", limit=5, max_ranked=500)
+    assert () == await rank_servers(open_gateway(), (), "anything", limit=5, max_ranked=500)

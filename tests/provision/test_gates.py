@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 
 from gateway.errors import ConfigError
-from gateway.provision.entries import KNOWN, Entry, Input, Package, Remote
-from gateway.provision.gates import Gate, gates, trusted, worst
 from gateway.provision.options import ProvisionOptions
-from gateway.provision.plan import Plan, make, server_name, written
-from gateway.provision.programs import Programs
+from gateway.provision.plan import Plan, Programs, format_command, make_plan, server_name
+from gateway.provision.policy_checks import PolicyCheck, check_plan, is_trusted, overall_verdict
+from gateway.provision.registry_schema import BUNDLED, Entry, Input, Package, Remote
 
 FOLDER = Path("/srv/tools/time")
 PROGRAMS = Programs(python="/py", npm=("/npm",), node="/node")
@@ -30,20 +29,20 @@ def plan(
     programs: Programs = PROGRAMS,
     **entry: Any,
 ) -> Plan:
-    told = Entry(**{"name": "org.example/time", "source": KNOWN, **entry})
-    return make(
+    told = Entry(**{"name": "org.example/time", "source": BUNDLED, **entry})
+    return make_plan(
         told,
         route,
         server="time",
         folder=FOLDER,
         inputs=inputs or {},
-        given=given or {},
+        environment=given or {},
         programs=programs,
     )
 
 
-def judged(made: Plan, *, confidence: float = 1.0, **options: Any) -> dict[str, Gate]:
-    found = gates(
+def judged(made: Plan, *, confidence: float = 1.0, **options: Any) -> dict[str, PolicyCheck]:
+    found = check_plan(
         made,
         confidence=confidence,
         options=ProvisionOptions(**options),
@@ -60,7 +59,7 @@ def verdicts(made: Plan, **options: Any) -> dict[str, str]:
 def test_a_package_that_nothing_speaks_against_passes() -> None:
     for route in (TIME, EVERYTHING):
         assert {"pass"} == set(verdicts(plan(route)).values())
-        assert "pass" == worst(judged(plan(route)).values())
+        assert "pass" == overall_verdict(judged(plan(route)).values())
 
 
 def test_the_commands_are_whole_and_without_a_shell() -> None:
@@ -86,7 +85,7 @@ def test_the_commands_are_whole_and_without_a_shell() -> None:
         npm: (f"/npm install --prefix /srv/tools/time {flags} @scope/server-x@1.2.3-beta.1",),
     }
     for commands, expected in told.items():
-        assert expected == tuple(written(each) for each in commands)
+        assert expected == tuple(format_command(each) for each in commands)
     assert ("/srv/tools/time/bin/mcp-server-time",) == plan().launch
     assert () == plan(EVERYTHING).launch
     assert (str(FOLDER / "bin" / "word"),) == plan(replace(TIME, script="word")).launch
@@ -96,7 +95,7 @@ def test_the_commands_are_whole_and_without_a_shell() -> None:
     "identifier",
     [
         "-e", "--index-url=http://evil", "git+https://evil/x", "https://evil/x.whl", "a b", "a;b",
-        "$(touch x)", "../x", "a==1", "a[b]", "", "x\n", "file:x", "npm:x", "a" * 101,
+        "$(touch x)", "../x", "a==1", "a[b]", "x\n", "file:x", "npm:x", "a" * 101,
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("route", [TIME, EVERYTHING])
@@ -140,7 +139,7 @@ def test_what_is_not_served_is_refused_with_its_reason(change: dict[str, Any], t
 
 def test_npm_that_is_missing_is_told() -> None:
     made = plan(EVERYTHING, programs=Programs(python="/py"))
-    found = gates(
+    found = check_plan(
         made,
         confidence=1.0,
         options=ProvisionOptions(),
@@ -195,7 +194,7 @@ def test_trust_is_of_a_whole_namespace_or_one_name(
     """``org.example`` is not ``org.example-evil``."""
     entry = Entry(name="org.example/time", source="http://registry")
 
-    assert expected == trusted(entry, patterns)
+    assert expected == is_trusted(entry, patterns)
     made = plan(source="http://registry")
     assert ("pass" if expected else "ask") == verdicts(made, namespaces=patterns)["source"]
 
@@ -236,7 +235,7 @@ def test_a_remote_server_is_asked_only_where_http_may_go(url: str, verdict: str)
 
 def test_a_remote_server_is_never_taken_unasked() -> None:
     """It has no version: what it is may change tomorrow."""
-    assert "ask" == worst(judged(plan(FAR)).values())
+    assert "ask" == overall_verdict(judged(plan(FAR)).values())
     assert "refuse" == verdicts(plan(replace(FAR, transport="sse")))["transport"]
 
 
@@ -266,7 +265,7 @@ def test_inputs_are_filled_from_what_the_host_gives() -> None:
     assert ("KEY",) == made.needs.handed
     assert "ask" == verdicts(made)["inputs"]
     assert "canary" not in repr(made)
-    entry = made.configured()
+    entry = made.config_entry()
     assert ["command", "args", "env"] == list(entry)
 
 
@@ -294,7 +293,7 @@ def test_what_is_missing_is_refused_by_name(route: Package | Remote) -> None:
     assert gate.reason.startswith("needs ")
 
 
-def test_a_secret_is_named_not_written() -> None:
+def test_a_secret_is_named_not_format_command() -> None:
     """The configuration is a file that others read."""
     route = replace(TIME, environment=(Input(name="KEY", secret=True),))
     gate = judged(plan(route, inputs={"KEY": "canary-secret"}))["inputs"]
@@ -343,7 +342,7 @@ def test_an_entry_shows_all_that_it_holds(route: Package | Remote) -> None:
     gate = judged(plan(route))["inputs"]
 
     assert "refuse" == gate.verdict
-    assert "nobody can see" in gate.reason
+    assert "that are invisible" in gate.reason
 
 
 def test_a_remote_server_is_configured_by_its_address() -> None:
@@ -359,8 +358,8 @@ def test_a_remote_server_is_configured_by_its_address() -> None:
         "type": "http",
         "url": "https://acme.example.org/mcp",
         "headers": {"Authorization": "Bearer ${TOKEN}"},
-    } == made.configured()
-    assert {"type": "http", "url": FAR.url} == plan(FAR).configured()
+    } == made.config_entry()
+    assert {"type": "http", "url": FAR.url} == plan(FAR).config_entry()
     assert ("remote", ()) == (made.kind, made.launch)
 
 
@@ -380,6 +379,6 @@ def test_a_server_gets_a_name_of_its_own(name: str, taken: tuple[str, ...], expe
 
 def test_what_is_on_this_machine_is_found() -> None:
     """Whatever it is: a package of PyPI can always be installed."""
-    found = Programs.found()
+    found = Programs.find()
 
-    assert 2 == len(found.pypi(TIME, FOLDER))
+    assert 2 == len(found.pypi_commands(TIME, FOLDER))

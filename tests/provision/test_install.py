@@ -11,18 +11,18 @@ from typing import Any
 import pytest
 
 from gateway.errors import UpstreamError, UpstreamTimeoutError
-from gateway.provision.entries import Entry, Package, Remote
-from gateway.provision.install import install
-from gateway.provision.plan import Plan
-from gateway.provision.programs import Programs
-from gateway.provision.run import run
+from gateway.provision.install import install, run_command
+from gateway.provision.plan import Plan, Programs
+from gateway.provision.registry_schema import Entry, Package, Remote
 from tests.mcp.conftest import until
 
 PROGRAMS = Programs(node="/usr/bin/node")
 
 
 async def python(program: str, folder: Path, *, limit_s: float = 60.0) -> None:
-    await run("srv", (sys.executable, "-c", program), folder=folder, path="", limit_s=limit_s)
+    await run_command(
+        "srv", (sys.executable, "-c", program), folder=folder, path="", limit_s=limit_s
+    )
 
 
 async def test_a_command_sees_its_folder_and_few_variables(
@@ -84,14 +84,14 @@ def ended(process: str) -> bool:
 
 async def test_a_program_that_is_missing_is_told(tmp_path: Path) -> None:
     with pytest.raises(UpstreamError, match="no-such cannot be started: FileNotFoundError"):
-        await run("srv", ("/no-such",), folder=tmp_path, path="", limit_s=1)
+        await run_command("srv", ("/no-such",), folder=tmp_path, path="", limit_s=1)
 
 
 async def test_the_path_that_is_given_comes_first(tmp_path: Path) -> None:
     """npm finds the node that belongs to it."""
     told = "import os; open('told', 'w').write(os.environ['PATH'])"
     command = (sys.executable, "-c", told)
-    await run("srv", command, folder=tmp_path, path="/first", limit_s=60)
+    await run_command("srv", command, folder=tmp_path, path="/first", limit_s=60)
 
     assert "/first" == (tmp_path / "told").read_text().split(os.pathsep)[0]
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from gateway.errors import ConfigError, InvalidRequestError, StoreError
-from gateway.provision.audit import Audit, hashed
-from gateway.provision.configuration import add_server, configured_names, take_back
-from gateway.provision.consent import Question, by_policy, nobody
-from gateway.provision.entries import Entry, Package
-from gateway.provision.gates import Gate
+from gateway.manifests.config_file import add_server, server_names, undo_edit
+from gateway.provision.audit import Audit, hash_intent
+from gateway.provision.consent import Question, by_policy, refuse_all
 from gateway.provision.plan import Plan
+from gateway.provision.policy_checks import PolicyCheck
+from gateway.provision.registry_schema import Entry, Package
 from tests.fakes import ListSource, tool
 from tests.provision.conftest import MakeSite
 from tests.provision.registries import FakeRegistry, item, package
@@ -225,9 +225,9 @@ async def test_an_audit_that_cannot_be_written_stops_everything(
 
 def test_an_audit_strikes_what_was_given(tmp_path: Path) -> None:
     audit = Audit(
-        tmp_path / "a" / "audit.jsonl", wall=lambda: 0.0, run="r", hidden=("", "pw", "pw1")
+        tmp_path / "a" / "audit.jsonl", wall=lambda: 0.0, run="r", secrets=("", "pw", "pw1")
     )
-    audit.tell("consent", commands=["x pw1 y", ["pw"]], count=3)
+    audit.record("consent", commands=["x pw1 y", ["pw"]], count=3)
 
     line = json.loads((tmp_path / "a" / "audit.jsonl").read_text())
     assert {
@@ -238,7 +238,7 @@ def test_an_audit_strikes_what_was_given(tmp_path: Path) -> None:
         "commands": ["x *** y", ["***"]],
         "count": 3,
     } == line
-    assert 16 == len(hashed("\ud800"))
+    assert 16 == len(hash_intent("\ud800"))
 
 
 async def test_policy_agrees_only_where_nothing_speaks_against_it() -> None:
@@ -246,7 +246,7 @@ async def test_policy_agrees_only_where_nothing_speaks_against_it() -> None:
     plan = Plan(entry=Entry(name="a/b"), route=Package(kind="pypi", identifier="x"), server="b")
 
     def question(verdict: str, *warnings: str) -> Question:
-        gate = Gate(name="g", verdict=verdict, reason="")  # type: ignore[arg-type]  # (a Verdict)
+        gate = PolicyCheck(name="g", verdict=verdict, reason="")  # type: ignore[arg-type]  # (a Verdict)
         return Question(stage="run", plan=plan, gates=(gate,), warnings=warnings)
 
     assert [True, False, False, False] == [
@@ -255,7 +255,7 @@ async def test_policy_agrees_only_where_nothing_speaks_against_it() -> None:
         await by_policy(question("refuse")),
         await by_policy(question("pass", "tool x: asks for secrets")),
     ]
-    assert not await nobody(question("pass"))
+    assert not await refuse_all(question("pass"))
 
 
 def test_adding_a_server_changes_nothing_else(tmp_path: Path) -> None:
@@ -274,7 +274,7 @@ def test_adding_a_server_changes_nothing_else(tmp_path: Path) -> None:
     } == json.loads(path.read_text("utf-8"))
     assert (0o600, True) == (path.stat().st_mode & 0o777, linked.is_symlink())
     assert ["linked.json", "mcp.json"] == sorted(each.name for each in tmp_path.iterdir())
-    assert {"a", "b", "c"} == configured_names(path)
+    assert {"a", "b", "c"} == server_names(path)
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"mcpServers": []}', '{"mcpServers": {"c": {}}}'])
@@ -291,17 +291,17 @@ def test_an_edit_is_taken_back(tmp_path: Path) -> None:
     """The file as it was; what somebody else wrote meanwhile stays."""
     path = tmp_path / "mcp.json"
     made = add_server(path, "c", {})
-    take_back(made)
+    undo_edit(made)
     gone = path.exists()
-    take_back(made)
+    undo_edit(made)
 
     path.write_text('{"a": 1}\n')
     kept = add_server(path, "c", {})
-    take_back(kept)
+    undo_edit(kept)
     as_it_was = path.read_text()
     mine = add_server(path, "c", {})
     add_server(path, "d", {})
-    take_back(mine)
+    undo_edit(mine)
 
     assert not gone
     assert '{"a": 1}\n' == as_it_was

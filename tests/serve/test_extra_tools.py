@@ -14,7 +14,7 @@ from gateway.errors import ConfigError
 from gateway.gateway import Gateway
 from gateway.provision.consent import by_policy
 from gateway.provision.options import ProvisionOptions
-from gateway.provision.programs import Programs
+from gateway.provision.plan import Programs
 from gateway.provision.provisioner import Provisioner
 from gateway.serve.extra_tools import ExtraName, extra_tools
 from gateway.serve.mcp_server import mcp_server

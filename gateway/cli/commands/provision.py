@@ -39,12 +39,12 @@ from gateway.errors import InvalidRequestError
 from gateway.gateway import Gateway
 from gateway.manifests.mcp_json import read_manifest
 from gateway.provision.consent import Question, Stage, by_policy
-from gateway.provision.discover import Discovered
+from gateway.provision.discover import CatalogOverview
 from gateway.provision.discover import discover as discover_catalog
-from gateway.provision.gates import Gate
 from gateway.provision.options import ProvisionOptions
-from gateway.provision.plan import Plan, written
-from gateway.provision.provisioner import Provisioned, Provisioner
+from gateway.provision.plan import Plan, format_command
+from gateway.provision.policy_checks import PolicyCheck
+from gateway.provision.provisioner import Provisioner, ProvisionResult
 from gateway.types import Strategy
 
 _QUESTIONS: Mapping[Stage, str] = {
@@ -191,7 +191,7 @@ async def ask_person(question: Question) -> bool:
         return False
 
 
-def _print_advice(result: Provisioned, *, is_applied: bool, is_agreed: bool) -> None:
+def _print_advice(result: ProvisionResult, *, is_applied: bool, is_agreed: bool) -> None:
     if result.outcome == "planned" and not is_applied:
         note("this was a dry run; --apply does it")
     if result.plan is not None and result.plan.needs.missing:
@@ -201,7 +201,7 @@ def _print_advice(result: Provisioned, *, is_applied: bool, is_agreed: bool) -> 
         note("--yes agrees only where every gate passes: without it you are asked")
 
 
-def _overview_tables(overview: Discovered) -> RenderableType:
+def _overview_tables(overview: CatalogOverview) -> RenderableType:
     if not overview.tools:
         return Text("Nothing was found.")
     servers = (
@@ -226,7 +226,7 @@ def _overview_tables(overview: Discovered) -> RenderableType:
     )
 
 
-def _result_parts(result: Provisioned) -> Iterator[RenderableType]:
+def _result_parts(result: ProvisionResult) -> Iterator[RenderableType]:
     yield Text(f"{result.outcome}: {printable(result.reason)}")
     if result.local:
         yield _confidence_table("tool", [(match.id, match.confidence) for match in result.local])
@@ -263,11 +263,11 @@ def _plan_table(plan: Plan) -> RenderableType:
 def _command_line(label: str, words: Sequence[str]) -> RenderableType:
     """Return a command whole: one line, never folded or cut."""
     return Text.assemble(
-        (f"{label}: ", "cyan"), printable(written(words)), no_wrap=True, overflow="ignore"
+        (f"{label}: ", "cyan"), printable(format_command(words)), no_wrap=True, overflow="ignore"
     )
 
 
-def _check_table(checks: Sequence[Gate]) -> Table:
+def _check_table(checks: Sequence[PolicyCheck]) -> Table:
     rows = (
         (check.name, Text(check.verdict, style=_STYLES[check.verdict]), check.reason)
         for check in checks

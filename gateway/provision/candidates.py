@@ -1,0 +1,222 @@
+"""Servers outside the catalog: the bundled list and a registry, ranked by the gateway's own search.
+
+* Nothing is fetched that the host did not configure. A registry is asked once a day; while it
+  cannot be reached, its last answer serves, however old.
+* Names and descriptions become a catalog of their own, searched with the gateway's strategy and
+  embedder: a confidence means here what it means there.
+* The bundled list has the shape of a registry's answer. Name, version and purpose of each entry
+  were looked up; that is no promise that a server is safe.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+
+from gateway.embed.protocol import Embedded, Embedder, EmbedderInfo, Role
+from gateway.errors import StoreError, UpstreamError
+from gateway.gateway import Gateway
+from gateway.options import Options, UpstreamOptions
+from gateway.provision.options import ProvisionOptions
+from gateway.provision.registry import RegistryCache, diagnose, fetch, origin, parse_entries
+from gateway.provision.registry_schema import BUNDLED, Entry, parse_entry
+from gateway.runtime.background_loop import Bridge
+from gateway.types import Diagnostic, InvokeResult, JsonObject, Match, Strategy, ToolDefinition
+from gateway.types.listing import Listing
+
+_BUNDLED_FILE = Path(__file__).with_name("bundled_servers.json")
+_SERVER = "mcp-server"
+"""Every entry has these words, so that they distinguish none."""
+
+
+@cache
+def bundled_servers() -> tuple[Entry, ...]:
+    """Return the bundled list, in its order."""
+    raw = json.loads(_BUNDLED_FILE.read_text(encoding="utf-8"))
+    return tuple(parse_entry(item, source=BUNDLED) for item in raw)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AvailableServers:
+    """The servers outside the catalog."""
+
+    entries: tuple[Entry, ...] = ()
+    """One for each name; the bundled list wins, since it was checked."""
+    diagnostics: tuple[Diagnostic, ...] = ()
+    is_fetched: bool = False
+    """Whether the registry was asked now."""
+
+
+async def available_servers(
+    options: ProvisionOptions, upstream: UpstreamOptions, registry_cache: RegistryCache
+) -> AvailableServers:
+    """Return the entries of the bundled list and of the configured registry.
+
+    Args:
+        options: Where to look.
+        upstream: Limits of a connection.
+        registry_cache: Earlier answers.
+
+    Raises:
+        ConfigError: The registry's address is not allowed.
+    """
+    entries = {entry.name: entry for entry in (bundled_servers() if options.known else ())}
+    if not options.registry:
+        return AvailableServers(entries=tuple(entries.values()))
+    source = origin(options.registry)
+    raw, diagnostics, is_fetched = await _registry_answer(options, upstream, registry_cache)
+    parsed, faults = parse_entries(raw, source=source)
+    for entry in parsed:
+        entries.setdefault(entry.name, entry)
+    return AvailableServers(
+        entries=tuple(entries.values()), diagnostics=(*diagnostics, *faults), is_fetched=is_fetched
+    )
+
+
+async def _registry_answer(
+    options: ProvisionOptions, upstream: UpstreamOptions, registry_cache: RegistryCache
+) -> tuple[tuple[object, ...], list[Diagnostic], bool]:
+    """Return the items of the registry, diagnostics, and whether it was asked now."""
+    base, diagnostics, stored = options.registry, list[Diagnostic](), None
+    try:
+        stored = registry_cache.load(base)
+    except StoreError as error:
+        diagnostics.append(_store_diagnostic(error))
+    if stored is not None and stored.age_s < options.cache_s:
+        return stored.raw, diagnostics, False
+    try:
+        answer = await fetch(base, options, upstream)
+    except UpstreamError as error:
+        diagnostics.append(diagnose("registry_unavailable", str(error)))
+        if stored is None:
+            return (), diagnostics, False
+        age = f"{origin(base)}: read {stored.age_s / 3600:.0f} hours ago"
+        diagnostics.append(diagnose("registry_stale", age))
+        return stored.raw, diagnostics, False
+    if answer.is_complete:
+        try:
+            registry_cache.save(base, answer.raw)
+        except StoreError as error:
+            diagnostics.append(_store_diagnostic(error))
+    return answer.raw, [*diagnostics, *answer.diagnostics], True
+
+
+def _store_diagnostic(error: StoreError) -> Diagnostic:
+    return Diagnostic(stage="store", code="catalog_unavailable", detail=str(error))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """An entry and the confidence that it serves the intent."""
+
+    entry: Entry
+    confidence: float
+    """Calibrated, 0 to 1, like that of a match."""
+
+
+async def rank_servers(
+    gateway: Gateway, entries: Sequence[Entry], intent: str, *, limit: int, max_ranked: int
+) -> tuple[Candidate, ...]:
+    """Return up to *limit* of *entries* for *intent*, best first; none if none is likely to serve.
+
+    Args:
+        gateway: Its strategy and embedder rank.
+        entries: In any order; ties go by name.
+        intent: What is wanted.
+        limit: How many.
+        max_ranked: Of more entries, words alone preselect so many: embedding a whole registry
+            would take minutes.
+    """
+    selected = tuple(entries)
+    embedder = gateway.embedder if gateway.strategy != "graph" else None
+    if embedder is not None and len(selected) > max_ranked:
+        options = _with_limit(gateway.options, max_ranked)
+        found = await _search(selected, intent, options, limit=max_ranked)
+        selected = tuple(candidate.entry for candidate in found)
+    return await _search(
+        selected,
+        intent,
+        _with_limit(gateway.options, limit),
+        limit=limit,
+        strategy=gateway.strategy,
+        embedder=embedder and _BorrowedEmbedder(embedder, gateway.bridge),
+    )
+
+
+def _with_limit(options: Options, limit: int) -> Options:
+    search = options.search
+    return replace(options, search=replace(search, max_limit=max(search.max_limit, limit)))
+
+
+async def _search(
+    entries: Sequence[Entry],
+    intent: str,
+    options: Options,
+    *,
+    limit: int,
+    strategy: Strategy = "graph",
+    embedder: Embedder | None = None,
+) -> tuple[Candidate, ...]:
+    source = _EntrySource(entries)
+    async with Gateway(strategy=strategy, embedder=embedder, options=options) as catalog:
+        catalog.add_source(source)
+        result = await catalog.search(intent, limit=limit)
+    return tuple(source.candidate(match) for match in result.matches)
+
+
+class _BorrowedEmbedder:
+    """Another gateway's embedder, run on that gateway's loop, to which its connections belong."""
+
+    def __init__(self, embedder: Embedder, bridge: Bridge) -> None:
+        self._embedder = embedder
+        self._bridge = bridge
+
+    @property
+    def info(self) -> EmbedderInfo:
+        return self._embedder.info
+
+    async def embed(self, texts: Sequence[str], *, role: Role) -> Embedded:
+        async def embed() -> Embedded:
+            return await self._embedder.embed(texts, role=role)
+
+        return await self._bridge.run(embed)
+
+
+class _EntrySource:
+    """The entries as a source of tools, which is never called."""
+
+    server = _SERVER
+    trusted = False
+
+    def __init__(self, entries: Sequence[Entry]) -> None:
+        self._by_name: dict[str, Entry] = {}
+        for entry in sorted(entries, key=lambda entry: entry.name):
+            # Of two publishers' servers of one name, the second gets the whole name.
+            name = entry.short if entry.short not in self._by_name else entry.name
+            self._by_name[name] = entry
+
+    def candidate(self, match: Match) -> Candidate:
+        entry = self._by_name[match.id.removeprefix(f"{_SERVER}/")]
+        return Candidate(entry=entry, confidence=match.confidence)
+
+    async def list_tools(self) -> Listing:
+        return Listing(
+            tools=tuple(
+                ToolDefinition(
+                    name=name,
+                    title=entry.title,
+                    description=entry.description,
+                    input_schema={"type": "object"},
+                )
+                for name, entry in self._by_name.items()
+            )
+        )
+
+    async def call(self, tool: str, arguments: JsonObject, *, tool_id: str) -> InvokeResult:
+        raise AssertionError(tool, arguments, tool_id)
+
+    async def close(self) -> None:
+        """Nothing is open."""
