@@ -18,7 +18,7 @@ from openai import OpenAI
 
 from benchmarks.data import Benchmark, CatalogSource, sources
 from gateway import AutoDiscoveryClient, Gateway, Options
-from gateway.discovery.proxies import parameters, proxy
+from gateway.discovery.proxies import proxy, to_parameters
 from gateway.discovery.tool_list import definition_tokens
 from gateway.options import DiscoveryOptions
 from gateway.testing import Call, ModelRequest, ScriptedModel, Turn
@@ -202,7 +202,9 @@ async def talk(benchmark: Benchmark, mode: Mode) -> Talked:
     async with gateway:
         entities = await gateway.list_tools()
         tokens = await all_tokens(gateway)
-        schemas = {each.exposed_name: parameters(each.definition.input_schema) for each in entities}
+        schemas = {
+            each.exposed_name: to_parameters(each.definition.input_schema) for each in entities
+        }
         queries = [str(query["query"]).split(".")[0][:100] for query in benchmark.queries[:4]]
         model = Model(queries, schemas)
         with (

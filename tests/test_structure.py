@@ -118,7 +118,7 @@ HOMES = {
     "cachetools": ("gateway/runtime/cache.py",),
     "ctranslate2": ("gateway/embed/local/ctranslate2_encoder.py",),
     "docstring_parser": ("gateway/sources/function_schema.py",),
-    "httpx2": ("gateway/mcp/", "gateway/provision/registry.py", "gateway/chat/call.py"),
+    "httpx2": ("gateway/mcp/", "gateway/provision/registry.py", "gateway/chat/interceptor.py"),
     "json5": ("gateway/manifests/jsonc.py",),
     "jsonschema": ("gateway/catalog/arguments.py",),
     "keyring": ("gateway/manifests/secrets.py",),

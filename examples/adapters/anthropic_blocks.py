@@ -12,8 +12,8 @@ import json
 
 from gateway import Gateway
 from gateway.adapters.anthropic import definition, to_anthropic, tool_call, tool_result
-from gateway.discovery.call_handler import answer
-from gateway.discovery.meta_tools import digest, meta_names, meta_tools
+from gateway.discovery.call_handler import AnswerOptions, handle_call
+from gateway.discovery.meta_tools import catalog_digest, meta_names, meta_tools
 
 USE = {"type": "tool_use", "id": "toolu_1", "name": "search_tools", "input": {"query": "invoice"}}
 
@@ -30,11 +30,13 @@ async def main() -> None:
         options = gateway.options.discovery
         entities = await gateway.list_tools()
         names = meta_names(options, ())
-        told = digest(entities, budget=options.digest_token_budget)
+        told = catalog_digest(entities, budget=options.digest_token_budget)
         search, _ = meta_tools(names, told)
         tools = [to_anthropic(search), *(definition(each, options) for each in entities)]
         print(json.dumps(tools, indent=2))
-        done = await answer(gateway, names, tool_call(USE), max_result_chars=10_000)
+        done = await handle_call(
+            gateway, names, tool_call(USE), AnswerOptions(max_result_chars=10_000)
+        )
         print(json.dumps(tool_result(done, options)))
 
 

@@ -17,8 +17,8 @@ from pydantic import BaseModel, ConfigDict
 
 from gateway.adapters.broker import Function, ToolBroker, answered, called, functions
 from gateway.discovery.approval import Approve
-from gateway.discovery.render_results import names_of
-from gateway.discovery.tool_list import Offer
+from gateway.discovery.render_results import direct_names_in
+from gateway.discovery.tool_list import ToolList
 from gateway.discovery.window import Message
 from gateway.discovery.wire_formats import names_of_tool
 from gateway.errors import MissingExtraError
@@ -74,12 +74,12 @@ class GatewayTool(FunctionTool):
     """
 
     def __init__(
-        self, function: Function, broker: ToolBroker, offer: Offer, found: list[str]
+        self, function: Function, broker: ToolBroker, offer: ToolList, found: list[str]
     ) -> None:
         async def call(**arguments: Any) -> str:
             answer = await broker.answer(offer, function.name, arguments)
             if answer.search is not None:
-                found.extend(name for name in names_of(answer.text) if name not in found)
+                found.extend(name for name in direct_names_in(answer.text) if name not in found)
             return answer.text
 
         super().__init__(

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping
 
-from gateway.discovery.call_handler import Answer, ToolCall
+from gateway.discovery.call_handler import ToolAnswer, ToolCall
 from gateway.discovery.meta_tools import FunctionTool
 from gateway.discovery.proxies import proxy
 from gateway.discovery.render_results import direct_names
@@ -100,7 +100,7 @@ def tool_call(block: Mapping[str, object]) -> ToolCall:
 
 
 def tool_result(
-    answer: Answer, options: DiscoveryOptions, *, hidden: Collection[str] = ()
+    answer: ToolAnswer, options: DiscoveryOptions, *, hidden: Collection[str] = ()
 ) -> Block:
     """Write the answer to a call: of a search that found something as references, else as text."""
     found = references(answer.search, options, hidden=hidden) if answer.search is not None else []

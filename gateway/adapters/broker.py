@@ -12,9 +12,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from gateway.discovery.approval import Approve
-from gateway.discovery.call_handler import Answer, AnswerOptions, ToolCall, answer
+from gateway.discovery.call_handler import AnswerOptions, ToolAnswer, ToolCall, handle_call
 from gateway.discovery.render_results import direct_names
-from gateway.discovery.tool_list import Asked, Discovery, Offer
+from gateway.discovery.tool_list import ToolList, ToolListBuilder, ToolListRequest
 from gateway.discovery.window import Message
 from gateway.gateway import Gateway
 from gateway.types import Filters
@@ -43,11 +43,11 @@ class ToolBroker:
     def __init__(self, gateway: Gateway, *, approve: Approve | None = None) -> None:
         self.gateway = gateway
         self._approve = approve
-        self._discovery = Discovery(gateway)
+        self._tool_lists = ToolListBuilder(gateway)
 
     async def offer(
         self, messages: Sequence[Message], host: Iterable[str], *, recalled: Sequence[str] = ()
-    ) -> Offer:
+    ) -> ToolList:
         """Say what the model may see next.
 
         Args:
@@ -60,10 +60,12 @@ class ToolBroker:
                 ``native``, which is no framework's business.
         """
         most = self.gateway.options.discovery.proxies_per_conversation
-        asked = Asked(messages=messages, host_tools=_named(host), recalled=tuple(recalled)[-most:])
-        return await self._discovery.offer(asked)
+        request = ToolListRequest(
+            messages=messages, host_tools=_named(host), recalled=tuple(recalled)[-most:]
+        )
+        return await self._tool_lists.build(request)
 
-    async def retrieved(self, query: str, host: Iterable[str]) -> Offer:
+    async def retrieved(self, query: str, host: Iterable[str]) -> ToolList:
         """Give what serves *query* as tools at once, for frameworks that search on their own.
 
         Such a framework knows of no later finds: those come with their schemas in the result, and
@@ -74,8 +76,10 @@ class ToolBroker:
             host: Names of the tools that are not ours.
         """
         wanted = await self._wanted(query)
-        asked = Asked(messages=(), host_tools=_named(host), demanded=wanted, mode="stable")
-        return await self._discovery.offer(asked)
+        request = ToolListRequest(
+            messages=(), host_tools=_named(host), required=wanted, mode="stable"
+        )
+        return await self._tool_lists.build(request)
 
     async def _wanted(self, query: str) -> tuple[str, ...]:
         if not query.strip():
@@ -87,8 +91,13 @@ class ToolBroker:
         return direct_names(found, self.gateway.options.discovery)
 
     async def answer(
-        self, offer: Offer, name: str, arguments: Mapping[str, object] | str, *, call_id: str = ""
-    ) -> Answer:
+        self,
+        offer: ToolList,
+        name: str,
+        arguments: Mapping[str, object] | str,
+        *,
+        call_id: str = "",
+    ) -> ToolAnswer:
         """Do what a call of ours asks; it never raises for what the model did.
 
         Args:
@@ -98,19 +107,15 @@ class ToolBroker:
             call_id: The model's id of the call.
         """
         text = arguments if isinstance(arguments, str) else json.dumps(dict(arguments))
-        return await answer(
-            self.gateway,
-            offer.names,
-            ToolCall(id=call_id, name=name, arguments=text),
+        options = AnswerOptions(
+            schemas=offer.mode == "stable",
+            shown=frozenset(offer.proxies),
             hidden=offer.host,
             max_result_chars=self.gateway.options.chat.max_result_chars,
-            answering=AnswerOptions(
-                schemas=offer.mode == "stable",
-                shown=frozenset(offer.proxies),
-                told=self._discovery.told,
-                approve=self._approve,
-            ),
+            approve=self._approve,
         )
+        call = ToolCall(id=call_id, name=name, arguments=text)
+        return await handle_call(self.gateway, offer.names, call, options)
 
 
 def _named(host: Iterable[str]) -> tuple[Message, ...]:
@@ -118,7 +123,7 @@ def _named(host: Iterable[str]) -> tuple[Message, ...]:
     return tuple({"type": "function", "function": {"name": name}} for name in host)
 
 
-def functions(offer: Offer) -> list[Function]:
+def functions(offer: ToolList) -> list[Function]:
     """Give the tools of ours in *offer*: the meta-tools first, then the proxies."""
     inner = (tool.get("function") for tool in offer.tools)
     told = [each for each in inner if isinstance(each, Mapping) and "parameters" in each]

@@ -13,8 +13,8 @@ from typing import Any
 
 from gateway.adapters.broker import Function, ToolBroker, functions
 from gateway.discovery.approval import Approve
-from gateway.discovery.call_handler import Answer
-from gateway.discovery.tool_list import Offer
+from gateway.discovery.call_handler import ToolAnswer
+from gateway.discovery.tool_list import ToolList
 from gateway.discovery.wire_formats import names_of_tool
 from gateway.errors import MissingExtraError
 from gateway.gateway import Gateway
@@ -27,7 +27,7 @@ try:
 except ImportError as error:
     raise MissingExtraError("gateway.adapters.langchain", "langchain") from error
 
-Ask = Callable[[dict[str, object]], Coroutine[Any, Any, Answer]]
+Ask = Callable[[dict[str, object]], Coroutine[Any, Any, ToolAnswer]]
 
 
 class GatewayMiddleware(AgentMiddleware):
@@ -85,7 +85,7 @@ class GatewayMiddleware(AgentMiddleware):
         function = Function(name=call["name"], description="", parameters={})
         return request.override(tool=self._tool(function, offer, call["id"] or ""))
 
-    def _tool(self, function: Function, offer: Offer, call_id: str = "") -> GatewayTool:
+    def _tool(self, function: Function, offer: ToolList, call_id: str = "") -> GatewayTool:
         return GatewayTool(
             name=function.name,
             description=function.description,
@@ -110,7 +110,7 @@ class GatewayTool(BaseTool):
         return _told(await self.ask(arguments))
 
 
-def _told(answer: Answer) -> tuple[str, InvokeResult | None]:
+def _told(answer: ToolAnswer) -> tuple[str, InvokeResult | None]:
     if answer.failed:
         raise ToolException(answer.text)
     return answer.text, answer.result

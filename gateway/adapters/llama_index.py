@@ -13,7 +13,7 @@ from typing import Any
 
 from gateway.adapters.broker import Function, ToolBroker, functions
 from gateway.discovery.approval import Approve
-from gateway.discovery.tool_list import Offer
+from gateway.discovery.tool_list import ToolList
 from gateway.errors import MissingExtraError
 from gateway.gateway import Gateway
 from gateway.runtime.text import clean
@@ -60,7 +60,7 @@ class GatewayRetriever(ObjectRetriever):
 class GatewayTool(AsyncBaseTool):
     """A tool of ours as LlamaIndex has them."""
 
-    def __init__(self, function: Function, broker: ToolBroker, offer: Offer) -> None:
+    def __init__(self, function: Function, broker: ToolBroker, offer: ToolList) -> None:
         self._function = function
         self._broker = broker
         self._offer = offer

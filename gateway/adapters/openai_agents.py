@@ -17,7 +17,7 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from gateway.adapters.broker import ToolBroker, answered, called, functions
 from gateway.discovery.approval import Approve
-from gateway.discovery.tool_list import Offer
+from gateway.discovery.tool_list import ToolList
 from gateway.discovery.window import Message
 from gateway.discovery.wire_formats import messages_of
 from gateway.errors import MissingExtraError
@@ -38,7 +38,7 @@ class _Run:
     """What was asked and answered in one run of agents."""
 
     id: str = field(default_factory=lambda: uuid4().hex)
-    offer: Offer | None = None
+    offer: ToolList | None = None
     messages: list[Message] = field(default_factory=list)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from gateway.adapters.broker import Function, ToolBroker, answered, called, functions
 from gateway.discovery.approval import Approve
-from gateway.discovery.tool_list import Offer
+from gateway.discovery.tool_list import ToolList
 from gateway.discovery.window import Message
 from gateway.errors import MissingExtraError
 from gateway.gateway import Gateway
@@ -81,7 +81,7 @@ class GatewayToolset(WrapperToolset[Any]):
             raise ToolFailed(answer.text)
         return answer.text
 
-    def _tool(self, function: Function, offer: Offer, ctx: RunContext[Any]) -> _Tool:
+    def _tool(self, function: Function, offer: ToolList, ctx: RunContext[Any]) -> _Tool:
         definition = ToolDefinition(
             name=function.name,
             description=function.description,
@@ -99,7 +99,7 @@ class GatewayToolset(WrapperToolset[Any]):
 
 @dataclass(kw_only=True)
 class _Tool(ToolsetTool[Any]):
-    offer: Offer
+    offer: ToolList
 
 
 def _messages(history: Sequence[ModelMessage]) -> Iterator[Message]:

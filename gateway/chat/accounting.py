@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pydantic import BaseModel
 
-_NAME = "gateway"
+from gateway.discovery.call_handler import ToolAnswer
+
+_ATTRIBUTE = "gateway"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,20 +59,138 @@ class Accounting:
 
     def __add__(self, other: Accounting) -> Accounting:
         """Add what a later call did: its messages come after ours, its response is the last."""
-        summed = {
+        sums = {
             name: getattr(self, name) + getattr(other, name)
             for name in self.__slots__
             if name != "response_id"
         }
-        return replace(self, **summed, response_id=other.response_id or self.response_id)
+        return replace(self, **sums, response_id=other.response_id or self.response_id)
 
 
 def attach(reply: BaseModel, accounting: Accounting) -> None:
-    """Let *reply* carry *accounting* as ``reply.gateway``: no field, so it is never sent."""
-    reply.__dict__[_NAME] = accounting
+    """Set ``reply.gateway``: no field, so it is never sent."""
+    reply.__dict__[_ATTRIBUTE] = accounting
 
 
 def accounting_of(reply: object) -> Accounting | None:
-    """Read ``reply.gateway``, typed; None for a reply that did not come through the wrapper."""
-    found = getattr(reply, _NAME, None)
-    return found if isinstance(found, Accounting) else None
+    """Return ``reply.gateway``, typed; None for a reply that did not come through the wrapper."""
+    accounting = getattr(reply, _ATTRIBUTE, None)
+    return accounting if isinstance(accounting, Accounting) else None
+
+
+class UsageMeter:
+    """The counts of one call, while it runs. Bytes are counted from the second request on."""
+
+    def __init__(self) -> None:
+        self.turns = 0
+        self.searches = 0
+        self.tool_calls = 0
+        self.errors = 0
+        self.failed_turns = 0
+        """In a row, up to now."""
+        self.definition_tokens = 0
+        self.estimated_tokens = 0
+        """Of turns whose usage was not reported; for the budget alone."""
+        self.usage: BaseModel | None = None
+        self._tools: Sequence[object] = ()
+        self._messages: Sequence[object] = ()
+        self._prefix_bytes = 0
+        self._request_bytes = 0
+
+    def record_request(
+        self, tools: Sequence[object], messages: Sequence[Mapping[str, object]], tokens: int
+    ) -> None:
+        """Count one request."""
+        self.turns += 1
+        self.definition_tokens += tokens
+        if self.turns > 1:
+            same = _common_prefix(self._tools, tools)
+            self._prefix_bytes += _size(tools[:same])
+            if same == max(len(self._tools), len(tools)):
+                # Messages are only ever added within one call.
+                self._prefix_bytes += _size(self._messages)
+            self._request_bytes += _size(tools) + _size(messages)
+        self._tools, self._messages = tools, tuple(messages)
+
+    def record_reply(self, usage: BaseModel | None) -> None:
+        """Count what a reply cost."""
+        if usage is not None:
+            self.usage = add_usage(self.usage, usage)
+
+    def record_answers(self, answers: Sequence[ToolAnswer]) -> None:
+        """Count the calls of one turn."""
+        failed = sum(answer.failed for answer in answers)
+        searches = sum(answer.search is not None for answer in answers)
+        self.searches += searches
+        self.tool_calls += len(answers) - searches
+        self.errors += failed
+        self.failed_turns = self.failed_turns + 1 if failed == len(answers) else 0
+
+    @property
+    def tokens(self) -> int:
+        """All tokens so far, as the service reports them; estimated where it does not."""
+        return _count(self.usage, "total_tokens") + self.estimated_tokens
+
+    def accounting(
+        self, *, catalog_tokens: int, messages: tuple[Mapping[str, object], ...], response_id: str
+    ) -> Accounting:
+        """Return the counts; *catalog_tokens* is that of one request."""
+        details = getattr(self.usage, "prompt_tokens_details", None)
+        details = details or getattr(self.usage, "input_tokens_details", None)
+        return Accounting(
+            turns=self.turns,
+            searches=self.searches,
+            tool_calls=self.tool_calls,
+            errors=self.errors,
+            definition_tokens=self.definition_tokens,
+            catalog_tokens=catalog_tokens * self.turns,
+            prefix_bytes=self._prefix_bytes,
+            request_bytes=self._request_bytes,
+            prompt_tokens=_count(self.usage, "prompt_tokens", "input_tokens"),
+            completion_tokens=_count(self.usage, "completion_tokens", "output_tokens"),
+            cached_tokens=_count(details, "cached_tokens"),
+            messages=messages,
+            response_id=response_id,
+        )
+
+
+def add_usage(first: BaseModel | None, second: BaseModel) -> BaseModel:
+    """Add two usages field by field, details too; a field that only one has stays."""
+    if first is None:
+        return second
+    total = _add_fields(first.model_dump(exclude_none=True), second.model_dump(exclude_none=True))
+    return type(second).model_validate(total)
+
+
+def _add_fields(first: dict[str, object], second: dict[str, object]) -> dict[str, object]:
+    total = dict(first)
+    for key, value in second.items():
+        before = total.get(key)
+        if isinstance(before, dict) and isinstance(value, dict):
+            total[key] = _add_fields(before, value)
+        elif isinstance(before, int | float) and isinstance(value, int | float):
+            total[key] = before + value
+        else:
+            total[key] = value
+    return total
+
+
+def _count(usage: object, *names: str) -> int:
+    values = (getattr(usage, name, None) for name in names)
+    return next((value for value in values if isinstance(value, int)), 0)
+
+
+def _size(values: Sequence[object]) -> int:
+    texts = (
+        json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
+        for value in values
+    )
+    return sum(len(text.encode("utf-8", "surrogatepass")) for text in texts)
+
+
+def _common_prefix(first: Sequence[object], second: Sequence[object]) -> int:
+    """Return how many of the first entries are equal."""
+    for index, (old, new) in enumerate(zip(first, second, strict=False)):
+        if old is not new and old != new:
+            return index
+    return min(len(first), len(second))

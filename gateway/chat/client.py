@@ -1,32 +1,33 @@
 """Drop-in clients: the OpenAI client's own calls, with the catalog behind them.
 
 * Same parameters, same return types, streaming or not, raw or not: the SDK's own code runs on top,
-  and meets discovery where it sends its requests (`drive`).
-* Whatever is not a request to a model goes to the bare client, untouched.
-* Nothing is kept here between two calls but for conversations that the service keeps (`chains`):
-  one client serves any number of threads, tasks and conversations.
+  and meets discovery where it sends its requests (`interceptor`).
+* What is not a request to a model goes to the bare client, untouched.
+* No state is held between two calls but for conversations that the service keeps
+  (`conversation`): one client serves any number of threads, tasks and conversations.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from types import TracebackType
 from typing import Any, NoReturn, Self, TypeVar
 
 from openai import AsyncOpenAI, OpenAI
 
-from gateway.chat.context import ClientContext
-from gateway.chat.drive import AsyncDriver, Driver
 from gateway.chat.events import Observer
-from gateway.chat.prepared import AsyncPrepared, Prepared, body_of, prepared
+from gateway.chat.interceptor import PostInterceptor
+from gateway.chat.loop import ClientContext
+from gateway.chat.prepared import AsyncPrepared, Prepared, prepare, to_body
+from gateway.chat.transports import AsyncTransport, BlockingTransport, run_blocking
 from gateway.discovery.approval import Approve
 from gateway.errors import ConfigError, InvalidRequestError
 from gateway.gateway import Gateway
 
 T = TypeVar("T")
 W = TypeVar("W", bound=OpenAI | AsyncOpenAI)
-_OURS = frozenset(
+_OWN_ATTRIBUTES = frozenset(
     {
         "__dict__",
         "__reduce_ex__",
@@ -77,16 +78,16 @@ class AutoDiscoveryClient(OpenAI):
         approve: Approve | None = None,
     ) -> None:
         _check(openai, OpenAI, "AsyncAutoDiscoveryClient")
-        _wrap(self, openai, ClientContext.of(gateway, observer=observer, approve=approve))
+        _wrap(self, openai, ClientContext.create(gateway, observer=observer, approve=approve))
 
     def __getattribute__(self, name: str) -> Any:
-        """Give an attribute: a few are the wrapper's own, all others the bare client's."""
+        """Return an attribute: a few are the wrapper's own, all others the bare client's."""
         if name == "__class__":
             return _class_of(self)
-        if name not in _OURS:
+        if name not in _OWN_ATTRIBUTES:
             return getattr(self.openai, name)
-        found = object.__getattribute__(self, name)
-        return _without_socket(found) if name == "responses" else found
+        value = object.__getattribute__(self, name)
+        return _without_socket(value) if name == "responses" else value
 
     def __setattr__(self, name: str, value: object) -> None:
         """Set it on the bare client, which reads it."""
@@ -113,24 +114,24 @@ class AutoDiscoveryClient(OpenAI):
         *,
         model: str = "",
     ) -> Prepared:
-        """Get ready for a loop of the host's own; see `Prepared`.
+        """Prepare one turn of a loop of the host's own; see `Prepared`.
 
         Args:
             messages: The conversation; or a whole request as JSON, in either format.
             tools: The host's own tools.
-            model: The model that will be asked, if it is known.
+            model: The model that will be asked; "" if that is open.
         """
-        body = body_of(messages, tools, model)
-        return Prepared(self.gateway.bridge, partial(prepared, self._context, body))
+        body = to_body(messages, tools, model)
+        return Prepared(self.gateway.bridge, partial(prepare, self._context, body))
 
     def with_options(self, **options: Any) -> Self:
-        """Give a wrapper around `openai.OpenAI.with_options`, over the same gateway."""
+        """Return a wrapper around `openai.OpenAI.with_options`, over the same gateway."""
         return _wrapped(type(self), self.openai.with_options(**options), self._context)
 
     copy = with_options
 
     def __copy__(self) -> Self:
-        """Give another wrapper of the same client."""
+        """Return another wrapper of the same client."""
         return _wrapped(type(self), self.openai, self._context)
 
     def __reduce_ex__(self, _protocol: object) -> NoReturn:
@@ -166,16 +167,16 @@ class AsyncAutoDiscoveryClient(AsyncOpenAI):
         approve: Approve | None = None,
     ) -> None:
         _check(openai, AsyncOpenAI, "AutoDiscoveryClient")
-        _wrap(self, openai, ClientContext.of(gateway, observer=observer, approve=approve))
+        _wrap(self, openai, ClientContext.create(gateway, observer=observer, approve=approve))
 
     def __getattribute__(self, name: str) -> Any:
-        """Give an attribute: a few are the wrapper's own, all others the bare client's."""
+        """Return an attribute: a few are the wrapper's own, all others the bare client's."""
         if name == "__class__":
             return _class_of(self)
-        if name not in _OURS:
+        if name not in _OWN_ATTRIBUTES:
             return getattr(self.openai, name)
-        found = object.__getattribute__(self, name)
-        return _without_socket(found) if name == "responses" else found
+        value = object.__getattribute__(self, name)
+        return _without_socket(value) if name == "responses" else value
 
     def __setattr__(self, name: str, value: object) -> None:
         """Set it on the bare client, which reads it."""
@@ -202,23 +203,23 @@ class AsyncAutoDiscoveryClient(AsyncOpenAI):
         *,
         model: str = "",
     ) -> AsyncPrepared:
-        """Get ready for a loop of the host's own; see `AsyncPrepared`.
+        """Prepare one turn of a loop of the host's own; see `AsyncPrepared`.
 
         Args:
             messages: The conversation; or a whole request as JSON, in either format.
             tools: The host's own tools.
-            model: The model that will be asked, if it is known.
+            model: The model that will be asked; "" if that is open.
         """
-        return await prepared(self._context, body_of(messages, tools, model))
+        return await prepare(self._context, to_body(messages, tools, model))
 
     def with_options(self, **options: Any) -> Self:
-        """Give a wrapper around `openai.AsyncOpenAI.with_options`, over the same gateway."""
+        """Return a wrapper around `openai.AsyncOpenAI.with_options`, over the same gateway."""
         return _wrapped(type(self), self.openai.with_options(**options), self._context)
 
     copy = with_options
 
     def __copy__(self) -> Self:
-        """Give another wrapper of the same client."""
+        """Return another wrapper of the same client."""
         return _wrapped(type(self), self.openai, self._context)
 
     def __reduce_ex__(self, _protocol: object) -> NoReturn:
@@ -227,8 +228,8 @@ class AsyncAutoDiscoveryClient(AsyncOpenAI):
 
 
 def _class_of(wrapper: OpenAI | AsyncOpenAI) -> type:
-    """Be of the bare client's class too, where that is another (Azure's): `isinstance` then says
-    yes to both.
+    """Return the bare client's class, where that is another (Azure's): `isinstance` then holds for
+    both.
     """
     own, bare = type(wrapper), type(object.__getattribute__(wrapper, "openai"))
     return own if issubclass(own, bare) else bare
@@ -241,34 +242,41 @@ def _unpicklable(wrapper: OpenAI | AsyncOpenAI) -> TypeError:
     )
 
 
-def _check(openai: object, wanted: type, twin: str) -> None:
-    if not isinstance(openai, wanted):
-        mend = f": wrap it by {twin}" if isinstance(openai, OpenAI | AsyncOpenAI) else ""
-        told = f"{type(openai).__name__}{mend}"
-        raise ConfigError(f"openai must be an openai.{wanted.__name__} client, got {told}")
+def _check(openai: object, expected: type, other: str) -> None:
+    if not isinstance(openai, expected):
+        hint = f": wrap it by {other}" if isinstance(openai, OpenAI | AsyncOpenAI) else ""
+        actual = f"{type(openai).__name__}{hint}"
+        raise ConfigError(f"openai must be an openai.{expected.__name__} client, got {actual}")
 
 
 def _wrap(
     wrapper: OpenAI | AsyncOpenAI, openai: OpenAI | AsyncOpenAI, context: ClientContext
 ) -> None:
     """Fill in *wrapper* without its base's constructor: it has no connection of its own."""
-    post = (
-        Driver(openai, context).post
-        if isinstance(openai, OpenAI)
-        else AsyncDriver(openai, context).post
-    )
-    own = {"openai": openai, "gateway": context.gateway, "_context": context, "post": post}
-    for name, value in own.items():
+    own = {"openai": openai, "gateway": context.gateway, "_context": context}
+    for name, value in {**own, "post": _intercepted_post(openai, context)}.items():
         object.__setattr__(wrapper, name, value)
 
 
+def _intercepted_post(openai: OpenAI | AsyncOpenAI, context: ClientContext) -> Callable[..., Any]:
+    if isinstance(openai, AsyncOpenAI):
+        return PostInterceptor(AsyncTransport(openai), context).post
+    transport = BlockingTransport(openai, context.gateway.bridge)
+    interceptor = PostInterceptor(transport, context)
+
+    def post(path: str, **arguments: Any) -> Any:
+        return run_blocking(interceptor.post(path, **arguments))
+
+    return post
+
+
 def _without_socket(responses: T) -> T:
-    """Close the way around ``post``: what a socket asks for, discovery would not see."""
-    vars(responses)["connect"] = _no_socket
+    """Refuse the way around ``post``: discovery would not see what a socket asks for."""
+    vars(responses)["connect"] = _refuse_socket
     return responses
 
 
-def _no_socket(**_options: object) -> NoReturn:
+def _refuse_socket(**_options: object) -> NoReturn:
     raise InvalidRequestError(
         "responses.connect is not wrapped, so the model would see no catalog: use "
         "responses.create, or the bare client as .openai"
@@ -276,6 +284,6 @@ def _no_socket(**_options: object) -> NoReturn:
 
 
 def _wrapped(kind: type[W], openai: OpenAI | AsyncOpenAI, context: ClientContext) -> W:
-    made = kind.__new__(kind)
-    _wrap(made, openai, context)
-    return made
+    wrapper = kind.__new__(kind)
+    _wrap(wrapper, openai, context)
+    return wrapper

@@ -1,11 +1,11 @@
-"""The conversation behind one call of the wrapper, without any I/O to the model.
+"""The loop behind one call of the wrapper, without any I/O to the model.
 
-    request() -> the driver asks the model -> settle(reply) -> answer() -> request() …
+    next_request() -> (the model) -> handle_reply(reply) -> answer_calls() -> next_request() …
 
-* Sync and async, streaming or not, either wire format: all drive this same loop.
+* Sync and async, streaming or not, either wire format: all use this same loop.
 * Calls of ours are executed here and answered once each, in order; calls of the host's tools go
   back to the caller. A turn that mixes both goes back with the host's calls alone.
-* Whatever limit is reached is an error that says which; nothing is cut off in silence.
+* A limit that is reached is an error that says which; nothing is cut off in silence.
 """
 
 from __future__ import annotations
@@ -15,62 +15,92 @@ import time
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from types import TracebackType
-from typing import Generic, Self
+from typing import Any, Generic, Self
 
-from gateway.chat.accounting import Accounting, attach
+from gateway.chat.accounting import Accounting, UsageMeter, attach
+from gateway.chat.conversation import Conversation, ConversationStore, JsonItem, R
 from gateway.chat.events import Called, Event, Observer, Replied, Requested, Searched
-from gateway.chat.meter import Meter
-from gateway.chat.wire import Plain, R, Talk
 from gateway.discovery.approval import Approve
-from gateway.discovery.call_handler import Answer, AnswerOptions, ToolCall, answer
-from gateway.discovery.definitions import tokens_of
+from gateway.discovery.call_handler import AnswerOptions, ToolAnswer, ToolCall, handle_call
 from gateway.discovery.meta_tools import MetaNames
-from gateway.discovery.tool_list import Asked, Discovery, Offer
-from gateway.discovery.window import told_before
+from gateway.discovery.token_count import json_tokens
+from gateway.discovery.tool_list import ToolList, ToolListBuilder, ToolListRequest
+from gateway.discovery.window import described_tools
 from gateway.discovery.wire_formats import NATIVE_SEARCH
-from gateway.errors import LoopError
+from gateway.errors import ConfigError, LoopError
 from gateway.gateway import Gateway
+from gateway.sync import SyncGateway
 
-_NOTHING = Offer(
-    tools=(), names=MetaNames(search="", call=""), host=frozenset(), proxies=(), empty=True
-)
+_NO_TOOLS = ToolList(tools=(), names=MetaNames(search="", call=""), is_empty=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientContext:
+    """What all calls of one client share."""
+
+    gateway: Gateway
+    tool_lists: ToolListBuilder
+    store: ConversationStore
+    observer: Observer | None = None
+    approve: Approve | None = None
+
+    @classmethod
+    def create(
+        cls, gateway: Gateway, *, observer: Observer | None = None, approve: Approve | None = None
+    ) -> ClientContext:
+        """Make the context of one client.
+
+        Raises:
+            ConfigError: If *gateway* is no `Gateway`.
+        """
+        if not isinstance(gateway, Gateway):
+            hint = ": pass its .gateway" if isinstance(gateway, SyncGateway) else ""
+            raise ConfigError(f"gateway must be a Gateway, got {type(gateway).__name__}{hint}")
+        return cls(
+            gateway=gateway,
+            tool_lists=ToolListBuilder(gateway),
+            store=ConversationStore(),
+            observer=observer,
+            approve=approve,
+        )
+
+    def begin(self, conversation: Conversation[Any]) -> Loop[Any]:
+        """Begin a call."""
+        return Loop(self, conversation)
 
 
 class Loop(Generic[R]):
-    """One call of the wrapper, from the caller's request to the reply."""
+    """One call of the wrapper, from the caller's request to the reply.
 
-    def __init__(
-        self,
-        gateway: Gateway,
-        discovery: Discovery,
-        talk: Talk[R],
-        *,
-        observer: Observer | None = None,
-        approve: Approve | None = None,
-    ) -> None:
-        self.talk = talk
-        self.discovery = discovery
-        self._gateway = gateway
-        self._observer = observer
-        self._approve = approve
-        self._offer = _NOTHING
-        self._calls: tuple[ToolCall, ...] = ()
-        self._owed: tuple[ToolCall, ...] = ()
-        self._reply: R | None = None
-        self._meter = Meter()
-        self._host_tokens: int | None = None
-        self._loaded_tokens = 0
-        self._catalog_tokens = 0
-        self._span = gateway.telemetry.begin("invoke_agent")
-        self._began = time.monotonic()
-        self._task = uuid.uuid4().hex
-        self._ended = False
+    As a context manager it ends the call's span.
+    """
+
+    def __init__(self, context: ClientContext, conversation: Conversation[R]) -> None:
+        self.conversation = conversation
+        self.tool_list = _NO_TOOLS
+        """The tools of the last request."""
         self.accounting: Accounting | None = None
         """What the call was, once there is a reply for the caller."""
+        self._context = context
+        self._gateway = context.gateway
+        self._options = context.gateway.options.chat
+        self._calls: tuple[ToolCall, ...] = ()
+        self._reply: R | None = None
+        """The reply whose calls wait; None if none do."""
+        self._pending: tuple[ToolCall, ...] = ()
+        self._meter = UsageMeter()
+        self._host_tokens = json_tokens(list(conversation.host_tools))
+        self._loaded_tokens = 0
+        self._catalog_tokens = 0
+        self._span = self._gateway.telemetry.begin("invoke_agent")
+        self._started = time.monotonic()
+        self._task = uuid.uuid4().hex
+        self._ended = False
 
     def __enter__(self) -> Self:
-        """Begin; the end of the block ends the conversation's span."""
+        """Begin."""
         return self
 
     def __exit__(
@@ -79,33 +109,32 @@ class Loop(Generic[R]):
         _error: BaseException | None,
         _trace: TracebackType | None,
     ) -> None:
-        """End, and say what failed."""
+        """End, and record what failed."""
         if kind is not None and kind is not GeneratorExit:
             self._gateway.telemetry.fail(self._span, kind.__name__)
         self.end()
 
     def end(self) -> None:
-        """End the conversation's span and count its turns. Twice is harmless."""
+        """End the call's span and count its turns. Twice is harmless."""
         if self._ended:
             return
         self._ended = True
-        telemetry, meter = self._gateway.telemetry, self._meter
+        telemetry, meter, accounting = self._gateway.telemetry, self._meter, self.accounting
         self._span.set_attribute("gateway.chat.turns", meter.turns)
         self._span.set_attribute("gateway.chat.searches", meter.searches)
         self._span.set_attribute("gateway.chat.errors", meter.errors)
         self._span.set_attribute("gateway.chat.definition_tokens", meter.definition_tokens)
-        told = self.accounting
-        if told is not None:
-            self._span.set_attribute("gateway.chat.cached_tokens", told.cached_tokens)
-        if told is not None and not self._offer.empty:
-            telemetry.record("gateway.chat.definition.share", told.definition_share)
-            telemetry.record("gateway.chat.prefix.stability", told.prefix_stability)
+        if accounting is not None:
+            self._span.set_attribute("gateway.chat.cached_tokens", accounting.cached_tokens)
+            if not self.tool_list.is_empty:
+                telemetry.record("gateway.chat.definition.share", accounting.definition_share)
+                telemetry.record("gateway.chat.prefix.stability", accounting.prefix_stability)
         telemetry.record("gateway.chat.turns", meter.turns)
         self._span.end()
 
     @contextmanager
-    def unless_it_fails(self) -> Iterator[None]:
-        """End at once if the block raises; go on otherwise: a stream ends by itself."""
+    def end_on_error(self) -> Iterator[None]:
+        """End if the block raises; go on otherwise: a stream ends by itself."""
         with ExitStack() as stack:
             stack.push(self)
             yield
@@ -116,222 +145,193 @@ class Loop(Generic[R]):
         """Requests made so far."""
         return self._meter.turns
 
-    @property
-    def offer(self) -> Offer:
-        """What the last request offered."""
-        return self._offer
-
-    async def request(self) -> dict[str, object]:
-        """Give the body of the next request to the model.
+    async def next_request(self) -> dict[str, object]:
+        """Return the body of the next request to the model.
 
         Raises:
             LoopError: If a limit of `ChatOptions` is reached.
             InvalidRequestError: If the request cannot work with discovery.
         """
         self._check_limits()
-        asked = self._asked()
+        conversation = self.conversation
         with self._gateway.telemetry.within(self._span):
-            self._offer = await self.discovery.offer(asked)
-        if self.talk.owed and not self.turn and not self._offer.empty:
-            self.talk.repay(await self._answers(self.talk.owed), self._loaded)
-            asked = self._asked()
-            self._offer = await self.discovery.offer(asked)
-        return self._requested(asked)
+            self.tool_list = await self._build_tool_list()
+            if conversation.pending_calls and not self.turn and not self.tool_list.is_empty:
+                answers = await self._answer(conversation.pending_calls)
+                conversation.answer_pending(answers, self._load_tools)
+                self.tool_list = await self._build_tool_list()
+        tool_list = self.tool_list
+        if not tool_list.is_empty:
+            conversation.check()
+            self._catalog_tokens = self._context.tool_lists.catalog_tokens()
+        tokens = tool_list.own_tokens + self._host_tokens + self._loaded_tokens
+        self._meter.record_request(tool_list.tools, conversation.messages(), tokens)
+        if self._context.observer is not None:
+            event = Requested(
+                turn=self.turn,
+                tools=tool_list.tool_names,
+                proxies=tool_list.proxies,
+                definition_tokens=tokens,
+            )
+            self._context.observer(event)
+        return conversation.body(self.turn, tool_list)
 
-    def request_now(self) -> dict[str, object] | None:
-        """Give the same body at once; None if something must be awaited.
-
-        Raises:
-            LoopError: As `request` does.
-            InvalidRequestError: Likewise.
-        """
-        self._check_limits()
-        asked = self._asked()
-        offer = None if self.talk.owed else self.discovery.offer_now(asked)
-        if offer is None:
-            return None
-        self._offer = offer
-        return self._requested(asked)
-
-    def _asked(self) -> Asked:
-        talk = self.talk
-        return Asked(
-            messages=talk.history(),
-            host_tools=talk.host_tools,
-            form=talk.form,
-            model=talk.model,
-            demanded=talk.demanded,
-            recalled=talk.recalled,
+    async def _build_tool_list(self) -> ToolList:
+        conversation = self.conversation
+        return await self._context.tool_lists.build(
+            ToolListRequest(
+                messages=conversation.messages(),
+                host_tools=conversation.host_tools,
+                wire_format=conversation.wire_format,
+                model=conversation.model,
+                required=conversation.required_tools,
+                recalled=conversation.recalled,
+            )
         )
 
-    def _requested(self, asked: Asked) -> dict[str, object]:
-        talk, offer = self.talk, self._offer
-        if not offer.empty:
-            talk.refuse()
-            self._catalog_tokens = self.discovery.catalog_tokens()
-        if self._host_tokens is None:
-            self._host_tokens = tokens_of(list(talk.host_tools)) if talk.host_tools else 0
-        tokens = offer.own_tokens + self._host_tokens + self._loaded_tokens
-        self._meter.sent(offer.tools, asked.messages, tokens)
-        if self._observer is not None:
-            self._observer(
-                Requested(
-                    turn=self.turn,
-                    tools=offer.tool_names,
-                    proxies=offer.proxies,
-                    definition_tokens=tokens,
-                )
-            )
-        return talk.body(self.turn, offer)
-
     def _check_limits(self) -> None:
-        options, meter = self._gateway.options.chat, self._meter
-        most = options.max_consecutive_errors
+        options, meter = self._options, self._meter
+        max_errors = options.max_consecutive_errors
         if meter.turns >= options.max_turns:
             raise LoopError(meter.turns)
-        if most and meter.failed_turns >= most:
+        if max_errors and meter.failed_turns >= max_errors:
             raise LoopError(meter.turns, limit="max_consecutive_errors")
         if options.max_tokens is not None and meter.tokens >= options.max_tokens:
             raise LoopError(meter.turns, limit="max_tokens")
-        spent = time.monotonic() - self._began
-        if options.max_seconds is not None and spent >= options.max_seconds:
+        elapsed = time.monotonic() - self._started
+        if options.max_seconds is not None and elapsed >= options.max_seconds:
             raise LoopError(meter.turns, limit="max_seconds")
 
-    def settle(self, reply: R) -> R | None:
-        """Take the model's reply: give what goes to the caller, or None if calls wait. What is no
-        reply goes to the caller as it is, without accounting.
+    def retry_without_native(self, error: str) -> bool:
+        """Return whether the same turn may be tried again without the service's own tool search,
+        which it has refused by *error*.
         """
-        if not self.talk.readable(reply):
+        is_refused = self.tool_list.mode == "native" and "tool_search" in error
+        return is_refused and self._context.tool_lists.disable_native(self.conversation.model)
+
+    def handle_reply(self, reply: R) -> R | None:
+        """Return what goes to the caller, or None if calls wait for `answer_calls`.
+
+        What is no reply goes to the caller as it is, without accounting.
+        """
+        if not self.conversation.is_readable(reply):
             return reply
-        usage = self.talk.metered(reply)
-        self._meter.replied(usage)
-        if usage is None and self._gateway.options.chat.max_tokens is not None:
-            self._meter.estimated += self._estimated(reply)
-        calls = self.talk.calls(reply)
-        ours = self.ours(calls)
+        usage = self.conversation.usage(reply)
+        self._meter.record_reply(usage)
+        if usage is None and self._options.max_tokens is not None:
+            # Most streams report none.
+            content = reply.model_dump(mode="json", exclude_unset=True)
+            request = [list(self.tool_list.tools), list(self.conversation.messages())]
+            self._meter.estimated_tokens += json_tokens([*request, content])
+        calls = self.conversation.calls(reply)
+        ours = self.our_calls(calls)
         if len(ours) == len(calls) > 0:
             self._calls, self._reply = ours, reply
             return None
-        self._owed = ours
-        return self._final(reply)
+        self._pending = ours
+        return self._finish(reply)
 
-    def _estimated(self, reply: R) -> int:
-        """Estimate what the service does not report, as in most streams."""
-        said = reply.model_dump(mode="json", exclude_unset=True)
-        return tokens_of([list(self._offer.tools), list(self.talk.history()), said])
-
-    def ours(self, calls: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
-        """Give those of *calls* that we answer."""
-        mine = self._offer.is_ours
-        functions = [call for call in calls if not call.foreign]
+    def our_calls(self, calls: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
+        """Return those of *calls* that we answer."""
         return tuple(
-            call for call in functions if mine(NATIVE_SEARCH if call.native else call.name)
+            call
+            for call in calls
+            if not call.foreign
+            and self.tool_list.is_ours(NATIVE_SEARCH if call.native else call.name)
         )
 
-    async def run(self, reply: R, calls: Sequence[ToolCall]) -> None:
-        """Run *calls* of *reply*, and add it with the answers to the conversation."""
-        answers = await self._answers(calls) if calls else []
-        self.talk.grow(reply, answers, self._loaded)
-
-    def _loaded(self, names: Sequence[str]) -> Sequence[Plain]:
-        self._loaded_tokens += self.discovery.loaded_tokens(names)
-        return self.discovery.loaded(names)
-
-    async def answer(self) -> None:
+    async def answer_calls(self) -> None:
         """Run the calls that wait, and add them with their answers to the conversation."""
         if self._reply is not None:
-            await self.run(self._reply, self._calls)
+            await self.run_turn(self._reply, self._calls)
             self._calls, self._reply = (), None
 
-    def keep(self, final: R, *, opened: str = "") -> None:
-        """Remember where the conversation stands after *final*; see `Talk.keep`."""
-        if not self._offer.empty and self.accounting is not None:
-            self.talk.keep(final, self._owed, opened=opened)
+    async def run_turn(self, reply: R, calls: Sequence[ToolCall]) -> None:
+        """Run *calls* of *reply*, and add it with the answers to the conversation."""
+        answers = await self._answer(calls) if calls else []
+        self.conversation.add_turn(reply, answers, self._load_tools)
 
-    async def take(self, reply: R) -> R | None:
-        """Settle *reply* and answer what waits: None if the loop goes on."""
-        final = self.settle(reply)
-        await self.answer()
-        if final is not None:
-            self.keep(final)
-        return final
+    def store(self, final: R, *, opened_as: str = "") -> None:
+        """Store the state of the conversation after *final*; see `Conversation.store`."""
+        if not self.tool_list.is_empty and self.accounting is not None:
+            self.conversation.store(final, self._pending, opened_as=opened_as)
 
-    async def _answers(self, calls: Sequence[ToolCall]) -> list[Answer]:
-        options = self._gateway.options.chat
-        gate = asyncio.Semaphore(options.max_parallel_calls)
-        answering = AnswerOptions(
-            schemas=self._offer.mode == "stable",
-            shown=self._shown(),
-            count=self.discovery.counter(self.talk.model),
-            told=self.discovery.told,
-            approve=self._approve,
-            by_name=self._offer.mode in {"proxy", "stable"},
-            task=self._task,
-        )
+    def _load_tools(self, names: Sequence[str]) -> Sequence[JsonItem]:
+        loaded = self._context.tool_lists.loaded_tools(names)
+        self._loaded_tokens += loaded.tokens
+        return loaded.tools
 
-        async def one(call: ToolCall) -> Answer:
-            async with gate:
-                return await answer(
-                    self._gateway,
-                    self._offer.names,
-                    call,
-                    hidden=self._offer.host,
-                    max_result_chars=options.max_result_chars,
-                    answering=answering,
-                )
+    async def _answer(self, calls: Sequence[ToolCall]) -> list[ToolAnswer]:
+        semaphore = asyncio.Semaphore(self._options.max_parallel_calls)
+        options = self._answer_options()
+
+        async def answer(call: ToolCall) -> ToolAnswer:
+            async with semaphore:
+                return await handle_call(self._gateway, self.tool_list.names, call, options)
 
         with self._gateway.telemetry.within(self._span):
             async with asyncio.TaskGroup() as group:
-                tasks = [group.create_task(one(call)) for call in calls]
+                tasks = [group.create_task(answer(call)) for call in calls]
         answers = [task.result() for task in tasks]
-        self._meter.answered(answers)
+        self._meter.record_answers(answers)
         for done in answers:
-            self._tell(_event(done))
+            self._emit(_event(done))
         return answers
 
-    def _shown(self) -> frozenset[str]:
-        """Give the found tools whose definitions the model has."""
-        if self._offer.mode == "stable":
-            return told_before(self.talk.history(), self._offer.names)
-        return frozenset(self._offer.proxies)
-
-    def _final(self, reply: R) -> R:
-        meter = self._meter
-        # Another choice than the first may hold calls of ours.
-        reply = self.talk.trimmed(reply, self._offer.is_ours) if not self._offer.empty else reply
-        gained = self.talk.gained()
-        self.accounting = told = meter.accounting(
-            catalog_tokens=self._catalog_tokens,
-            messages=gained,
-            response_id=str(getattr(reply, "id", "") or "") if self.talk.form != "chat" else "",
+    def _answer_options(self) -> AnswerOptions:
+        tool_list, is_stable = self.tool_list, self.tool_list.mode == "stable"
+        shown = frozenset(tool_list.proxies)
+        if is_stable:
+            shown = described_tools(self.conversation.messages(), tool_list.names)
+        return AnswerOptions(
+            schemas=is_stable,
+            shown=shown,
+            hidden=tool_list.host,
+            max_result_chars=self._options.max_result_chars,
+            count=self._context.tool_lists.token_counter(self.conversation.model),
+            approve=self._context.approve,
+            by_name=tool_list.mode in {"proxy", "stable"},
+            task=self._task,
         )
-        self._tell(
+
+    def _finish(self, reply: R) -> R:
+        meter, conversation = self._meter, self.conversation
+        if not self.tool_list.is_empty:
+            # Another choice than the first may hold calls of ours.
+            reply = conversation.without_our_calls(reply, self.tool_list.is_ours)
+        messages, is_chat = conversation.new_messages(), conversation.wire_format == "chat"
+        self.accounting = accounting = meter.accounting(
+            catalog_tokens=self._catalog_tokens,
+            messages=messages,
+            response_id="" if is_chat else str(getattr(reply, "id", "") or ""),
+        )
+        self._emit(
             Replied(
                 turn=self.turn,
-                text=self.talk.text(reply),
-                prompt_tokens=told.prompt_tokens,
-                completion_tokens=told.completion_tokens,
-                messages=gained,
-                accounting=told,
+                text=conversation.text(reply),
+                prompt_tokens=accounting.prompt_tokens,
+                completion_tokens=accounting.completion_tokens,
+                messages=messages,
+                accounting=accounting,
             )
         )
         if meter.usage is not None and meter.turns > 1:
             reply = reply.model_copy(update={"usage": meter.usage})
-        attach(reply, told)
+        attach(reply, accounting)
         return reply
 
-    def _tell(self, event: Event) -> None:
-        if self._observer is not None:
-            self._observer(event)
+    def _emit(self, event: Event) -> None:
+        if self._context.observer is not None:
+            self._context.observer(event)
 
 
-def _event(done: Answer) -> Event:
-    if done.search is not None:
-        return Searched(call_id=done.call.id, queries=done.queries, result=done.search)
+def _event(answer: ToolAnswer) -> Event:
+    if answer.search is not None:
+        return Searched(call_id=answer.call.id, queries=answer.queries, result=answer.search)
     return Called(
-        call_id=done.call.id,
-        tool=done.tool,
-        arguments=done.arguments or {},
-        result=done.result,
-        error=done.error,
+        call_id=answer.call.id,
+        tool=answer.tool,
+        arguments=answer.arguments or {},
+        result=answer.result,
+        error=answer.error,
     )

@@ -12,7 +12,7 @@ A request that is JSON already, of Chat Completions or of the Responses API, is 
     handled = turn.handle(send(turn.body))
     body["messages"] += handled.messages        # or body["input"]
 
-Nothing is kept between two turns: the next `prepare` reads the messages.
+No state is held between two turns: the next `prepare` reads the messages.
 """
 
 from __future__ import annotations
@@ -25,12 +25,9 @@ from openai.types.chat import ChatCompletion
 from openai.types.responses import Response
 from pydantic import BaseModel
 
-from gateway.chat.call import Talks
-from gateway.chat.completions import ChatTalk
-from gateway.chat.context import ClientContext
-from gateway.chat.loop import Loop
-from gateway.chat.responses import ResponsesTalk
-from gateway.chat.wire import Plain
+from gateway.chat.conversation import JsonItem
+from gateway.chat.formats import ChatConversation, ResponsesConversation
+from gateway.chat.loop import ClientContext, Loop
 from gateway.discovery.call_handler import ToolCall
 from gateway.errors import InvalidRequestError
 from gateway.runtime.background_loop import Bridge
@@ -38,9 +35,9 @@ from gateway.runtime.background_loop import Bridge
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Handled:
-    """What came of a reply."""
+    """A reply whose calls of ours were answered."""
 
-    messages: tuple[Plain, ...]
+    messages: tuple[JsonItem, ...]
     """To be added to the conversation: the reply, then the answers to calls of ours. Of a
     Responses body these are items."""
     calls: tuple[ToolCall, ...]
@@ -50,7 +47,7 @@ class Handled:
 
     @property
     def done(self) -> bool:
-        """Whether the model has said its last: nobody has to be answered."""
+        """Whether the model's turn has ended: no call waits for an answer."""
         return not self.calls and not self.ours
 
 
@@ -65,7 +62,7 @@ class AsyncPrepared:
     @property
     def tools(self) -> list[dict[str, Any]]:
         """The tools to send: the host's own, then ours. Leave ``tools`` out if it is empty."""
-        return [dict(tool) for tool in self._loop.offer.tools]
+        return [dict(tool) for tool in self._loop.tool_list.tools]
 
     async def handle(self, reply: BaseModel | Mapping[str, object]) -> Handled:
         """Run the calls of ours in *reply*.
@@ -76,24 +73,24 @@ class AsyncPrepared:
         Raises:
             InvalidRequestError: If it is neither.
         """
-        loop, talk = self._loop, self._loop.talk
+        loop, conversation = self._loop, self._loop.conversation
         with loop:
-            told = read(reply, talk)
-            calls = talk.calls(told)
-            ours = loop.ours(calls)
-            await loop.run(told, ours)
+            parsed = parse_reply(reply, conversation)
+            calls = conversation.calls(parsed)
+            ours = loop.our_calls(calls)
+            await loop.run_turn(parsed, ours)
             theirs = tuple(call for call in calls if call not in ours)
-            return Handled(messages=talk.gained(), calls=theirs, ours=len(ours))
+            return Handled(messages=conversation.new_messages(), calls=theirs, ours=len(ours))
 
 
 class Prepared:
     """One turn, prepared, for blocking callers."""
 
     def __init__(
-        self, bridge: Bridge, begin: Callable[[], Coroutine[Any, Any, AsyncPrepared]]
+        self, bridge: Bridge, work: Callable[[], Coroutine[Any, Any, AsyncPrepared]]
     ) -> None:
         self._bridge = bridge
-        self._prepared = bridge.call(begin)
+        self._prepared = bridge.call(work)
 
     @property
     def body(self) -> Mapping[str, object]:
@@ -110,7 +107,7 @@ class Prepared:
         return self._bridge.call(lambda: self._prepared.handle(reply))
 
 
-def body_of(
+def to_body(
     messages: Iterable[Any] | Mapping[str, Any],
     tools: Iterable[Any] | None = None,
     model: str = "",
@@ -122,32 +119,34 @@ def body_of(
     return body if tools is None else {**body, "tools": list(tools)}
 
 
-async def prepared(context: ClientContext, body: Mapping[str, object]) -> AsyncPrepared:
+async def prepare(context: ClientContext, body: Mapping[str, object]) -> AsyncPrepared:
     """Prepare one turn of *body*, a request of Chat Completions or of the Responses API as JSON."""
-    loop: Loop[Any] = context.loop(talk_of(body, context))
-    with loop.unless_it_fails():
-        return AsyncPrepared(loop, await loop.request())
+    loop = context.begin(begin_conversation(body, context))
+    with loop.end_on_error():
+        return AsyncPrepared(loop, await loop.next_request())
 
 
-def talk_of(body: Mapping[str, object], context: ClientContext) -> Talks:
+def begin_conversation(
+    body: Mapping[str, object], context: ClientContext
+) -> ChatConversation | ResponsesConversation:
     """Begin the conversation of a request.
 
     Raises:
         InvalidRequestError: If it is a request to no model.
     """
     if "messages" in body:
-        return ChatTalk(body)
+        return ChatConversation(body)
     if "input" in body or "previous_response_id" in body:
-        return ResponsesTalk(body, context.chains)
+        return ResponsesConversation(body, context.store)
     raise InvalidRequestError("a request needs 'messages' (chat) or 'input' (responses)")
 
 
-def read(reply: BaseModel | Mapping[str, object], talk: object) -> Any:
-    """Give *reply* as the SDK's object."""
+def parse_reply(reply: BaseModel | Mapping[str, object], conversation: object) -> Any:
+    """Return *reply* as the SDK's object."""
     if isinstance(reply, ChatCompletion | Response):
         return reply
     fields = reply.model_dump(exclude_unset=True) if isinstance(reply, BaseModel) else dict(reply)
-    if isinstance(talk, ResponsesTalk):
+    if isinstance(conversation, ResponsesConversation):
         return Response.construct(None, **fields)
     if "choices" not in fields and "role" not in fields:
         raise InvalidRequestError("a reply is a completion, or an assistant's message")

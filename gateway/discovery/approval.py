@@ -26,15 +26,15 @@ class Approval:
 
 
 Approve: TypeAlias = Callable[[Approval], bool | Awaitable[bool]]
-"""Says whether a call may go out: ``True`` is a yes; anything else that it gives or raises is a no.
-A plain function runs on a thread of its own and may block."""
+"""Decides whether a call may go out: ``True`` is a yes; anything else that it returns or raises is
+a no. A plain function runs on a thread of its own and may block."""
 
 
 def needs_approval(entity: Entity, confirm: Confirm) -> bool:
-    """Say whether the host is asked about *entity*.
+    """Return whether the host is asked about *entity*.
 
-    Annotations of an untrusted server are hints of a stranger: they can only make us stricter.
-    A tool of such a server that has none may destroy something, as MCP says.
+    Annotations of an untrusted server can only make us stricter. A tool of such a server that has
+    none may destroy something, as MCP says.
     """
     hints = entity.hints
     if confirm == "all" or hints.destructive is True:
@@ -44,13 +44,13 @@ def needs_approval(entity: Entity, confirm: Confirm) -> bool:
     return not entity.trusted and hints.destructive is None and hints.read_only is not True
 
 
-async def ask(
+async def request_approval(
     gateway: Gateway, approve: Approve, tool: str, arguments: JsonObject, call_id: str
 ) -> None:
-    """Ask the host about a call, if it wants to be asked about this tool.
+    """Ask the host about a call, if its options want that for this tool.
 
     Raises:
-        InvalidRequestError: If it says anything but ``True``, or *tool* could be any of several.
+        InvalidRequestError: If the answer is anything but ``True``, or *tool* is ambiguous.
         UnknownToolError: If there is no such tool.
         InvalidArgumentsError: If the arguments do not fit: then there is nothing to ask.
     """
@@ -58,24 +58,25 @@ async def ask(
     if not needs_approval(entity, gateway.options.chat.confirm):
         return
     check_arguments(entity, arguments)
-    asked = Approval(entity=entity, arguments=arguments, call_id=call_id)
-    said = await attempt(_said(approve, asked))
-    if said is not True:
+    approval = Approval(entity=entity, arguments=arguments, call_id=call_id)
+    decision = await attempt(_decide(approve, approval))
+    if decision is not True:
         raise InvalidRequestError(
-            f"{tool!r} was not approved{_why(said)}: do not repeat the call, "
+            f"{tool!r} was not approved{_reason(decision)}: do not repeat the call, "
             "say what you wanted to do"
         )
 
 
-async def _said(approve: Approve, asked: Approval) -> object:
+async def _decide(approve: Approve, approval: Approval) -> object:
     # A plain function may block, on a person too: it gets a thread.
-    here = inspect.iscoroutinefunction(approve)
-    said = approve(asked) if here else await in_thread(approve, asked)
-    return await said if inspect.isawaitable(said) else said
+    is_async = inspect.iscoroutinefunction(approve)
+    decision = approve(approval) if is_async else await in_thread(approve, approval)
+    return await decision if inspect.isawaitable(decision) else decision
 
 
-def _why(said: object) -> str:
-    """Log an answer that is neither yes nor no, for whoever wrote the host to find."""
-    if isinstance(said, Failed):
-        return f" (asking failed: {said.reason})"
-    return "" if said is False else f" (the answer was of type {type(said).__name__}, not True)"
+def _reason(decision: object) -> str:
+    if isinstance(decision, Failed):
+        return f" (asking failed: {decision.reason})"
+    if decision is False:
+        return ""
+    return f" (the answer was of type {type(decision).__name__}, not True)"

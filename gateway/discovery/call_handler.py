@@ -1,7 +1,7 @@
 """A tool call of the model -> the message that answers it. Never raises for what a model did.
 
 * Bad JSON, bad arguments, a misspelt name: the answer says what was wrong and shows the schema or
-  near names, so that the model can mend it in one turn.
+  near names, so that the model can correct it in one turn.
 * A tool is called even if the model is not shown it at the moment, or never was.
 * Meta-tools cannot be called through `call_tool`.
 """
@@ -9,15 +9,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import partial
 
-from gateway.discovery.advice import coming_next, hint, routed
-from gateway.discovery.approval import Approve, ask
+from gateway.discovery.approval import Approve, request_approval
 from gateway.discovery.meta_tools import MetaNames
-from gateway.discovery.proxies import parameters
-from gateway.discovery.render_results import Count, Parameters, compact, direct_names
+from gateway.discovery.proxies import to_parameters
+from gateway.discovery.render_results import direct_names, render
+from gateway.discovery.token_count import TokenCounter
 from gateway.errors import (
     CallerError,
     GatewayError,
@@ -28,9 +28,11 @@ from gateway.errors import (
 from gateway.gateway import Gateway
 from gateway.index.snapshot import Snapshot
 from gateway.runtime.text import estimate_tokens
-from gateway.types import Content, Filters, InvokeResult, JsonObject, SearchResult
+from gateway.types import Content, Entity, Filters, InvokeResult, JsonObject, SearchResult
 
-_ANYBODY = Filters()
+_TOOLS_A_SERVER = 3
+_MAX_SUGGESTIONS = 32
+"""How many suggestions are examined for those that an edge leads to."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +43,7 @@ class ToolCall:
     name: str
     arguments: str
     """JSON, or what the model meant to be JSON."""
-    given: JsonObject | None = None
+    parsed: JsonObject | None = None
     """The same, if it was parsed already; then the text is not read."""
     native: bool = False
     """True if the service asked for tools to load: that is a search, but no function call."""
@@ -50,8 +52,8 @@ class ToolCall:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    """What the model is told, and what happened."""
+class ToolAnswer:
+    """The answer that the model gets, and what happened."""
 
     call: ToolCall
     text: str
@@ -73,22 +75,13 @@ class Answer:
     def __post_init__(self) -> None:
         """Replace lone surrogates: a model may write them, and no request could carry them."""
         if not self.text.isascii():
-            told = self.text.encode("utf-8", "replace").decode()
-            if told != self.text:
-                object.__setattr__(self, "text", told)
+            clean = self.text.encode("utf-8", "replace").decode()
+            object.__setattr__(self, "text", clean)
 
     @property
     def failed(self) -> bool:
         """Whether the model got an error for a result."""
         return bool(self.error) or (self.result is not None and self.result.is_error)
-
-
-def parameters_of(snapshot: Snapshot, name: str) -> Parameters | None:
-    """Write what the tool of this exposed name takes; None if no such tool may be called, or its
-    definition is suspicious.
-    """
-    schema = _parameters(snapshot, name)
-    return Parameters(schema) if schema is not None else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,93 +92,78 @@ class AnswerOptions:
     """True if answers to searches carry schemas, since found tools do not become tools."""
     shown: Collection[str] = ()
     """Found tools that are among the model's tools already."""
-    count: Count = estimate_tokens
-    told: Callable[[Snapshot, str], Parameters | None] = parameters_of
-    """Writes the schemas; `Discovery.told` is one that writes each only once."""
+    hidden: Collection[str] = ()
+    """The names of the host's own tools: a found tool of such a name is called by `call_tool`
+    alone."""
+    max_result_chars: int
+    """Where a longer answer of a tool is cut."""
+    count: TokenCounter = estimate_tokens
     approve: Approve | None = None
     by_name: bool = True
-    """False if no call tool is offered: then no advice mentions it."""
+    """False if no call tool is listed: then no advice mentions it."""
     task: str = ""
-    """What the calls belong to, for the ledger of calls."""
+    """What the calls belong to, for the log of calls."""
 
 
-_PLAIN = AnswerOptions()
-
-
-async def answer(
-    gateway: Gateway,
-    names: MetaNames,
-    call: ToolCall,
-    *,
-    hidden: Collection[str] = (),
-    max_result_chars: int,
-    answering: AnswerOptions = _PLAIN,
-) -> Answer:
+async def handle_call(
+    gateway: Gateway, names: MetaNames, call: ToolCall, options: AnswerOptions
+) -> ToolAnswer:
     """Do what *call* asks and write the answer.
 
     Args:
         gateway: The catalog.
         names: Of the meta-tools.
         call: Of the model.
-        hidden: The names of the host's own tools: a found tool of such a name is called by
-            `call_tool` alone.
-        max_result_chars: Where a longer answer of a tool is cut.
-        answering: How searches are answered, and who is asked before a tool runs.
+        options: How it is answered, and who approves.
     """
     try:
-        given = dict(call.given) if call.given is not None else _arguments(call.arguments)
+        arguments = _parse_arguments(call)
         if call.native or (call.name and call.name == names.search):
-            queries, found = await searched(gateway, given)
-            return await tell(gateway, call, queries, found, hidden=hidden, answering=answering)
+            return await _search(gateway, call, arguments, options)
         if call.name in names and call.name != names.call:
-            return await _advice(gateway, names, call, given)
-        tool, arguments = _target(names, call, given)
+            advise = route_tools if call.name == names.route else next_tools
+            text = await advise(gateway, arguments)
+            return ToolAnswer(call=call, text=text, tool=call.name, arguments=arguments)
+        tool, arguments = _target(names, call, arguments)
     except (InvalidRequestError, UnknownToolError) as error:
-        schema = await _schema(gateway, call.name)
-        return _failed(call, str(error), schema=schema)
+        schema = parameters_of(await gateway.snapshot(), call.name)
+        return _failure(call, str(error), schema=schema)
     try:
-        if answering.approve is not None:
-            await ask(gateway, answering.approve, tool, arguments, call.id)
-        result = await gateway.invoke(tool, arguments, call_id=call.id, task=answering.task)
+        if options.approve is not None:
+            await request_approval(gateway, options.approve, tool, arguments, call.id)
+        result = await gateway.invoke(tool, arguments, call_id=call.id, task=options.task)
     except GatewayError as error:
-        schema = None
-        if isinstance(error, InvalidArgumentsError) and not await _suspicious(gateway, error.tool):
-            schema = error.schema
-        near = error.near if isinstance(error, UnknownToolError) else ()
-        told = _failed(call, str(error), tool=tool, arguments=arguments, schema=schema, near=near)
-        return replace(told, needed=error.needed) if isinstance(error, CallerError) else told
-    text = clipped(result_text(result), max_result_chars)
+        return await _invocation_failure(gateway, call, tool, arguments, error)
+    text = clip(result_text(result), options.max_result_chars)
     if not result.is_error:
-        text += await hint(gateway, names.call if answering.by_name else "", tool)
-    return Answer(call=call, text=text, tool=tool, arguments=arguments, result=result)
+        text += await next_steps_hint(gateway, names.call if options.by_name else "", tool)
+    return ToolAnswer(call=call, text=text, tool=tool, arguments=arguments, result=result)
 
 
-async def _advice(
-    gateway: Gateway, names: MetaNames, call: ToolCall, given: dict[str, object]
-) -> Answer:
-    text = await (routed if call.name == names.route else coming_next)(gateway, given)
-    return Answer(call=call, text=text, tool=call.name, arguments=given)
+def _parse_arguments(call: ToolCall) -> dict[str, object]:
+    return dict(call.parsed) if call.parsed is not None else _parse_object(call.arguments)
 
 
-def _arguments(text: str) -> dict[str, object]:
+def _parse_object(text: str) -> dict[str, object]:
     try:
-        given = json.loads(text or "{}")
+        parsed = json.loads(text or "{}")
     except (ValueError, RecursionError) as error:
         raise InvalidRequestError(f"the arguments are not JSON: {error}") from error
-    if not isinstance(given, dict):
+    if not isinstance(parsed, dict):
         raise InvalidRequestError("the arguments must be a JSON object")
-    return given
+    return parsed
 
 
 def _target(
-    names: MetaNames, call: ToolCall, given: dict[str, object]
+    names: MetaNames, call: ToolCall, parsed: dict[str, object]
 ) -> tuple[str, dict[str, object]]:
+    """Return the tool that *call* means and its arguments."""
     if call.name != names.call:
-        return call.name, given
-    tool, arguments = given.get("name"), given.get("arguments", {})
+        return call.name, parsed
+    tool, arguments = parsed.get("name"), parsed.get("arguments", {})
     if isinstance(arguments, str):
         # Some models write the inner object as a text.
-        arguments = _arguments(arguments)
+        arguments = _parse_object(arguments)
     if not isinstance(tool, str) or not tool or not isinstance(arguments, dict):
         raise InvalidRequestError(f"{names.call} takes a 'name' (text) and 'arguments' (object)")
     if tool in names:
@@ -193,82 +171,68 @@ def _target(
     return tool, arguments
 
 
-async def searched(gateway: Gateway, given: JsonObject) -> tuple[tuple[str, ...], SearchResult]:
-    """Search for what a model asks; give its queries and the result.
+async def _search(
+    gateway: Gateway, call: ToolCall, arguments: JsonObject, options: AnswerOptions
+) -> ToolAnswer:
+    queries = _queries_of(arguments)
+    if arguments.get("queries"):
+        result = await gateway.search(queries=queries[: gateway.options.search.max_queries])
+    else:
+        result = await gateway.search(queries[0])
+    discovery = gateway.options.discovery
+    loaded = direct_names(result, discovery, hidden=options.hidden) if call.native else ()
+    snapshot = await gateway.snapshot()
+    text = render(
+        result,
+        discovery,
+        hidden=options.hidden,
+        shown=options.shown,
+        count=options.count,
+        schemas=partial(parameters_of, snapshot) if options.schemas else None,
+    )
+    return ToolAnswer(call=call, text=text, queries=queries, search=result, loaded=loaded)
 
-    Args:
-        gateway: The catalog.
-        given: ``query`` (text), ``queries`` (list of texts), or neither to browse.
 
-    Raises:
-        InvalidRequestError: They are something else.
-    """
-    query, queries = given.get("query"), given.get("queries") or []
+def _queries_of(arguments: JsonObject) -> tuple[str, ...]:
+    """Read ``query`` (a text) or ``queries`` (a list of texts); ("",) for neither."""
+    query, listed = arguments.get("query"), arguments.get("queries") or []
     if query is not None and not isinstance(query, str):
         raise InvalidRequestError("'query' is a text")
-    if not isinstance(queries, list) or not all(isinstance(each, str) for each in queries):
+    if not isinstance(listed, list) or not all(isinstance(item, str) for item in listed):
         raise InvalidRequestError("'queries' is a list of texts")
-    asked = tuple(queries)
-    if query and query not in asked and asked:
-        asked = (query, *asked)
-    if asked:
-        limit = gateway.options.search.max_queries
-        return asked, await gateway.search(queries=asked[:limit])
-    return (query or "",), await gateway.search(query)
+    if not listed:
+        return (query or "",)
+    return (query, *listed) if query and query not in listed else tuple(listed)
 
 
-async def tell(
-    gateway: Gateway,
-    call: ToolCall,
-    queries: tuple[str, ...],
-    found: SearchResult,
-    *,
-    hidden: Collection[str] = (),
-    answering: AnswerOptions = _PLAIN,
-) -> Answer:
-    """Answer a search *call* with what was found.
-
-    Args:
-        gateway: The catalog.
-        call: The search.
-        queries: What was asked.
-        found: What came of it.
-        hidden: See `answer`.
-        answering: How searches are told.
+def parameters_of(snapshot: Snapshot, name: str) -> JsonObject | None:
+    """Return the parameters of the tool with this exposed name; None if no such tool may be called,
+    or its definition is suspicious.
     """
-    options = gateway.options.discovery
-    loaded = direct_names(found, options, hidden=hidden) if call.native else ()
-    snapshot = await gateway.snapshot()
-    schemas = partial(answering.told, snapshot) if answering.schemas else None
-    text = compact(
-        found,
-        options,
-        hidden=hidden,
-        shown=answering.shown,
-        count=answering.count,
-        schemas=schemas,
-    )
-    return Answer(call=call, text=text, queries=queries, search=found, loaded=loaded)
+    entity = _find(snapshot, name)
+    if entity is None or entity.suspicious:
+        return None
+    return to_parameters(entity.definition.input_schema)
 
 
-def _parameters(snapshot: Snapshot, name: str) -> JsonObject | None:
-    for spot in snapshot.exposed(name, snapshot.mask(_ANYBODY)):
-        entity = snapshot.entities[spot]
-        return None if entity.suspicious else parameters(entity.definition.input_schema)
-    return None
+def _find(snapshot: Snapshot, name: str) -> Entity | None:
+    position = next(iter(snapshot.exposed(name, snapshot.mask(Filters()))), None)
+    return None if position is None else snapshot.entities[position]
 
 
-async def _suspicious(gateway: Gateway, name: str) -> bool:
-    snapshot = await gateway.snapshot()
-    spots = snapshot.exposed(name, snapshot.mask(_ANYBODY))
-    return any(snapshot.entities[spot].suspicious for spot in spots)
+async def _invocation_failure(
+    gateway: Gateway, call: ToolCall, tool: str, arguments: JsonObject, error: GatewayError
+) -> ToolAnswer:
+    schema = None
+    if isinstance(error, InvalidArgumentsError):
+        entity = _find(await gateway.snapshot(), error.tool)
+        schema = None if entity is not None and entity.suspicious else error.schema
+    near = error.near if isinstance(error, UnknownToolError) else ()
+    answer = _failure(call, str(error), tool=tool, arguments=arguments, schema=schema, near=near)
+    return replace(answer, needed=error.needed) if isinstance(error, CallerError) else answer
 
 
-async def _schema(gateway: Gateway, name: str) -> JsonObject | None:
-    return _parameters(await gateway.snapshot(), name)
-
-
-def _failed(
+def _failure(
     call: ToolCall,
     error: str,
     *,
@@ -276,18 +240,20 @@ def _failed(
     arguments: JsonObject | None = None,
     schema: JsonObject | None = None,
     near: tuple[str, ...] = (),
-) -> Answer:
-    told = {"error": error, "schema": schema, "near": near}
-    text = json.dumps({key: value for key, value in told.items() if value}, ensure_ascii=False)
-    return Answer(call=call, text=text, tool=tool or call.name, arguments=arguments, error=error)
+) -> ToolAnswer:
+    body = {"error": error, "schema": schema, "near": near}
+    text = json.dumps({key: value for key, value in body.items() if value}, ensure_ascii=False)
+    return ToolAnswer(
+        call=call, text=text, tool=tool or call.name, arguments=arguments, error=error
+    )
 
 
 def result_text(result: InvokeResult) -> str:
-    """Write a tool's answer as text: its text blocks, else its structured content.
+    """Return a tool's answer as text: its text blocks, else its structured content.
 
     Blocks that no text can hold are named with their type, so that the model knows of them.
     """
-    parts = [block.text or _named(block) for block in result.content]
+    parts = [block.text or _placeholder(block) for block in result.content]
     text = "\n".join(part for part in parts if part)
     if not text and result.structured is not None:
         text = json.dumps(result.structured, ensure_ascii=False, default=str)
@@ -296,14 +262,75 @@ def result_text(result: InvokeResult) -> str:
     return text or "The tool answered with nothing."
 
 
-def _named(block: Content) -> str:
+def _placeholder(block: Content) -> str:
     uri, mime = block.data.get("uri"), block.data.get("mimeType")
     about = " ".join(str(part) for part in (mime, uri) if part)
     return f"[{block.type}{f': {about}' if about else ''}]" if block.type != "text" else ""
 
 
-def clipped(text: str, limit: int) -> str:
+def clip(text: str, limit: int) -> str:
     """Cut *text* at *limit* characters, with a note that it was cut."""
     if len(text) <= limit:
         return text
     return f"{text[:limit]}\n[cut: {len(text) - limit} of {len(text)} characters left out]"
+
+
+async def route_tools(gateway: Gateway, arguments: JsonObject) -> str:
+    """Group the result of a search by server, the server of the best match first.
+
+    Raises:
+        InvalidRequestError: If there is no query.
+    """
+    query = arguments.get("query")
+    if not isinstance(query, str) or not query.strip():
+        raise InvalidRequestError("'query' is a text")
+    result = await gateway.search(query, limit=gateway.options.search.max_limit)
+    servers: dict[str, list[str]] = {}
+    for match in result.matches:
+        servers.setdefault(match.server, []).append(match.name)
+    rows = [
+        {"server": server, "found": len(names), "best": names[:_TOOLS_A_SERVER]}
+        for server, names in servers.items()
+    ]
+    limit = gateway.options.search.limit
+    return json.dumps({"servers": rows[:limit]}, ensure_ascii=False, separators=(",", ":"))
+
+
+async def next_tools(gateway: Gateway, arguments: JsonObject) -> str:
+    """Name the tools that follow some others in the graph.
+
+    Raises:
+        InvalidRequestError: If no tools are named.
+        UnknownToolError: If one of them is not in the catalog.
+    """
+    tools = arguments.get("tools")
+    if not isinstance(tools, list) or not tools or not all(isinstance(item, str) for item in tools):
+        raise InvalidRequestError("'tools' is a list of names")
+    names = await _following(gateway, tools, limit=gateway.options.search.limit)
+    return json.dumps({"tools": [{"name": name, "direct": False} for name in names]})
+
+
+async def next_steps_hint(gateway: Gateway, call_name: str, tool: str) -> str:
+    """Return the tools that follow *tool* in one line; "" if that is off or there is none.
+
+    Args:
+        gateway: The catalog.
+        call_name: The tool that calls them; "" if they must be searched for.
+        tool: The tool that was just used.
+    """
+    limit = gateway.options.discovery.next_steps
+    if not limit:
+        return ""
+    try:
+        names = await _following(gateway, [tool], limit=limit)
+    except GatewayError:
+        # The tool was removed since it answered: its answer goes out without advice.
+        return ""
+    by = f", by {call_name}" if call_name else ""
+    return f"\n[next steps{by}: {', '.join(names)}]" if names else ""
+
+
+async def _following(gateway: Gateway, tools: list[str], *, limit: int) -> list[str]:
+    suggestions = await gateway.next_steps(tools, limit=_MAX_SUGGESTIONS)
+    # What is only near, with no edge that leads there, is no advice.
+    return [match.name for match in suggestions if match.evidence.path][:limit]

@@ -1,8 +1,7 @@
-"""Tool definitions of one catalog, written once and kept until the tool changes."""
+"""Tool definitions of one catalog, written once and cached until the tool changes."""
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -10,39 +9,28 @@ from typing import Literal
 
 from gateway.discovery.meta_tools import (
     MetaNames,
-    advisers,
+    adviser_tools,
     call_tool,
-    digest,
-    meta_names,
+    catalog_digest,
     meta_tools,
     native_tool,
 )
-from gateway.discovery.proxies import parameters, proxy
-from gateway.discovery.render_results import Parameters
-from gateway.discovery.wire_formats import Form, written
+from gateway.discovery.proxies import proxy
+from gateway.discovery.token_count import json_tokens
+from gateway.discovery.wire_formats import WireFormat, to_wire
 from gateway.index.snapshot import Snapshot
 from gateway.options import DiscoveryOptions
-from gateway.runtime.text import estimate_tokens
 from gateway.types import Entity, Filters
 
-Shown = Literal["proxy", "stable", "native", "whole"]
-"""How found tools reach the model in one request; see `offer`."""
-_WRITTEN = 64
-"""How many spellings of the meta-tools are kept."""
+Projection = Literal["proxy", "stable", "native", "all"]
+"""How found tools reach the model in one request; see `gateway.discovery.tool_list`."""
+_MAX_CACHED = 64
+"""Spellings of the meta-tools that are cached."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Definition:
-    """One tool as it goes out."""
-
-    tool: Mapping[str, object]
-    tokens: int
-    """Estimated."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Own:
-    """The meta-tools of a conversation as they go out."""
+    """One or several tools as they go out."""
 
     tools: tuple[Mapping[str, object], ...]
     tokens: int
@@ -50,129 +38,108 @@ class Own:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Findable:
-    """The tools that may be found in one snapshot, and what was written of them."""
+class SearchableTools:
+    """The tools of one snapshot that may be found."""
 
     version: int
-    names: Mapping[str, Entity]
+    by_name: Mapping[str, Entity]
     """By exposed name, in the catalog's order."""
     digest: str
-    own: dict[tuple[MetaNames, Shown, Form], Own] = field(default_factory=dict)
-    """The last meta-tools that were written for it."""
-    named: dict[frozenset[str], MetaNames] = field(default_factory=dict)
-    """The names of the meta-tools beside a host's tools, for the last few sets of those."""
-    told: dict[str, Parameters] = field(default_factory=dict)
-    """The parameters that were written for results, by exposed name."""
-
     suspicious: frozenset[str] = frozenset()
-    """The names of those whose definitions look like an attack: they never become tools."""
+    """Names of those whose definitions look like an attack: they never become tools."""
+    meta_tools: dict[tuple[MetaNames, Projection, WireFormat], Definition] = field(
+        default_factory=dict
+    )
+    """The cached definitions of the meta-tools."""
 
-    def found(self, shown: Collection[str], host: Collection[str]) -> list[Entity]:
-        """Give the entities of those names that there are and that may become tools, but for
-        what the host has taken.
-        """
-        kept = (name for name in shown if name in self.names and name not in host)
-        return [self.names[name] for name in kept if name not in self.suspicious]
+    def select(self, names: Collection[str], host: Collection[str]) -> list[Entity]:
+        """Return the tools of these names that may become proxies beside the *host*'s tools."""
+        return [
+            self.by_name[name]
+            for name in names
+            if name in self.by_name and name not in host and name not in self.suspicious
+        ]
 
 
 class Definitions:
-    """Writes definitions and counts their tokens, each once. May be used from any thread."""
+    """Writes definitions and counts their tokens. May be used from any thread."""
 
     def __init__(self, options: DiscoveryOptions) -> None:
         self._options = options
         self._lock = threading.Lock()
-        self._findable: Findable | None = None
-        self._proxies: dict[tuple[str, str, Form, bool], Definition] = {}
-        self._whole: tuple[int, int] = (-1, 0)
+        self._proxies: dict[tuple[str, str, WireFormat, bool], Definition] = {}
+        self._catalog_tokens: tuple[int, int] = (-1, 0)
+        self.searchable: SearchableTools | None = None
+        """The tools of the last snapshot that was read."""
 
-    @property
-    def known(self) -> Findable | None:
-        """What may be found in the snapshot that was read last."""
-        return self._findable
-
-    def of(self, snapshot: Snapshot) -> Findable:
-        """Read *snapshot*; what was written for tools that are gone is forgotten."""
+    def read(self, snapshot: Snapshot) -> SearchableTools:
+        """Read *snapshot*; cached definitions of tools that are gone are dropped."""
         with self._lock:
-            known = self._findable
-            if known is not None and known.version == snapshot.version:
-                return known
+            if self.searchable is not None and self.searchable.version == snapshot.version:
+                return self.searchable
             mask = snapshot.mask(Filters())
-            entities = [entity for spot, entity in enumerate(snapshot.entities) if mask[spot]]
-            made = Findable(
+            entities = [entity for index, entity in enumerate(snapshot.entities) if mask[index]]
+            current = {(entity.exposed_name, entity.digest) for entity in entities}
+            self._proxies = {
+                key: value for key, value in self._proxies.items() if key[:2] in current
+            }
+            self.searchable = SearchableTools(
                 version=snapshot.version,
-                names={entity.exposed_name: entity for entity in entities},
-                digest=digest(entities, budget=self._options.digest_token_budget),
-                suspicious=frozenset(each.exposed_name for each in entities if each.suspicious),
+                by_name={entity.exposed_name: entity for entity in entities},
+                digest=catalog_digest(entities, budget=self._options.digest_token_budget),
+                suspicious=frozenset(
+                    entity.exposed_name for entity in entities if entity.suspicious
+                ),
             )
-            alive = {(entity.exposed_name, entity.digest) for entity in entities}
-            self._proxies = {key: value for key, value in self._proxies.items() if key[:2] in alive}
-            self._findable = made
-            return made
+            return self.searchable
 
-    def names(self, findable: Findable, host: frozenset[str]) -> MetaNames:
-        """Name the meta-tools beside the *host*'s tools."""
-        known = findable.named.get(host)
-        if known is None:
-            known = meta_names(self._options, host, avoid=findable.names)
-            if len(findable.named) < _WRITTEN:
-                findable.named[host] = known
-        return known
+    def meta_tools(
+        self,
+        searchable: SearchableTools,
+        names: MetaNames,
+        projection: Projection,
+        wire_format: WireFormat,
+    ) -> Definition:
+        """Return the meta-tools over *searchable*."""
+        key = (names, projection, wire_format)
+        cached = searchable.meta_tools.get(key)
+        if cached is None:
+            tools = self._write_meta_tools(searchable, *key)
+            cached = Definition(tools=tools, tokens=json_tokens(tools))
+            if len(searchable.meta_tools) < _MAX_CACHED:
+                searchable.meta_tools[key] = cached
+        return cached
 
-    def own(self, names: MetaNames, mode: Shown, form: Form) -> Own:
-        """Write the meta-tools over what was read last."""
-        findable = self._findable
-        if findable is None:
-            return Own(tools=(), tokens=0)
-        known = findable.own.get((names, mode, form))
-        if known is None:
-            made = self._written(findable, names, mode, form)
-            known = Own(tools=made, tokens=tokens_of(made))
-            if len(findable.own) < _WRITTEN:
-                findable.own[names, mode, form] = known
-        return known
-
-    def _written(
-        self, findable: Findable, names: MetaNames, mode: Shown, form: Form
+    def _write_meta_tools(
+        self,
+        searchable: SearchableTools,
+        names: MetaNames,
+        projection: Projection,
+        wire_format: WireFormat,
     ) -> tuple[Mapping[str, object], ...]:
-        if mode != "native":
-            return written(meta_tools(names, findable.digest, stable=mode == "stable"), form)
+        if projection != "native":
+            tools = meta_tools(names, searchable.digest, stable=projection == "stable")
+            return to_wire(tools, wire_format)
         # The digest gets the room that the call tool takes in other modes.
         budget = self._options.digest_token_budget
-        room = tokens_of(written((call_tool(names),), form)) if budget else 0
-        told = digest(tuple(findable.names.values()), budget=budget + room)
-        return (native_tool(told), *written(advisers(names), form))
+        room = json_tokens(to_wire((call_tool(names),), wire_format)) if budget else 0
+        digest = catalog_digest(tuple(searchable.by_name.values()), budget=budget + room)
+        return (native_tool(digest), *to_wire(adviser_tools(names), wire_format))
 
-    def proxy(self, entity: Entity, form: Form, *, brief: bool = False) -> Definition:
-        """Write *entity* as a tool; see `gateway.discovery.proxies.proxy`."""
-        key = (entity.exposed_name, entity.digest, form, brief)
-        known = self._proxies.get(key)
-        if known is None:
-            (tool,) = written((proxy(entity, self._options, brief=brief),), form)
-            known = self._proxies[key] = Definition(tool=tool, tokens=tokens_of(tool))
-        return known
+    def proxy(self, entity: Entity, wire_format: WireFormat, *, brief: bool = False) -> Definition:
+        """Return *entity* as a tool; see `gateway.discovery.proxies.proxy`."""
+        key = (entity.exposed_name, entity.digest, wire_format, brief)
+        cached = self._proxies.get(key)
+        if cached is None:
+            tools = to_wire((proxy(entity, self._options, brief=brief),), wire_format)
+            cached = self._proxies[key] = Definition(tools=tools, tokens=json_tokens(tools[0]))
+        return cached
 
-    def told(self, snapshot: Snapshot, name: str) -> Parameters | None:
-        """Write what the tool of this exposed name takes; None if it cannot be found, or nobody
-        is to be told.
-        """
-        findable = self.of(snapshot)
-        if name in findable.suspicious:
-            return None
-        known, entity = findable.told.get(name), findable.names.get(name)
-        if known is None and entity is not None:
-            known = Parameters(parameters(entity.definition.input_schema))
-            findable.told[name] = known
-        return known
-
-    def catalog_tokens(self, findable: Findable) -> int:
-        """Estimate the tokens of all schemas of *findable*, once for each version."""
-        version, tokens = self._whole
-        if version != findable.version:
-            tokens = sum(self.proxy(each, "chat").tokens for each in findable.names.values())
-            self._whole = (findable.version, tokens)
+    def catalog_tokens(self, searchable: SearchableTools) -> int:
+        """Estimate the tokens of all schemas of *searchable*, once for each version."""
+        version, tokens = self._catalog_tokens
+        if version != searchable.version:
+            entities = searchable.by_name.values()
+            tokens = sum(self.proxy(entity, "chat").tokens for entity in entities)
+            self._catalog_tokens = (searchable.version, tokens)
         return tokens
-
-
-def tokens_of(value: object) -> int:
-    """Estimate the tokens of *value* as JSON."""
-    return estimate_tokens(json.dumps(value, ensure_ascii=False, default=str))

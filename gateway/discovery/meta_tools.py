@@ -1,14 +1,14 @@
-"""The meta-tools: search, and call by name; on demand route, and what comes next. Pure.
+"""The meta-tools: search, and call by name; on demand route, and next tools. Pure.
 
 * If a tool of the host has the same name, the host's keeps it and ours gets another.
-* The description of the search tool tells what is in the catalog. It stays the same to the byte
+* The description of the search tool holds a digest of the catalog. It stays the same to the byte
   until the catalog changes, since it stands at the head of every prompt.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from gateway.index.texts import humanized
@@ -20,7 +20,7 @@ FunctionTool = dict[str, object]
 """One entry of a request's ``tools``."""
 
 _WORDS_A_SERVER = 8
-_DULL = frozenset({"get", "set", "list", "add", "create", "delete", "update", "from", "to", "and"})
+_VERBS = frozenset({"get", "set", "list", "add", "create", "delete", "update", "from", "to", "and"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +35,7 @@ class MetaNames:
     """Likewise."""
 
     def __contains__(self, name: object) -> bool:
-        """Whether *name* is one of them."""
+        """Return whether *name* is one of them."""
         return bool(name) and name in {self.search, self.call, self.route, self.next}
 
 
@@ -50,22 +50,22 @@ def meta_names(
         avoid: Names of the catalog: a meta-tool that gets another name may not get one of these.
     """
     wanted = (options.search_name, options.call_name, options.route_name, options.next_name)
-    given: list[str] = []
-    for place, name in enumerate(wanted):
+    chosen: list[str] = []
+    for index, name in enumerate(wanted):
         # The catalog gives no tool the first two names; the others may be taken.
-        met = place > 1 and name in avoid
-        used = {*taken, *given, *((name,) if met else ())}
-        given.append(_free(name, used, avoid) if name else "")
-    return MetaNames(search=given[0], call=given[1], route=given[2], next=given[3])
+        is_avoided = index > 1 and name in avoid
+        used = {*taken, *chosen, *((name,) if is_avoided else ())}
+        chosen.append(_free_name(name, used, avoid) if name else "")
+    return MetaNames(search=chosen[0], call=chosen[1], route=chosen[2], next=chosen[3])
 
 
-def _free(name: str, taken: Collection[str], avoid: Collection[str]) -> str:
-    """The name, else ``gateway_name``, else with a number; at most 64 characters."""
+def _free_name(name: str, taken: Collection[str], avoid: Collection[str]) -> str:
+    """Return the name, else ``gateway_name``, else with a number; at most 64 characters."""
     if name not in taken:
         return name
     base = f"gateway_{name}"[:60]
     numbered = (f"{base}_{number}" for number in range(2, len(taken) + len(avoid) + 3))
-    return next(each for each in (base, *numbered) if each not in taken and each not in avoid)
+    return next(free for free in (base, *numbered) if free not in taken and free not in avoid)
 
 
 _QUERY: dict[str, object] = {
@@ -91,62 +91,57 @@ def meta_tools(names: MetaNames, digest: str, *, stable: bool = False) -> tuple[
         digest: What is in the catalog.
         stable: True if found tools do not become tools, but are called through the call tool.
     """
-    told = f" {digest}" if digest else ""
+    suffix = f" {digest}" if digest else ""
     how = (
         f"Tools that are found are called by {names.call}, as their parameters say."
         if stable
         else "Tools that are found can be called directly, by their own names, from your next turn "
         "on."
     )
-    find = _function(names.search, f"{_FIND} {how} {_FIRST}{told}", _QUERY, [])
-    return (find, call_tool(names, stable=stable), *advisers(names))
+    find = _function(names.search, f"{_FIND} {how} {_FIRST}{suffix}", _QUERY, [])
+    return (find, call_tool(names, stable=stable), *adviser_tools(names))
 
 
 def call_tool(names: MetaNames, *, stable: bool = False) -> FunctionTool:
     """Write the meta-tool that calls a tool by its name."""
-    told = (
+    description = (
         f"Call a tool that {names.search} has found."
         if stable
         else "Call a tool by its name, one that a search has named but that is not among your "
         "tools."
     )
-    takes: dict[str, object] = {
+    properties: dict[str, object] = {
         "name": {"type": "string", "description": "The tool's name as the search gave it."},
         "arguments": {"type": "object", "description": "Its arguments."},
     }
-    return _function(names.call, told, takes, ["name"])
+    return _function(names.call, description, properties, ["name"])
 
 
-def advisers(names: MetaNames) -> tuple[FunctionTool, ...]:
+def adviser_tools(names: MetaNames) -> tuple[FunctionTool, ...]:
     """Write the meta-tools that only advise: route and next, those that have a name."""
-    return tuple(_advisers(names))
-
-
-def _advisers(names: MetaNames) -> Iterator[FunctionTool]:
-    if names.route:
-        yield _function(
-            names.route,
-            "Say which servers have tools for a task, before tools are searched for.",
-            {"query": _QUERY["query"]},
-            ["query"],
-        )
-    if names.next:
-        tools = {"type": "array", "items": {"type": "string"}, "description": "The last one last."}
-        yield _function(
-            names.next,
-            "Say which tools are likely to be needed after those that were just used.",
-            {"tools": tools},
-            ["tools"],
-        )
+    tools = {"type": "array", "items": {"type": "string"}, "description": "The last one last."}
+    route = _function(
+        names.route,
+        "Say which servers have tools for a task, before tools are searched for.",
+        {"query": _QUERY["query"]},
+        ["query"],
+    )
+    following = _function(
+        names.next,
+        "Say which tools are likely to be needed after those that were just used.",
+        {"tools": tools},
+        ["tools"],
+    )
+    return tuple(tool for name, tool in ((names.route, route), (names.next, following)) if name)
 
 
 def native_tool(digest: str) -> FunctionTool:
     """Write the Responses API's own tool search, executed by us."""
-    told = f" {digest}" if digest else ""
+    suffix = f" {digest}" if digest else ""
     return {
         "type": "tool_search",
         "execution": "client",
-        "description": f"{_FIND} Tools that are found can be called at once. {_FIRST}{told}",
+        "description": f"{_FIND} Tools that are found can be called at once. {_FIRST}{suffix}",
         "parameters": {
             "type": "object",
             "properties": _QUERY,
@@ -174,8 +169,8 @@ def _function(
     }
 
 
-def digest(entities: Sequence[Entity], *, budget: int) -> str:
-    """Say in a few words what the catalog holds, server by server, the largest first.
+def catalog_digest(entities: Sequence[Entity], *, budget: int) -> str:
+    """Return in a few words what the catalog holds, server by server, the largest first.
 
     Args:
         entities: Those that may be found.
@@ -187,30 +182,28 @@ def digest(entities: Sequence[Entity], *, budget: int) -> str:
     for entity in entities:
         servers.setdefault(entity.server, []).append(entity)
     ordered = sorted(servers, key=lambda server: (-len(servers[server]), server))
-    head = f"The catalog holds {_counted(len(entities), 'tool')}:"
+    head = f"The catalog holds {_plural(len(entities), 'tool')}:"
     parts: list[str] = []
-    for place, server in enumerate(ordered):
-        words = ", ".join(_subjects(servers[server]))
-        part = f"{server} ({len(servers[server])}: {words})"
-        rest = len(ordered) - place
+    for index, server in enumerate(ordered):
+        subjects = ", ".join(_subjects(servers[server]))
+        part = f"{server} ({len(servers[server])}: {subjects})"
         if estimate_tokens("; ".join([head, *parts, part])) > budget:
-            return f"{head} {'; '.join([*parts, _counted(rest, 'more server')])}."
+            rest = _plural(len(ordered) - index, "more server")
+            return f"{head} {'; '.join([*parts, rest])}."
         parts.append(part)
     return f"{head} {'; '.join(parts)}."
 
 
-def _counted(count: int, what: str) -> str:
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+def _plural(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def _subjects(entities: Sequence[Entity]) -> list[str]:
-    """Give the words that most names of a server share, but verbs; ties in alphabetical order."""
+    """Return the words that most names of a server share, but verbs; ties in alphabetical order."""
     counts = Counter(
         word
         for entity in entities
         for word in dict.fromkeys(humanized(entity.name).casefold().split())
-        if len(word) > 2 and word not in _DULL
+        if len(word) > 2 and word not in _VERBS
     )
-    return [word for word, _ in sorted(counts.items(), key=lambda each: (-each[1], each[0]))][
-        :_WORDS_A_SERVER
-    ]
+    return sorted(counts, key=lambda word: (-counts[word], word))[:_WORDS_A_SERVER]

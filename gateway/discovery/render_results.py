@@ -1,72 +1,54 @@
 """Search results as the model reads them: compact, under a token budget, readable again. Pure.
 
-What is written here is the conversation's only memory of what was found: `names_of` reads it back.
+What is written here is the conversation's only memory of what was found; `direct_names_in` reads it
+back.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, NotRequired, TypedDict
+from dataclasses import dataclass, replace
+from typing import Any
 
+from gateway.discovery.token_count import TokenCounter
 from gateway.options import DiscoveryOptions
 from gateway.runtime.text import estimate_tokens, one_line, plain
-from gateway.types import Evidence, Match, SearchResult
+from gateway.types import Match, SearchResult
 
-ABOUT = 160
-_ABOUT_CHARS = (ABOUT, 90, 40, 0)
-"""How many characters a tool's line may have; the first of these that fits the budget is taken."""
-_BEFORE = "told before"
-_NAMED = 12
+MAX_LINE_CHARS = 160
+_LINE_CHARS = (MAX_LINE_CHARS, 90, 40, 0)
+"""Characters of a tool's description; the first of these that fits the budget is taken."""
+_SHOWN_BEFORE = "told before"
+_MAX_NAMES = 12
 """How many words or servers are named if nothing matches."""
 _MAX_READ_CHARS = 100_000
+Schemas = Callable[[str], Mapping[str, object] | None]
+"""Returns the parameters of a tool by its exposed name; None if they are not shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
     kind: str
     match: Match
-    direct: bool
-    shown: bool = False
-    """True if the model has the definition already."""
+    is_direct: bool
+    """Whether it becomes a tool of its own."""
+    is_shown: bool = False
+    """Whether the model has the definition already."""
 
     @property
-    def aside(self) -> bool:
-        """Whether its name is enough: the graph adds it without a reason, and it is no proxy."""
-        return self.kind == "related" and not (self.direct or self.match.evidence.path)
+    def needs_only_name(self) -> bool:
+        """Whether the graph adds it without a reason, and it is no proxy."""
+        return self.kind == "related" and not (self.is_direct or self.match.evidence.path)
 
 
-Count = Callable[[str], int]
-"""Counts the tokens of a text."""
-
-
-class Parameters:
-    """The parameters of a tool as results tell them, counted once by each vocabulary."""
-
-    def __init__(self, schema: Mapping[str, object]) -> None:
-        self.text = _dump(schema)
-        self._tokens: dict[Count, int] = {}
-
-    def tokens(self, count: Count) -> int:
-        """Count its text."""
-        known = self._tokens.get(count)
-        if known is None:
-            known = self._tokens[count] = count(self.text)
-        return known
-
-
-Schemas = Callable[[str], Parameters | None]
-"""Gives the parameters of a tool by its exposed name."""
-
-
-def compact(
+def render(
     result: SearchResult,
     options: DiscoveryOptions,
     *,
     hidden: Collection[str] = (),
     shown: Collection[str] = (),
-    count: Count = estimate_tokens,
+    count: TokenCounter = estimate_tokens,
     schemas: Schemas | None = None,
 ) -> str:
     """Write *result* for the model, as JSON.
@@ -76,79 +58,67 @@ def compact(
     budget is left out from the end, but never the best match.
 
     Args:
-        result: What was found.
-        options: The budget, and how many of it may become proxies.
+        result: A search's result.
+        options: The budget, and how many tools may become proxies.
         hidden: Names of the host's tools, which mean something else in this conversation.
-        shown: Names of found tools whose definitions the model has, among its tools or in an
-            earlier result: they are not told again.
-        count: How tokens are counted.
-        schemas: Gives the parameters to tell, if found tools do not become tools. They have a
-            budget of their own; those of the last tools are left out first.
+        shown: Names of tools whose definitions the model has, among its tools or in an earlier
+            result: they are not described again.
+        count: Counts tokens.
+        schemas: The parameters to write, if found tools do not become tools. They have a budget of
+            their own; those of the last tools are left out first.
     """
     entries = _entries(result, options, hidden, shown)
     if not entries:
-        return _dump({"tools": [], "note": _nothing(result)})
+        return _dump({"tools": [], "note": _no_match_note(result)})
     if schemas is not None:
-        return _with_schemas(entries, result, options, schemas, count)
-    lengths = iter(_ABOUT_CHARS)
-    about = next(lengths)
-    text = _dump(_body(entries, about, result))
-    while count(text) > options.result_token_budget and (about or len(entries) > 1):
-        if about:
-            about = next(lengths)
-        else:
-            entries.pop()
-        text = _dump(_body(entries, about, result))
+        entries = [replace(entry, is_direct=True) for entry in entries]
+        return _render_with_schemas(entries, result, options.schema_token_budget, schemas, count)
+    text = ""
+    for line_chars in _LINE_CHARS:
+        text = _dump(_body(entries, line_chars, result))
+        if count(text) <= options.result_token_budget:
+            return text
+    while len(entries) > 1 and count(text) > options.result_token_budget:
+        entries.pop()
+        text = _dump(_body(entries, 0, result))
     return text
 
 
-def _with_schemas(
-    entries: list[_Entry],
+def _render_with_schemas(
+    entries: Sequence[_Entry],
     result: SearchResult,
-    options: DiscoveryOptions,
+    budget: int,
     schemas: Schemas,
-    count: Count,
+    count: TokenCounter,
 ) -> str:
-    told = [_Entry(each.kind, each.match, direct=True, shown=each.shown) for each in entries]
-    body = _body(told, ABOUT, result)
-    rows = [_dump(row) for row in body["tools"]]
-    around = _dump({key: value for key, value in body.items() if key != "tools"})
-    budget = options.schema_token_budget
-    left = budget - count(_joined(rows, around))
-    for place, (row, entry) in enumerate(zip(body["tools"], told, strict=True)):
-        if entry.shown:
-            rows[place] = _dump({**row, "parameters": _BEFORE})
-            left -= count(_BEFORE)
+    body = _body(entries, MAX_LINE_CHARS, result)
+    rows: list[dict[str, Any]] = body["tools"]
+    left = budget - count(_dump(body))
+    for row, entry in zip(rows, entries, strict=True):
+        if entry.is_shown:
+            row["parameters"] = _SHOWN_BEFORE
+            left -= count(_SHOWN_BEFORE)
             continue
         schema = None if entry.match.suspicious else schemas(row["name"])
-        cost = schema.tokens(count) if schema is not None else 0
-        if schema is None or cost > left:
-            # A tool without room still has its required arguments; a wrong call shows the schema.
-            continue
-        if row.pop("needs", None) is not None:
-            rows[place] = _dump(row)
-        # Not dumped again with the rest: schemas are most of the text.
-        rows[place] = f'{rows[place][:-1]},"parameters":{schema.text}}}'
-        left -= cost
-    text = _joined(rows, around)
+        cost = count(_dump(schema)) if schema is not None else 0
+        # A tool without room still has its required arguments; a wrong call shows the schema.
+        if schema is not None and cost <= left:
+            row.pop("needs", None)
+            row["parameters"] = schema
+            left -= cost
+    text = _dump(body)
     while left < 0 and len(rows) > 1 and count(text) > budget:
         rows.pop()
-        text = _joined(rows, around)
+        text = _dump(body)
     return text
-
-
-def _joined(rows: Sequence[str], around: str) -> str:
-    """Write the result with these *rows*, and what stands *around* them."""
-    rest = f",{around[1:]}" if around != "{}" else "}"
-    return f'{{"tools":[{",".join(rows)}]{rest}'
 
 
 def direct_names(
     result: SearchResult, options: DiscoveryOptions, *, hidden: Collection[str] = ()
 ) -> tuple[str, ...]:
-    """Give the names of *result* that may become tools of their own, best first."""
+    """Return the names of *result* that may become tools of their own, best first."""
     entries = _entries(result, options, hidden)
-    return tuple(dict.fromkeys(entry.match.name for entry in entries if entry.direct))
+    return tuple(dict.fromkeys(entry.match.name for entry in entries if entry.is_direct))
 
 
 def _entries(
@@ -157,93 +127,85 @@ def _entries(
     hidden: Collection[str],
     shown: Collection[str] = (),
 ) -> list[_Entry]:
-    entries = [_Entry("match", match, direct=not match.suspicious) for match in result.matches]
-    proxies = options.prerequisite_proxies
     matched = {match.id for match in result.matches}
+    entries = [_Entry("match", match, not match.suspicious) for match in result.matches]
     entries += [
-        _Entry(
-            "prerequisite",
-            match,
-            match.direct or (proxies and _declared(match) and not match.suspicious),
-        )
+        _Entry("prerequisite", match, _is_direct_prerequisite(match, options))
         for match in result.prerequisites
         if match.id not in matched
     ]
     entries += [_Entry("related", match, match.direct) for match in result.related]
     entries += [_Entry("next_step", match, match.direct) for match in result.next_steps]
     # A tool beyond the cap of proxies is still named and can be called by its name.
-    left = options.proxies_per_search
-    for place, entry in enumerate(entries):
-        if entry.direct and (left <= 0 or entry.match.name in hidden):
-            entries[place] = _Entry(entry.kind, entry.match, direct=False)
+    room = options.proxies_per_search
+    for index, entry in enumerate(entries):
+        if entry.is_direct and (room <= 0 or entry.match.name in hidden):
+            entries[index] = replace(entry, is_direct=False)
         elif entry.match.name in shown:
-            entries[place] = _Entry(entry.kind, entry.match, direct=entry.direct, shown=True)
-        left -= entries[place].direct
+            entries[index] = replace(entry, is_shown=True)
+        room -= entries[index].is_direct
     return entries
 
 
-def _declared(match: Match) -> bool:
-    return all(step.declared for step in match.evidence.path)
+def _is_direct_prerequisite(match: Match, options: DiscoveryOptions) -> bool:
+    declared = all(step.declared for step in match.evidence.path)
+    wanted = options.prerequisite_proxies and declared and not match.suspicious
+    return match.direct or wanted
 
 
-def _nothing(result: SearchResult) -> str:
+def _no_match_note(result: SearchResult) -> str:
     if result.mode == "empty":
         return "The catalog is empty."
-    said = "No tool matches. Say the task in other words, or name the object it acts on."
+    note = "No tool matches. Say the task in other words, or name the object it acts on."
     if result.unmatched:
-        said += f" No tool knows: {', '.join(result.unmatched[:_NAMED])}."
+        note += f" No tool knows: {', '.join(result.unmatched[:_MAX_NAMES])}."
     if result.nearest:
-        said += f" Nearest, though unlikely: {result.nearest.name}."
+        note += f" Nearest, though unlikely: {result.nearest.name}."
     if result.servers:
-        said += f" Servers: {', '.join(result.servers[:_NAMED])}."
-    return said
+        note += f" Servers: {', '.join(result.servers[:_MAX_NAMES])}."
+    return note
 
 
-class _Body(TypedDict):
-    tools: list[dict[str, Any]]
-    also: NotRequired[list[str]]
-    note: NotRequired[str]
-
-
-def _body(entries: Sequence[_Entry], about: int, result: SearchResult) -> _Body:
-    body: _Body = {"tools": [_row(entry, about) for entry in entries if not entry.aside]}
-    if also := [entry.match.name for entry in entries if entry.aside]:
+def _body(entries: Sequence[_Entry], line_chars: int, result: SearchResult) -> dict[str, Any]:
+    rows = [_row(entry, line_chars) for entry in entries if not entry.needs_only_name]
+    body: dict[str, Any] = {"tools": rows}
+    if also := [entry.match.name for entry in entries if entry.needs_only_name]:
         body["also"] = also
-    if any(note.code == "low_confidence_results" for note in result.diagnostics):
+    if any(diagnostic.code == "low_confidence_results" for diagnostic in result.diagnostics):
         body["note"] = "None of these is a likely match: check before calling, or search again."
     return body
 
 
-def _row(entry: _Entry, about: int) -> dict[str, Any]:
+def _row(entry: _Entry, line_chars: int) -> dict[str, Any]:
     match = entry.match
     if match.suspicious:
-        return _withheld(entry)
-    line = one_line(match.description, limit=about) if about else ""
+        return _suspicious_row(entry)
+    line = one_line(match.description, limit=line_chars) if line_chars else ""
     row: dict[str, Any] = {"name": match.name}
-    if line and not entry.shown:
+    if line and not entry.is_shown:
         row["about"] = line
-    if match.required and not entry.shown:
+    if match.required and not entry.is_shown:
         row["needs"] = list(match.required)
     if entry.kind != "match":
         row["kind"] = entry.kind
-    if why := _why(entry, f"{match.name} {line}"):
+    if why := _reason(entry, f"{match.name} {line}"):
         row["why"] = why
-    if not entry.direct:
+    if not entry.is_direct:
         row["direct"] = False
     return row
 
 
-def _withheld(entry: _Entry) -> dict[str, Any]:
-    """Tell what a call of a suspicious tool needs, and nothing that could be an instruction."""
-    needs = plain(entry.match.required)
+def _suspicious_row(entry: _Entry) -> dict[str, Any]:
+    """Write what a call of a suspicious tool needs, and nothing that could be an instruction."""
+    required = plain(entry.match.required)
     kind = {"kind": entry.kind} if entry.kind != "match" else {}
-    needed = {"needs": needs} if needs else {}
-    return {"name": entry.match.name, **needed, **kind, "suspicious": True, "direct": False}
+    needs = {"needs": required} if required else {}
+    return {"name": entry.match.name, **needs, **kind, "suspicious": True, "direct": False}
 
 
-def _why(entry: _Entry, seen: str) -> str:
-    """Give the reason of a match, unless its row shows it already by the words that are *seen*."""
-    evidence: Evidence = entry.match.evidence
+def _reason(entry: _Entry, visible: str) -> str:
+    """Return why it was found, unless the words of its row, *visible*, show that already."""
+    evidence = entry.match.evidence
     if evidence.path:
         step = evidence.path[0]
         return f"{step.predicate} of {step.subject.rsplit('/', 1)[-1]}"
@@ -251,37 +213,36 @@ def _why(entry: _Entry, seen: str) -> str:
         return "named"
     if entry.kind != "match":
         return ""
-    folded = seen.casefold()
-    hidden = [word for word in evidence.words if not _stands(word.casefold(), folded)]
-    return f"words: {', '.join(hidden[:4])}" if hidden else ""
+    text = visible.casefold()
+    missing = [word for word in evidence.words if not _contains_word(text, word.casefold())]
+    return f"words: {', '.join(missing[:4])}" if missing else ""
 
 
-def _stands(word: str, text: str) -> bool:
-    """Whether *word* stands in *text* by itself."""
+def _contains_word(text: str, word: str) -> bool:
     # By hand: this runs for every row, and a pattern would cost more.
-    place = text.find(word)
-    while place >= 0:
-        before, after = text[place - 1 : place], text[place + len(word) :][:1]
+    start = text.find(word)
+    while start >= 0:
+        before, after = text[start - 1 : start], text[start + len(word) :][:1]
         if not (before.isalnum() or after.isalnum()):
             return True
-        place = text.find(word, place + 1)
+        start = text.find(word, start + 1)
     return False
 
 
-_ENCODED = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
 def _dump(body: object) -> str:
-    return _ENCODED.encode(body)
+    return _ENCODER.encode(body)
 
 
-def names_of(content: str) -> tuple[str, ...]:
-    """Give the directly callable names in a result that `compact` wrote; () for other text."""
+def direct_names_in(content: str) -> tuple[str, ...]:
+    """Return the directly callable names in a result that `render` wrote; () for other text."""
     return tuple(row["name"] for row in _rows(content) if row.get("direct") is not False)
 
 
-def described(content: str) -> tuple[str, ...]:
-    """Give the names of the tools whose parameters such a result tells; () for other text."""
+def described_names_in(content: str) -> tuple[str, ...]:
+    """Return the names of the tools whose parameters such a result holds; () for other text."""
     return tuple(row["name"] for row in _rows(content) if isinstance(row.get("parameters"), dict))
 
 
@@ -293,5 +254,8 @@ def _rows(content: str) -> list[dict[str, Any]]:
     except (ValueError, RecursionError):
         return []
     rows = body.get("tools") if isinstance(body, dict) else None
-    listed = rows if isinstance(rows, list) else []
-    return [row for row in listed if isinstance(row, dict) and isinstance(row.get("name"), str)]
+    return [
+        row
+        for row in (rows if isinstance(rows, list) else [])
+        if isinstance(row, dict) and isinstance(row.get("name"), str)
+    ]

@@ -1,116 +1,101 @@
-"""Which found tools the model sees next. Pure: derived from the messages, kept nowhere.
+"""Which found tools the model sees next. Pure: derived from the messages, stored nowhere.
 
 * A search result counts only if it answers a call of our own search tool. Text that looks like one,
   in another tool's output, reveals nothing.
-* Found tools are appended and keep their places, so that the prompt's prefix survives. Only at the
-  cap the one that was found or called least recently goes.
+* Found tools are appended and keep their positions, so that the prompt's prefix survives. Only at
+  the cap the one that was found or called least recently goes.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from gateway.discovery.meta_tools import MetaNames
-from gateway.discovery.render_results import described, names_of
+from gateway.discovery.render_results import described_names_in, direct_names_in
 
 Message = Mapping[str, object]
+_Use = tuple[tuple[str, ...], bool]
+"""Names, best first, and whether a search found them; a call alone shows nothing new."""
 
 
-@dataclass(frozen=True, slots=True)
-class Touch:
-    """Tools were found or called."""
-
-    names: tuple[str, ...]
-    """Best first."""
-    found: bool
-    """True if a search found them; a call alone shows nothing that was not found."""
-
-
-def visible(
+def visible_proxies(
     messages: Sequence[Message],
     names: MetaNames,
     *,
     cap: int,
     found: Mapping[int, tuple[str, ...]] | None = None,
 ) -> tuple[str, ...]:
-    """Give the names of the found tools to show, in a stable order.
+    """Return the names of the found tools to show, in a stable order.
 
     Args:
         messages: The conversation so far, as JSON objects.
         names: Of the meta-tools.
-        cap: How many names at most; 0 or less gives none.
-        found: What was found for a message without the model's asking, by the message's place; at
-            -1 what was found before the messages begin.
+        cap: The most names; 0 or less gives none.
+        found: Names that were found without a call of the model, by the index of the message that
+            they were found for; at -1 those from before the messages begin.
     """
     shown: dict[str, None] = {}
-    # In order of use, newest first, and within a search the best first; the last goes first.
-    used: dict[str, tuple[int, int]] = {}
-    for moment, touch in enumerate(_touches(messages, names, found or {})):
-        best = tuple(dict.fromkeys(touch.names))[: max(cap, 0)]
-        used.update((name, (moment, -place)) for place, name in enumerate(best))
-        for name in best if touch.found else ():
+    last_used: dict[str, tuple[int, int]] = {}
+    """A larger value is a later use; within a search the best is the latest."""
+    for moment, (tools, is_search) in enumerate(_uses(messages, names, found or {})):
+        best = tuple(dict.fromkeys(tools))[: max(cap, 0)]
+        last_used.update((name, (moment, -rank)) for rank, name in enumerate(best))
+        for name in best if is_search else ():
             if name not in shown and len(shown) >= cap:
-                del shown[min(shown, key=lambda each: used[each])]
+                del shown[min(shown, key=last_used.__getitem__)]
             shown[name] = None
     return tuple(shown)
 
 
-def told_before(messages: Sequence[Message], names: MetaNames) -> frozenset[str]:
-    """Give the names of the tools whose parameters a search of this conversation has told."""
-    searches: set[str] = set()
-    found: set[str] = set()
-    for message in messages:
-        if message.get("role") == "assistant":
-            searches = _searches(list(_calls(message)), names)
-        elif str(message.get("tool_call_id", "")) in searches:
-            searches.discard(str(message.get("tool_call_id", "")))
-            found.update(described(text_of(message.get("content"))))
-    return frozenset(found)
+def described_tools(messages: Sequence[Message], names: MetaNames) -> frozenset[str]:
+    """Return the names of the tools whose parameters a search of this conversation has shown."""
+    contents = (content for _, content in _search_results(messages, names))
+    return frozenset(name for content in contents for name in described_names_in(content))
 
 
-def preselections(messages: Sequence[Message]) -> list[tuple[int, str]]:
-    """Give place and text of each user message that says something."""
-    told = (
-        (place, text_of(message.get("content")).strip())
-        for place, message in enumerate(messages)
+def user_texts(messages: Sequence[Message]) -> list[tuple[int, str]]:
+    """Return index and text of each user message that is not blank."""
+    texts = (
+        (index, text_of(message.get("content")).strip())
+        for index, message in enumerate(messages)
         if message.get("role") == "user"
     )
-    return [(place, text) for place, text in told if text]
+    return [(index, text) for index, text in texts if text]
 
 
-def _touches(
+def _uses(
     messages: Sequence[Message], names: MetaNames, found: Mapping[int, tuple[str, ...]]
-) -> Iterator[Touch]:
-    searches: set[str] = set()
+) -> Iterator[_Use]:
+    results = dict(_search_results(messages, names))
     if found.get(-1):
-        yield Touch(found[-1], found=True)
-    for place, message in enumerate(messages):
-        if place in found:
-            yield Touch(found[place], found=True)
+        yield found[-1], True
+    for index, message in enumerate(messages):
+        if index in found:
+            yield found[index], True
+        if message.get("role") == "assistant":
+            for _, name, arguments in _calls(message):
+                if name != names.search:
+                    yield (_called_tool(name, arguments, names),), False
+        elif index in results:
+            yield direct_names_in(results[index]), True
+
+
+def _search_results(messages: Sequence[Message], names: MetaNames) -> Iterator[tuple[int, str]]:
+    """Yield index and text of each answer to a call of the search tool in the turn before it."""
+    open_searches: set[str] = set()
+    for index, message in enumerate(messages):
         if message.get("role") == "assistant":
             calls = list(_calls(message))
-            searches = _searches(calls, names)
-            yield from _uses(calls, names)
+            # An id that another call has too proves nothing.
+            others = {call_id for call_id, name, _ in calls if name != names.search}
+            open_searches = {call_id for call_id, _, _ in calls} - others
         elif message.get("role") == "tool":
             call_id = str(message.get("tool_call_id", ""))
-            if call_id in searches:
-                # The first answer counts; a second message with this id is somebody else's.
-                searches.discard(call_id)
-                yield Touch(names_of(text_of(message.get("content"))), found=True)
-
-
-def _searches(calls: Sequence[tuple[str, str, str]], names: MetaNames) -> set[str]:
-    """An id that also another call has tells nothing, nor does one of an older turn."""
-    others = {call_id for call_id, name, _ in calls if name != names.search}
-    return {call_id for call_id, _, _ in calls} - others
-
-
-def _uses(calls: Sequence[tuple[str, str, str]], names: MetaNames) -> Iterator[Touch]:
-    for _, name, arguments in calls:
-        if name != names.search:
-            yield Touch((_called(name, arguments, names),), found=False)
+            if call_id in open_searches:
+                # The first answer counts; a second message with this id is not ours.
+                open_searches.discard(call_id)
+                yield index, text_of(message.get("content"))
 
 
 def _calls(message: Message) -> Iterator[tuple[str, str, str]]:
@@ -125,18 +110,18 @@ def _calls(message: Message) -> Iterator[tuple[str, str, str]]:
             )
 
 
-def _called(name: str, arguments: str, names: MetaNames) -> str:
+def _called_tool(name: str, arguments: str, names: MetaNames) -> str:
     if name != names.call:
         return name
     try:
-        given = json.loads(arguments)
+        parsed = json.loads(arguments)
     except (ValueError, RecursionError):
         return name
-    return str(given.get("name", name)) if isinstance(given, dict) else name
+    return str(parsed.get("name", name)) if isinstance(parsed, dict) else name
 
 
 def text_of(content: object) -> str:
-    """Give the text of a message's content, which may come in parts."""
+    """Return the text of a message's content, which may come in parts."""
     if isinstance(content, str):
         return content
     if not isinstance(content, list | tuple):

@@ -23,8 +23,8 @@ from mcp import types
 from mcp.server import InitializationOptions, NotificationOptions, Server
 from mcp.server.caching import CacheableMethod, CacheHint
 
-from gateway.discovery.call_handler import AnswerOptions, ToolCall, answer
-from gateway.discovery.meta_tools import MetaNames, digest, meta_names, meta_tools
+from gateway.discovery.call_handler import AnswerOptions, ToolCall, handle_call
+from gateway.discovery.meta_tools import MetaNames, catalog_digest, meta_names, meta_tools
 from gateway.gateway import Gateway
 from gateway.runtime import VERSION
 from gateway.serve.client import Context, is_stateless
@@ -46,7 +46,6 @@ from gateway.types import JsonObject
 Expose = Literal["meta", "all"]
 """The list of tools: the two meta-tools, or the whole catalog."""
 
-_ANSWER_OPTIONS = AnswerOptions(schemas=True)
 LIST_TTL_MS = 300_000
 """How long a client may keep a list without asking again."""
 
@@ -185,14 +184,14 @@ class _ToolHandlers:
         extra = self._extras.get(params.name)
         if extra is not None and params.name not in names:
             return await extra.run(arguments)
-        call = ToolCall(id="", name=params.name, arguments="", given=arguments)
+        call = ToolCall(id="", name=params.name, arguments="", parsed=arguments)
         return await self._calls.run(context, params, lambda: self._call(context, names, call))
 
     async def _call(self, context: Context, names: MetaNames, call: ToolCall) -> CallResult:
-        max_chars = self._gateway.options.chat.max_result_chars
-        result = await answer(
-            self._gateway, names, call, max_result_chars=max_chars, answering=_ANSWER_OPTIONS
+        options = AnswerOptions(
+            schemas=True, max_result_chars=self._gateway.options.chat.max_result_chars
         )
+        result = await handle_call(self._gateway, names, call, options)
         if result.needed and is_stateless(context):
             raise missing_capability(result.error, result.needed)
         server = self._gateway.library.home(result.result.tool_id) if result.result else ""
@@ -206,7 +205,7 @@ class _ToolHandlers:
                 entities = await self._gateway.list_tools()
                 taken = {entity.exposed_name for entity in entities}
                 names = meta_names(options, (), avoid=taken)
-                contents = digest(entities, budget=options.digest_token_budget)
+                contents = catalog_digest(entities, budget=options.digest_token_budget)
                 tools = meta_tools(names, contents, stable=True)
                 self._meta_tools = meta_tool_views(names, tools)
                 self._names = names

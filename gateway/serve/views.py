@@ -19,9 +19,9 @@ from mcp import types
 from pydantic import BaseModel, ValidationError
 
 from gateway.catalog.resource_uris import to_gateway_uri
-from gateway.discovery.call_handler import Answer
+from gateway.discovery.call_handler import ToolAnswer
 from gateway.discovery.meta_tools import FunctionTool, MetaNames
-from gateway.discovery.proxies import described
+from gateway.discovery.proxies import description_of
 from gateway.mcp.content_blocks import well_formed
 from gateway.mcp.naming import addressed, moved
 from gateway.types import Entity, JsonObject, SearchResult
@@ -94,7 +94,7 @@ def tool_view(entity: Entity) -> types.Tool:
     return types.Tool(
         name=entity.exposed_name,
         title=definition.title or None,
-        description=described(entity),
+        description=description_of(entity),
         input_schema={"type": "object", **definition.input_schema},
         # Only an object can be carried by every version of the protocol.
         output_schema=dict(output) if output and output.get("type") == "object" else None,
@@ -181,7 +181,7 @@ def readable_block(block: JsonObject, rewrite: RewriteBlock) -> dict[str, object
     return dict(rewrite(block))
 
 
-def call_result(answer: Answer, rewrite: RewriteBlock) -> CallResult:
+def call_result(answer: ToolAnswer, rewrite: RewriteBlock) -> CallResult:
     """Return the result of a call: a tool's blocks with their annotations, or a search.
 
     A search is a text for the model and an object for programs.

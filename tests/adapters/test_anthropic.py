@@ -16,7 +16,7 @@ from gateway.adapters.anthropic import (
     tool_call,
     tool_result,
 )
-from gateway.discovery.call_handler import answer
+from gateway.discovery.call_handler import AnswerOptions, handle_call
 from gateway.discovery.meta_tools import meta_names, meta_tools
 from gateway.errors import InvalidRequestError
 from gateway.options import DiscoveryOptions
@@ -29,7 +29,9 @@ NAMES = meta_names(OPTIONS, ())
 async def answered(gateway: Gateway, name: str, **arguments: object) -> dict[str, object]:
     """What answers a call of the model."""
     call = tool_call({"type": "tool_use", "id": "toolu_1", "name": name, "input": arguments})
-    return tool_result(await answer(gateway, NAMES, call, max_result_chars=1000), OPTIONS)
+    return tool_result(
+        await handle_call(gateway, NAMES, call, AnswerOptions(max_result_chars=1000)), OPTIONS
+    )
 
 
 async def test_a_found_tool_is_a_reference_to_a_deferred_definition(gateway: Gateway) -> None:

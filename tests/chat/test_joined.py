@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
-from gateway.chat.joined import JoinedTurn
+from gateway.chat.streams import ChatStreamMerger
 from tests.testing.driving import rejoin
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=30)
@@ -109,9 +109,9 @@ def test_however_a_turn_is_cut_its_calls_and_its_text_are_the_same(
 ) -> None:
     """To the byte: a call with one character lost is another call."""
     text, calls, chunks = turn
-    joined = JoinedTurn()
+    joined = ChatStreamMerger()
 
-    passed = [now for each in chunks for now in joined.feed(each)]
+    passed = [now for each in chunks for now in joined.push(each)]
     reply = joined.reply()
 
     assert text == "".join(each.choices[0].delta.content or "" for each in passed)
@@ -131,11 +131,11 @@ def test_whatever_calls_go_to_the_caller_arrive_whole(
     """All of them in the server's own pieces, or some of them, numbered anew."""
     text, calls, chunks = turn
     theirs = data.draw(st.sets(st.sampled_from([f"c{place}" for place in range(len(calls) or 1)])))
-    joined = JoinedTurn()
-    passed = [now for each in chunks for now in joined.feed(each)]
+    joined = ChatStreamMerger()
+    passed = [now for each in chunks for now in joined.push(each)]
     final = only(joined.reply(), theirs)
 
-    answer = rejoin([*passed, *joined.ending(final)])
+    answer = rejoin([*passed, *joined.finish(final)])
 
     (choice,) = answer["choices"]
     told = [
@@ -149,13 +149,13 @@ def test_whatever_calls_go_to_the_caller_arrive_whole(
 
 def test_later_turns_speak_with_the_id_of_the_first_and_without_a_role() -> None:
     """Per choice: a second choice that begins later still says who speaks."""
-    first = JoinedTurn()
-    list(first.feed(chunk({"role": "assistant", "content": "a"})))
-    second = JoinedTurn(first)
+    first = ChatStreamMerger()
+    list(first.push(chunk({"role": "assistant", "content": "a"})))
+    second = ChatStreamMerger(first)
     later = chunk({"role": "assistant", "content": "b"}).model_copy(update={"id": "other"})
     other = chunk({"role": "assistant", "content": "c"}, index=1)
 
-    said = [now for each in (later, other) for now in second.feed(each)]
+    said = [now for each in (later, other) for now in second.push(each)]
 
     assert ["chatcmpl-1"] * 2 == [each.id for each in said]
     assert [None, "assistant"] == [each.choices[0].delta.role for each in said]
@@ -166,15 +166,15 @@ def test_later_turns_speak_with_the_id_of_the_first_and_without_a_role() -> None
 
 def test_a_second_choices_calls_and_end_pass_when_the_firsts_are_told_again() -> None:
     """Only the first choice is acted on; nothing of the others may get lost."""
-    joined = JoinedTurn()
+    joined = ChatStreamMerger()
     for index in (0, 1):
         for place, name in enumerate(("add", "mine")):
             head = {"index": place, "id": f"c{place}", "type": "function"}
             call = {**head, "function": {"name": name, "arguments": "{}"}}
-            list(joined.feed(chunk({"role": "assistant", "tool_calls": [call]}, index=index)))
-        list(joined.feed(chunk({}, "tool_calls", index=index)))
+            list(joined.push(chunk({"role": "assistant", "tool_calls": [call]}, index=index)))
+        list(joined.push(chunk({}, "tool_calls", index=index)))
 
-    told = [each.choices[0] for each in joined.ending(only(joined.reply(), {"c1"}))]
+    told = [each.choices[0] for each in joined.finish(only(joined.reply(), {"c1"}))]
 
     names = [
         (choice.index, call.function.name)
@@ -189,8 +189,8 @@ def test_a_second_choices_calls_and_end_pass_when_the_firsts_are_told_again() ->
 @pytest.mark.parametrize("delta", [{"refusal": "No."}, {"function_call": {"name": "old"}}])
 def test_what_is_neither_text_nor_a_tool_call_passes_at_once(delta: dict[str, Any]) -> None:
     """Refusals are text to the caller; what we do not know is not ours to hold."""
-    joined = JoinedTurn()
+    joined = ChatStreamMerger()
 
-    (passed,) = joined.feed(chunk(delta))
+    (passed,) = joined.push(chunk(delta))
 
     assert delta == passed.choices[0].delta.to_dict()

@@ -12,7 +12,7 @@ import pytest
 from openai import OpenAI
 
 from gateway import AsyncAutoDiscoveryClient, AutoDiscoveryClient, Gateway
-from gateway.chat.chains import CONVERSATIONS
+from gateway.chat.conversation import MAX_CONVERSATIONS
 from gateway.errors import LoopError
 from gateway.testing import Call, Faults, ModelRequest, Turn
 from tests.chat.stage import ASK, Role, Speaker, Stage, find, said
@@ -124,12 +124,12 @@ async def test_nothing_is_left_of_asynchronous_conversations(
 async def test_what_is_kept_of_conversations_at_the_service_is_bounded(
     stage: Stage, openai: OpenAI, functions: Gateway
 ) -> None:
-    """A link each, the least recently used one goes: full, it grows no more."""
+    """A state each, the least recently used one goes: full, it grows no more."""
     role = stage.act(working)
     client = AutoDiscoveryClient(openai, functions)
     context = client._context  # noqa: SLF001  (its memory is what is looked at)
-    for number in range(CONVERSATIONS):
-        context.chains.put(f"old-{number}", context.chains.get(""))
+    for number in range(MAX_CONVERSATIONS):
+        context.store.put(f"old-{number}", context.store.get(""))
 
     async def rounds() -> None:
         for _ in range(ROUNDS):

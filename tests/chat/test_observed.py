@@ -15,8 +15,8 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from gateway import AsyncAutoDiscoveryClient, AutoDiscoveryClient, Gateway
+from gateway.chat.accounting import add_usage
 from gateway.chat.events import Called, Event, Replied, Requested, Searched
-from gateway.chat.usage import added
 from gateway.errors import LoopError
 from gateway.options import ChatOptions, Options
 from gateway.testing import Call, Turn
@@ -187,7 +187,7 @@ def test_usages_are_added_field_by_field_with_their_details() -> None:
         }
     )
 
-    assert first is added(None, first)
+    assert first is add_usage(None, first)
     assert {
         "prompt_tokens": 30,
         "completion_tokens": 3,
@@ -196,7 +196,7 @@ def test_usages_are_added_field_by_field_with_their_details() -> None:
         "completion_tokens_details": {"reasoning_tokens": 3},
         "cost": 0.5,
         "tier": "b",
-    } == added(first, second).model_dump(exclude_unset=True)
+    } == add_usage(first, second).model_dump(exclude_unset=True)
 
 
 @pytest.mark.requirement("auto:rule-10")

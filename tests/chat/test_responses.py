@@ -11,8 +11,8 @@ from openai.types.responses import Response
 
 from gateway import AutoDiscoveryClient, Gateway
 from gateway.chat.accounting import accounting_of
-from gateway.chat.chains import CONVERSATIONS, Chains, Link
-from gateway.chat.joinedevents import JoinedResponse
+from gateway.chat.conversation import MAX_CONVERSATIONS, ConversationState, ConversationStore
+from gateway.chat.streams import ResponsesStreamMerger
 from gateway.discovery.tool_list import definition_tokens
 from gateway.errors import InvalidRequestError
 from gateway.errors import InvalidRequestError as Refused
@@ -405,11 +405,11 @@ def test_the_beginning_of_a_stream_that_is_broken_off_is_given(
     """It waits for the first thing that is said; if there is none, the caller still sees it."""
     role = stage.cast(Turn("Hi."))
     events = list(openai.responses.create(model=role.model, input="Hi.", stream=True))
-    turn = JoinedResponse()
+    turn = ResponsesStreamMerger()
 
-    assert [] == list(turn.feed(events[0], lambda _: True))
-    assert turn.empty
-    assert [events[0]] == list(turn.rest())
+    assert [] == list(turn.push(events[0], lambda _: True))
+    assert turn.is_empty
+    assert [events[0]] == list(turn.finish(None))
 
 
 @pytest.mark.parametrize("parse", [True, False])
@@ -431,12 +431,12 @@ async def test_raw_responses_tell_the_whole(
 
 def test_only_so_many_conversations_are_remembered() -> None:
     """The least recently used one goes: its tools are searched for again."""
-    chains = Chains()
-    chains.put("old", Link(shown=("add",)))
-    chains.put("kept", Link(shown=("add",)))
-    for number in range(CONVERSATIONS - 1):
+    chains = ConversationStore()
+    chains.put("old", ConversationState(shown=("add",)))
+    chains.put("kept", ConversationState(shown=("add",)))
+    for number in range(MAX_CONVERSATIONS - 1):
         assert ("add",) == chains.get("kept").shown
-        chains.put(str(number), Link())
+        chains.put(str(number), ConversationState())
 
-    assert Link() == chains.get("old")
+    assert ConversationState() == chains.get("old")
     assert ("add",) == chains.get("kept").shown

@@ -14,8 +14,7 @@ from openai.types.chat import ChatCompletionChunk
 from openai.types.responses import ResponseStreamEvent
 from pydantic import TypeAdapter
 
-from gateway.chat.joined import JoinedTurn
-from gateway.chat.joinedevents import JoinedResponse
+from gateway.chat.streams import ChatStreamMerger, ResponsesStreamMerger
 from gateway.testing import Call, ModelRequest, Turn
 from gateway.testing.items import item_events
 from gateway.testing.wire import Answer
@@ -76,8 +75,8 @@ def test_ten_thousand_splits_give_the_same_calls(seed: int) -> None:
     """Chat Completions: text at once, calls joined by their index."""
     chance = random.Random(seed)  # noqa: S311  (drawn by Hypothesis)
     for _ in range(SPLITS):
-        joined = JoinedTurn()
-        said = [now for each in chunks(chance) for now in joined.feed(each)]
+        joined = ChatStreamMerger()
+        said = [now for each in chunks(chance) for now in joined.push(each)]
         calls = [
             (call.id, call.function.name, call.function.arguments)
             for call in joined.reply().choices[0].message.tool_calls or ()
@@ -105,16 +104,16 @@ def test_events_in_any_pieces_keep_the_hosts_calls_and_lose_ours(
     """The Responses API: the host's arrive whole and without gaps in their numbers."""
     turn = Turn(TEXT, tuple(Call(name, {"zone": "Ω"}) for name in names))
     answer = Answer(request=REQUEST, turn=turn, usage=USAGE)
-    joined = JoinedResponse()
+    joined = ResponsesStreamMerger()
     events = [
         EVENTS.validate_python(json.loads(raw.split(b"data: ", 1)[1]))
         for raw in item_events(answer, chunk_chars=size)
     ]
 
     said = [
-        now for each in events for now in joined.feed(each, lambda name: name == "search_tools")
+        now for each in events for now in joined.push(each, lambda name: name == "search_tools")
     ]
-    said += joined.ending(joined.reply())
+    said += joined.finish(joined.reply())
 
     assert list(range(len(said))) == [event.sequence_number for event in said]
     done = [event.item for event in said if event.type == "response.output_item.done"]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gateway.discovery.proxies import parameters, proxy
+from gateway.discovery.proxies import proxy, to_parameters
 from gateway.options import DiscoveryOptions
 from tests.fakes import entity, tool
 
@@ -58,7 +58,7 @@ def test_a_proxy_is_always_described_and_never_at_length(
 @pytest.mark.parametrize("odd", [{}, {"type": "string"}, {"properties": None}, {"properties": []}])
 def test_any_schema_becomes_one_of_an_object(odd: dict[str, object]) -> None:
     """Services refuse everything else, and with it the whole request."""
-    assert {"type": "object", "properties": {}} == parameters(odd)
+    assert {"type": "object", "properties": {}} == to_parameters(odd)
 
 
 @pytest.mark.parametrize("word", ["oneOf", "anyOf", "allOf"])
@@ -82,14 +82,14 @@ def test_a_choice_at_the_top_becomes_its_properties(word: str) -> None:
         "type": "object",
         "properties": {"start": {"type": "string"}, "id": {"type": "string"}},
         "required": ["id"],
-    } == parameters(odd)
+    } == to_parameters(odd)
 
 
 def test_what_else_is_refused_at_the_top_goes() -> None:
     """`not` and `enum`; deeper down they are fine."""
     inner = {"a": {"not": {"enum": [1]}}}
 
-    assert {"type": "object", "properties": inner} == parameters(
+    assert {"type": "object", "properties": inner} == to_parameters(
         {"properties": inner, "not": {}, "enum": [{}], "anyOf": {}}
     )
 
@@ -124,7 +124,7 @@ def test_a_reference_that_leads_nowhere_is_left_out_and_never_followed(reference
             "b": {"description": "B"},
             "c": {"type": "array", "items": [{}, True]},
         },
-    } == parameters(schema)
+    } == to_parameters(schema)
 
 
 def test_references_within_the_schema_stay_and_data_is_no_schema() -> None:
@@ -143,7 +143,7 @@ def test_references_within_the_schema_stay_and_data_is_no_schema() -> None:
         },
     }
 
-    assert schema == parameters(schema)
+    assert schema == to_parameters(schema)
 
 
 def test_a_brief_proxy_is_described_in_one_line() -> None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.discovery.meta_tools import MetaNames
-from gateway.discovery.window import Message, text_of, told_before, visible
+from gateway.discovery.window import Message, described_tools, text_of, visible_proxies
 
 NAMES = MetaNames(search="search_tools", call="call_tool")
 
@@ -42,7 +42,7 @@ def called(name: str, call_id: str) -> list[Message]:
 
 
 def shown(messages: Sequence[Message], cap: int = 24) -> tuple[str, ...]:
-    return visible(messages, NAMES, cap=cap)
+    return visible_proxies(messages, NAMES, cap=cap)
 
 
 @pytest.mark.requirement("auto:rule-9")
@@ -221,5 +221,5 @@ def test_only_what_a_search_of_ours_has_told_counts_as_told_before() -> None:
         told("1", other),
     ]
 
-    assert {"a"} == told_before(messages, NAMES)
-    assert frozenset() == told_before([], NAMES)
+    assert {"a"} == described_tools(messages, NAMES)
+    assert frozenset() == described_tools([], NAMES)

@@ -12,7 +12,7 @@ from mcp import Client
 
 from gateway.adapters.broker import ToolBroker
 from gateway.catalog.entries import Entry
-from gateway.discovery.call_handler import ToolCall, answer
+from gateway.discovery.call_handler import AnswerOptions, ToolCall, handle_call
 from gateway.discovery.meta_tools import MetaNames
 from gateway.errors import UnknownToolError
 from gateway.gateway import Gateway
@@ -118,14 +118,17 @@ async def test_a_call_learns_nothing_of_a_hidden_tool(gateway: Gateway) -> None:
         await gateway.invoke("open_vaul")
     for arguments in ("{", "{}"):
         call = ToolCall(id="1", name="open_vault", arguments=arguments)
-        told = await answer(gateway, NAMES, call, max_result_chars=999)
+        told = await handle_call(gateway, NAMES, call, AnswerOptions(max_result_chars=999))
 
         assert told.failed
         assert "schema" not in told.text
 
     assert "open_vault" not in raised.value.near
     shown = ToolCall(id="1", name="pay_bill", arguments="{")
-    assert "schema" in (await answer(gateway, NAMES, shown, max_result_chars=999)).text
+    assert (
+        "schema"
+        in (await handle_call(gateway, NAMES, shown, AnswerOptions(max_result_chars=999))).text
+    )
 
 
 async def test_its_name_finds_what_is_near(gateway: Gateway) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gateway.discovery.advice import hint
+from gateway.discovery.call_handler import next_steps_hint
 from gateway.gateway import Gateway
 from gateway.options import DiscoveryOptions, GraphOptions, Options, SearchOptions, UsageOptions
 from gateway.search.index.toolgraphs import build
@@ -91,7 +91,7 @@ async def test_what_was_called_next_is_suggested_with_its_counts(
         step.object,
     )
     assert ("send_mail", "learned, 30 of 30", False) == (found[0].name, step.source, step.declared)
-    assert "\n[next steps: send_mail]" == await hint(gateway, "", "find_room")
+    assert "\n[next steps: send_mail]" == await next_steps_hint(gateway, "", "find_room")
     assert {} == sources(await off.next_steps(["find_room"]))
 
 

@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from gateway.discovery.render_results import names_of
+from gateway.discovery.render_results import direct_names_in
 from gateway.options import DiscoveryOptions
 from gateway.testing import Call, ModelRequest, Turn
 
@@ -29,7 +29,7 @@ def policy(request: ModelRequest) -> Turn:
     content = "\n".join(str(result.get("content", "")) for result in results)
     if _called(request) != _SEARCH:
         return Turn(f"{_called(request)} answered: {content}")
-    for name in names_of(content):
+    for name in direct_names_in(content):
         arguments = _arguments(request, name)
         if arguments is not None:
             return Turn(calls=(Call(name, arguments),))

@@ -10,16 +10,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gateway.discovery.render_results import (
-    Parameters,
     Schemas,
-    compact,
-    described,
+    described_names_in,
     direct_names,
-    names_of,
+    direct_names_in,
+    render,
 )
 from gateway.options import DiscoveryOptions
 from gateway.runtime.text import estimate_tokens
-from gateway.types import Diagnostic, Evidence, Match, PathStep, SearchResult
+from gateway.types import Diagnostic, Evidence, JsonObject, Match, PathStep, SearchResult
 
 OPTIONS = DiscoveryOptions()
 
@@ -53,7 +52,7 @@ def test_matches_come_first_then_prerequisites_related_and_next_steps() -> None:
         matches=matches(2),
     )
 
-    text = compact(result, OPTIONS)
+    text = render(result, OPTIONS)
 
     assert [
         {"name": "m0", "about": "Does m0."},
@@ -62,7 +61,7 @@ def test_matches_come_first_then_prerequisites_related_and_next_steps() -> None:
         {"name": "r0", "about": "Does r0.", "kind": "related"},
         {"name": "n0", "about": "Does n0.", "kind": "next_step"},
     ] == read(text)
-    assert ("m0", "m1", "p0", "r0", "n0") == names_of(text)
+    assert ("m0", "m1", "p0", "r0", "n0") == direct_names_in(text)
 
 
 def test_a_row_tells_what_a_call_needs_and_why_it_stands_there() -> None:
@@ -83,7 +82,7 @@ def test_a_row_tells_what_a_call_needs_and_why_it_stands_there() -> None:
         {"name": "m1", "about": "Does m1.", "why": "words: a, b, c, d"},
         {"name": "p0", "about": "Does p0.", "kind": "prerequisite", "why": "requires of m0"},
         {"name": "r0", "kind": "related"},
-    ] == read(compact(result, OPTIONS))
+    ] == read(render(result, OPTIONS))
 
 
 def test_words_that_the_row_shows_are_no_reason() -> None:
@@ -92,20 +91,20 @@ def test_words_that_the_row_shows_are_no_reason() -> None:
     half = match("m1", description="Does it.", evidence=Evidence(words=("does", "other")))
     result = SearchResult(mode="hybrid", matches=(seen, half))
 
-    assert [None, "words: other"] == [row.get("why") for row in read(compact(result, OPTIONS))]
+    assert [None, "words: other"] == [row.get("why") for row in read(render(result, OPTIONS))]
 
 
 def test_a_tool_whose_definition_the_model_has_is_only_named() -> None:
     """Its definition stands among the tools of the same request."""
     result = SearchResult(mode="graph", matches=matches(2, required=("a",)))
 
-    text = compact(result, OPTIONS, shown={"m0", "other"})
+    text = render(result, OPTIONS, shown={"m0", "other"})
 
     assert [
         {"name": "m0"},
         {"name": "m1", "about": "Does m1.", "needs": ["a"]},
     ] == read(text)
-    assert ("m0", "m1") == names_of(text)
+    assert ("m0", "m1") == direct_names_in(text)
 
 
 @pytest.mark.requirement("edge:outside-window-is-no-proxy", "auto:rule-9")
@@ -118,10 +117,10 @@ def test_a_prerequisite_from_outside_the_window_is_named_and_direct_only_if_want
         mode="hybrid", matches=matches(1), prerequisites=matches(1, "p", direct=False)
     )
 
-    text = compact(result, DiscoveryOptions(prerequisite_proxies=wanted))
+    text = render(result, DiscoveryOptions(prerequisite_proxies=wanted))
 
     assert ["m0", "p0"] == [row["name"] for row in read(text)]
-    assert shown == names_of(text)
+    assert shown == direct_names_in(text)
     assert [True, wanted] == [row.get("direct", True) for row in read(text)]
 
 
@@ -133,9 +132,9 @@ def test_at_most_eight_of_a_search_become_proxies_and_the_others_are_named() -> 
     related = (*matches(2, "r"), linked, match("r3"), match("r4"))
     result = SearchResult(mode="graph", matches=matches(6), related=related)
 
-    text = compact(result, OPTIONS)
+    text = render(result, OPTIONS)
 
-    assert (*(f"m{number}" for number in range(6)), "r0", "r1") == names_of(text)
+    assert (*(f"m{number}" for number in range(6)), "r0", "r1") == direct_names_in(text)
     assert {"direct": False, "why": "requires of m0"}.items() <= read(text)[-1].items()
     assert 9 == len(read(text))
     assert ["r3", "r4"] == json.loads(text)["also"]
@@ -145,9 +144,9 @@ def test_what_is_not_direct_takes_no_proxy_away_from_the_others() -> None:
     """Nine rows, one of them hidden by a tool of the host: eight proxies."""
     result = SearchResult(mode="graph", matches=matches(9))
 
-    text = compact(result, OPTIONS, hidden={"m3"})
+    text = render(result, OPTIONS, hidden={"m3"})
 
-    assert tuple(f"m{number}" for number in range(9) if number != 3) == names_of(text)
+    assert tuple(f"m{number}" for number in range(9) if number != 3) == direct_names_in(text)
 
 
 @pytest.mark.parametrize(
@@ -155,11 +154,11 @@ def test_what_is_not_direct_takes_no_proxy_away_from_the_others() -> None:
 )
 def test_nothing_is_said_in_words(mode: Any, note: str) -> None:
     """An empty list alone invites the same search again."""
-    text = compact(SearchResult(mode=mode), OPTIONS)
+    text = render(SearchResult(mode=mode), OPTIONS)
 
     assert [] == read(text)
     assert note in json.loads(text)["note"]
-    assert () == names_of(text)
+    assert () == direct_names_in(text)
 
 
 def test_a_weak_result_warns() -> None:
@@ -167,10 +166,8 @@ def test_a_weak_result_warns() -> None:
     note = Diagnostic(stage="confidence", code="low_confidence_results")
     result = SearchResult(mode="graph", matches=matches(1), diagnostics=(note,))
 
-    assert "None of these is a likely match" in json.loads(compact(result, OPTIONS))["note"]
-    assert "note" not in json.loads(
-        compact(SearchResult(mode="graph", matches=matches(1)), OPTIONS)
-    )
+    assert "None of these is a likely match" in json.loads(render(result, OPTIONS))["note"]
+    assert "note" not in json.loads(render(SearchResult(mode="graph", matches=matches(1)), OPTIONS))
 
 
 def test_a_description_becomes_one_line() -> None:
@@ -178,7 +175,7 @@ def test_a_description_becomes_one_line() -> None:
     long = f"First sentence. Second.\n\n# Usage\n{'many words ' * 500}"
     result = SearchResult(mode="graph", matches=(match("a", description=long),))
 
-    (row,) = read(compact(result, OPTIONS))
+    (row,) = read(render(result, OPTIONS))
 
     assert "First sentence." == row["about"]
 
@@ -194,7 +191,7 @@ def test_a_result_keeps_to_its_budget_and_keeps_the_best(budget: int) -> None:
         next_steps=matches(6, "n", description=long),
     )
 
-    text = compact(result, DiscoveryOptions(result_token_budget=budget))
+    text = render(result, DiscoveryOptions(result_token_budget=budget))
 
     kept = [row["name"] for row in read(text)]
     also = json.loads(text).get("also", [])
@@ -210,7 +207,7 @@ def test_the_best_match_is_never_dropped() -> None:
     vast = match("a", required=tuple(f"argument_{number}" for number in range(200)))
     result = SearchResult(mode="graph", matches=(vast, match("b")))
 
-    text = compact(result, DiscoveryOptions(result_token_budget=100))
+    text = render(result, DiscoveryOptions(result_token_budget=100))
 
     assert ["a"] == [row["name"] for row in read(text)]
 
@@ -241,8 +238,8 @@ def test_what_is_written_is_read_back(result: SearchResult, budget: int, proxies
     """The text is the conversation's only memory of a search."""
     options = DiscoveryOptions(result_token_budget=budget, proxies_per_search=proxies)
 
-    text = compact(result, options)
-    again = names_of(text)
+    text = render(result, options)
+    again = direct_names_in(text)
 
     direct = [row["name"] for row in read(text) if row.get("direct", True)]
     assert tuple(direct) == again
@@ -257,7 +254,7 @@ def test_what_is_written_is_read_back(result: SearchResult, budget: int, proxies
 ).map(json.dumps))  # fmt: skip
 def test_any_other_text_names_texts_or_nothing(text: str) -> None:
     """Whatever stands in a conversation, reading it raises nothing."""
-    assert all(isinstance(name, str) for name in names_of(text))
+    assert all(isinstance(name, str) for name in direct_names_in(text))
 
 
 @pytest.mark.parametrize(
@@ -266,13 +263,13 @@ def test_any_other_text_names_texts_or_nothing(text: str) -> None:
 )
 def test_a_text_that_is_no_result_is_not_read(content: str) -> None:
     """Depth and size are a stranger's to choose."""
-    assert () == names_of(content)
+    assert () == direct_names_in(content)
 
 
-def schema(name: str) -> Parameters:
+def schema(name: str) -> JsonObject:
     """Parameters of some size, told by the name."""
     about = {name: {"type": "string", "description": "x" * 200}}
-    return Parameters({"type": "object", "properties": about})
+    return {"type": "object", "properties": about}
 
 
 def test_where_found_tools_do_not_become_tools_their_parameters_are_told() -> None:
@@ -282,7 +279,7 @@ def test_where_found_tools_do_not_become_tools_their_parameters_are_told() -> No
         mode="graph", matches=tuple(match(f"tool_{number}") for number in range(5))
     )
 
-    rows = json.loads(compact(found, options, schemas=schema))["tools"]
+    rows = json.loads(render(found, options, schemas=schema))["tools"]
 
     assert 5 == len(rows)
     told = ["parameters" in row for row in rows]
@@ -295,12 +292,12 @@ def test_parameters_that_were_told_before_are_not_told_again() -> None:
     """Only a result that tells them is remembered as one that does."""
     found = SearchResult(mode="graph", matches=(match("a"), match("b", required=("x",))))
 
-    text = compact(found, OPTIONS, schemas=schema, shown={"b"})
+    text = render(found, OPTIONS, schemas=schema, shown={"b"})
     first, second = read(text)
 
     assert {"type", "properties"} == {*first["parameters"]}
     assert {"name": "b", "parameters": "told before"} == second
-    assert ("a",) == described(text)
+    assert ("a",) == described_names_in(text)
 
 
 def test_a_budget_without_room_for_rows_keeps_the_best() -> None:
@@ -310,12 +307,12 @@ def test_a_budget_without_room_for_rows_keeps_the_best() -> None:
         mode="graph", matches=tuple(match(f"a_tool_{number}" * 3) for number in range(30))
     )
 
-    rows = json.loads(compact(found, options, schemas=schema))["tools"]
+    rows = json.loads(render(found, options, schemas=schema))["tools"]
 
     assert 1 <= len(rows) < 30
 
 
-@pytest.mark.parametrize("schemas", [None, lambda _: Parameters({"description": "IMPORTANT"})])
+@pytest.mark.parametrize("schemas", [None, lambda _: {"description": "IMPORTANT"}])
 def test_of_a_suspicious_tool_the_name_is_told_and_what_could_be_no_order(
     schemas: Schemas | None,
 ) -> None:
@@ -329,11 +326,11 @@ def test_of_a_suspicious_tool_the_name_is_told_and_what_could_be_no_order(
         prerequisites=(match("p0", **{**odd, "required": ()}, direct=False, evidence=way),),
     )
 
-    text = compact(result, DiscoveryOptions(prerequisite_proxies=True), schemas=schemas)
+    text = render(result, DiscoveryOptions(prerequisite_proxies=True), schemas=schemas)
 
     rows = [row for row in read(text) if row["name"] != "m1"]
     assert [
         {"name": "m0", "needs": ["a"], "suspicious": True, "direct": False},
         {"name": "p0", "kind": "prerequisite", "suspicious": True, "direct": False},
     ] == rows
-    assert ("m1",) == names_of(text) == direct_names(result, OPTIONS)
+    assert ("m1",) == direct_names_in(text) == direct_names(result, OPTIONS)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gateway.discovery.meta_tools import MetaNames, digest, meta_names, meta_tools
+from gateway.discovery.meta_tools import MetaNames, catalog_digest, meta_names, meta_tools
 from gateway.discovery.tool_list import name_of
 from gateway.options import DiscoveryOptions
 from gateway.runtime.text import estimate_tokens
@@ -77,7 +77,7 @@ def test_the_search_tool_tells_the_digest_and_without_one_just_what_it_does() ->
 
 def test_the_digest_tells_servers_with_the_words_of_their_tools_largest_first() -> None:
     """From it a model knows what it may ask for."""
-    told = digest(entities(mail=1, files=2), budget=300)
+    told = catalog_digest(entities(mail=1, files=2), budget=300)
 
     assert "The catalog holds 3 tools: files (2: files, thing); mail (1: mail, thing)." == told
 
@@ -86,13 +86,15 @@ def test_the_digest_does_not_depend_on_the_order_of_the_catalog() -> None:
     """It is byte-stable as long as the catalog is the same."""
     found = entities(a=3, b=3, c=1)
 
-    assert digest(found, budget=300) == digest(found[::-1], budget=300)
+    assert catalog_digest(found, budget=300) == catalog_digest(found[::-1], budget=300)
 
 
 @pytest.mark.parametrize("budget", [20, 40, 80])
 def test_the_digest_keeps_to_its_budget_and_counts_the_rest(budget: int) -> None:
     """A thousand servers must not fill the prompt."""
-    told = digest(entities(**{f"server_{number}": 1 for number in range(50)}), budget=budget)
+    told = catalog_digest(
+        entities(**{f"server_{number}": 1 for number in range(50)}), budget=budget
+    )
 
     assert told.endswith(" more servers.")
     assert estimate_tokens(told) <= budget + 5
@@ -100,5 +102,5 @@ def test_the_digest_keeps_to_its_budget_and_counts_the_rest(budget: int) -> None
 
 def test_no_digest_without_tools_or_without_a_budget() -> None:
     """0 turns it off."""
-    assert "" == digest([], budget=300)
-    assert "" == digest(entities(a=1), budget=0)
+    assert "" == catalog_digest([], budget=300)
+    assert "" == catalog_digest(entities(a=1), budget=0)

@@ -10,15 +10,15 @@ import pytest
 
 from gateway import Gateway, InvokeResult, Options
 from gateway.discovery.call_handler import (
-    Answer,
     AnswerOptions,
+    ToolAnswer,
     ToolCall,
-    answer,
-    clipped,
+    clip,
+    handle_call,
     result_text,
 )
 from gateway.discovery.meta_tools import MetaNames
-from gateway.discovery.render_results import names_of
+from gateway.discovery.render_results import direct_names_in
 from gateway.options import DiscoveryOptions, UpstreamOptions
 from gateway.types import Content, ToolDefinition
 from tests.conftest import OpenGateway
@@ -27,14 +27,14 @@ from tests.fakes import Shelf, suspicious, tool
 NAMES = MetaNames(search="search_tools", call="call_tool")
 
 
-async def told(gateway: Gateway, name: str, arguments: object, **options: Any) -> Answer:
+async def told(gateway: Gateway, name: str, arguments: object, **options: Any) -> ToolAnswer:
     """Give the answer to one call."""
     text = arguments if isinstance(arguments, str) else json.dumps(arguments)
     call = ToolCall(id="1", name=name, arguments=text)
-    options = {"max_result_chars": 1000} | options
-    made = await answer(gateway, NAMES, call, **options)
-    assert call == made.call
-    return made
+    answer_options = AnswerOptions(**{"max_result_chars": 1000, **options})
+    answer = await handle_call(gateway, NAMES, call, answer_options)
+    assert call == answer.call
+    return answer
 
 
 @pytest.fixture
@@ -76,8 +76,8 @@ async def test_a_search_takes_one_query_or_one_for_each_step(
     made = await told(shelf, "search_tools", arguments)
 
     assert queries == made.queries
-    assert "send_email" in names_of(made.text)
-    assert len(queries) == 1 or "book_flight" in names_of(made.text)
+    assert "send_email" in direct_names_in(made.text)
+    assert len(queries) == 1 or "book_flight" in direct_names_in(made.text)
     assert made.search is not None
 
 
@@ -86,14 +86,14 @@ async def test_a_search_for_nothing_browses(shelf: Gateway) -> None:
     made = await told(shelf, "search_tools", "")
 
     assert "browse" == (made.search.mode if made.search else "")
-    assert len(names_of(made.text)) > 0
+    assert len(direct_names_in(made.text)) > 0
 
 
 async def test_more_queries_than_allowed_are_cut(shelf: Gateway) -> None:
     """A long list is no reason to answer nothing."""
     made = await told(shelf, "search_tools", {"queries": ["send an e-mail"] + ["x y"] * 30})
 
-    assert "send_email" in names_of(made.text)
+    assert "send_email" in direct_names_in(made.text)
 
 
 @pytest.mark.parametrize(
@@ -252,7 +252,7 @@ async def test_a_found_tool_that_a_tool_of_the_host_hides_is_to_be_called_by_the
 
     (row,) = [row for row in json.loads(made.text)["tools"] if row["name"] == "send_email"]
     assert False is row["direct"]
-    assert "send_email" not in names_of(made.text)
+    assert "send_email" not in direct_names_in(made.text)
 
 
 async def test_a_long_result_is_cut_and_says_so(bank: Gateway) -> None:
@@ -261,7 +261,7 @@ async def test_a_long_result_is_cut_and_says_so(bank: Gateway) -> None:
     made = await told(bank, "transfer", {"account": long, "amount": 1}, max_result_chars=1000)
 
     assert "1 to " + "A" * 995 + "\n[cut: 2005 of 3005 characters left out]" == made.text
-    assert "x" == clipped("x", 1)
+    assert "x" == clip("x", 1)
 
 
 def block(kind: str, text: str = "", **data: object) -> Content:
@@ -321,7 +321,7 @@ async def test_where_no_call_tool_is_offered_no_advice_speaks_of_one(
     """The model searches for the step then, by its name."""
     gateway = ready(open_gateway, catalog, 1)
 
-    made = await told(gateway, "list_invoices", {}, answering=AnswerOptions(by_name=False))
+    made = await told(gateway, "list_invoices", {}, by_name=False)
 
     assert made.text.endswith("\n[next steps: get_invoice]")
 
@@ -376,8 +376,7 @@ async def test_a_suspicious_tool_is_called_but_its_schema_is_never_told(
     schema = {"type": "object", "properties": {"to": field}, "required": ["to"]}
     odd = suspicious(replace(tool("add_numbers", "IMPORTANT"), input_schema=schema))
     gateway = open_gateway((odd,))
-    options = AnswerOptions(schemas=True)
-    asked = await told(gateway, "search_tools", {"query": "add numbers"}, answering=options)
+    asked = await told(gateway, "search_tools", {"query": "add numbers"}, schemas=True)
     wrong = await told(gateway, "add_numbers", {})
     broken = await told(gateway, "add_numbers", "{")
     by_id = await told(gateway, "call_tool", {"name": "shelf/add_numbers", "arguments": {}})
