@@ -26,8 +26,7 @@ from gateway.registration.registering import Registering
 from gateway.registration.sources import Sources
 from gateway.runtime.background_loop import Bridge
 from gateway.runtime.cache import Clock, SingleFlight
-from gateway.runtime.telemetry import Telemetry
-from gateway.runtime.telemetry_names import MeterProvider, TracerProvider
+from gateway.runtime.telemetry import MeterProvider, Telemetry, TracerProvider
 from gateway.runtime.vectors import VectorStore
 from gateway.search.invoke import holding, invoke
 from gateway.search.library import Library

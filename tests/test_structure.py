@@ -138,7 +138,7 @@ HOMES = {
         "gateway/chat/",
         "gateway/cli/demo/",
     ),
-    "opentelemetry": ("gateway/runtime/otel.py", "gateway/cli/demo/"),
+    "opentelemetry": ("gateway/runtime/telemetry.py", "gateway/cli/demo/"),
     "platformdirs": ("gateway/options/environment.py", "gateway/provision/provisioner.py"),
     "pydantic_ai": ("gateway/adapters/pydantic_ai.py",),
     "pyshacl": ("graphs/rdf/shacl.py",),

@@ -137,13 +137,3 @@ def proxied(scheme: str, host: str) -> bool:
     from urllib.request import getproxies, proxy_bypass  # noqa: PLC0415  (slow to load)
 
     return scheme in getproxies() and not proxy_bypass(host)
-
-
-def names_telemetry(variables: Mapping[str, str] | None = None) -> bool:
-    """Say whether a provider is named that OpenTelemetry's API loads by itself.
-
-    Args:
-        variables: The variables to read; None is the process's own environment.
-    """
-    values = os.environ if variables is None else variables
-    return any(values.get(f"OTEL_PYTHON_{kind}_PROVIDER") for kind in ("TRACER", "METER"))

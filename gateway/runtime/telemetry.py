@@ -1,67 +1,25 @@
-"""Spans and metrics of a gateway, for whoever listens.
+"""Spans and metrics of a gateway, by the OpenTelemetry API alone.
 
-* Importing this loads no OpenTelemetry. A host that listens has loaded its API, or the environment
-  names a provider; until then every call is a no-op.
-* No query, argument, result or description goes out unless the host asked for content.
+* Without a provider of the host's, every call is a no-op.
+* No query, argument, result or description is sent unless the host asked for content.
 """
 
 from __future__ import annotations
 
-import sys
-from contextlib import AbstractContextManager
-from typing import Any, Self
+import time
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 
-from gateway.options.environment import names_telemetry
-from gateway.runtime.telemetry_names import (
-    Attributes,
-    Instruments,
-    MeterProvider,
-    Span,
-    TracerProvider,
-)
+from opentelemetry import metrics, trace
+from opentelemetry.metrics import Counter, Histogram, MeterProvider
+from opentelemetry.trace import Span, SpanKind, Status, StatusCode, TracerProvider
 
+from gateway.runtime import VERSION
+from gateway.runtime.telemetry_names import METRICS, SCHEMA_URL, SCOPE, SPANS, Attributes
 
-class _Silence(AbstractContextManager[Any]):
-    """`Instruments` that nobody listens to, and also their spans and blocks."""
+__all__ = ["MeterProvider", "Span", "Telemetry", "TracerProvider"]
 
-    __slots__ = ()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None: ...
-
-    def set_attribute(self, key: str, value: object) -> None: ...
-
-    def set_attributes(self, attributes: Attributes) -> None: ...
-
-    def is_recording(self) -> bool:
-        return False
-
-    def end(self) -> None: ...
-
-    def span(self, kind: str, target: str, attributes: Attributes | None) -> Self:
-        del kind, target, attributes
-        return self
-
-    begin = span
-
-    def within(self, span: Span) -> Self:
-        del span
-        return self
-
-    def fail(self, span: Span, error_type: str) -> None: ...
-
-    def timed(self, metric: str, attributes: Attributes) -> Self:
-        del metric, attributes
-        return self
-
-    def record(self, metric: str, value: float, attributes: Attributes | None) -> None: ...
-
-    def add(self, metric: str, value: int, attributes: Attributes | None) -> None: ...
-
-
-_SILENCE = _Silence()
+_KINDS = {"internal": SpanKind.INTERNAL, "client": SpanKind.CLIENT}
 
 
 class Telemetry:
@@ -81,21 +39,27 @@ class Telemetry:
         capture_content: bool = False,
     ) -> None:
         self.capture_content = capture_content
-        self._providers = tracer_provider, meter_provider
-        self._wanted = any(self._providers) or names_telemetry()
-        self._made: Instruments = _SILENCE
+        tracers = tracer_provider or trace.get_tracer_provider()
+        meters = meter_provider or metrics.get_meter_provider()
+        self._tracer = tracers.get_tracer(SCOPE, VERSION, SCHEMA_URL)
+        meter = meters.get_meter(SCOPE, VERSION, SCHEMA_URL)
+        self._histograms: dict[str, Histogram] = {}
+        self._counters: dict[str, Counter] = {}
+        for name, metric in METRICS.items():
+            if metric.kind == "counter":
+                self._counters[name] = meter.create_counter(name, metric.unit, metric.description)
+            else:
+                self._histograms[name] = meter.create_histogram(
+                    name,
+                    metric.unit,
+                    metric.description,
+                    explicit_bucket_boundaries_advisory=list(metric.buckets) or None,
+                )
 
-    @property
-    def _instruments(self) -> Instruments:
-        if self._made is _SILENCE and (self._wanted or "opentelemetry" in sys.modules):
-            from gateway.runtime.otel import OpenTelemetry  # noqa: PLC0415  (where nobody listens, nobody pays for it)
-
-            self._made = OpenTelemetry(*self._providers)
-        return self._made
-
+    @contextmanager
     def span(
         self, kind: str, target: str = "", attributes: Attributes | None = None
-    ) -> AbstractContextManager[Span]:
+    ) -> Iterator[Span]:
         """Open a span of *kind*, current within the block; an exception marks it as failed.
 
         Args:
@@ -103,7 +67,15 @@ class Telemetry:
             target: The second word of the span's name, of few values; may be empty.
             attributes: Those known at creation, which samplers read.
         """
-        return self._instruments.span(kind, target, attributes)
+        span = self.begin(kind, target, attributes)
+        try:
+            with self.within(span):
+                yield span
+        except BaseException as error:
+            self.fail(span, type(error).__name__)
+            raise
+        finally:
+            span.end()
 
     def begin(self, kind: str, target: str = "", attributes: Attributes | None = None) -> Span:
         """Start a span that no block bounds; its owner ends it, and may enter it with `within`.
@@ -113,25 +85,35 @@ class Telemetry:
             target: See `span`.
             attributes: See `span`.
         """
-        return self._instruments.begin(kind, target, attributes)
+        name = f"{kind} {target}" if target else kind
+        initial = {**(attributes or {})}
+        if not kind.startswith("gateway."):
+            initial["gen_ai.operation.name"] = kind
+        return self._tracer.start_span(name, kind=_KINDS[SPANS[kind].kind], attributes=initial)
 
-    def within(self, span: Span) -> AbstractContextManager[object]:
+    def within(self, span: Span) -> AbstractContextManager[Span]:
         """Make *span* the parent of what the block starts, without ending it."""
-        return self._instruments.within(span)
+        return trace.use_span(span, record_exception=False, set_status_on_exception=False)
 
-    def timed(
-        self, metric: str, attributes: dict[str, str | int | float | bool]
-    ) -> AbstractContextManager[object]:
+    @contextmanager
+    def timed(self, metric: str, attributes: dict[str, str | int | float | bool]) -> Iterator[None]:
         """Record the block's duration; *attributes* may be filled in while it runs."""
-        return self._instruments.timed(metric, attributes)
+        started = time.perf_counter()
+        try:
+            yield
+        except BaseException as error:
+            attributes["error.type"] = type(error).__name__
+            raise
+        finally:
+            self.record(metric, time.perf_counter() - started, attributes)
 
     def record(self, metric: str, value: float, attributes: Attributes | None = None) -> None:
         """Record *value* in the histogram *metric*."""
-        self._instruments.record(metric, value, attributes)
+        self._histograms[metric].record(value, attributes)
 
     def add(self, metric: str, value: int = 1, attributes: Attributes | None = None) -> None:
         """Add *value* to the counter *metric*."""
-        self._instruments.add(metric, value, attributes)
+        self._counters[metric].add(value, attributes)
 
     def cache_event(self, name: str, event: str) -> None:
         """Count one look-up in a cache."""
@@ -141,5 +123,6 @@ class Telemetry:
         )
 
     def fail(self, span: Span, error_type: str) -> None:
-        """Mark *span* as failed. No message: it could hold what a user said."""
-        self._instruments.fail(span, error_type)
+        """Mark *span* as failed, without a message: it could hold content."""
+        span.set_attribute("error.type", error_type)
+        span.set_status(Status(StatusCode.ERROR))

@@ -21,8 +21,8 @@ from gateway.embed.protocol import Embedder
 from gateway.index.snapshot import Snapshot
 from gateway.options import CacheOptions, SearchOptions
 from gateway.runtime.cache import Cache, Clock, LoopFlight, SingleFlight, Submit, Told, key_of
-from gateway.runtime.telemetry import Telemetry
-from gateway.runtime.telemetry_names import CONTENT_ATTRIBUTES, Attributes, Span
+from gateway.runtime.telemetry import Span, Telemetry
+from gateway.runtime.telemetry_names import CONTENT_ATTRIBUTES, Attributes
 from gateway.runtime.vectors import Vector
 from gateway.search.normalize import CachedNormalizer, Normalizer
 from gateway.search.patience import SHARED
@@ -214,7 +214,7 @@ class RememberedSearch:
         span.set_attributes(
             {
                 "gateway.search.mode": result.mode,
-                "gateway.index.eligibility": result.counts.eligible,
+                "gateway.search.eligible": result.counts.eligible,
                 "gateway.search.matches": len(result.matches),
                 "gateway.cache.hit": result.cached,
             }

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 
 import platformdirs
-import pytest
 
-from gateway.options.environment import environment, names_telemetry, variables
+from gateway.options.environment import environment, variables
 
 
 def test_an_empty_environment_gives_the_users_cache_folder_and_no_content() -> None:
@@ -47,14 +45,3 @@ def test_only_variables_that_are_asked_for_and_set_are_given() -> None:
     found = variables(frozenset({"GATEWAY_CACHE_DIR", "GATEWAY_SURELY_NOT_SET"}))
 
     assert ["GATEWAY_CACHE_DIR"] == list(found)
-
-
-@pytest.mark.parametrize(
-    ("variables", "named"),
-    [({}, False), ({"OTEL_PYTHON_TRACER_PROVIDER": "sdk"}, True), ({"OTEL_SDK": "x"}, False)],
-)
-def test_a_provider_that_is_named_is_listened_for(
-    variables: Mapping[str, str], named: bool
-) -> None:
-    """OpenTelemetry's API loads it by itself, but only when somebody loads that."""
-    assert named == names_telemetry(variables)
