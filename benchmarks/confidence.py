@@ -56,7 +56,7 @@ class Unknown:
     def info(self) -> EmbedderInfo:
         """The model's, without its scale and what it reads."""
         told = self._inner.info
-        return replace(told, model_id=f"{told.model_id}-unknown", scale=None, reads=None)
+        return replace(told, model_id=f"{told.model_id}-unknown")
 
     async def embed(self, texts: Sequence[str], *, role: Role) -> Embedded:
         """Embed *texts* by the model."""

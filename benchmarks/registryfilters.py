@@ -32,9 +32,10 @@ from gateway.gateway import Gateway
 from gateway.index.snapshot import Snapshot
 from gateway.options import IndexOptions, Options, SearchOptions
 from gateway.runtime.vectors import Matrix, Vector, deviations
-from gateway.search.company import Company
 from gateway.search.pipeline import Search
-from gateway.search.policies import RRF_K, telling
+from gateway.search.rank.parameters import RRF_K
+from gateway.search.rank.policies import informative_matches
+from gateway.search.rank.server_groups import ServerBoost, ServerGroups
 from gateway.search.request import prepare
 from gateway.testing import HashingEmbedder
 from gateway.types import Filters, Hints, RankingPolicy, SearchResult, Strategy
@@ -96,22 +97,21 @@ def _first(spots: Positions, scores: Vector, count: int) -> NDArray[np.bool_]:
 
 
 def _lifted(case: Case, spots: Positions, scores: Vector) -> Vector:
-    """Add what company says; see `gateway.search.company`. No query here is a long one."""
+    """Add what servers say; see `gateway.search.rank.server_groups`. No query here is long."""
     snapshot = case.snapshot
-    if snapshot.mates is None:
+    groups = ServerGroups.of(snapshot.server_ids)
+    if groups is None:
         return scores
-    company = Company(
-        mates=snapshot.mates, eligibility=snapshot.eligibility, entities=snapshot.entities
-    )
-    return company.lifted(spots, scores)
+    boost = ServerBoost(groups=groups, eligibility=snapshot.eligibility, entities=snapshot.entities)
+    return boost.boost(spots, scores)
 
 
 def _telling(case: Case, query: str) -> NDArray[np.bool_]:
-    """Say whose words are no chance, of the eligible; see `gateway.search.policies.telling`."""
+    """Say whose words are no chance, of the eligible; see `informative_matches`."""
     index = case.snapshot.lexical
     shares = index.coverage(query)[case.eligible]
     everybody = np.ones(len(shares), dtype=np.bool_)
-    return telling(shares, everybody, weight=index.read(query).weight, size=index.size)
+    return informative_matches(shares, everybody, weight=index.read(query).weight, size=index.size)
 
 
 def _ranked(spots: Positions, scores: Vector) -> Positions:

@@ -28,11 +28,11 @@ from gateway.runtime.background_loop import Bridge
 from gateway.runtime.cache import Clock, SingleFlight
 from gateway.runtime.telemetry import MeterProvider, Telemetry, TracerProvider
 from gateway.runtime.vectors import VectorStore
+from gateway.search.cached_search import Caches, cached_search, caches_of
 from gateway.search.invoke import holding, invoke
 from gateway.search.library import Library
 from gateway.search.normalize import Normalizer
 from gateway.search.propose import Proposed, Proposer
-from gateway.search.remembered import Caches, caches_of, remembered
 from gateway.search.request import prepare
 from gateway.search.usage.memory import Usage
 from gateway.sources.entries import ENTRIES
@@ -129,7 +129,7 @@ class Gateway(Registering):
         )
         usage, submit = self.options.usage, self._bridge.submit
         self.usage = Usage(kept.ledger, usage, telemetry=self.telemetry, clock=clock, submit=submit)
-        self._search = remembered(
+        self._search = cached_search(
             self.options.search,
             strategy=strategy,
             embedder=self.embedder,
@@ -171,7 +171,7 @@ class Gateway(Registering):
             context_summary: The same, in words.
             filters: What may be found; None is enabled, active tools that need no scope.
             ranking: How the evidence is weighed: by the strategy, or a policy of
-                `gateway.search.policies`.
+                `gateway.search.rank.policies`.
             spread: Keep each kind from taking more than 0.6 of the places while others wait.
             places: Choose so many of *limit* for display, as `gateway.search.grouped` does, and
                 give only them, with ``displays`` and without supplements; 0 gives all. Not with
@@ -204,21 +204,6 @@ class Gateway(Registering):
         early = self._index.notes(built) if wanted else ()
         return await self._search(built.snapshot, request, (*notes, *early))
 
-    def recall(self, query: str) -> SearchResult | None:
-        """Give what `search` would answer to *query* alone, if that is remembered; never wait.
-
-        Returns:
-            None if it must be searched for. An answer is traced and measured as a search is.
-
-        Raises:
-            ClosedError: After `aclose`.
-        """
-        snapshot = self.known
-        if snapshot is None:
-            return None
-        self._sources.tend()
-        return self._search.recall(snapshot, query)
-
     async def next_steps(
         self,
         tools: Sequence[str],
@@ -241,10 +226,10 @@ class Gateway(Registering):
             UnknownToolError: If one of *tools* is not in the catalog.
             InvalidRequestError: If *limit* is below 1.
         """
-        from gateway.search.suggest import suggest  # noqa: PLC0415  (a search needs none of it)
+        from gateway.search.expand.next_steps import suggest_next_steps  # noqa: PLC0415  (a search needs none of it)
 
         snapshot = await self.snapshot(vectors=bool(query))
-        return await suggest(
+        return await suggest_next_steps(
             snapshot,
             tools,
             query=query,
@@ -252,7 +237,7 @@ class Gateway(Registering):
             filters=self._sources.health.held(filters),
             limit=limit,
             options=self.options.search,
-            use=await self.usage.signals(snapshot, tenant),
+            usage=await self.usage.signals(snapshot, tenant),
         )
 
     async def list_tools(self, filters: Filters | None = None) -> tuple[Entity, ...]:

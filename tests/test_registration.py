@@ -11,7 +11,7 @@ from gateway.errors import ClosedError, ConfigError
 from gateway.gateway import Gateway
 from gateway.manifests.manifest import Manifest
 from gateway.options import CacheOptions
-from gateway.search.remembered import Caches
+from gateway.search.cached_search import Caches
 from gateway.testing import HashingEmbedder
 from gateway.types import Hints
 from tests.conftest import OpenGateway

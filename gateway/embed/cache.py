@@ -220,10 +220,6 @@ class Embed(Protocol):
         ...
 
 
-Known = Callable[[Sequence[str], int | None], QueryRows | None]
-"""Gives what `Embed` gives, if it can without waiting; else None."""
-
-
 class Flights(Protocol):
     """Runs equal work once: `gateway.runtime.cache.SingleFlight`, or `LoopFlight`."""
 
@@ -278,14 +274,6 @@ class QueryVectors:
             rows.update(zip(missing, answer.vectors, strict=True))
         found = [row for text in texts if (row := rows[text]) is not None]
         return QueryRows(vectors=_rows(found), embedded=answer.embedded, tokens=answer.tokens)
-
-    def known(self, texts: Sequence[str], dimensions: int | None) -> QueryRows | None:
-        """Give what a call gives, if every text is remembered; else None. Never waits."""
-        model_id = self._embedder.info.model_id
-        rows = self._cache.every([(model_id, text) for text in texts])
-        if rows is None or any(self._fit(row, dimensions) is None for row in rows):
-            return None
-        return QueryRows(vectors=_rows(rows))
 
     @staticmethod
     def _fit(row: Vector | None, dimensions: int | None) -> Vector | None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from gateway.checks import check_shape
-from gateway.embed.parts import VectorParts
-from gateway.embed.protocol import Embedder, EmbedderInfo
+from gateway.embed.protocol import Embedder
 from gateway.errors import ConfigError
 
 
@@ -25,15 +24,4 @@ def resolve_embedder(given: Embedder | Literal["local"] | None) -> Embedder | No
         return LocalEmbedder()
     if given is not None:
         check_shape("embedder", given, "'local' or an Embedder", "embed", "info")
-        _check_parts(given.info)
     return given
-
-
-def _check_parts(info: EmbedderInfo) -> None:
-    parts, size = info.parts, info.dimensions
-    if parts is None:
-        return
-    if not isinstance(parts, VectorParts):
-        raise ConfigError(f"parts of an embedder must be VectorParts, got {type(parts).__name__}")
-    if size is not None and parts.starts[-1] >= size:
-        raise ConfigError(f"parts begin at {parts.starts}, vectors have {size} numbers")

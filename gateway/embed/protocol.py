@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, runtime_checkable
 
-from gateway.embed.parts import VectorParts
 from gateway.runtime.vectors import Matrix
 
 Role = Literal["document", "query"]
@@ -45,14 +44,6 @@ class EmbedderInfo:
     dimensions: int | None = None
     """None until the first answer tells."""
     limits: EmbeddingLimits = field(default_factory=EmbeddingLimits)
-    scale: tuple[float, float] | None = None
-    """Two cosines, if somebody measured them: of a request and a tool for something else, and of a
-    request and a tool that serves it, at the lower quartile. None: the gateway measures them with
-    the first catalog that is worth it; see `gateway.embed.yardstick`."""
-    reads: Callable[[str], float] | None = None
-    """Says how well the model reads a text, 0 to 1; None if it reads all languages alike."""
-    parts: VectorParts | None = None
-    """Where the parts of several encoders are in a vector; None if there is only one encoder."""
 
 
 @runtime_checkable

@@ -8,20 +8,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property, reduce
+from functools import reduce
 
-from gateway.embed import yardstick
-from gateway.embed.cache import DocumentVectors, document_vectors, text_key
-from gateway.embed.cohort import cohort
+from gateway.embed.cache import DocumentVectors, document_vectors
 from gateway.embed.protocol import Embedder
-from gateway.embed.yardstick import Yardstick
 from gateway.index.embedding_texts import Texts
 from gateway.index.made import Made
 from gateway.index.snapshot import Snapshot
 from gateway.index.snapshots import Snapshots
 from gateway.options import GraphOptions
 from gateway.runtime.telemetry import Telemetry
-from gateway.runtime.vectors import Vector, VectorStore
+from gateway.runtime.vectors import VectorStore
 from gateway.sources.entity_registry import EntityRegistry
 from gateway.sources.registry import ListResult, Registration
 from gateway.types import Diagnostic
@@ -66,10 +63,6 @@ class Making:
         self._last: Snapshot | None = None
         self._whole = True
         """Whether the last build came to its end."""
-        self._measured: dict[str, Vector] = {}
-        """The vectors of the texts by which the model is measured, by key."""
-        self._scale: tuple[int, Yardstick | None] | None = None
-        """The yardstick, and of how many of those vectors it was made."""
         self._rounds: list[DocumentVectors] = []
         """What was embedded between two builds. The next build that puts nothing off takes it."""
         self._hurried = hurried or asyncio.Event()
@@ -98,7 +91,7 @@ class Making:
         rounds = len(self._rounds)
         ahead = self._ahead(texts)
         vectors = (await self._unhurried(texts, ahead, most)).after(ahead)
-        self._take(texts, vectors)
+        texts.embedded(vectors.rows)
         if not vectors.put_off:
             # Another round may have come to its end meanwhile.
             del self._rounds[:rounds]
@@ -109,7 +102,6 @@ class Making:
             version=version,
             documents=documents,
             diagnostics=[*diagnostics, *self._known.notes, *vectors.diagnostics, *incomplete],
-            yardstick=self._yardstick(texts),
         )
         self._whole = True
         return Made(
@@ -121,8 +113,7 @@ class Making:
         )
 
     def _nothing(self) -> Snapshots:
-        model = self._embedder.info.model_id if self._embedder is not None else ""
-        return Snapshots(self._derive, learned=cohort(model) is not None)
+        return Snapshots(self._derive)
 
     async def embed(self) -> None:
         """Embed what the last build put off; what fails is left to a later build."""
@@ -168,11 +159,8 @@ class Making:
         """Embed what is wanted and not in *ahead*."""
         if self._embedder is None or not texts.wanted:
             return _NONE
-        measures = self._measures(texts)
-        unmeasured = {key: text for key, text in measures.items() if key not in self._measured}
-        wanted = {**unmeasured, **texts.wanted}
         vectors = await document_vectors(
-            sorted(text for key, text in wanted.items() if key not in ahead.rows),
+            sorted(text for key, text in texts.wanted.items() if key not in ahead.rows),
             embedder=self._embedder,
             store=self._store,
             telemetry=self._telemetry,
@@ -182,27 +170,6 @@ class Making:
         )
         # An embedder that has just failed is not asked again at once.
         return replace(vectors, put_off=vectors.put_off and not ahead.failed)
-
-    def _take(self, texts: Texts, vectors: DocumentVectors) -> None:
-        texts.embedded(vectors.rows)
-        measures = self._measures(texts)
-        self._measured |= {key: vectors.rows[key] for key in measures if key in vectors.rows}
-
-    def _measures(self, texts: Texts) -> Mapping[str, str]:
-        """Give the texts by which the model is measured, by key, if the catalog is worth it."""
-        return self._measuring if texts.count >= yardstick.WORTH else {}
-
-    @cached_property
-    def _measuring(self) -> Mapping[str, str]:
-        told = yardstick.texts(self._embedder.info) if self._embedder is not None else ()
-        return {text_key(text): text for text in told}
-
-    def _yardstick(self, texts: Texts) -> Yardstick | None:
-        measured = self._measured if self._measures(texts) else {}
-        # Nothing is measured twice, so that equal counts mean equal texts.
-        if self._scale is None or self._scale[0] != len(measured):
-            self._scale = len(measured), yardstick.of(self._embedder, measured)
-        return self._scale[1]
 
 
 def _incomplete(texts: Texts) -> list[Diagnostic]:

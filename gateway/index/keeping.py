@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from gateway.embed.protocol import EmbedderInfo
 from gateway.index.shelf import Found, Shelf, mark
@@ -45,19 +45,12 @@ class Keeper:
 
     def __init__(self, shelf: Shelf, model: EmbedderInfo | None, *made_with: object) -> None:
         self._shelf = shelf
-        self._model = model
-        # A function is another one in every process, and no part of an index is made with it.
-        self._made_with = (model and replace(model, reads=None), *made_with)
+        self._made_with = (model, *made_with)
         self._unsaved: tuple[Ground, Snapshot] | None = None
 
     def find(self, ground: Ground, *, version: int) -> Found:
         """Open the index that was made of the same *ground*, for the model of today."""
-        found = self._shelf.find(self._mark(ground), version=version, diagnostics=ground.notes)
-        snapshot = found.snapshot
-        if snapshot is None or snapshot.yardstick is None:
-            return found
-        scale = snapshot.yardstick.by(self._model)
-        return replace(found, snapshot=replace(snapshot, yardstick=scale))
+        return self._shelf.find(self._mark(ground), version=version, diagnostics=ground.notes)
 
     def made(self, ground: Ground, snapshot: Snapshot) -> None:
         """Remember *snapshot* as the one to save next, instead of any older one."""

@@ -13,29 +13,23 @@ from typing import Any
 
 import numpy as np
 
-from gateway.embed.yardstick import Yardstick
 from gateway.index.vectors.codes import Coder, Codes
 from gateway.index.vectors.exact import Large, Layout, VectorIndex
 from gateway.index.vectors.scatter import Scatter
 from gateway.index.vectors.segments import Mean
 from gateway.index.vectors.sketch import Sketched
-from gateway.search.dense.doubts import Doubts
-from gateway.search.dense.mates import Mates
 
 _CLASSES: Mapping[str, type] = {
     kind.__name__: kind
     for kind in (
         Coder,
         Codes,
-        Doubts,
         Large,
         Layout,
-        Mates,
         Mean,
         Scatter,
         Sketched,
         VectorIndex,
-        Yardstick,
     )
 }
 

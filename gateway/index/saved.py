@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,6 @@ import numpy as np
 from gateway.index import parts
 from gateway.index.eligibility import Eligibility, Trait
 from gateway.index.entities import Entities, written
-from gateway.index.name_terms import NameTerms
 from gateway.index.order import Places
 from gateway.index.pack import Pack
 from gateway.index.snapshot import Named, Snapshot, repeated
@@ -27,11 +25,9 @@ from graphs.apart import index_of, taken_apart
 from graphs.joined import kept, numbered
 from graphs.stored import arrays_of, postings_of, words_of
 
-_VALUES = ("vectors", "common", "mates", "yardstick", "doubts", "narrowness")
+_VALUES = ("vectors", "common", "server_ids")
 _GRAPH = "graph."
 _LEXICAL = "lexical."
-_NAMES = "names."
-_OF_NAMES = ("weights", "offsets", "holders")
 
 
 def packed(snapshot: Snapshot, own: Sequence[Diagnostic]) -> Pack:
@@ -46,12 +42,9 @@ def packed(snapshot: Snapshot, own: Sequence[Diagnostic]) -> Pack:
         ValueError: If an entity cannot be written as JSON.
     """
     arrays: dict[str, np.ndarray] = {}
-    if snapshot.yardstick is not None:
-        snapshot = replace(snapshot, yardstick=snapshot.yardstick.by(None))
     values = {name: parts.taken(getattr(snapshot, name), name, arrays) for name in _VALUES}
     arrays["entities"], arrays["entities_at"] = written(snapshot.entities)
     arrays |= {_LEXICAL + name: array for name, array in arrays_of(snapshot.lexical).items()}
-    arrays |= {_NAMES + name: getattr(snapshot.names, name) for name in _OF_NAMES}
     words = {
         "values": values,
         "own": [[note.stage, note.code, note.detail] for note in own],
@@ -95,7 +88,6 @@ def unpacked(pack: Pack, *, version: int, diagnostics: Sequence[Diagnostic]) -> 
             positions=positions,
         ),
         lexical=lexical,
-        names=NameTerms(index=lexical, **_under(_NAMES, arrays)),
         graph=None if words["graph"] is None else _tool_graph(words["graph"], arrays),
         diagnostics=(*diagnostics, *own),
         repeated=repeated((*diagnostics, *own)),

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
-from gateway.embed.yardstick import Yardstick
 from gateway.index.eligibility import Eligibility, Mask
-from gateway.index.name_terms import NameTerms
 from gateway.index.order import Places, Step
 from gateway.index.vectors.exact import VectorIndex
+from gateway.index.vectors.segments import Positions
 from gateway.runtime.vectors import Vector
-from gateway.search.dense.doubts import Doubts
-from gateway.search.dense.mates import Mates
 from gateway.search.index.toolgraph import ToolGraph
 from gateway.types import Diagnostic, Entity, Filters
 from gateway.types.diagnostics import DEGRADING, REPEATED
@@ -23,8 +19,6 @@ from graphs.lexical.analysis import fold
 from graphs.lexical.bm25_index import Postings
 from graphs.patched import patched
 
-_IDENTIFIER = re.compile(r"[^\s\"'`(),;:!?]+")
-_NOT_PLAIN = re.compile(r"[_\-./]|[a-z0-9][A-Z]")
 _REPEATED_EACH = 5
 
 
@@ -40,24 +34,18 @@ class Snapshot:
     """Positions by folded exposed name, folded own name and folded id."""
     eligibility: Eligibility
     lexical: Postings
-    names: NameTerms
     graph: ToolGraph | None
     vectors: VectorIndex | None
     """Unit rows, shape (n, d); zeros where an entity has no vector. None without any vector."""
     common: Vector | None
     """The mean row of what servers list, shape (d,); None without any."""
-    mates: Mates | None = None
-    """The server of each entity; None if all are of one server."""
+    server_ids: Positions
+    """The number of each entity's server, from 0 without gaps, shape (n,). What no server lists has
+    a number of its own."""
     diagnostics: tuple[Diagnostic, ...] = ()
     """What went wrong while building; a large catalog may have a note for each of many tools."""
     repeated: tuple[Diagnostic, ...] = ()
     """Those of them that every search repeats; see `repeated`."""
-    yardstick: Yardstick | None = None
-    """What the model's cosines mean; None if nobody measured it."""
-    doubts: Doubts | None = None
-    """What each entity loses in `auto`; None if none loses anything."""
-    narrowness: float = 1.0
-    """How narrow the catalog's subject is, > 0 to 1; see `gateway.search.dense.kinship`."""
 
     def told(self, notes: Iterable[Diagnostic]) -> Self:
         """Give the same with *notes* of what went wrong since it was built."""
@@ -86,19 +74,6 @@ class Snapshot:
         spots = self.by_name.get(fold(name), ())
         entities = self.entities
         return tuple(spot for spot in spots if mask[spot] and entities[spot].exposed_name == name)
-
-    def named(self, query: str, mask: Mask) -> list[int]:
-        """Give the positions of the eligible entities that *query* calls by name, in its order.
-
-        The whole query may be a name, whatever stands for its spaces. Within a longer query only
-        words that look like identifiers count, so that ``run`` in a sentence names nothing.
-        """
-        stated = [query]
-        if _NOT_PLAIN.search(query):
-            bare = (word.strip(".-/") for word in _IDENTIFIER.findall(query))
-            stated += (word for word in bare if _NOT_PLAIN.search(word))
-        spots = [spot for name in stated for spot in self.by_name.of_name(fold(name))]
-        return [spot for spot in dict.fromkeys(spots) if mask[spot]]
 
 
 def repeated(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:

@@ -8,10 +8,8 @@ import numpy as np
 
 from gateway.catalog.entries import LISTED
 from gateway.catalog.kinds import KINDS
-from gateway.embed.yardstick import Yardstick
-from gateway.index.eligibility import Eligibility, Mask
+from gateway.index.eligibility import Eligibility
 from gateway.index.embedding_texts import Texts
-from gateway.index.name_terms import NameTerms
 from gateway.index.order import Order, Step
 from gateway.index.snapshot import Named, Snapshot, repeated
 from gateway.index.texts import lexical_fields
@@ -19,10 +17,6 @@ from gateway.index.vectors.exact import VectorIndex
 from gateway.index.vectors.segments import Positions
 from gateway.options import GraphOptions
 from gateway.runtime.vectors import Matrix, Vector, unit_rows
-from gateway.search.dense.boasts import Boasts
-from gateway.search.dense.doubting import doubts
-from gateway.search.dense.kinship import narrowness
-from gateway.search.dense.mates import Servers
 from gateway.search.index.toolgraphs import ToolGraphs
 from gateway.sources.entity_registry import EntityDelta
 from gateway.types import Diagnostic, Entity
@@ -34,7 +28,7 @@ NAME_WEIGHT = 0.4
 whole text, which counts 1."""
 
 
-def compile_snapshot(  # noqa: PLR0913  (keyword-only, one a part of the index)
+def compile_snapshot(
     entities: Sequence[Entity],
     *,
     version: int = 1,
@@ -42,7 +36,6 @@ def compile_snapshot(  # noqa: PLR0913  (keyword-only, one a part of the index)
     documents: Sequence[Document] = (),
     diagnostics: Sequence[Diagnostic] = (),
     derive: GraphOptions | None = None,
-    yardstick: Yardstick | None = None,
 ) -> Snapshot:
     """Compile *entities* into a snapshot; see `Snapshots`.
 
@@ -53,7 +46,6 @@ def compile_snapshot(  # noqa: PLR0913  (keyword-only, one a part of the index)
         documents: The host's own graph documents.
         diagnostics: What went wrong so far.
         derive: Which edges are derived; None derives all.
-        yardstick: What the model's cosines mean.
     """
     snapshots = Snapshots(derive or GraphOptions())
     snapshots.texts.change((), entities)
@@ -64,7 +56,6 @@ def compile_snapshot(  # noqa: PLR0913  (keyword-only, one a part of the index)
         version=version,
         documents=documents,
         diagnostics=diagnostics,
-        yardstick=yardstick,
     )
 
 
@@ -76,17 +67,13 @@ class Snapshots:
 
     Args:
         derive: Which edges are derived.
-        learned: Whether what the model finds is judged by `gateway.search.served`.
     """
 
-    def __init__(self, derive: GraphOptions, *, learned: bool = False) -> None:
-        self._learned = learned
+    def __init__(self, derive: GraphOptions) -> None:
         self.texts = Texts()
         self.graphs = ToolGraphs(derive)
         self._order = Order()
         self._last: Snapshot | None = None
-        self._boasts = Boasts()
-        self._servers = Servers()
 
     def change(
         self,
@@ -95,7 +82,6 @@ class Snapshots:
         version: int,
         documents: Sequence[Document],
         diagnostics: Sequence[Diagnostic],
-        yardstick: Yardstick | None = None,
     ) -> Snapshot:
         """Make the snapshot after *turnover*; `texts` must have been changed by it already.
 
@@ -104,18 +90,13 @@ class Snapshots:
             version: The number of this build.
             documents: The host's own graph documents.
             diagnostics: What went wrong so far.
-            yardstick: What the model's cosines mean.
         """
         last = self._last or _nothing()
         step = self._order.change(turnover.removed, turnover.added)
         eligibility = last.eligibility.changed(step, last.by_name.places)
         lexical = _lexical(last.lexical, step)
-        names = NameTerms.of(lexical)
-        vectors, fresh = self._vectors(last.vectors, step)
+        vectors = self._vectors(last.vectors, step)
         graph = self.graphs.build(step.entities, documents)
-        came = {at: _mated(entity) for at, entity in step.new.items()}
-        mates = self._servers.change(step.moves, came)
-        boasts = self._boasts.change(vectors, step.moves, fresh, yardstick, mates)
         beside = eligibility.beside(LISTED)
         self._last = Snapshot(
             version=version,
@@ -123,27 +104,21 @@ class Snapshots:
             by_name=last.by_name.changed(step),
             eligibility=eligibility,
             lexical=lexical,
-            names=names,
             graph=graph if step.entities else None,
             vectors=vectors,
             common=_common(vectors, beside),
-            mates=mates,
+            server_ids=_server_ids(step.entities),
             diagnostics=tuple(diagnostics),
             repeated=repeated(diagnostics),
-            yardstick=yardstick,
-            doubts=doubts(names, mates, boasts, _listed(eligibility.size, beside)),
-            narrowness=narrowness(vectors, yardstick, learned=self._learned),
         )
         return self._last
 
-    def _vectors(
-        self, last: VectorIndex | None, step: Step
-    ) -> tuple[VectorIndex | None, Positions | None]:
-        """Give the vectors after *step*, and whose rows are new; None for the latter if all are."""
+    def _vectors(self, last: VectorIndex | None, step: Step) -> VectorIndex | None:
+        """Give the vectors after *step*."""
         late = self.texts.late()
         if last is None or len(late) + len(step.new) > len(step.entities) / 2:
             matrix = blended(self.texts.of(step.entities))
-            return None if matrix is None else VectorIndex.of(matrix), None
+            return None if matrix is None else VectorIndex.of(matrix)
         entities = step.entities
         places = step.moves.table()
         numbers = dict.fromkeys(step.new)
@@ -161,7 +136,7 @@ class Snapshots:
         if rows is None:
             rows = np.zeros((len(spots), last.dimensions), dtype=np.float32)
         found = last.changed(kept, rows, order)
-        return found if found.mean.count else None, spots
+        return found if found.mean.count else None
 
 
 def _common(vectors: VectorIndex | None, beside: Positions) -> Vector | None:
@@ -175,21 +150,12 @@ def _common(vectors: VectorIndex | None, beside: Positions) -> Vector | None:
     return (listed if listed.count else vectors.mean).row
 
 
-def _listed(size: int, beside: Positions) -> Mask | None:
-    """Give the mask of what servers list: of *size* entities all but those *beside*.
-
-    None if there are none beside.
-    """
-    if not beside.size:
-        return None
-    listed = np.ones(size, dtype=np.bool_)
-    listed[beside] = False
-    return listed
-
-
-def _mated(entity: Entity) -> str:
-    """Give what an entity shares with its mates: its server; its own id if it can have no mates."""
-    return entity.server if entity.kind in LISTED else entity.id
+def _server_ids(entities: Sequence[Entity]) -> Positions:
+    """Number the servers of *entities*, shape (n,); other kinds have numbers of their own."""
+    names = (entity.server if entity.kind in LISTED else entity.id for entity in entities)
+    ids: dict[str, int] = {}
+    numbers = (ids.setdefault(name, len(ids)) for name in names)
+    return np.fromiter(numbers, np.intp, len(entities))
 
 
 def _nothing() -> Snapshot:
@@ -201,10 +167,10 @@ def _nothing() -> Snapshot:
         by_name=Named.of(Step.first(())),
         eligibility=Eligibility.of(()),
         lexical=lexical,
-        names=NameTerms.of(lexical),
         graph=None,
         vectors=None,
         common=None,
+        server_ids=_server_ids(()),
     )
 
 

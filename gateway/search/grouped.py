@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from gateway.search.policies import LEGACY_A_KIND
+from gateway.search.rank.parameters import LEGACY_MAX_PER_KIND
 from gateway.search.spread import MIN_TOOLS, RATIO, Worded, capped, extracted
 from gateway.types import RankingPolicy
 
@@ -61,7 +61,7 @@ def chosen(
     left = strong if len(strong) >= limit else range(len(competing))
     held = [kinds[competing[number]] for number in left]
     if policy == "legacy":
-        picked = _first(held, LEGACY_A_KIND)[:limit]
+        picked = _first(held, LEGACY_MAX_PER_KIND)[:limit]
     else:
         picked = capped(held, [scores[competing[number]] for number in left], limit=limit)
     return [Shown(place=competing[left[at]], display=shown[left[at]]) for at in picked]

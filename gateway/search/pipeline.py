@@ -1,58 +1,42 @@
-"""The search, from question to result. Read this file first.
+"""The search, from query to result. Read this file first.
 
-    eligible -> mend, normalize -> embed -> vector rank -> words re-score -> graph -> result
+    eligible -> correct, normalize -> embed -> vector rank -> words re-score -> graph -> result
 
-* This file awaits and decides; the numbers are made elsewhere.
-* An optional stage that fails gives nothing and leaves a `Diagnostic`.
-* Vectors choose the candidates. Words may re-score them. The graph adds, and never reorders.
+* This file awaits and decides; the numbers are computed elsewhere.
+* An optional stage that fails returns nothing and leaves a `Diagnostic`.
+* Vectors choose the candidates. Words re-score them. The graph adds, and never reorders.
 * Without usable vectors the graph answers, this once: the next request tries again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
 import numpy as np
 
-from gateway.embed.cache import Embed, Known
-from gateway.embed.cohort import cohort
+from gateway.embed.cache import Embed
 from gateway.index.snapshot import Snapshot
-from gateway.index.vectors.exact import VectorIndex, VectorQuery
+from gateway.index.vectors.exact import VectorIndex
 from gateway.options import SearchOptions
-from gateway.search import fusion, results, tags
-from gateway.search.asked import Asked
-from gateway.search.dense import vector
-from gateway.search.dense.home import Homes
-from gateway.search.dense.vector import Candidates
-from gateway.search.evidence import (
-    GraphHits,
-    Ranking,
-    Words,
-    ask_graph,
-    look_up,
-    read_graph,
-    read_words,
-)
-from gateway.search.fusion import Order
+from gateway.search import results, tags
+from gateway.search.expand.supplements import Supplements, supplement
 from gateway.search.index.toolgraph import ToolGraph
-from gateway.search.parted import each_part
-from gateway.search.request import parted
-from gateway.search.run import Run
+from gateway.search.query import Query
+from gateway.search.rank import policies
+from gateway.search.rank.fusion import RankedList, fuse, interleave, pin_exact_names
+from gateway.search.rank.policies import RankingInputs
+from gateway.search.ranking import Ranking
+from gateway.search.retrieve.graph import GraphHits, score_by_graph, search_graph
+from gateway.search.retrieve.lexical import LexicalMatch, match_terms, score_lexical
+from gateway.search.retrieve.names import find_named
+from gateway.search.retrieve.vectors import Candidates, find_candidates
 from gateway.search.sayable import degrading
-from gateway.search.served import FURTHER
 from gateway.search.spelling.mending import Mend
-from gateway.search.supplement import Supplements, supplement
+from gateway.search.state import SearchState
 from gateway.search.usage.signals import NOTHING, Signals
-from gateway.types import (
-    Diagnostic,
-    Match,
-    RankingMode,
-    SearchRequest,
-    SearchResult,
-    Strategy,
-)
+from gateway.types import Diagnostic, RankingMode, SearchRequest, SearchResult, Strategy
 
 Rewrite = Callable[[str], Awaitable[str]]
 
@@ -64,11 +48,9 @@ class Search:
     options: SearchOptions
     strategy: Strategy
     embed: Embed | None = None
-    known: Known | None = None
-    """Gives the vectors of texts that were embedded before, without waiting; asked first."""
     normalize: Rewrite | None = None
-    mend: Mend | None = None
-    """The offline spelling pass."""
+    correct: Mend | None = None
+    """The offline spelling correction."""
     model: str = ""
     """The embedder's model id; empty without one."""
     graph: bool = True
@@ -79,319 +61,298 @@ class Search:
         self,
         snapshot: Snapshot,
         request: SearchRequest,
-        notes: Sequence[Diagnostic] = (),
+        diagnostics: Sequence[Diagnostic] = (),
         *,
-        use: Signals = NOTHING,
+        usage: Signals = NOTHING,
     ) -> SearchResult:
-        """Find what *request* asks for.
+        """Answer *request*.
 
         Args:
             snapshot: The index.
-            request: What is asked; `gateway.search.request` has checked it.
-            notes: What is known to be amiss already; they come first in the diagnostics.
-            use: What past calls say of tools.
+            request: Checked by `gateway.search.request`.
+            diagnostics: Those that the caller has already; they come first.
+            usage: What past calls say of tools.
 
         Returns:
             A result in every case. Its mode is ``empty`` without a catalog and ``browse`` without a
             query and a context; its diagnostics name each stage that was missing or failed.
         """
-        request, tagged = tags.tagged(snapshot, request)
+        request, tag_notes = tags.tagged(snapshot, request)
         mask = snapshot.mask(request.filters)
-        notes = [*notes, *tagged, *degrading(snapshot, request.filters, mask)]
-        patience = self.options.query_timeout_s
-        run = Run(patience, snapshot=snapshot, request=request, mask=mask, notes=notes, use=use)
+        state = SearchState(
+            self.options.query_timeout_s,
+            snapshot=snapshot,
+            request=request,
+            mask=mask,
+            diagnostics=[
+                *diagnostics,
+                *tag_notes,
+                *degrading(snapshot, request.filters, mask),
+            ],
+            usage=usage,
+        )
         if not snapshot.entities:
-            return run.result("empty")
+            return state.result("empty")
         if not request.queries and not request.context:
-            limit = min(request.limit, request.places or request.limit)
-            listed = results.browse(snapshot, mask, limit)
-            run.notes += listed.doubts
-            return run.result("browse", listed.matches)
-        asked = [await self._ask(run, query) for query in request.queries or ("",)]
-        questions = await self._embed(run, asked)
-        if questions is not None:
-            ranked = [self._by_vectors(run, *each) for each in zip(asked, questions, strict=True)]
-            mode: RankingMode = "vector" if self._vectors_alone(run.request) else "hybrid"
-            return self._finish(run, ranked, mode)
+            return results.browse(state)
+        queries = [await self._prepare(state, text) for text in request.queries or ("",)]
+        embedded = await self._embed(state, queries)
+        if embedded is not None:
+            mode: RankingMode = "vector" if self._ranks_by_vectors_alone(request) else "hybrid"
+            return self._finish(state, [self._by_vectors(state, each) for each in embedded], mode)
         if request.ranking != "strategy":
-            return self._finish(run, [self._by_policy(run, each) for each in asked], "lexical")
+            return self._finish(
+                state, [self._by_policy(state, each) for each in queries], "lexical"
+            )
         graph = snapshot.graph
         if graph is None:
-            run.note("graph", "graph_unavailable")
-            return run.result("graph")
-        return self._finish(run, [self._by_graph(run, graph, each) for each in asked], "graph")
+            state.add_diagnostic("graph", "graph_unavailable")
+            return state.result("graph")
+        rankings = [self._by_graph(state, graph, query) for query in queries]
+        return self._finish(state, rankings, "graph")
 
-    async def _ask(self, run: Run, query: str) -> Asked:
-        """Give *query* in all its forms: as it is, mended, and in English if somebody rewrites it.
+    async def _prepare(self, state: SearchState, text: str) -> Query:
+        """Return *text* in all its forms: as written, corrected, and in English if rewritten.
 
-        Only a query that is alone is parted into clauses: several queries are parts already.
+        Only a query that is alone is split into clauses: several queries are parts already.
         """
-        english = query
-        if self.normalize and query:
-            work = self.normalize(query)
-            found = await run.optional("normalize", "query_normalization_failed", work)
-            english = found or query
-        if english != query:
-            run.note("normalize", "query_normalized")
-        mended = self._mended(run, query)
-        only = len(run.request.queries) == 1
-        clauses, parts = parted(query, mended) if only else ((), 0)
-        return Asked(
-            query=query,
-            mended=mended,
+        english = text
+        if self.normalize and text:
+            rewriting = self.normalize(text)
+            english = (
+                await state.attempt_stage("normalize", "query_normalization_failed", rewriting)
+                or text
+            )
+        if english != text:
+            state.add_diagnostic("normalize", "query_normalized")
+        query = Query(
+            text=text,
+            corrected=self._correct(state, text),
             english=english,
-            context=run.request.context,
-            clauses=clauses,
-            parts=parts,
+            context=state.request.context,
         )
+        return query.split() if len(state.request.queries) == 1 else query
 
-    def _mended(self, run: Run, query: str) -> str:
-        """Give *query* as it was probably meant to be spelt, by the words of who may be found."""
-        if self.mend is None or not query:
-            return query
-        mended = self.mend(run.snapshot.lexical, query, None if run.everybody else run.mask)
-        run.spent("normalize")
-        if mended.changed:
-            run.note("normalize", "query_mended", mended.told)
-        return mended.text
+    def _correct(self, state: SearchState, text: str) -> str:
+        """Correct the spelling of *text* by the words of eligible entities."""
+        if self.correct is None or not text:
+            return text
+        mask = None if state.is_unfiltered else state.mask
+        correction = self.correct(state.snapshot.lexical, text, mask)
+        state.record_time("normalize")
+        if correction.changed:
+            state.add_diagnostic("normalize", "query_mended", correction.told)
+        return correction.text
 
-    async def _embed(self, run: Run, asked: Sequence[Asked]) -> list[VectorQuery] | None:
+    async def _embed(self, state: SearchState, queries: Sequence[Query]) -> list[Query] | None:
         """Embed all texts of all queries in one request.
 
         Returns:
-            The vectors of each query; None if it must be answered without, which a note then says
-            unless the strategy or the policy wants it so.
+            The queries with their vectors; None if they must be answered without, which a
+            diagnostic then says unless the strategy or the policy wants it so.
         """
-        ranking = run.request.ranking
+        ranking, snapshot = state.request.ranking, state.snapshot
         if ranking == "lexical" or (ranking == "strategy" and self.strategy == "graph"):
             return None
         if self.embed is None:
-            run.note("embed", "embedder_missing", "give one: Gateway(embedder=…)")
-        elif run.snapshot.vectors is not None:
-            texts = list(dict.fromkeys(text for each in asked for text in each.all_texts))
-            found = self.known(texts, run.snapshot.dimensions) if self.known else None
-            if found is None:
-                work = self.embed(texts, dimensions=run.snapshot.dimensions)
-                found = await run.optional("embed", "embedding_failed", work)
-            run.spent("embed")
-            if found is not None:
-                run.texts, run.tokens = found.embedded, found.tokens
-                by_text = dict(zip(texts, found.vectors, strict=True))
-                return [each.question(by_text, run.snapshot.common) for each in asked]
-        run.note("embed", "graph_fallback" if ranking == "strategy" else "lexical_fallback")
+            state.add_diagnostic("embed", "embedder_missing", "give one: Gateway(embedder=…)")
+        elif snapshot.vectors is not None:
+            texts = list(dict.fromkeys(text for query in queries for text in query.texts_to_embed))
+            work = self.embed(texts, dimensions=snapshot.dimensions)
+            vectors = await state.attempt_stage("embed", "embedding_failed", work)
+            if vectors is not None:
+                state.texts, state.tokens = vectors.embedded, vectors.tokens
+                rows = dict(zip(texts, vectors.vectors, strict=True))
+                return [query.with_vectors(rows) for query in queries]
+        fallback = ranking == "strategy"
+        state.add_diagnostic("embed", "graph_fallback" if fallback else "lexical_fallback")
         return None
 
-    def _by_vectors(self, run: Run, asked: Asked, question: VectorQuery) -> Ranking:
+    def _by_vectors(self, state: SearchState, query: Query) -> Ranking:
         """Rank by vectors, and as strategy or policy want it by words too."""
-        snapshot, mask, limit = run.snapshot, run.mask, run.request.limit
-        found = vector.candidates(
-            snapshot.vectors or VectorIndex.of(question.texts[:0]),
-            question,
-            mask=mask,
-            limit=limit,
+        snapshot, request = state.snapshot, state.request
+        alone = self._ranks_by_vectors_alone(request)
+        size = self.options.window if alone else self.options.pool
+        candidates = find_candidates(
+            snapshot.vectors or VectorIndex.of(query.vectors.texts[:0]),
+            query.vectors,
+            mask=state.mask,
+            limit=request.limit,
             options=self.options,
-            pool=self._pool(run),
+            pool=max(request.limit, size(request.limit)),
         )
-        run.spent("vector")
-        if run.request.ranking != "strategy":
-            return self._by_policy(run, asked, found)
-        order = fusion.by_vector(found)
-        if self.strategy == "auto":
-            lexical, words = look_up(snapshot.lexical, snapshot.names, asked)
-            order = fusion.fuse(
-                found,
-                lexical,
-                mask=mask,
-                weight=self.options.lexical_weight,
-                mates=snapshot.mates,
-                doubts=snapshot.doubts,
-                parts=asked.parts,
-            )
-            order = each_part(found, order, parts=asked.parts, doubts=snapshot.doubts)
+        state.record_time("vector")
+        if request.ranking != "strategy":
+            return self._by_policy(state, query, candidates)
+        ranked = RankedList(positions=candidates.pool, scores=candidates.strengths)
+        if alone:
+            terms = match_terms(snapshot.lexical, query)
         else:
-            words = read_words(snapshot.lexical, asked)
-        return self._ranking(run, asked, order, words=words, found=found)
+            lexical, terms = score_lexical(snapshot.lexical, query)
+            ranked = fuse(
+                candidates,
+                lexical,
+                mask=state.mask,
+                weight=self.options.lexical_weight,
+                server_ids=snapshot.server_ids,
+                clause_count=query.clause_count,
+            )
+        return self._ranking(state, query, ranked, terms=terms, candidates=candidates)
 
-    def _by_policy(self, run: Run, asked: Asked, found: Candidates | None = None) -> Ranking:
+    def _by_policy(
+        self, state: SearchState, query: Query, candidates: Candidates | None = None
+    ) -> Ranking:
         """Rank by the policy that the request names; without vectors words rank alone."""
-        from gateway.search import policies  # noqa: PLC0415  (few searches ask for one)
-
-        snapshot, mask = run.snapshot, run.mask
-        lexical, words = look_up(snapshot.lexical, snapshot.names, asked)
-        count = self.options.pool(run.request.limit)
-        hits = self._graph_hits(run, asked, limit=count).scores if self.options.fuse_graph else ()
-        spots = np.fromiter(hits, np.intp)
-        heard = policies.heard(snapshot, asked, lexical, words, mask=mask, found=found, graph=spots)
-        order = policies.rank(run.request.ranking, heard, count=count)
-        return self._ranking(run, asked, order, words=words, found=found)
+        lexical, terms = score_lexical(state.snapshot.lexical, query)
+        count, graph = self.options.pool(state.request.limit), self._graph(state)
+        fused = np.zeros(0, dtype=np.intp)
+        if self.options.fuse_graph and graph is not None:
+            hits = search_graph(graph, query, state.mask, limit=count)
+            fused = np.fromiter(hits.scores, np.intp)
+            state.record_time("graph")
+        inputs = RankingInputs(
+            snapshot=state.snapshot,
+            mask=state.mask,
+            lexical=lexical,
+            terms=terms,
+            clause_count=query.clause_count,
+            candidates=candidates,
+            graph=fused,
+        )
+        ranked = policies.rank(state.request.ranking, inputs, count=count)
+        return self._ranking(state, query, ranked, terms=terms, candidates=candidates)
 
     def _ranking(
-        self, run: Run, asked: Asked, order: Order, *, words: Words, found: Candidates | None
+        self,
+        state: SearchState,
+        query: Query,
+        ranked: RankedList,
+        *,
+        terms: LexicalMatch,
+        candidates: Candidates | None,
     ) -> Ranking:
-        snapshot = run.snapshot
-        named = snapshot.named(asked.query, run.mask)
-        run.spent("lexical")
-        limit, wide = run.request.limit, self.options.window(run.request.limit)
-        window = found.window if found else frozenset(order.positions[:wide].tolist())
-        first = order.positions[: wide if run.request.spread else limit]
-        return Ranking(
-            asked=asked,
-            order=order if run.request.ranking == "legacy" else fusion.named_first(order, named),
-            window=window,
+        """Put a ranking together, and ask the graph about the entities that may be listed."""
+        named = find_named(state.snapshot, query.text, state.mask)
+        state.record_time("lexical")
+        request, window_size = state.request, self.options.window(state.request.limit)
+        head = frozenset(ranked.positions[:window_size].tolist())
+        listed = ranked.positions[: window_size if request.spread else request.limit].tolist()
+        ranking = Ranking(
+            query=query,
+            ranked=ranked if request.ranking == "legacy" else pin_exact_names(ranked, named),
+            lexical=terms,
+            window=candidates.window if candidates else head,
             named=frozenset(named),
-            found=found,
-            words=words,
-            eligible=max(run.eligible, 1),
-            # With places, only those that are displayed are looked up: see `_finish`.
-            graph=GraphHits()
-            if run.request.places
-            else self._agreement(run, asked, window.union(first.tolist())),
-            agree=self._graph(run) is not None,
-            yardstick=snapshot.yardstick,
-            cohort=cohort(self.model),
-            homes=Homes(mates=snapshot.mates, mask=run.mask),
+            candidates=candidates,
+            model=self.model,
         )
+        if request.places:
+            # Only what is displayed is looked up: see `_finish`.
+            return ranking
+        return self._with_agreement(state, ranking, ranking.window.union(listed))
 
-    def _pool(self, run: Run) -> int:
-        """Give how many candidates vectors must give: fewer where words re-score none.
-
-        At least `served.FURTHER`: by those it is judged whether the request is served.
-        """
-        limit = run.request.limit
-        if self._vectors_alone(run.request):
-            return max(limit, FURTHER, self.options.window(limit))
-        return max(FURTHER, self.options.pool(limit))
-
-    def _vectors_alone(self, request: SearchRequest) -> bool:
-        """Say whether vectors rank alone, without words."""
+    def _ranks_by_vectors_alone(self, request: SearchRequest) -> bool:
         return self.strategy != "auto" and request.ranking == "strategy"
 
-    def _by_graph(self, run: Run, graph: ToolGraph, asked: Asked) -> Ranking:
+    def _by_graph(self, state: SearchState, graph: ToolGraph, query: Query) -> Ranking:
         """Rank by the graph's text search; the window holds those near its best score."""
-        limit = run.request.limit
-        hits = read_graph(graph, asked, run.mask, limit=self.options.pool(limit))
-        run.spent("graph")
-        words = read_words(run.snapshot.lexical, asked)
-        named = run.snapshot.named(asked.query, run.mask)
-        run.spent("lexical")
-        order = fusion.by_graph(hits.scores)
-        head = order.positions[: self.options.window(limit)]
-        best = float(order.scores[0]) if len(order.scores) else 0.0
-        near = order.scores[: len(head)] >= self.options.window_margin * best
+        limit = state.request.limit
+        hits = search_graph(graph, query, state.mask, limit=self.options.pool(limit))
+        state.record_time("graph")
+        terms = match_terms(state.snapshot.lexical, query)
+        named = find_named(state.snapshot, query.text, state.mask)
+        state.record_time("lexical")
+        ranked = RankedList.of_graph(hits.scores)
+        head = ranked.positions[: self.options.window(limit)]
+        best = float(ranked.scores[0]) if len(ranked.scores) else 0.0
+        near = ranked.scores[: len(head)] >= self.options.window_margin * best
         return Ranking(
-            asked=asked,
-            order=fusion.named_first(order, named),
+            query=query,
+            ranked=pin_exact_names(ranked, named),
+            lexical=terms,
             window=frozenset(head[near].tolist()),
             named=frozenset(named),
-            words=words,
-            eligible=max(run.eligible, 1),
             graph=hits,
         )
 
-    def _graph(self, run: Run) -> ToolGraph | None:
-        """Give the graph, if there is one and it may speak."""
-        return run.snapshot.graph if self.graph else None
+    def _graph(self, state: SearchState) -> ToolGraph | None:
+        """Return the graph, if there is one and it may be used."""
+        return state.snapshot.graph if self.graph else None
 
-    def _graph_hits(self, run: Run, asked: Asked, *, limit: int) -> GraphHits:
-        """Look *asked* up in the graph: the best *limit* of the eligible."""
-        graph = self._graph(run)
+    def _with_agreement(
+        self, state: SearchState, ranking: Ranking, positions: frozenset[int]
+    ) -> Ranking:
+        """Return *ranking* with the graph asked about the entities at *positions*."""
+        graph = self._graph(state)
         if graph is None:
-            return GraphHits()
-        hits = read_graph(graph, asked, run.mask, limit=limit)
-        run.spent("graph")
-        return hits
+            return replace(ranking, graph=GraphHits())
+        hits = score_by_graph(graph, ranking.query, sorted(positions))
+        state.record_time("graph")
+        return replace(ranking, graph=hits)
 
-    def _agreement(self, run: Run, asked: Asked, spots: Collection[int]) -> GraphHits:
-        """Ask the graph about the entities at *spots*: those that may be listed."""
-        graph = self._graph(run)
-        if graph is None:
-            return GraphHits()
-        hits = ask_graph(graph, asked, sorted(spots))
-        run.spent("graph")
-        return hits
-
-    def _agreed(self, run: Run, ranking: Ranking, chosen: Iterable[tuple[int, int]]) -> Ranking:
-        """Give *ranking* with the graph asked about those on display, and about what judges a job.
-
-        *chosen* are displayed: pairs of the ranking's number and the position.
-        """
-        spots = {spot for _, spot in chosen}
-        if fusion.job(ranking.asked.parts):
-            spots |= ranking.window
-        return replace(ranking, graph=self._agreement(run, ranking.asked, spots))
-
-    def _finish(self, run: Run, rankings: Sequence[Ranking], mode: RankingMode) -> SearchResult:
-        """Choose the matches among *rankings*, add the graph's, judge all, and write the result."""
-        if run.use.liked or run.use.exposure:
-            rankings = [replace(each, order=_used(run, each)) for each in rankings]
-        if run.request.spread:
-            rankings = [results.spread(run.snapshot, each, run.request.limit) for each in rankings]
-        chosen = fusion.interleave([each.order for each in rankings], limit=run.request.limit)
+    def _finish(
+        self, state: SearchState, rankings: Sequence[Ranking], mode: RankingMode
+    ) -> SearchResult:
+        """Choose the matches, add the graph's supplements, and write the result."""
+        request = state.request
+        if state.usage.liked or state.usage.exposure:
+            rankings = [_rerank_by_usage(state, ranking) for ranking in rankings]
+        if request.spread:
+            rankings = [results.diversify(state.snapshot, each, request.limit) for each in rankings]
+        chosen = interleave([ranking.ranked for ranking in rankings], limit=request.limit)
         displays: tuple[float, ...] = ()
-        if run.request.places:
-            chosen, displays = results.displayed(run.snapshot, rankings, chosen, run.request)
+        if request.places:
+            chosen, displays = results.select(state.snapshot, rankings, chosen, request)
             if mode != "graph":
-                rankings = [self._agreed(run, each, chosen) for each in rankings]
-        window = frozenset[int]().union(*(each.window for each in rankings))
-        added = self._supplement(run, rankings, [spot for _, spot in chosen], window)
-        lists = results.lists(run.snapshot, rankings, chosen, added, limit=run.request.limit)
-        nothing = self._judge(run, rankings, lists.matches)
-        run.notes += () if nothing else lists.doubts
-        run.spent("confidence")
-        found = results.assembled(run, rankings, lists, added, mode=mode, window=len(window))
-        if displays:
-            found = replace(found, displays=displays)
-        return results.emptied(found, run.snapshot, rankings, run.mask) if nothing else found
+                shown = frozenset(position for _, position in chosen)
+                rankings = [self._with_agreement(state, each, shown) for each in rankings]
+        window = frozenset[int]().union(*(ranking.window for ranking in rankings))
+        added = self._supplement(state, rankings, [position for _, position in chosen], window)
+        lists = results.build_lists(state.snapshot, rankings, chosen, added, limit=request.limit)
+        best = max((match.confidence for match in lists.matches), default=0.0)
+        is_empty = not lists.matches or (
+            request.ranking == "strategy" and best < self.options.no_match_confidence
+        )
+        if is_empty:
+            state.add_diagnostic("confidence", "no_match")
+        elif best < self.options.min_confidence:
+            state.add_diagnostic("confidence", "low_confidence_results")
+        state.diagnostics += () if is_empty else lists.suspicions
+        state.record_time("confidence")
+        result = results.build_result(
+            state, rankings, lists, added, mode=mode, window=len(window), displays=displays
+        )
+        return results.without_matches(result, state, rankings) if is_empty else result
 
     def _supplement(
         self,
-        run: Run,
+        state: SearchState,
         rankings: Sequence[Ranking],
-        primaries: Sequence[int],
+        matches: Sequence[int],
         window: frozenset[int],
     ) -> Supplements:
-        """Ask the graph what belongs to *primaries*; nothing if it may not speak."""
-        if run.snapshot.graph is None:
-            run.note("graph", "graph_unavailable")
-        graph = self._graph(run)
-        if graph is None or run.request.places:
+        """Ask the graph for the neighbours of *matches*; nothing if it may not be used."""
+        if state.snapshot.graph is None:
+            state.add_diagnostic("graph", "graph_unavailable")
+        graph = self._graph(state)
+        if graph is None or state.request.places:
             return Supplements()
         added = supplement(
             graph,
-            primaries,
+            matches,
             text_hits=chain.from_iterable(each.graph.coverage.items() for each in rankings),
             window=window,
-            mask=run.mask,
+            mask=state.mask,
             options=self.options,
-            nearness=lambda spots: np.max([each.nearness(spots) for each in rankings], axis=0),
-            learned=run.use.learned,
+            nearness=lambda at: np.max([ranking.nearness(at) for ranking in rankings], axis=0),
+            learned=state.usage.learned,
         )
-        run.spent("graph")
+        state.record_time("graph")
         return added
 
-    def _judge(self, run: Run, rankings: Sequence[Ranking], matches: Sequence[Match]) -> bool:
-        """Note that nothing was found, or only what is hardly meant.
 
-        A model is not shown what hardly serves. Whoever names a policy is a person or a program,
-        who is told and judges alone.
+def _rerank_by_usage(state: SearchState, ranking: Ranking) -> Ranking:
+    from gateway.search.rank.usage_rerank import rerank_by_usage  # noqa: PLC0415  (off by default)
 
-        Returns:
-            Whether the result is to say that nothing serves the request.
-        """
-        best = max((match.confidence for match in matches), default=0.0)
-        least = self.options.no_match_confidence * run.snapshot.narrowness
-        if best < least:
-            best = max(best, results.nearest_of_jobs(rankings, run.request.limit))
-        if not matches or (run.request.ranking == "strategy" and best < least):
-            run.note("confidence", "no_match")
-            return True
-        if best < self.options.min_confidence:
-            run.note("confidence", "low_confidence_results")
-        return False
-
-
-def _used(run: Run, ranking: Ranking) -> Order:
-    """Give the order of *ranking* as what calls say moves it."""
-    from gateway.search.used import used  # noqa: PLC0415  (only where use has a say)
-
-    return used(run.snapshot, ranking, run.use, limit=run.request.limit)
+    limit = state.request.limit
+    return replace(ranking, ranked=rerank_by_usage(state.snapshot, ranking, state.usage, limit))

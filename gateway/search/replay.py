@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from gateway.index.eligibility import Mask
 from gateway.index.snapshot import Snapshot
-from gateway.search.nextsteps import NextStep, Weighed, weigh
+from gateway.search.expand.next_steps import NextStep, NextStepScores, score_next_steps
 from gateway.search.usage import bounded
 from gateway.search.usage.bounded import Outcomes
 from gateway.search.usage.gain import Gain, gain
@@ -89,10 +89,10 @@ class _Judge:
     def _call(
         self, used: list[int], target: int, others: Mapping[str, Outcomes]
     ) -> tuple[float, float]:
-        weighed = weigh(self._snapshot, used, task=None, mask=self._mask)
-        plain = weighed.ranked(DEPTH, Learned())
+        weighed = score_next_steps(self._snapshot, used, task=None, mask=self._mask)
+        plain = weighed.best(DEPTH, Learned())
         last = self._snapshot.entities[used[-1]].id
-        shown = weighed.ranked(DEPTH, self._habits.learned(before=(last,)))
+        shown = weighed.best(DEPTH, self._habits.learned(before=(last,)))
         base = _worth([each.position for each in plain], target)
         return (
             _worth([each.position for each in shown], target) - base,
@@ -100,7 +100,7 @@ class _Judge:
         )
 
     def _swapped(
-        self, weighed: Weighed, plain: Sequence[NextStep], others: Mapping[str, Outcomes]
+        self, weighed: NextStepScores, plain: Sequence[NextStep], others: Mapping[str, Outcomes]
     ) -> list[int]:
         ids = [weighed.snapshot.entities[each.position].id for each in plain]
         liked = {

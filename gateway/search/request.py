@@ -1,9 +1,8 @@
-"""What a caller says -> a checked `SearchRequest`; long requests -> clauses. Pure."""
+"""Arguments of a caller -> a checked `SearchRequest`. Pure."""
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import get_args
 
@@ -13,21 +12,6 @@ from gateway.runtime.text import clean
 from gateway.types import Diagnostic, Filters, RankingPolicy, SearchRequest
 
 _POLICIES = get_args(RankingPolicy)
-LONG_WORDS = 24
-"""A request with more words than this is also ranked clause by clause."""
-MIN_CLAUSE_WORDS = 3
-MAX_CLAUSES = 24
-_STOPS = "!?;\n\u2022\u3002\uff01\uff1f\uff1b"
-"""Ends of sentences and of list items, Chinese and Japanese ones too."""
-_UNSPACED = "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]"
-"""Letters of scripts without spaces: Thai, Lao, Burmese, Khmer, Japanese, Chinese."""
-_LETTERS_A_WORD = 2
-_CLAUSE = (
-    # A full stop inside a number, a version, an address or a file's name ends nothing.
-    rf"[{_STOPS}]+\s*|\.++(?!\w)\s*|\s[-\u2013\u2014*]\s"
-    r"|,\s+(?=(?:and|then|und|dann|et|puis|y|luego|e|poi)\s)"
-    r"|\s+(?:and then|after that|and also|then)\s+"
-)
 
 
 def prepare(  # noqa: PLR0913  (keyword-only, one a parameter of the public search)
@@ -133,31 +117,3 @@ def _flatten(value: object, key: str) -> Iterable[str]:
             yield from _flatten(item, key)
     elif value is not None:
         yield f"{key} {value}".strip()
-
-
-def clauses(query: str) -> tuple[str, ...]:
-    """Split a long request into its parts; a short one has none.
-
-    Parts of fewer than `MIN_CLAUSE_WORDS` words say too little to be ranked on their own.
-    """
-    if _words(query) <= LONG_WORDS:
-        return ()
-    parts = (part.strip(" \t,:-") for part in re.split(_CLAUSE, query, flags=re.IGNORECASE))
-    kept = [part for part in parts if _words(part) >= MIN_CLAUSE_WORDS]
-    return tuple(dict.fromkeys(kept))[:MAX_CLAUSES] if len(kept) > 1 else ()
-
-
-def parted(query: str, mended: str) -> tuple[tuple[str, ...], int]:
-    """Give the clauses of *query* as it was said and as it was meant, and how many parts it has.
-
-    A part that was misspelt is two clauses, and one part.
-    """
-    said, meant = clauses(query), clauses(mended)
-    return tuple(dict.fromkeys((*said, *meant))), max(len(said), len(meant))
-
-
-def _words(text: str) -> int:
-    """Count words; where a script has no spaces, two letters are about one."""
-    unspaced = 0 if text.isascii() else len(re.findall(_UNSPACED, text))
-    rest = re.sub(_UNSPACED, " ", text) if unspaced else text
-    return len(rest.split()) + unspaced // _LETTERS_A_WORD

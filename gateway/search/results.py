@@ -8,13 +8,11 @@ from itertools import islice
 
 import numpy as np
 
-from gateway.index.eligibility import Mask
 from gateway.index.snapshot import Snapshot
-from gateway.search import fusion
-from gateway.search.evidence import Ranking, Told
-from gateway.search.run import Run
+from gateway.search.expand.supplements import Supplements
+from gateway.search.ranking import EntityScores, Ranking
 from gateway.search.sayable import unmatched
-from gateway.search.supplement import Supplements
+from gateway.search.state import SearchState
 from gateway.types import (
     Counts,
     Diagnostic,
@@ -32,109 +30,92 @@ MAX_SERVERS = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lists:
+class ResultLists:
     """The lists of a result."""
 
     matches: tuple[Match, ...]
     prerequisites: tuple[Match, ...]
     related: tuple[Match, ...]
     next_steps: tuple[Match, ...]
-    doubts: tuple[Diagnostic, ...]
-    """What the catalog doubts of the entities in these lists (`ToolDefinition.doubts`), each once.
-    """
+    suspicions: tuple[Diagnostic, ...]
+    """What the catalog holds against the entities in these lists, each once."""
 
 
-def browse(snapshot: Snapshot, mask: Mask, limit: int) -> Lists:
-    """Give the first *limit* eligible entities by name: nothing was asked, nothing is ranked."""
-    spots = [position for position in range(len(snapshot.entities)) if mask[position]][:limit]
-    return Lists(
-        matches=tuple(plain(snapshot.entities[spot], score=0.0) for spot in spots),
-        prerequisites=(),
-        related=(),
-        next_steps=(),
-        doubts=_doubts(snapshot, spots),
+def browse(state: SearchState) -> SearchResult:
+    """Return the first eligible entities by name: there is no query, and nothing is ranked."""
+    request, entities = state.request, state.snapshot.entities
+    limit = min(request.limit, request.places or request.limit)
+    positions = np.flatnonzero(state.mask)[:limit].tolist()
+    state.diagnostics += _suspicions(state.snapshot, positions)
+    return state.result(
+        "browse", tuple(to_match(entities[position], score=0.0) for position in positions)
     )
 
 
-def nearest_of_jobs(rankings: Sequence[Ranking], limit: int) -> float:
-    """Give the best confidence among the nearest of each job, 0 to 1; 0 without a job.
-
-    The tools of a server that does a job may each look less likely than strangers that are near to
-    one of its parts. So whether anything serves a job is asked of the nearest as well.
-
-    Args:
-        rankings: One for each query; only those by vectors, of many parts, are looked at.
-        limit: How many of the nearest are judged.
-    """
-    jobs = (each for each in rankings if each.found and fusion.job(each.asked.parts))
-    judged = (each.told(each.found.pool[:limit].tolist()) for each in jobs if each.found)
-    return max((max(each.confidences, default=0.0) for each in judged), default=0.0)
-
-
-def lists(
+def build_lists(
     snapshot: Snapshot,
     rankings: Sequence[Ranking],
     chosen: Sequence[tuple[int, int]],
     added: Supplements,
     *,
     limit: int,
-) -> Lists:
-    """Write down what was found and what the graph added.
+) -> ResultLists:
+    """Write matches and supplements, with their confidence and evidence.
 
     Args:
         snapshot: The index.
         rankings: One for each query.
-        chosen: The matches, as pairs of the ranking's number and the position. The ranking that
-            found a match judges it.
-        added: The supplements, each with the way that led to it. The surest ranking judges it.
-        limit: How many were wanted; the matches may be a choice among so many.
+        chosen: The matches, best first: the number of the ranking and the position.
+        added: The graph's supplements. Of several rankings the one that is surest of a supplement
+            says how likely it is.
+        limit: How many matches were wanted.
     """
     extra = (*added.prerequisites, *added.related, *added.next_steps)
-    spots = [spot for _, spot in chosen] + [each.position for each in extra]
-    judged = [ranking.told(spots) for ranking in rankings]
+    positions = [position for _, position in chosen] + [each.position for each in extra]
+    assessed = [ranking.assess(positions) for ranking in rankings]
     # A match stands among the first *limit* of the ranking that found it.
-    scores = [_head(ranking, limit) for ranking in rankings]
+    scores = [_head_scores(ranking, limit) for ranking in rankings]
     entities = snapshot.entities
-    found = [
-        plain(
-            entities[spot],
-            score=scores[owner][spot],
-            confidence=judged[owner].confidences[place],
-            evidence=rankings[owner].evidence(judged[owner], place),
+    matches = [
+        to_match(
+            entities[position],
+            score=scores[owner][position],
+            confidence=assessed[owner].confidences[index],
+            evidence=rankings[owner].evidence(assessed[owner], index),
         )
-        for place, (owner, spot) in enumerate(chosen)
+        for index, (owner, position) in enumerate(chosen)
     ]
-    for place, each in enumerate(extra, start=len(chosen)):
-        owner = _surest(judged, place)
-        found.append(
-            plain(
+    for index, each in enumerate(extra, start=len(chosen)):
+        owner = _most_confident(assessed, index)
+        matches.append(
+            to_match(
                 entities[each.position],
                 score=each.score,
-                confidence=judged[owner].confidences[place],
-                evidence=rankings[owner].evidence(judged[owner], place, each.path),
+                confidence=assessed[owner].confidences[index],
+                evidence=rankings[owner].evidence(assessed[owner], index, each.path),
                 direct=each.direct,
             )
         )
-    rest = iter(found)
-    return Lists(
+    rest = iter(matches)
+    return ResultLists(
         matches=tuple(islice(rest, len(chosen))),
         prerequisites=tuple(islice(rest, len(added.prerequisites))),
         related=tuple(islice(rest, len(added.related))),
         next_steps=tuple(rest),
-        doubts=_doubts(snapshot, spots),
+        suspicions=_suspicions(snapshot, positions),
     )
 
 
-def spread(snapshot: Snapshot, ranking: Ranking, limit: int) -> Ranking:
-    """Give *ranking* with places left by each kind to the others; see `gateway.search.spread`."""
+def diversify(snapshot: Snapshot, ranking: Ranking, limit: int) -> Ranking:
+    """Return *ranking* with ranks left by each kind to the others; see `gateway.search.spread`."""
     from gateway.search.spread import capped  # noqa: PLC0415  (few searches ask for it)
 
-    order = ranking.order
-    kinds = snapshot.eligibility.kinds(order.positions)
-    return replace(ranking, order=order.at(capped(kinds, order.scores.tolist(), limit=limit)))
+    ranked = ranking.ranked
+    kinds = snapshot.eligibility.kinds(ranked.positions)
+    return replace(ranking, ranked=ranked.at(capped(kinds, ranked.scores.tolist(), limit=limit)))
 
 
-def displayed(
+def select(
     snapshot: Snapshot,
     rankings: Sequence[Ranking],
     chosen: Sequence[tuple[int, int]],
@@ -147,34 +128,36 @@ def displayed(
     """
     from gateway.search import grouped  # noqa: PLC0415  (few searches ask for it)
 
-    scores = [_head(ranking, request.limit) for ranking in rankings]
+    scores = [_head_scores(ranking, request.limit) for ranking in rankings]
     shown = grouped.chosen(
-        snapshot.eligibility.kinds(np.array([spot for _, spot in chosen], dtype=np.intp)),
-        [scores[owner][spot] for owner, spot in chosen],
+        snapshot.eligibility.kinds(np.array([at for _, at in chosen], dtype=np.intp)),
+        [scores[owner][position] for owner, position in chosen],
         limit=request.places,
         policy=request.ranking,
     )
     return [chosen[each.place] for each in shown], tuple(each.display for each in shown)
 
 
-def assembled(
-    run: Run,
+def build_result(  # noqa: PLR0913  (keyword-only, one a part of the result)
+    state: SearchState,
     rankings: Sequence[Ranking],
-    lists: Lists,
+    lists: ResultLists,
     added: Supplements,
     *,
     mode: RankingMode,
     window: int,
+    displays: tuple[float, ...] = (),
 ) -> SearchResult:
-    """Put a result together: its lists, with what the search noted, counted and spent.
+    """Put a result together: its lists, diagnostics, counts and times.
 
     Args:
-        run: The search.
+        state: The search.
         rankings: One for each query.
-        lists: What was found.
-        added: What the graph added, for what that cost.
+        lists: The matches and supplements.
+        added: The supplements, for what they cost.
         mode: What ranked.
         window: How many entities supplements could come from.
+        displays: The display score of each match; empty without `SearchRequest.places`.
     """
     return SearchResult(
         matches=lists.matches,
@@ -182,60 +165,62 @@ def assembled(
         related=lists.related,
         next_steps=lists.next_steps,
         mode=mode,
-        diagnostics=tuple(run.notes),
+        diagnostics=tuple(state.diagnostics),
         counts=Counts(
-            eligible=run.eligible,
-            candidates=max(len(each.order.positions) for each in rankings),
+            eligible=state.eligible,
+            candidates=max(len(ranking.ranked.positions) for ranking in rankings),
             window=window,
             graph_nodes=added.visited,
-            embedded_texts=run.texts,
-            tokens=run.tokens,
+            embedded_texts=state.texts,
+            tokens=state.tokens,
         ),
-        normalized=tuple(each.asked.english for each in rankings),
-        stages=run.seconds,
+        normalized=tuple(ranking.query.normalized for ranking in rankings),
+        stages=state.seconds,
+        displays=displays,
     )
 
 
-def emptied(
-    found: SearchResult, snapshot: Snapshot, rankings: Sequence[Ranking], mask: Mask
+def without_matches(
+    result: SearchResult, state: SearchState, rankings: Sequence[Ranking]
 ) -> SearchResult:
-    """Take all lists out of *found*, and add what might help: the nearest match, the words that
-    nobody holds, and the servers there are.
+    """Take all lists out of *result*, and add what might help.
+
+    That is the nearest match, the words that no entity holds, and the servers there are.
     """
-    readings = [ranking.words.best for ranking in rankings]
-    servers = snapshot.eligibility.servers(mask)
+    snapshot = state.snapshot
+    readings = [ranking.lexical.best for ranking in rankings]
+    servers = snapshot.eligibility.servers(state.mask)
     return replace(
-        found,
+        result,
         matches=(),
         prerequisites=(),
         related=(),
         next_steps=(),
         displays=(),
-        nearest=found.matches[0] if found.matches else None,
-        unmatched=unmatched(snapshot.lexical, readings, mask),
+        nearest=result.matches[0] if result.matches else None,
+        unmatched=unmatched(snapshot.lexical, readings, state.mask),
         servers=tuple(sorted(servers))[:MAX_SERVERS],
     )
 
 
-def _head(ranking: Ranking, count: int) -> dict[int, float]:
-    """Give the scores of the first *count*, by position."""
-    order = ranking.order
-    return dict(zip(order.positions[:count].tolist(), order.scores[:count].tolist(), strict=True))
+def _head_scores(ranking: Ranking, count: int) -> dict[int, float]:
+    """Return the scores of the first *count* of a ranking, by position."""
+    ranked = ranking.ranked
+    positions, scores = ranked.positions[:count].tolist(), ranked.scores[:count].tolist()
+    return dict(zip(positions, scores, strict=True))
 
 
-def _doubts(snapshot: Snapshot, spots: Iterable[int]) -> tuple[Diagnostic, ...]:
-    entities = snapshot.entities
-    return tuple(
-        dict.fromkeys([note for spot in spots for note in entities[spot].definition.doubts])
-    )
+def _suspicions(snapshot: Snapshot, positions: Iterable[int]) -> tuple[Diagnostic, ...]:
+    definitions = (snapshot.entities[position].definition for position in positions)
+    return tuple(dict.fromkeys(note for each in definitions for note in each.doubts))
 
 
-def _surest(judged: Sequence[Told], place: int) -> int:
-    """Give the number of the ranking that is surest of the entity at *place*."""
-    return max(range(len(judged)), key=lambda number: judged[number].confidences[place])
+def _most_confident(assessed: Sequence[EntityScores], index: int) -> int:
+    """Return the number of the ranking that is surest of the entity at *index*."""
+    return max(range(len(assessed)), key=lambda number: assessed[number].confidences[index])
 
 
-def plain(
+def to_match(
     entity: Entity,
     *,
     score: float,

@@ -249,20 +249,6 @@ async def test_a_remembered_query_is_not_embedded_again(bridge: Bridge) -> None:
     assert np.array_equal(fresh.vectors[::-1], kept.vectors)
 
 
-async def test_what_is_remembered_is_known_without_waiting(bridge: Bridge) -> None:
-    """All of it or nothing, and none of another length than the index holds."""
-    embedder = HashingEmbedder(64)
-    embed = queries(embedder, bridge)
-    fresh = await embed(["a", "b"], dimensions=64)
-
-    known = embed.known(["b", "a"], 64)
-
-    assert known is not None
-    assert (0, 0) == (known.embedded, known.tokens)
-    assert np.array_equal(fresh.vectors[::-1], known.vectors)
-    assert (None, None) == (embed.known(["a", "c"], 64), embed.known(["a"], 32))
-
-
 async def test_queries_keep_to_the_embedders_limits(bridge: Bridge) -> None:
     """A service that takes few texts a request must not lose the long requests."""
     embedder = Narrow(64)

@@ -13,7 +13,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gateway.embed.yardstick import Yardstick
 from gateway.errors import StoreError
 from gateway.index import pack, parts
 from gateway.index.entities import Entities, written
@@ -31,7 +30,6 @@ from gateway.types import Diagnostic, Hints
 from tests.fakes import definitions, entity
 from tests.index.test_changes import (
     CATALOG,
-    EMBEDDER,
     HOST,
     Changing,
     changed,
@@ -66,7 +64,6 @@ def test_what_was_saved_is_what_was_made(number: int, tmp_path: Path) -> None:
 
     same(made, found)
     assert (7, (NOTE,)) == (found.version, found.diagnostics)
-    assert made.narrowness == found.narrowness
     assert [made.position(tool.id) for tool in tools] == [found.position(tool.id) for tool in tools]
 
 
@@ -81,11 +78,10 @@ def test_an_empty_catalog_is_saved_too(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("size", "looks"), [(0, Codes), (400, Sketched)])
 def test_all_that_vectors_bring_comes_back(size: int, looks: type, tmp_path: Path) -> None:
-    """Codes or a sketch, mates, doubts and the yardstick."""
+    """Codes or a sketch, and the servers."""
     tools = [entity(each) for each in definitions(60)]
     tools = [replace(tool, server=f"s{at % 3}") for at, tool in enumerate(tools)]
-    yardstick = Yardstick(strangers=0.1, matches=0.5, boast=EMBEDDER.vectors(["use it first"])[0])
-    made = compile_snapshot(tools, rows=rows_of(tools), yardstick=yardstick)
+    made = compile_snapshot(tools, rows=rows_of(tools))
     assert made.vectors is not None
     rows = made.vectors.rows(np.arange(60))
     rows = np.pad(rows, ((0, 0), (0, max(0, size - rows.shape[1]))))
@@ -96,7 +92,7 @@ def test_all_that_vectors_bring_comes_back(size: int, looks: type, tmp_path: Pat
     assert found.vectors is not None
     assert found.vectors.large is not None
     assert isinstance(found.vectors.large.codes, looks)
-    for name in ("vectors", "common", "mates", "yardstick", "doubts"):
+    for name in ("vectors", "common", "server_ids"):
         before: dict[str, np.ndarray] = {}
         after: dict[str, np.ndarray] = {}
         assert parts.taken(getattr(coded, name), name, before) == (

@@ -44,13 +44,12 @@ def test_the_mean_of_a_catalog_is_that_of_what_servers_list() -> None:
     assert compile_snapshot(TOOLS, rows={}).common is None
 
 
-def test_servers_and_entries_are_nobodys_mates() -> None:
+def test_only_tools_share_the_number_of_a_server() -> None:
     """Tools of one server serve together; what describes the server is none of them."""
     together = compiled([*TOOLS, *BESIDE])
 
-    assert together.mates is not None
     servers = {
         (each.server if each.kind == "tool" else each.id): number
-        for each, number in zip(together.entities, together.mates.numbers.tolist(), strict=True)
+        for each, number in zip(together.entities, together.server_ids.tolist(), strict=True)
     }
     assert 3 + len(BESIDE) == len(servers) == len({*servers.values()})

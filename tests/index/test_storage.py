@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from gateway.embed.cache import MemoryVectorStore
-from gateway.embed.parts import VectorParts
-from gateway.embed.protocol import Embedder, EmbedderInfo
+from gateway.embed.protocol import Embedder
 from gateway.gateway import Gateway
 from gateway.options import GraphOptions, IndexOptions, Options
 from gateway.sources.listing_codec import decode, encode
@@ -97,36 +96,6 @@ async def test_the_second_start_reads_what_the_first_made(start: Open) -> None:
     assert made == await asked(second)
     listed = await second.list_tools()
     assert {tool.name for tool in TOOLS} == {entity.name for entity in listed}
-
-
-class Telling(HashingEmbedder):
-    """An embedder that says of itself what the one of the package says."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.read: list[str] = []
-
-    @property
-    def info(self) -> EmbedderInfo:
-        def reads(text: str) -> float:
-            self.read.append(text)
-            return 0.5
-
-        parts = VectorParts(starts=(0, 128), usual=(0.5, 0.5))
-        return replace(super().info, scale=(0.1, 0.5), reads=reads, parts=parts)
-
-
-async def test_what_an_embedder_says_of_itself_is_that_of_today(start: Open) -> None:
-    """A function cannot be saved, and is another one in the next process."""
-    made = await answered(start(embedder=Telling()))
-    embedder = Telling()
-
-    second = start(embedder=embedder)
-    found = await asked(second)
-
-    assert (await second.report()).saved
-    assert made == found
-    assert embedder.read
 
 
 async def test_tools_that_nothing_is_asked_of_are_not_read(start: Open) -> None:

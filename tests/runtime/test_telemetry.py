@@ -119,38 +119,6 @@ async def test_a_search_is_a_tree_of_spans(
     } == dict(search.attributes or {})
 
 
-async def test_a_search_that_is_recalled_is_told_as_any_that_is_remembered(
-    open_gateway: OpenGateway, watch: Watch, catalog: tuple[ToolDefinition, ...]
-) -> None:
-    """The same span and metrics: nobody counts less because an answer came sooner."""
-
-    def told() -> dict[str, float]:
-        return {
-            f"{metric.name} {sorted(dict(point.attributes or {}).items())}": int(
-                getattr(point, "count", 0) or getattr(point, "value", 0)
-            )
-            for metric, point in recorded(watch.reader)
-            if metric.name in {"gateway.search.duration", "gateway.cache.requests"}
-        }
-
-    gateway = watched(open_gateway, watch, catalog, options=Options(capture_content=True))
-    for _ in range(2):
-        await gateway.search("post a letter")
-    before = told()
-    remembered = watch.finished[-1]
-    found = gateway.recall("post a letter")
-    recalled = watch.finished[-1]
-    counted = {key: count - before.get(key, 0) for key, count in told().items()}
-
-    assert found is not None
-    assert remembered is not recalled
-    assert (remembered.name, dict(remembered.attributes or {})) == (
-        recalled.name,
-        dict(recalled.attributes or {}),
-    )
-    assert [1, 1] == [count for count in counted.values() if count]
-
-
 @pytest.mark.requirement("auto:rule-10")
 async def test_the_first_search_shows_the_index_build_with_its_embedding(
     open_gateway: OpenGateway, watch: Watch, catalog: tuple[ToolDefinition, ...]

@@ -7,7 +7,6 @@ import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,10 +14,8 @@ import pytest
 from gateway.embed.local.embedder import LocalEmbedder
 from gateway.embed.local.encoders import EncoderModel
 from gateway.embed.protocol import Embedded, Role
-from gateway.errors import ClosedError
-from gateway.gateway import Gateway
-from gateway.options import CacheOptions, Options, UsageOptions
-from gateway.search.remembered import Caches
+from gateway.options import CacheOptions, Options
+from gateway.search.cached_search import Caches
 from gateway.sync import SyncGateway
 from gateway.testing import HashingEmbedder, ManualClock
 from gateway.types import Filters, SearchResult, ToolDefinition
@@ -229,93 +226,3 @@ async def test_a_degraded_result_is_not_remembered(
     assert (True, True) == (first.degraded, second.degraded)
     assert (False, False) == (first.cached, second.cached)
     assert 0 == len(gateway.caches.results)
-
-
-async def test_a_plain_search_that_was_found_again_is_recalled(
-    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
-) -> None:
-    """By its very text, as it would be answered now; any other is searched for."""
-    gateway = open_gateway(catalog)
-    before = gateway.recall(QUERY)
-    await gateway.search(QUERY)
-    once = gateway.recall(QUERY)
-    twice = await gateway.search(QUERY)
-    found = gateway.recall(QUERY)
-
-    assert [None, None] == [before, once]
-    assert found is not None
-    assert (twice, True) == (found, found.cached)
-    assert found.matches is twice.matches
-    assert [None, None] == [gateway.recall(f" {QUERY}"), gateway.recall("read an e-mail")]
-
-
-@pytest.mark.parametrize(
-    "asked",
-    [
-        {"limit": 3},
-        {"limit": 99},
-        {"filters": Filters(servers=frozenset({"shelf"}))},
-        {"context_summary": "mail"},
-        {"ranking": "lexical"},
-        {"spread": True},
-        {"tenant": "t"},
-        {"queries": ("read an e-mail", QUERY), "query": None},
-    ],
-)
-async def test_what_more_than_a_query_decides_is_not_recalled(
-    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...], asked: dict[str, Any]
-) -> None:
-    """Its text alone does not say what is asked."""
-    gateway = open_gateway(catalog)
-    for _ in range(3):
-        await gateway.search(**{"query": QUERY, **asked})
-
-    assert gateway.recall(QUERY) is None
-
-
-async def test_nothing_is_recalled_that_may_be_another_answer_now(
-    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
-) -> None:
-    """Of another index, of before its lifetime ended, or where calls have a say."""
-    clock = ManualClock()
-    usage = UsageOptions(record=True, rerank="bounded")
-    used = open_gateway(catalog, options=Options(usage=usage))
-    gateway = open_gateway(catalog, clock=clock)
-
-    async def asked(of: Gateway) -> bool:
-        for _ in range(2):
-            await of.search(QUERY)
-        return of.recall(QUERY) is not None
-
-    known = await asked(gateway)
-    gateway.add_tool(post_letter)
-    changed = gateway.recall(QUERY)
-    built = await gateway.list_tools()
-    other = gateway.recall(QUERY)
-    again = await asked(gateway)
-    clock.tick(10_000)
-    late = gateway.recall(QUERY)
-
-    assert [True, None, None, True, None] == [known, changed, other, again, late]
-    assert len(built) == len(catalog) + 1
-    assert not await asked(used)
-    await gateway.aclose()
-    with pytest.raises(ClosedError):
-        gateway.recall(QUERY)
-
-
-async def test_so_many_are_recalled_and_no_more(
-    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
-) -> None:
-    """Memory has an end."""
-    gateway = open_gateway(catalog)
-    every = [f"mail {number}" for number in range(257)]
-    for query in (each for each in every for _ in range(2)):
-        await gateway.search(query)
-
-    assert 1 == sum(gateway.recall(each) is not None for each in every)
-
-
-def post_letter(address: str) -> str:
-    """Post a letter."""
-    return address

@@ -156,7 +156,7 @@ async def test_a_few_missing_vectors_do_not_cost_the_others(
     found = await gateway.search("water the plants of the garden")
 
     assert ("hybrid", ["embedding_failed", "vectors_incomplete"]) == (found.mode, codes(found))
-    assert "late_tool" == names(found)[0]
+    assert "late_tool" in names(found)
     assert 12 == (await gateway.report()).vectors
 
 

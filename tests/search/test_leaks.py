@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from gateway.index.snapshot import Snapshot, repeated
 from gateway.options import SearchOptions
+from gateway.search.expand.next_steps import suggest_next_steps
 from gateway.search.pipeline import Search
 from gateway.search.request import prepare
-from gateway.search.suggest import suggest
 from gateway.testing import HashingEmbedder
 from gateway.types import (
     Diagnostic,
@@ -291,7 +291,7 @@ def test_what_comes_next_is_of_those_who_may_be_found(world: World, limit: int, 
     tools = [each for each in world.shown if each.kind == "tool"]
     for used in tools[:2]:
         steps = asyncio.run(
-            suggest(
+            suggest_next_steps(
                 world.snapshot, [used.id], query=query, embed=plain_embed(EMBEDDER),
                 filters=world.filters, limit=limit, options=OPTIONS,
             )

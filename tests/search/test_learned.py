@@ -12,10 +12,11 @@ import pytest
 from gateway.discovery.call_handler import next_steps_hint
 from gateway.gateway import Gateway
 from gateway.options import DiscoveryOptions, GraphOptions, Options, SearchOptions, UsageOptions
+from gateway.search.expand.learned_steps import confidences, learned_steps_after
+from gateway.search.expand.next_steps import score_next_steps
+from gateway.search.expand.supplements import supplement
 from gateway.search.index.toolgraphs import build
-from gateway.search.nextsteps import LEARNED_SCALE, LEARNED_WEIGHT, weigh
-from gateway.search.shownsteps import OPEN, confidences, shown_after
-from gateway.search.supplement import supplement
+from gateway.search.rank.parameters import LEARNED_SCALE, LEARNED_WEIGHT, POPULARITY_SHARE
 from gateway.search.usage.sequences import Followed, Learned
 from gateway.testing import HashingEmbedder, ManualClock
 from gateway.types import Entity, Filters, Match
@@ -177,10 +178,12 @@ def test_tools_that_are_gone_and_forbidden_ones_are_left_out() -> None:
     book, find, read, _ = range(4)
 
     assert [(book, "srv/book_room")] == [
-        (spot, each.after) for spot, each in shown_after(graph, learned, find)
+        (spot, each.after) for spot, each in learned_steps_after(graph, learned, find)
     ]
-    assert {book: 0.5, read: OPEN * 0.4 * 0.5} == pytest.approx(confidences(graph, learned, find))
-    assert {read: OPEN * 0.5} == pytest.approx(
+    assert {book: 0.5, read: POPULARITY_SHARE * 0.4 * 0.5} == pytest.approx(
+        confidences(graph, learned, find)
+    )
+    assert {read: POPULARITY_SHARE * 0.5} == pytest.approx(
         {spot: each for spot, each in confidences(graph, learned, book).items() if spot == read}
     )
     assert {} == confidences(graph, Learned(), find)
@@ -199,12 +202,12 @@ async def test_a_shown_step_gains_by_its_confidence_and_passes_nothing_written(
     snapshot = await gateway.snapshot()
     spot = snapshot.position("shelf/find_room")
     shown = edge("shelf/send_mail", before="shelf/find_room", confidence=0.001)
-    weighed = weigh(snapshot, [spot], task=None, mask=snapshot.mask(Filters()))
+    weighed = score_next_steps(snapshot, [spot], task=None, mask=snapshot.mask(Filters()))
 
     def scores(confidence: float) -> dict[str, float]:
         sure = edge("shelf/send_mail", before="shelf/find_room", confidence=confidence)
         again = replace(sure, after="shelf/book_room")
-        found = weighed.ranked(9, Learned(edges={"shelf/find_room": (again, sure)}))
+        found = weighed.best(9, Learned(edges={"shelf/find_room": (again, sure)}))
         return {snapshot.entities[each.position].name: each.score for each in found}
 
     plain = scores(0.0)
@@ -222,10 +225,10 @@ async def test_without_a_graph_nothing_is_learned(open_gateway: OpenGateway) -> 
     spot = snapshot.position("shelf/find_room")
     learned = Learned(edges={"shelf/find_room": (edge("shelf/send_mail"),)})
     bare = replace(snapshot, graph=None)
-    weighed = weigh(bare, [spot], task=None, mask=bare.mask(Filters()))
+    weighed = score_next_steps(bare, [spot], task=None, mask=bare.mask(Filters()))
 
-    assert weighed.ranked(9, Learned()) == weighed.ranked(9, learned)
-    assert all(each.path == () for each in weighed.ranked(9, learned))
+    assert weighed.best(9, Learned()) == weighed.best(9, learned)
+    assert all(each.path == () for each in weighed.best(9, learned))
 
 
 def test_shown_steps_stay_inside_the_window_and_a_rules_edge_stays_the_rules() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from gateway.search.retrieve.names import find_named
 from gateway.testing import HashingEmbedder
 from gateway.types import ToolDefinition
 from tests.conftest import OpenGateway
@@ -61,7 +62,9 @@ def test_names_come_in_the_order_of_their_stating() -> None:
     query = "use getUser, then 'pay_invoice'. And send"
 
     assert ["getUser", "pay_invoice"] == [
-        snapshot.entities[spot].name for spot in snapshot.named(query, every)
+        snapshot.entities[spot].name for spot in find_named(snapshot, query, every)
     ]
-    assert ["send"] == [snapshot.entities[spot].name for spot in snapshot.named("Send", every)]
-    assert [] == snapshot.named(query, ~every)
+    assert ["send"] == [
+        snapshot.entities[spot].name for spot in find_named(snapshot, "Send", every)
+    ]
+    assert [] == find_named(snapshot, query, ~every)

@@ -11,7 +11,7 @@ from gateway.discovery.render_results import direct_names
 from gateway.errors import ConfigError
 from gateway.options import DiscoveryOptions, Options, SearchOptions
 from gateway.options.search import Prerequisites
-from gateway.search.supplement import MAX_GUESSED
+from gateway.search.expand.supplements import MAX_GUESSED
 from gateway.testing import HashingEmbedder
 from gateway.types import Hints, SearchResult, ToolDefinition
 from graphs import Document, Link

@@ -7,7 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.options import SearchOptions
-from gateway.search.request import LONG_WORDS, MAX_CLAUSES, MIN_CLAUSE_WORDS, clauses, prepare
+from gateway.search.query import split_clauses
+from gateway.search.rank.parameters import LONG_REQUEST_WORDS, MAX_CLAUSES, MIN_CLAUSE_WORDS
+from gateway.search.request import prepare
 from gateway.types import Diagnostic, Filters, SearchRequest
 
 OPTIONS = SearchOptions(max_query_chars=64)
@@ -86,7 +88,7 @@ def test_whatever_is_said_fits_the_caps(queries: list[str], summary: str) -> Non
 
 def test_a_short_request_has_no_clauses() -> None:
     """It is ranked whole."""
-    assert () == clauses("Pay the invoice. Then book a flight.")
+    assert () == split_clauses("Pay the invoice. Then book a flight.")
 
 
 @pytest.mark.parametrize(
@@ -97,7 +99,7 @@ def test_a_long_request_is_split_where_its_steps_end(joint: str) -> None:
     first = "find " + "all the very old " * 4 + "invoices of the customer"
     second = "send " + "them to the new " * 3 + "accountant by mail"
 
-    head, tail = clauses(first + joint + second)
+    head, tail = split_clauses(first + joint + second)
 
     assert (first, True) == (head, tail.endswith(second))
 
@@ -127,7 +129,7 @@ def test_a_long_request_is_split_where_its_steps_end(joint: str) -> None:
 )
 def test_without_spaces_two_letters_count_as_a_word(text: str, parts: tuple[str, ...]) -> None:
     """A long request in Chinese is long, though it holds no space."""
-    assert parts == clauses(text)
+    assert parts == split_clauses(text)
 
 
 @pytest.mark.parametrize(
@@ -138,20 +140,20 @@ def test_a_full_stop_inside_a_word_ends_nothing(inside: str) -> None:
     first = f"Tell me whatever there is to be known about {inside} for the last two weeks"
     second = "Send all of it to the people of my team this evening"
 
-    assert (first, second) == clauses(f"{first}. {second}.")
-    assert (first, second) == clauses(f"{first}... {second}")
+    assert (first, second) == split_clauses(f"{first}. {second}.")
+    assert (first, second) == split_clauses(f"{first}... {second}")
 
 
 def test_a_long_sentence_without_joints_has_no_clauses() -> None:
     """One part is the whole."""
-    assert () == clauses("word " * 40)
+    assert () == split_clauses("word " * 40)
 
 
 @given(st.text(alphabet="ab .;\n-", max_size=400))
 def test_clauses_are_few_distinct_and_long_enough(text: str) -> None:
     """Each costs an embedding."""
-    found = clauses(text)
+    found = split_clauses(text)
 
     assert len(found) == len(set(found)) <= MAX_CLAUSES
     assert all(len(each.split()) >= MIN_CLAUSE_WORDS for each in found)
-    assert not found or len(text.split()) > LONG_WORDS
+    assert not found or len(text.split()) > LONG_REQUEST_WORDS

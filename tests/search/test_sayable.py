@@ -32,7 +32,7 @@ def looked(query: str, filters: Filters, *notes: Diagnostic, floor: float = 0) -
         options=SearchOptions(no_match_confidence=floor),
         strategy="auto",
         embed=plain_embed(EMBEDDER),
-        mend=Mending(installed()),
+        correct=Mending(installed()),
     )
     snapshot = replace(
         snapshot_of([OPEN, HIDDEN], EMBEDDER), diagnostics=notes, repeated=repeated(notes)

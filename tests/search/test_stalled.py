@@ -18,7 +18,7 @@ from gateway.options.search import First
 from gateway.runtime.cache import Cache, LoopFlight, SingleFlight
 from gateway.runtime.telemetry import Telemetry
 from gateway.search.normalize import CachedNormalizer, Rewrite
-from gateway.search.patience import patient
+from gateway.search.state import with_timeout
 from gateway.testing import HashingEmbedder
 from gateway.types import IndexReport, ToolDefinition
 from gateway.types.listing import Listing
@@ -213,7 +213,7 @@ async def test_a_server_that_is_long_in_being_listed_is_waited_for(
     gateway.add_source(late)
     searching = asyncio.ensure_future(gateway.search(QUERY))
     await late.gate.reached.wait()
-    await patient(asyncio.Event().wait(), 0.2)
+    await with_timeout(asyncio.Event().wait(), 0.2)
     waited = not searching.done()
     late.gate.set()
 
@@ -246,7 +246,7 @@ async def test_who_loses_patience_takes_nothing_from_the_others(flights: Flights
     waiting = asyncio.ensure_future(embed([QUERY], dimensions=None))
     await embedder.gate.reached.wait()
 
-    hasty = await patient(embed([QUERY], dimensions=None), 0.01)
+    hasty = await with_timeout(embed([QUERY], dimensions=None), 0.01)
     embedder.gate.set()
     found = await waiting
 
@@ -286,15 +286,15 @@ async def test_what_is_there_is_given_when_the_time_is_over() -> None:
 
     never = asyncio.get_running_loop().create_future()
 
-    assert "there" == await patient(there(), 1000, spent=2000)
-    assert isinstance(await patient(never, 1000, spent=2000), Failed)
+    assert "there" == await with_timeout(there(), 1000, spent_s=2000)
+    assert isinstance(await with_timeout(never, 1000, spent_s=2000), Failed)
     assert never.cancelled()
 
 
 async def test_who_is_cancelled_is_cancelled() -> None:
     """A search whose caller goes away does not go on with half of it."""
     gate = Gate()
-    searching = asyncio.ensure_future(patient(gate.wait(), 1000))
+    searching = asyncio.ensure_future(with_timeout(gate.wait(), 1000))
     await gate.reached.wait()
 
     searching.cancel()

@@ -7,7 +7,7 @@ import pytest
 
 from gateway.errors import InvalidRequestError, UnknownToolError
 from gateway.index.vectors.exact import VectorIndex
-from gateway.search.nextsteps import following_clauses, served
+from gateway.search.expand.next_steps import following_clauses
 from gateway.sync import SyncGateway
 from gateway.testing import HashingEmbedder
 from gateway.types import Filters, ToolDefinition
@@ -110,17 +110,6 @@ def test_what_follows_in_a_long_request() -> None:
     np.testing.assert_array_equal(found, parts[1:4])
     np.testing.assert_array_equal(centred, parts[4:])
     assert 0 == len(following_clauses(parts[:1], index, None, used=0))
-
-
-def test_who_serves_one_of_the_parts_stands_out() -> None:
-    """By the best of them."""
-    rows = np.eye(4, dtype=np.float32)
-
-    found = served(rows[1:3], VectorIndex.of(rows))
-
-    assert found.shape == (4,)
-    assert found[1] == found[2]
-    assert min(found[1:3]) > 0 > max(found[0], found[3])
 
 
 async def test_one_text_is_no_list_of_tools(

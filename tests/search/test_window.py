@@ -13,7 +13,7 @@ from gateway.index.snapshot import Snapshot
 from gateway.index.vectors.exact import VectorIndex, VectorQuery
 from gateway.options import SearchOptions
 from gateway.runtime.vectors import unit_rows
-from gateway.search.dense.vector import candidates
+from gateway.search.retrieve.vectors import find_candidates
 from gateway.testing import HashingEmbedder
 from gateway.types import SearchResult
 from graphs import Document, Link
@@ -103,7 +103,7 @@ def test_the_window_is_the_head_of_the_eligible_pool(
     mask = np.asarray(eligible[: len(cosines)])
     options = SearchOptions(pool_min=20)
 
-    found = candidates(
+    found = find_candidates(
         VectorIndex.of(matrix),
         VectorQuery(texts=unit_rows([[1, 0]]), clauses=matrix[:0]),
         mask=mask,
@@ -124,9 +124,9 @@ def test_a_long_request_is_ranked_by_its_best_clause_too() -> None:
     """One of many wishes must not drown among the others."""
     matrix = unit_rows([[1, 1], [0, 1]])
 
-    found = candidates(
+    found = find_candidates(
         VectorIndex.of(matrix),
-        VectorQuery(texts=unit_rows([[1, 0]]), clauses=unit_rows([[0, 1]])),
+        VectorQuery(texts=unit_rows([[1, 0]]), clauses=unit_rows([[0, 1]]), clause_weight=0.7),
         mask=np.asarray([True, True]),
         limit=1,
         options=SearchOptions(),

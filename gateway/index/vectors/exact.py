@@ -22,11 +22,6 @@ from gateway.index.vectors.segments import Mean, Positions, drawn, joined, lots,
 from gateway.index.vectors.sketch import Sketched, worth
 from gateway.runtime.vectors import Matrix, NDArray, Vector, best_cosine, moments, top
 
-CLAUSE_WEIGHT = 0.7
-"""How much the best clause of a long request adds to the whole request's cosine."""
-COMMON_WEIGHT = 0.85
-"""How much a long request's strength loses by what a row shares with the catalog as a whole: half
-of the weights of the whole and its best clause together."""
 DENSE_NUMBERS = 2_500_000
 """A matrix of so many numbers is read whole sooner than it is looked at and rows are gathered."""
 SAMPLE_LEAST = 128
@@ -44,18 +39,15 @@ class VectorQuery:
     """The original query and its English form, unit rows, shape (t, d)."""
     clauses: Matrix
     """Parts of a long request, unit rows, shape (c, d); may be empty."""
-    common: Vector | None = None
-    """The catalog's mean row, where a long request must not find what is near to everything."""
+    clause_weight: float = 0.0
+    """How much the best clause adds to the whole request's cosine."""
 
     def score(self, rows: Matrix) -> tuple[Vector, Vector]:
         """Give the exact cosines and strengths of *rows*, shape (n,) each; see `ScanResult`."""
         cosines = best_cosine(rows, self.texts)
         if not len(self.clauses):
             return cosines, cosines
-        strengths = cosines + CLAUSE_WEIGHT * best_cosine(rows, self.clauses)
-        if self.common is not None:
-            strengths -= COMMON_WEIGHT * best_cosine(rows, self.common[None])
-        return cosines, strengths
+        return cosines, cosines + self.clause_weight * best_cosine(rows, self.clauses)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -369,8 +361,12 @@ def _nearest(
     """Choose *count* of those *allowed* that seem nearest, ascending; who ties comes along."""
     if isinstance(codes, Sketched):
         parts = question.clauses
-        return codes.nearest(question.texts, allowed, count, clauses=parts, weight=CLAUSE_WEIGHT)
+        return codes.nearest(
+            question.texts, allowed, count, clauses=parts, weight=question.clause_weight
+        )
     if not len(question.clauses):
         return codes.nearest(question.texts, allowed, count)
-    near = codes.likeness(question.texts) + CLAUSE_WEIGHT * codes.likeness(question.clauses)
+    near = codes.likeness(question.texts) + question.clause_weight * codes.likeness(
+        question.clauses
+    )
     return chosen(near, allowed, count)

@@ -97,8 +97,6 @@ def test_each_way_has_a_name_of_its_own() -> None:
     assert LocalEmbedder(ALL_MODELS).info == every
     assert every.model_id != first.model_id
     assert (every.dimensions, first.dimensions) == (1280, 512)
-    assert every.scale is not None
-    assert first.scale is not None
 
 
 def test_without_a_second_encoder_the_first_is_taken(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gateway.index.vectors.codes import Codes, chosen
-from gateway.index.vectors.exact import CLAUSE_WEIGHT, VectorIndex, VectorQuery
+from gateway.index.vectors.exact import VectorIndex, VectorQuery
 from gateway.index.vectors.sketch import LEAST_LONG, MOST_ROWS, SHORT, Sketched, worth
 from gateway.runtime.vectors import Matrix, unit_rows
 
@@ -69,10 +69,10 @@ def test_a_question_of_two_texts_is_near_to_either() -> None:
 def test_the_best_clause_counts_besides(part: int) -> None:
     """Who is near to the whole and to a part is chosen, whoever may be."""
     clauses = unit_rows(ROWS[20 : 20 + part] + ROWS[7:8])
-    strengths = ROWS @ ROWS[7] + CLAUSE_WEIGHT * (ROWS @ clauses.T).max(axis=1)
+    strengths = ROWS @ ROWS[7] + 0.7 * (ROWS @ clauses.T).max(axis=1)
     exact = np.argsort(-strengths)[:10].tolist()
 
-    found = sketch.nearest(ROWS[7:8], everybody, 256, clauses=clauses, weight=CLAUSE_WEIGHT)
+    found = sketch.nearest(ROWS[7:8], everybody, 256, clauses=clauses, weight=0.7)
 
     assert len(set(exact) & set(found.tolist())) >= 9
 

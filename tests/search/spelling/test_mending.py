@@ -186,7 +186,7 @@ def test_what_is_mended_stays_mended(mend: Mender, words: list[str]) -> None:
 def searched(*, spelling: bool) -> Search:
     mend = Mending(None) if spelling else None
     embed = plain_embed(HashingEmbedder())
-    return Search(options=SearchOptions(), strategy="auto", embed=embed, mend=mend)
+    return Search(options=SearchOptions(), strategy="auto", embed=embed, correct=mend)
 
 
 def test_a_search_sees_both_spellings_and_says_so() -> None:

@@ -162,7 +162,7 @@ async def test_a_memory_of_associations_needs_no_graph(
     request = SearchRequest(queries=("send a letter",), limit=3)
 
     found = [
-        await search(each, request, use=Signals(exposure=exposure)) for each in (snapshot, bare)
+        await search(each, request, usage=Signals(exposure=exposure)) for each in (snapshot, bare)
     ]
 
     assert ["letter_y", "letter_y"] == [names(each)[0] for each in found]

@@ -1,0 +1,130 @@
+"""Evidence -> order. Pure.
+
+The score of ``auto`` inside the vector pool, where z is in deviations from the mean of all eligible
+entities, and the clause terms are those of a long request:
+
+    z(cosine + 0.7 best clause cosine) + 0.4 z(BM25F) + 0.4 z(best clause BM25F)
+
+* A request of many clauses adds one term for servers that serve several of them.
+* Entities that the query calls by their exact names come first, in the order of the query.
+* Nothing else ranks. The graph never reorders matches.
+* Ties break by name: positions are in the order of names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from gateway.index.eligibility import Mask
+from gateway.index.vectors.segments import Positions
+from gateway.runtime.vectors import Vector, moments
+from gateway.search.rank.server_groups import group_scores
+from gateway.search.retrieve.lexical import LexicalScores
+from gateway.search.retrieve.vectors import Candidates
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RankedList:
+    """Entities, best first; empty if there are none."""
+
+    positions: Positions
+    """Each once, shape (m,)."""
+    scores: Vector
+    """One for each position, shape (m,), comparable within one search."""
+
+    @classmethod
+    def of(cls, positions: Positions, scores: Vector) -> RankedList:
+        """Sort *positions*, each once, by *scores*; ties by position."""
+        order = np.lexsort((positions, -scores))
+        return cls(positions=positions[order], scores=np.asarray(scores[order], dtype=np.float32))
+
+    @classmethod
+    def of_graph(cls, scores: Mapping[int, float]) -> RankedList:
+        """Return *scores* by position, best first, as a list."""
+        return cls(
+            positions=np.fromiter(scores, np.intp, len(scores)),
+            scores=np.fromiter(scores.values(), np.float32, len(scores)),
+        )
+
+    def at(self, indices: Sequence[int]) -> RankedList:
+        """Return the entities at these indices, in their order."""
+        index = np.asarray(indices, dtype=np.intp)
+        return RankedList(positions=self.positions[index], scores=self.scores[index])
+
+
+def fuse(
+    candidates: Candidates,
+    lexical: LexicalScores,
+    *,
+    mask: Mask,
+    weight: float,
+    server_ids: Positions,
+    clause_count: int = 0,
+) -> RankedList:
+    """Rank the vector pool by vectors and words together.
+
+    Args:
+        candidates: The vector candidates.
+        lexical: The scores of the whole catalog by words.
+        mask: Eligible entities, shape (n,).
+        weight: What one deviation in words adds, in deviations of vectors.
+        server_ids: The number of each entity's server, shape (n,).
+        clause_count: How many clauses the request has, 0 for a short one.
+    """
+    pool = candidates.pool
+    scores = candidates.deviations + lexical_deviations(lexical, pool, mask, weight)
+    scores += group_scores(server_ids, pool, scores, clause_count)
+    return RankedList.of(pool, scores)
+
+
+def lexical_deviations(
+    lexical: LexicalScores, positions: Positions, mask: Mask, weight: float
+) -> Vector:
+    """Return the scores by words at *positions*, in deviations, times *weight*."""
+    scores = weight * _deviations(lexical.scores, positions, mask)
+    if lexical.clauses is not None:
+        scores += weight * _deviations(lexical.clauses, positions, mask)
+    return np.asarray(scores, dtype=np.float32)
+
+
+def _deviations(scores: Vector, positions: Positions, mask: Mask) -> Vector:
+    """Return how far *scores* at *positions* are above the mean of the eligible; 0 if all equal."""
+    mean, spread = moments(scores if mask.all() else scores[mask])
+    if spread <= 0:
+        return np.zeros(len(positions), dtype=np.float32)
+    return np.asarray((scores[positions] - mean) / spread, dtype=np.float32)
+
+
+def pin_exact_names(ranked: RankedList, named: Sequence[int]) -> RankedList:
+    """Put the entities at *named* before all others, in that order; none of them needs a score."""
+    if not named:
+        return ranked
+    rest = ~np.isin(ranked.positions, named)
+    scores = dict(zip(ranked.positions.tolist(), ranked.scores.tolist(), strict=True))
+    top = max(ranked.scores.tolist(), default=1.0)
+    head = [max(scores.get(position, 0.0), top) for position in named]
+    return RankedList(
+        positions=np.concatenate([np.asarray(named, np.intp), ranked.positions[rest]]),
+        scores=np.concatenate([np.asarray(head, np.float32), ranked.scores[rest]]),
+    )
+
+
+def interleave(lists: Sequence[RankedList], *, limit: int) -> list[tuple[int, int]]:
+    """Take the next best of each list in turn, each entity once.
+
+    Returns:
+        Pairs of the list's number and the entity's position, at most *limit*.
+    """
+    queues = {number: iter(each.positions.tolist()) for number, each in enumerate(lists)}
+    owners: dict[int, int] = {}
+    while queues and len(owners) < limit:
+        for number, queue in tuple(queues.items()):
+            position = next((found for found in queue if found not in owners), None)
+            if position is None:
+                del queues[number]
+            elif len(owners) < limit:
+                owners[position] = number
+    return [(number, position) for position, number in owners.items()]

@@ -1,0 +1,86 @@
+"""Past calls -> a changed ranking: near ties are swapped, or associations re-score it. Pure.
+
+Usage moves only the entities that may be shown and a few behind them. Entities that the query calls
+by name stay in front.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import takewhile
+
+from gateway.index.snapshot import Snapshot
+from gateway.search.rank.fusion import RankedList
+from gateway.search.ranking import Ranking
+from gateway.search.usage import compat
+from gateway.search.usage.bounded import reranked
+from gateway.search.usage.compat import Access, Candidate
+from gateway.search.usage.signals import Exposure, Signals
+
+_ROLES = ("related", "next_step", "prerequisite", "member", "consumes", "produces")
+_NO_ACCESS = Access()
+
+
+def rerank_by_usage(snapshot: Snapshot, ranking: Ranking, usage: Signals, limit: int) -> RankedList:
+    """Return the order of *ranking* as past calls, and what searches returned, move it.
+
+    Args:
+        snapshot: The index.
+        ranking: One query, ranked.
+        usage: What the call log says.
+        limit: How many matches are wanted.
+    """
+    ranked, head = ranking.ranked, compat.EXPANSION * limit
+    positions = ranked.positions[:head].tolist()
+    first = sum(1 for _ in takewhile(ranking.named.__contains__, positions))
+    order = list(range(len(positions) - first))
+    if usage.exposure is not None:
+        order = _rank_by_association(snapshot, ranking, positions[first:], first, usage.exposure)
+    elif usage.liked:
+        ids = [snapshot.entities[position].id for position in positions[first:]]
+        order = reranked(ids, ranked.scores[first:head].tolist(), usage.liked)
+    indices = [*range(first), *(first + index for index in order)]
+    return ranked.at([*indices, *range(len(positions), len(ranked.positions))])
+
+
+def _rank_by_association(
+    snapshot: Snapshot, ranking: Ranking, positions: Sequence[int], first: int, exposure: Exposure
+) -> list[int]:
+    """Rank the entities at *positions*, which begin at index *first* of the ranking.
+
+    Returns:
+        Their indices, best first.
+    """
+    cosines: Sequence[float | None] = [None] * len(positions)
+    if ranking.candidates is not None:
+        cosines = ranking.candidates.cosines(positions)
+    ids = [snapshot.entities[position].id for position in positions]
+    scores = ranking.ranked.scores[first : first + len(positions)].tolist()
+    candidates = [
+        Candidate(
+            id=entity,
+            rank_score=score,
+            distance=None if cosine is None else 1 - cosine,
+            access=_access(snapshot, entity, position, exposure),
+        )
+        for entity, position, score, cosine in zip(ids, positions, scores, cosines, strict=True)
+    ]
+    indices = dict(zip(ids, range(len(ids)), strict=True))
+    order = compat.rank(candidates, exposure.pairs, now_s=exposure.now_s, limit=len(ids))
+    return [indices[scored.id] for scored in order]
+
+
+def _access(snapshot: Snapshot, entity: str, position: int, exposure: Exposure) -> Access:
+    """Return how often an entity was returned, and how many edges of the graph it has."""
+    seen = exposure.accesses.get(entity, _NO_ACCESS)
+    degree = _degree(snapshot, position)
+    return Access(count=seen.count, days=seen.days, last_s=seen.last_s, degree=degree)
+
+
+def _degree(snapshot: Snapshot, position: int) -> int:
+    graph = snapshot.graph
+    if graph is None:
+        return 0
+    node = graph.index.positions[graph.nodes[position]]
+    count = graph.index.adjacency.count
+    return sum(count(node, role, way) for role in _ROLES for way in ("out", "in"))

@@ -1,0 +1,124 @@
+"""The state of one search: its diagnostics, its costs, and where its time went."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable
+from dataclasses import KW_ONLY, dataclass, field
+from typing import TypeVar
+
+import numpy as np
+
+from gateway.errors import ClosedError, EmbeddingError, Failed, GatewayError, attempt_within
+from gateway.index.eligibility import Mask
+from gateway.index.snapshot import Snapshot
+from gateway.search.usage.signals import NOTHING, Signals
+from gateway.types import (
+    Code,
+    Counts,
+    Diagnostic,
+    Match,
+    RankingMode,
+    SearchRequest,
+    SearchResult,
+    Stage,
+)
+
+T = TypeVar("T")
+SHARED_TIMEOUT_FACTOR = 3
+"""Shared work ends after so many times the timeout of a search that waits for it: a late caller
+still waits for something, and a request without an answer is not waited for by all to come."""
+
+
+@dataclass(slots=True)
+class SearchState:
+    """The state of one search, while it runs."""
+
+    timeout_s: float
+    """How long it waits, in each stage, for what it can do without."""
+    _: KW_ONLY
+    snapshot: Snapshot
+    request: SearchRequest
+    mask: Mask
+    """Eligible entities, shape (n,)."""
+    diagnostics: list[Diagnostic]
+    """In the order in which the stages left them; grows."""
+    usage: Signals = NOTHING
+    """What past calls say of tools."""
+    seconds: dict[str, float] = field(default_factory=dict)
+    """Time spent so far, by stage."""
+    recorded_at: float = field(default_factory=time.perf_counter)
+    """When time was last recorded."""
+    texts: int = 0
+    """How many texts were embedded for it."""
+    tokens: int = 0
+    """What those cost, if the embedder counts them."""
+    eligible: int = field(init=False)
+    """How many entities are eligible."""
+
+    def __post_init__(self) -> None:
+        self.eligible = int(np.count_nonzero(self.mask))
+
+    def record_time(self, stage: Stage) -> None:
+        """Add the time since the last call to that of *stage*."""
+        now = time.perf_counter()
+        self.seconds[stage] = self.seconds.get(stage, 0.0) + now - self.recorded_at
+        self.recorded_at = now
+
+    @property
+    def is_unfiltered(self) -> bool:
+        """Whether every entity is eligible."""
+        return self.eligible == len(self.mask)
+
+    def add_diagnostic(self, stage: Stage, code: Code, detail: str = "") -> None:
+        """Leave a diagnostic."""
+        self.diagnostics.append(Diagnostic(stage=stage, code=code, detail=detail))
+
+    def result(self, mode: RankingMode, matches: tuple[Match, ...] = ()) -> SearchResult:
+        """Return the result of a search that ranks nothing."""
+        return SearchResult(
+            matches=matches,
+            mode=mode,
+            diagnostics=tuple(self.diagnostics),
+            counts=Counts(eligible=self.eligible),
+            normalized=self.request.queries,
+            stages=self.seconds,
+        )
+
+    async def attempt_stage(self, stage: Stage, code: Code, work: Awaitable[T]) -> T | None:
+        """Await *work* of a stage that the search can do without, as long as its time lasts.
+
+        The time is a stage's: the rewritings of several queries share it.
+
+        Returns:
+            None if the stage failed or took too long; *code*, or ``query_vector_unusable``, is then
+            left with the reason.
+
+        Raises:
+            ClosedError: The gateway was closed meanwhile: every later stage would fail as well.
+        """
+        spent_s = self.seconds.get(stage, 0.0)
+        result = await with_timeout(work, self.timeout_s, spent_s=spent_s)
+        self.record_time(stage)
+        if isinstance(result, Failed):
+            if isinstance(result.error, ClosedError):
+                raise result.error
+            unusable = isinstance(result.error, EmbeddingError)
+            self.add_diagnostic(stage, "query_vector_unusable" if unusable else code, result.reason)
+            return None
+        return result
+
+
+async def with_timeout(work: Awaitable[T], timeout_s: float, *, spent_s: float = 0.0) -> T | Failed:
+    """Await *work* as long as a search may wait: a service that hangs is one that failed.
+
+    Args:
+        work: A stage that the search can do without.
+        timeout_s: `SearchOptions.query_timeout_s`.
+        spent_s: How much of that is gone; what is there at once is returned even so.
+
+    Returns:
+        What *work* returned, or why it failed.
+    """
+    late = GatewayError(f"it took longer than {timeout_s:g} s (SearchOptions.query_timeout_s)")
+    return await attempt_within(work, max(timeout_s - spent_s, 0.0), late)

@@ -1,0 +1,149 @@
+"""The score of `auto`, interleaving and exact names, by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.index.vectors.exact import VectorIndex, VectorQuery
+from gateway.options import SearchOptions
+from gateway.runtime.vectors import unit_rows
+from gateway.search.rank.fusion import RankedList, fuse, interleave, pin_exact_names
+from gateway.search.retrieve.lexical import LexicalScores
+from gateway.search.retrieve.vectors import Candidates, find_candidates
+
+positions = st.lists(st.integers(0, 12), max_size=10, unique=True)
+evidence = st.lists(st.tuples(st.floats(-1, 1, width=16), st.floats(0, 9, width=16)), max_size=30)
+
+
+def ranked(order: Sequence[int]) -> RankedList:
+    scores = np.linspace(2, 1, len(order), dtype=np.float32)
+    return RankedList(positions=np.asarray(order, np.intp), scores=scores)
+
+
+def candidates(cosines: Sequence[float], *, pool: int = 200) -> Candidates:
+    rows = unit_rows([[value, (1 - value * value) ** 0.5] for value in cosines] or [[1, 0]])
+    rows = rows[: len(cosines)]
+    return find_candidates(
+        VectorIndex.of(rows),
+        VectorQuery(texts=unit_rows([[1, 0]]), clauses=rows[:0]),
+        mask=np.ones(len(cosines), bool),
+        limit=5,
+        options=SearchOptions(pool_min=pool, pool_factor=0),
+    )
+
+
+def fused(
+    found: Candidates,
+    words: Sequence[float],
+    clauses: Sequence[float] | None = None,
+    *,
+    mask: Sequence[bool] = (),
+    weight: float = 0.4,
+) -> RankedList:
+    size = len(words)
+    return fuse(
+        found,
+        LexicalScores(
+            scores=np.asarray(words, np.float32),
+            coverage=np.zeros(size, np.float32),
+            clauses=None if clauses is None else np.asarray(clauses, np.float32),
+        ),
+        mask=np.asarray(mask or [True] * size, bool),
+        weight=weight,
+        server_ids=np.zeros(size, np.intp),
+    )
+
+
+def test_a_score_is_the_deviation_of_the_cosine_and_a_share_of_that_of_the_words() -> None:
+    """z(cosine) + 0.4 z(BM25F), over all eligible entities."""
+    found = candidates([0.9, 0.6, 0.3, 0.1])
+    words = np.asarray([0, 1, 5, 0], np.float32)
+
+    result = fused(found, words.tolist())
+
+    cosines = found.strengths[np.argsort(found.pool)]
+    z = (cosines - cosines.mean()) / cosines.std()
+    by_hand = z + 0.4 * (words - words.mean()) / words.std()
+    assert np.argsort(-by_hand).tolist() == result.positions.tolist()
+    np.testing.assert_allclose(result.scores, np.sort(by_hand)[::-1], rtol=1e-5)
+
+
+def test_the_best_clause_of_a_long_request_adds_the_same_share_again() -> None:
+    """0.4 z(best clause BM25F)."""
+    found = candidates([0.5, 0.5, 0.5])
+    clauses = np.asarray([0, 0, 3], np.float32)
+
+    result = fused(found, [0, 0, 0], clauses.tolist())
+
+    by_hand = 0.4 * (clauses - clauses.mean()) / clauses.std()
+    assert [2, 0, 1] == result.positions.tolist()
+    np.testing.assert_allclose(result.scores, np.sort(by_hand)[::-1], rtol=1e-5)
+
+
+def test_entities_that_are_not_eligible_move_no_mean() -> None:
+    """Deviations are those of the eligible entities alone."""
+    found = candidates([0.9, 0.6, 0.3])
+
+    with_other = fused(found, [1, 2, 9], mask=[True, True, False])
+
+    # The eligible words are 1 and 2: mean 1.5, deviation 0.5.
+    by_hand = found.deviations + 0.4 * np.asarray([-1, 1, 15], np.float32)[found.pool]
+    np.testing.assert_allclose(np.sort(by_hand)[::-1], with_other.scores, rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("cosines", "words"), [([0.9, 0.5], [0, 0]), ([0.5, 0.5], [1, 0]), ([], [])]
+)
+def test_evidence_that_is_equal_for_all_ranks_nothing(
+    cosines: list[float], words: list[float]
+) -> None:
+    """The other evidence ranks, then the name."""
+    assert list(range(len(cosines))) == fused(candidates(cosines), words).positions.tolist()
+
+
+@given(evidence)
+def test_fusion_reorders_the_pool_and_nothing_else(rows: list[tuple[float, float]]) -> None:
+    """Vectors choose the candidates."""
+    found = candidates([cosine for cosine, _ in rows], pool=7)
+
+    result = fused(found, [words for _, words in rows])
+
+    assert set(found.pool.tolist()) == set(result.positions.tolist())
+    assert sorted(result.scores.tolist(), reverse=True) == result.scores.tolist()
+
+
+@given(st.lists(positions, max_size=5), st.integers(0, 20))
+def test_interleaving_takes_turns_and_lists_nothing_twice(
+    lists: list[list[int]], limit: int
+) -> None:
+    """Each query gets its quota; what one list lacks, the others fill."""
+    pairs = interleave([ranked(order) for order in lists], limit=limit)
+
+    found = [position for _, position in pairs]
+    every = {position for order in lists for position in order}
+    assert len(found) == len(set(found)) == min(limit, len(every))
+    assert all(position in lists[number] for number, position in pairs)
+
+
+def test_the_first_of_each_list_come_before_any_second() -> None:
+    """In the order of the queries."""
+    lists = [ranked([1, 2]), ranked([3, 1, 4])]
+
+    assert [(0, 1), (1, 3), (0, 2), (1, 4)] == interleave(lists, limit=4)
+
+
+@given(positions, st.lists(st.integers(0, 12), max_size=4, unique=True))
+def test_exact_names_come_first_and_the_rest_keeps_its_order(
+    order: list[int], named: list[int]
+) -> None:
+    """Also what the ranking did not hold."""
+    result = pin_exact_names(ranked(order), named)
+
+    rest = [position for position in order if position not in named]
+    assert [*named, *rest] == result.positions.tolist()
+    assert all(result.scores[: len(named)] >= max(result.scores[len(named) :].tolist(), default=0))

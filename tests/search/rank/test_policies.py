@@ -1,0 +1,342 @@
+"""The ranking policies of the catalog, by hand: keyword scales, fusion, degradation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from gateway.errors import InvalidRequestError
+from gateway.index.eligibility import Mask
+from gateway.index.snapshots import compile_snapshot
+from gateway.index.texts import lexical_fields
+from gateway.index.vectors.exact import VectorIndex, VectorQuery
+from gateway.options import Options, SearchOptions
+from gateway.runtime.vectors import unit_rows
+from gateway.search.query import Query
+from gateway.search.rank import policies
+from gateway.search.rank.fusion import RankedList
+from gateway.search.rank.policies import RankingInputs, informative_matches, lexical_ranking
+from gateway.search.retrieve.keywords import Keywords, count_keywords
+from gateway.search.retrieve.lexical import LexicalScores, match_terms
+from gateway.search.retrieve.vectors import Candidates, find_candidates
+from gateway.testing import HashingEmbedder
+from gateway.types import Entity, Hints, Kind, RankingPolicy
+from graphs import Postings
+from tests.conftest import OpenGateway
+from tests.fakes import entity, names, tool
+
+
+def thing(name: str, text: str = "", *, kind: Kind = "tool", tags: Sequence[str] = ()) -> Entity:
+    made = entity(tool(name, text, hints=Hints(tags=tuple(tags))), server="box")
+    return Entity(
+        id=made.id, kind=kind, exposed_name=name, server="box", definition=made.definition
+    )
+
+
+def keywords(query: str, *entities: Entity, mask: Sequence[bool] = ()) -> Keywords:
+    index = Postings.build(
+        [lexical_fields(each) for each in entities],
+        weights={"name": 3.0, "title": 2.0, "hints": 2.0, "description": 1.0, "server": 0.7},
+    )
+    allowed = np.asarray(mask or [True] * len(entities))
+    return count_keywords(index, index.read(query), entities, allowed)
+
+
+def near(cosines: Sequence[float]) -> Candidates:
+    rows = unit_rows([[value, (1 - value * value) ** 0.5] for value in cosines])
+    return find_candidates(
+        VectorIndex.of(rows),
+        VectorQuery(texts=unit_rows([[1, 0]]), clauses=rows[:0]),
+        mask=np.ones(len(cosines), bool),
+        limit=5,
+        options=SearchOptions(),
+    )
+
+
+def scores(
+    boost: Sequence[float] = (), share: Sequence[float] = (), most: float = 12.5
+) -> Keywords:
+    count = len(boost) or len(share)
+    return Keywords(
+        boost=np.asarray(boost or [0] * count, np.float32),
+        share=np.asarray(share or [0] * count, np.float32),
+        maximum=most,
+    )
+
+
+def evidence(
+    words: Sequence[float],
+    candidates: Candidates | None = None,
+    *,
+    coverage: Sequence[float] = (),
+    clauses: Sequence[float] | None = None,
+    servers: Sequence[str] = (),
+) -> RankingInputs:
+    """Evidence over tools that share no word with the query; *words* are their scores."""
+    catalog = [
+        entity(tool(f"t{number}"), server=server)
+        for number, server in enumerate(servers or ["box"] * len(words))
+    ]
+    snapshot = compile_snapshot(catalog, rows={})
+    return RankingInputs(
+        snapshot=snapshot,
+        mask=np.ones(len(words), bool),
+        lexical=LexicalScores(
+            scores=np.asarray(words, np.float32),
+            coverage=np.asarray(coverage or [1.0] * len(words), np.float32),
+            clauses=None if clauses is None else np.asarray(clauses, np.float32),
+        ),
+        terms=match_terms(snapshot.lexical, Query(text="unmatched words")),
+        candidates=candidates,
+        graph=np.zeros(0, np.intp),
+    )
+
+
+def by_position(ranked: RankedList) -> dict[int, float]:
+    return dict(zip(ranked.positions.tolist(), ranked.scores.tolist(), strict=True))
+
+
+def ranked(inputs: RankingInputs, policy: RankingPolicy) -> dict[int, float]:
+    return by_position(policies.rank(policy, inputs, count=100))
+
+
+# -- keyword scales --------------------------------------------------------------------------------
+
+
+def test_each_field_adds_its_weight_once() -> None:
+    """Path 5, name 3, description 2, tag 1.5; two words in one field are one."""
+    found = keywords(
+        "send mail",
+        thing("send_mail", "Deliver a mail, send it."),
+        thing("deliver", "Send a letter."),
+        thing("other", tags=["mail"]),
+        thing("unrelated", "Nothing of it."),
+    )
+
+    np.testing.assert_allclose(found.boost, [5 + 3 + 2, 2, 1.5, 0])
+    assert 12.5 == found.maximum
+
+
+def test_a_server_counts_its_tools_that_may_be_found() -> None:
+    """One each, whatever field; what is not eligible speaks for nobody."""
+    catalog = (
+        thing("box", kind="server"),
+        thing("send_mail"),
+        thing("read", "Read mail."),
+        thing("mail_secretly"),
+    )
+
+    assert 2 == keywords("mail", *catalog, mask=[True, True, True, False]).boost[0]
+    assert 3 == keywords("mail", *catalog).boost[0]
+
+
+def test_a_word_stands_as_a_word() -> None:
+    """`the` is not in `theme`, nor `mail` in `mailbox`; endings do not matter."""
+    found = keywords("mails", thing("mailbox"), thing("send_mail"), thing("e"))
+
+    np.testing.assert_allclose(found.boost, [0, 8, 0])
+
+
+def test_a_name_that_is_the_word_earns_ten_and_one_that_holds_it_five() -> None:
+    """12 is what a word can earn: the share is of 12 for each word, also for those nobody knows."""
+    found = keywords(
+        "search xyzzy", thing("search", "Search."), thing("search_mail"), thing("m", "Search it.")
+    )
+
+    np.testing.assert_allclose(found.share, [12 / 24, 5 / 24, 2 / 24])
+
+
+def test_near_spellings_earn_nothing() -> None:
+    """They are guesses."""
+    assert not keywords("serach", thing("search")).boost.any()
+
+
+# -- policies --------------------------------------------------------------------------------------
+
+
+def test_reciprocal_ranks_add_up() -> None:
+    """By hand, k = 60: what is in both lists before what leads one; 2/61 is the most."""
+    fused = policies.reciprocal_rank_fusion([np.asarray([0, 1, 2]), np.asarray([3, 1])], size=4)
+
+    by_hand = {1: 1 / 62 + 1 / 62, 0: 1 / 61, 3: 1 / 61, 2: 1 / 63}
+    assert list(by_hand) == fused.positions.tolist()
+    np.testing.assert_allclose(fused.scores, list(by_hand.values()), rtol=1e-5)
+
+
+def test_hybrid_fuses_lists_that_are_ranked_independently() -> None:
+    """An entity without a word of the query has no rank by words."""
+    found = ranked(evidence([0, 0, 1], near([0.9, 0.8, 0.1])), "hybrid")
+
+    assert [2, 0, 1] == list(found)
+    np.testing.assert_allclose(list(found.values()), [1 / 61 + 1 / 63, 1 / 61, 1 / 62], rtol=1e-5)
+
+
+def test_words_that_are_shared_by_chance_have_no_rank_in_hybrid() -> None:
+    """By words alone they have one."""
+    by_chance = evidence([0, 0.2, 0.1], near([0.9, 0.8, 0.1]), coverage=[0.9, 0.1, 0.5])
+
+    found = ranked(by_chance, "hybrid")
+
+    assert [2, 0, 1] == list(found)
+    assert pytest.approx(1 / 61 + 1 / 63) == found[2]
+    assert [1, 2] == list(ranked(by_chance, "lexical"))
+
+
+def test_the_best_clause_of_a_long_request_counts_in_the_list_of_words() -> None:
+    """By hand, in deviations: (1.41, -0.71, -0.71) and 0.4 x (-1.22, 0, 1.22)."""
+    short = evidence([0.3, 0.2, 0.2])
+    long = evidence([0.3, 0.2, 0.2], clauses=[0.1, 0.2, 0.3])
+    hidden = replace(short, mask=np.zeros(3, bool))
+
+    assert [0, 1, 2] == lexical_ranking(short, None).tolist()
+    assert [0, 2, 1] == lexical_ranking(long, None).tolist()
+    assert [] == lexical_ranking(hidden, None).tolist()
+
+
+def test_servers_move_both_lists_of_hybrid() -> None:
+    """Of two tools that fit equally well, the one whose sibling fits is first."""
+    words, cosines = [0.5, 0.5, 0.4, 0.1], [0.81, 0.81, 0.8, 0.1]
+    inputs = evidence(words, near(cosines), servers=["one", "two", "two", "one"])
+
+    assert [1, 0] == list(ranked(inputs, "hybrid"))[:2]
+    assert [0, 1] == list(ranked(evidence(words, near(cosines)), "hybrid"))[:2]
+
+
+def test_half_of_the_words_are_no_chance_and_in_an_informative_request_none_is() -> None:
+    """By hand: of 99 entities an unmatched word weighs log(1 + 99.5 / 0.5) = 5.3."""
+    shares = np.asarray([0.5, 0.49, 0.1, 0.9], np.float32)
+    mask = np.asarray([True, True, True, False])
+
+    def informative(weight: float, *, mask: Mask = mask) -> list[bool]:
+        found: list[bool] = informative_matches(shares, mask, weight=weight, size=99).tolist()
+        return found
+
+    assert [True, False, False, True] == informative(26)
+    assert [True, True, True, True] == informative(27)
+    assert [True, False, False, True] == informative(100, mask=np.zeros(4, bool))
+
+
+def test_weighted_ranks_on_absolute_scales() -> None:
+    """0.6 x cosine + 0.4 x share; a negative cosine is none."""
+    words = scores(share=[0, 0.5, 1])
+
+    found = by_position(policies.weighted(near([0.9, 0.5, -0.5]), words, np.ones(3, bool)))
+
+    by_hand = {0: 0.54, 1: 0.3 + 0.2, 2: 0.4}
+    assert list(by_hand) == list(found)
+    np.testing.assert_allclose(list(found.values()), list(by_hand.values()), rtol=1e-5)
+
+
+def test_legacy_adds_a_tenth_of_the_boost_and_stops_at_one() -> None:
+    """(cosine + 1) / 2 + 0.1 x boost; three of a kind."""
+    words, tools = scores(boost=[1, 5, 0, 0]), [thing(f"t{number}") for number in range(4)]
+
+    found = by_position(
+        policies.legacy(near([0.9, 0.5, -0.5, 0.2]), words, np.ones(4, bool), tools)
+    )
+
+    by_hand = {0: 1.0, 1: 1.0, 3: 0.6}
+    assert list(by_hand) == list(found)
+    np.testing.assert_allclose(list(found.values()), list(by_hand.values()), rtol=1e-5)
+
+
+@pytest.mark.parametrize("most", [12.5, 13.5])
+def test_legacy_without_vectors_is_the_boost_of_the_most_there_is(most: float) -> None:
+    """10 of 12.5, or of 13.5 where there is metadata; never above 1."""
+    words, tools = scores(boost=[10, 0, 20], most=most), [thing(f"t{at}") for at in range(3)]
+
+    found = by_position(policies.legacy(None, words, np.ones(3, bool), tools))
+
+    assert {2: 1.0, 0: pytest.approx(10 / most)} == found
+
+
+def test_without_vectors_words_rank_alone() -> None:
+    """What holds none is not ranked."""
+    words = scores(share=[0, 0.9, 0.1])
+
+    assert [1, 2] == policies.weighted(None, words, np.ones(3, bool)).positions.tolist()
+    assert [1, 2] == list(ranked(evidence([0, 0.9, 0.1]), "hybrid"))
+    assert [1, 2] == list(ranked(evidence([0, 0.9, 0.1]), "lexical"))
+
+
+# -- in the gateway --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ranking", ["hybrid", "weighted", "legacy"])
+async def test_a_failing_embedder_leaves_words_for_this_once(
+    open_gateway: OpenGateway, ranking: RankingPolicy
+) -> None:
+    """The mode tells the truth, and the next request tries again, without a restart."""
+    embedder = HashingEmbedder()
+    catalog = [tool("send_email", "Send an e-mail."), tool("weather", "Tell the weather.")]
+    gateway = open_gateway(catalog, strategy="auto", embedder=embedder)
+    whole = await gateway.search("weather today", ranking=ranking)
+    embedder.fail_with = OSError("down")
+
+    fallen = await gateway.search("weather tomorrow", ranking=ranking)
+    embedder.fail_with = None
+    healed = await gateway.search("weather tomorrow", ranking=ranking)
+
+    assert ["hybrid", "lexical", "hybrid"] == [each.mode for each in (whole, fallen, healed)]
+    assert ["embedding_failed", "lexical_fallback"] == [each.code for each in fallen.diagnostics]
+    assert [["weather"]] * 3 == [names(each)[:1] for each in (whole, fallen, healed)]
+
+
+async def test_words_alone_ask_no_model(open_gateway: OpenGateway) -> None:
+    """Neither to embed the query, nor a word of it."""
+    embedder = HashingEmbedder()
+    gateway = open_gateway(
+        [tool("send_email"), tool("weather")], strategy="auto", embedder=embedder
+    )
+    await gateway.report()
+    calls = embedder.calls
+
+    found = await gateway.search("weather", ranking="lexical")
+
+    assert ("lexical", ["weather"], calls) == (found.mode, names(found), embedder.calls)
+    assert () == found.diagnostics
+
+
+async def test_the_graph_may_be_a_list_of_its_own(open_gateway: OpenGateway) -> None:
+    """Three first places are worth more than two."""
+    catalog = [tool("weather", "Tell the weather."), tool("send_email")]
+    found_scores: list[float] = []
+    for fuse in (False, True):
+        options = Options(search=SearchOptions(fuse_graph=fuse))
+        gateway = open_gateway(
+            catalog, strategy="auto", embedder=HashingEmbedder(), options=options
+        )
+        found = await gateway.search("weather", ranking="hybrid")
+        found_scores.append(found.matches[0].score)
+
+    np.testing.assert_allclose(found_scores, [2 / 61, 3 / 61], rtol=1e-5)
+
+
+_FAR_OFF = "book a quiet table for seven hungry people beside the old weather station tonight"
+
+
+async def test_a_policy_tells_of_doubt_and_empties_nothing(open_gateway: OpenGateway) -> None:
+    """A model takes what it is shown; who browses a catalog judges."""
+    tools = (tool("get_weather", "Tell the weather."), tool("send_mail", "Send an e-mail."))
+    gateway = open_gateway(
+        tools,
+        strategy="auto",
+        embedder=HashingEmbedder(),
+        options=Options(search=SearchOptions(no_match_confidence=1.0, min_confidence=1.0)),
+    )
+
+    for ranking in ("hybrid", "weighted", "lexical"):
+        found = await gateway.search(_FAR_OFF, ranking=ranking)
+        assert "get_weather" == found.matches[0].name
+        assert ["low_confidence_results"] == [note.code for note in found.diagnostics]
+    emptied = await gateway.search(_FAR_OFF)
+    assert ((), ["no_match"]) == (emptied.matches, [note.code for note in emptied.diagnostics])
+
+
+async def test_an_unknown_policy_is_an_error(open_gateway: OpenGateway) -> None:
+    """It names those there are."""
+    with pytest.raises(InvalidRequestError, match="strategy, hybrid, weighted, legacy, lexical"):
+        await open_gateway([]).search("x", ranking="best")  # type: ignore[arg-type]
