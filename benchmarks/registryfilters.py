@@ -1,12 +1,11 @@
-"""How much of the eligible set a search finds: held against exact search over those alone.
+"""Recall under filters, against an exact search of the eligible entities alone.
 
     python -m benchmarks.registryfilters --json
 
-* Who is eligible is said by a tag that a fixed share of an invented catalog has, drawn by the hash
-  of each id.
-* The reference looks at every eligible entity and at nobody else: cosines of all rows, BM25F of all
-  documents, ranks in both. A recall below 1 means that a filter came too late, or that the scan
-  lost somebody.
+A tag decides which share of an invented catalog is eligible, drawn by the hash of each id. The
+reference scores every eligible entity and nothing else: by cosine for ``embeddings``, by BM25F for
+``lexical``. A recall below 1 means that a filter came too late, or that the scan lost an entity.
+Of ``hybrid`` only the number of ineligible results is counted.
 """
 
 from __future__ import annotations
@@ -15,10 +14,10 @@ import argparse
 import asyncio
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
+from statistics import fmean
 from tempfile import TemporaryDirectory
 from typing import TypedDict
 
@@ -26,114 +25,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.synthetic import queries, servers
-from gateway.embed.cache import MemoryVectorStore, QueryRows
+from gateway.embed.cache import MemoryVectorStore
 from gateway.embed.protocol import Embedder
 from gateway.gateway import Gateway
 from gateway.index.snapshot import Snapshot
 from gateway.options import IndexOptions, Options, SearchOptions
-from gateway.runtime.vectors import Matrix, Vector, deviations
-from gateway.search.pipeline import Search
-from gateway.search.rank.parameters import RRF_K
-from gateway.search.rank.policies import informative_matches
-from gateway.search.rank.server_groups import ServerBoost, ServerGroups
-from gateway.search.request import prepare
+from gateway.runtime.vectors import unit_rows
 from gateway.testing import HashingEmbedder
-from gateway.types import Filters, Hints, RankingPolicy, SearchResult, Strategy
+from gateway.types import Filters, Hints, RankingPolicy, SearchResult
 
 COUNTS = (100, 1000, 10_000)
 DENSITIES = (0.01, 0.1, 0.5, 1.0)
 LIMITS = (10, 50)
 QUERIES = 16
-OPTIONS = SearchOptions(no_match_confidence=0, max_limit=max(LIMITS), spelling=False)
-WAYS: Mapping[str, tuple[Strategy, RankingPolicy]] = {
-    "embeddings": ("embeddings", "strategy"),
-    "hybrid": ("auto", "hybrid"),
-    "lexical": ("auto", "lexical"),
-}
-Positions = NDArray[np.intp]
+POLICIES: tuple[RankingPolicy, ...] = ("strategy", "lexical", "hybrid")
+"""The gateway's strategy is ``embeddings``."""
 
 
-def tag(density: float) -> str:
-    """Give the tag that a share *density* of the catalog has."""
-    return f"share-{density}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
-    """One catalog with one filter."""
-
-    snapshot: Snapshot
-    eligible: Positions
-    """Who has the tag, as their hints say it."""
-    filters: Filters
-
-
-def exact(case: Case, way: str, query: str, row: Vector, *, limit: int) -> list[int]:
-    """Rank the eligible by looking at each of them: positions, best first, ties by name."""
-    spots = case.eligible
-    vectors = case.snapshot.vectors
-    if vectors is None:
-        raise ValueError("the catalog has no vectors")
-    cosines = vectors.rows(spots) @ row
-    words = case.snapshot.lexical.scores(query)[spots]
-    if way == "hybrid":
-        near, held = (
-            _first(spots, cosines, OPTIONS.pool(limit)),
-            _telling(case, query) & (words > 0),
-        )
-        lists = [
-            _ranked(spots[who], _lifted(case, spots[who], deviations(scores)[who]))
-            for who, scores in ((near, cosines), (held, words))
-        ]
-        return _fused(lists, limit=limit)
-    who, scores = (cosines > -np.inf, cosines) if way == "embeddings" else (words > 0, words)
-    found: list[int] = _ranked(spots[who], scores[who])[:limit].tolist()
-    return found
-
-
-def _first(spots: Positions, scores: Vector, count: int) -> NDArray[np.bool_]:
-    """Say who of *spots* is among the best *count*."""
-    return np.isin(spots, _ranked(spots, scores)[:count])
-
-
-def _lifted(case: Case, spots: Positions, scores: Vector) -> Vector:
-    """Add what servers say; see `gateway.search.rank.server_groups`. No query here is long."""
-    snapshot = case.snapshot
-    groups = ServerGroups.of(snapshot.server_ids)
-    if groups is None:
-        return scores
-    boost = ServerBoost(groups=groups, eligibility=snapshot.eligibility, entities=snapshot.entities)
-    return boost.boost(spots, scores)
-
-
-def _telling(case: Case, query: str) -> NDArray[np.bool_]:
-    """Say whose words are no chance, of the eligible; see `informative_matches`."""
-    index = case.snapshot.lexical
-    shares = index.coverage(query)[case.eligible]
-    everybody = np.ones(len(shares), dtype=np.bool_)
-    return informative_matches(shares, everybody, weight=index.read(query).weight, size=index.size)
-
-
-def _ranked(spots: Positions, scores: Vector) -> Positions:
-    return spots[np.lexsort((spots, -scores))]
-
-
-def _fused(lists: Sequence[Positions], *, limit: int) -> list[int]:
-    scores: dict[int, np.float32] = {}
-    for ranked in lists:
-        for rank, spot in enumerate(ranked[: OPTIONS.pool(limit)].tolist(), start=1):
-            term = np.float32(1) / np.float32(RRF_K + rank)
-            scores[spot] = scores.get(spot, np.float32(0)) + term
-    return sorted(scores, key=lambda spot: (-scores[spot], spot))[:limit]
-
-
-class Measured(TypedDict):
-    """What `measure` gives."""
+class Figures(TypedDict):
+    """What `measure` returns."""
 
     recall: dict[str, dict[str, float]]
+    """By ranking, then by ``entities/density/limit``: mean share of the exact ranking."""
     lowest: float
     strangers: int
-    full: float
+    """How many results were not eligible."""
 
 
 def measure(
@@ -141,161 +57,134 @@ def measure(
     counts: Sequence[int] = COUNTS,
     densities: Sequence[float] = DENSITIES,
     limits: Sequence[int] = LIMITS,
-    asked: int = QUERIES,
+    query_count: int = QUERIES,
     embedder: Embedder | None = None,
-    say: Callable[[str], None] = lambda _: None,
-) -> Measured:
+) -> Figures:
     """Search invented catalogs under filters of several densities.
 
     Args:
-        counts: How many entities.
-        densities: Which share of them is eligible, in (0, 1]; at least one is.
+        counts: Sizes of the catalogs.
+        densities: Shares that are eligible, in (0, 1]; at least one entity is.
         limits: How many matches are wanted, at most 50.
-        asked: How many queries a case.
-        embedder: None is one without a model.
-        say: Told of each catalog.
-
-    Returns:
-        ``recall``: of each way of ranking, catalog, density and limit, the mean share of the
-        exact ranking that was found; ``lowest``: the least of them; ``strangers``: how many were
-        found who are not eligible; ``full``: the share of pages as long as the exact ones.
+        query_count: Queries per case.
+        embedder: None for one without a model.
     """
-    recall: dict[str, dict[str, float]] = {way: {} for way in WAYS}
-    strangers, full = 0, []
+    figures = Figures(recall={"embeddings": {}, "lexical": {}}, lowest=1.0, strangers=0)
     for count in counts:
-        say(f"{count} entities")
-        for name, shares, lengths, foreign in asyncio.run(
-            _measured(count, densities, limits, asked, embedder or HashingEmbedder())
-        ):
-            way, _, place = name.partition(" ")
-            recall[way][place] = round(float(np.mean(shares)), 6)
-            strangers += foreign
-            full += lengths
-    lowest = min(share for shares in recall.values() for share in shares.values())
-    return {
-        "recall": recall,
-        "lowest": lowest,
-        "strangers": strangers,
-        "full": round(float(np.mean(full)), 6),
-    }
+        work = _measure(
+            figures, count, densities, limits, query_count, embedder or HashingEmbedder()
+        )
+        asyncio.run(work)
+    figures["lowest"] = min(
+        share for shares in figures["recall"].values() for share in shares.values()
+    )
+    return figures
 
 
-_Row = tuple[str, list[float], list[bool], int]
-"""A case by its name: each query's recall, whether its page was full, and who was a stranger."""
-
-
-async def _measured(
+async def _measure(
+    figures: Figures,
     count: int,
     densities: Sequence[float],
     limits: Sequence[int],
-    asked: int,
+    query_count: int,
     embedder: Embedder,
-) -> list[_Row]:
-    snapshot = await _snapshot(count, densities, embedder)
-    texts = queries(asked)
-    rows = (await embedder.embed(texts, role="query")).vectors
-    found: list[_Row] = []
-    for density, way, limit in product(densities, WAYS, limits):
-        spots = (at for at, each in enumerate(snapshot.entities) if tag(density) in each.hints.tags)
-        case = Case(
-            snapshot=snapshot,
-            eligible=np.fromiter(spots, np.intp),
-            filters=Filters(tags=frozenset({tag(density)})),
-        )
-        place = f"{way} {count}/{density}/{limit}"
-        found.append((place, *await _compared(case, way, texts, rows, limit=limit)))
-    return found
-
-
-async def _snapshot(count: int, densities: Sequence[float], embedder: Embedder) -> Snapshot:
-    """Index an invented catalog with tags."""
+) -> None:
+    texts = queries(query_count)
+    rows = unit_rows((await embedder.embed(texts, role="query")).vectors)
     with TemporaryDirectory() as folder:
         options = Options(
-            index=IndexOptions(saved=False), catalog_store_path=Path(folder) / "catalog.sqlite3"
+            index=IndexOptions(saved=False),
+            search=SearchOptions(max_limit=max(limits), spelling=False),
+            catalog_store_path=Path(folder) / "catalog.sqlite3",
         )
-        gateway = Gateway(
-            strategy="auto", embedder=embedder, vector_store=MemoryVectorStore(), options=options
-        )
-        async with gateway:
-            listed = [(each, (await each.list_tools()).tools) for each in servers(count)]
-            ids = [f"{source.server}/{tool.name}" for source, tools in listed for tool in tools]
-            tags = _drawn(ids, densities)
-            for source, tools in listed:
-                named = {tool.name: tags[f"{source.server}/{tool.name}"] for tool in tools}
-                hints = {name: Hints(tags=found) for name, found in named.items()}
-                gateway.add_source(source, hints=hints)
-            return await gateway.snapshot(vectors=True)
+        async with Gateway(
+            strategy="embeddings",
+            embedder=embedder,
+            vector_store=MemoryVectorStore(),
+            options=options,
+        ) as gateway:
+            await _register(gateway, count, densities)
+            snapshot = await gateway.snapshot(vectors=True)
+            for density, limit, policy in product(densities, limits, POLICIES):
+                filters = Filters(tags=frozenset({_tag(density)}))
+                eligible = snapshot.mask(filters)
+                recalls = []
+                for text, row in zip(texts, rows, strict=True):
+                    result = await gateway.search(
+                        text, limit=limit, filters=filters, ranking=policy
+                    )
+                    figures["strangers"] += _count_strangers(result, snapshot, eligible)
+                    positions = {snapshot.position(match.id) for match in result.matches}
+                    expected = _exact(snapshot, eligible, policy, text, row)[:limit]
+                    recalls.append(
+                        len(positions & {*expected}) / len(expected) if expected else 1.0
+                    )
+                if policy != "hybrid":
+                    name = "embeddings" if policy == "strategy" else policy
+                    figures["recall"][name][f"{count}/{density}/{limit}"] = round(fmean(recalls), 6)
 
 
-def _drawn(ids: Sequence[str], densities: Sequence[float]) -> dict[str, tuple[str, ...]]:
-    """Give each id its tags: a smaller share is a part of a larger one."""
-    drawn = sorted(ids, key=lambda each: hashlib.sha256(each.encode()).digest())
-    least = {density: max(1, round(density * len(ids))) for density in densities}
-    return {
-        key: tuple(tag(density) for density in densities if place < least[density])
-        for place, key in enumerate(drawn)
+def _tag(density: float) -> str:
+    return f"share-{density}"
+
+
+async def _register(gateway: Gateway, count: int, densities: Sequence[float]) -> None:
+    """Add an invented catalog whose entities carry the tags of the densities."""
+    listings = [(source, (await source.list_tools()).tools) for source in servers(count)]
+    ids = [f"{source.server}/{tool.name}" for source, tools in listings for tool in tools]
+    drawn = sorted(ids, key=lambda key: hashlib.sha256(key.encode()).digest())
+    sizes = {density: max(1, round(density * len(ids))) for density in densities}
+    tags = {
+        key: tuple(_tag(density) for density in densities if rank < sizes[density])
+        for rank, key in enumerate(drawn)
     }
+    for source, tools in listings:
+        hints = {tool.name: Hints(tags=tags[f"{source.server}/{tool.name}"]) for tool in tools}
+        gateway.add_source(source, hints=hints)
 
 
-async def _compared(
-    case: Case, way: str, texts: Sequence[str], rows: Matrix, *, limit: int
-) -> tuple[list[float], list[bool], int]:
-    shares, lengths, strangers = [], [], 0
-    allowed = set(case.eligible.tolist())
-    for text, row in zip(texts, rows, strict=True):
-        wanted = exact(case, way, text, row, limit=limit)
-        found = await _searched(case, way, text, row, limit=limit)
-        spots = [case.snapshot.position(match.id) for match in found.matches]
-        shares.append(len({*wanted} & {*spots}) / len(wanted) if wanted else 1.0)
-        lengths.append(len(spots) == len(wanted))
-        others = (*found.prerequisites, *found.related, *found.next_steps)
-        every = {*spots, *(case.snapshot.position(each.id) for each in others)}
-        strangers += len(every - allowed)
-    return shares, lengths, strangers
+def _exact(
+    snapshot: Snapshot,
+    eligible: NDArray[np.bool_],
+    policy: RankingPolicy,
+    text: str,
+    row: NDArray[np.float32],
+) -> list[int]:
+    """Rank the eligible by scoring each of them; positions, best first, ties by position."""
+    positions = np.flatnonzero(eligible)
+    if policy == "lexical":
+        scores = snapshot.lexical.scores(text)[positions]
+        positions, scores = positions[scores > 0], scores[scores > 0]
+    elif policy == "strategy" and snapshot.vectors is not None:
+        scores = snapshot.vectors.rows(positions) @ row
+    else:
+        return []
+    ranked: list[int] = positions[np.lexsort((positions, -scores))].tolist()
+    return ranked
 
 
-async def _searched(case: Case, way: str, text: str, row: Vector, *, limit: int) -> SearchResult:
-    strategy, ranking = WAYS[way]
-
-    async def embed(texts: Sequence[str], *, dimensions: int | None) -> QueryRows:
-        del dimensions
-        return QueryRows(vectors=np.stack([row] * len(texts)))
-
-    request, notes = prepare(
-        text,
-        queries=(),
-        context=None,
-        context_summary="",
-        limit=limit,
-        filters=case.filters,
-        options=OPTIONS,
-        ranking=ranking,
-    )
-    search = Search(options=OPTIONS, strategy=strategy, embed=embed)
-    return await search(case.snapshot, request, notes)
+def _count_strangers(result: SearchResult, snapshot: Snapshot, eligible: NDArray[np.bool_]) -> int:
+    lists = (result.matches, result.prerequisites, result.related, result.next_steps)
+    ids = {match.id for matches in lists for match in matches}
+    return sum(not eligible[snapshot.position(key)] for key in ids)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure, and print.
-
-    Args:
-        arguments: Those of the command; None is the process's own.
-    """
+    """Measure, and print."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0] if __doc__ else "")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--counts", default=",".join(map(str, COUNTS)), help="sizes of catalogs")
-    parser.add_argument("--queries", type=int, default=QUERIES, help="queries a case")
-    given = parser.parse_args(arguments)
-    counts = [int(each) for each in given.counts.split(",")]
-    told = (lambda _: None) if given.json else print
-    found = measure(counts=counts, asked=given.queries, say=told)
-    if given.json:
-        print(json.dumps(found, indent=2))
+    parser.add_argument("--queries", type=int, default=QUERIES, help="queries per case")
+    options = parser.parse_args(arguments)
+    counts = [int(count) for count in options.counts.split(",")]
+    figures = measure(counts=counts, query_count=options.queries)
+    if options.json:
+        print(json.dumps(figures, indent=2))
         return
-    for way, shares in found["recall"].items():
-        for place, share in shares.items():
-            print(f"{way:12} {place:16} {share:.4f}")
-    print(f"lowest {found['lowest']}, strangers {found['strangers']}, full {found['full']}")
+    for name, shares in figures["recall"].items():
+        for case, share in shares.items():
+            print(f"{name:12} {case:16} {share:.4f}")
+    print(f"lowest {figures['lowest']}, strangers {figures['strangers']}")
 
 
 if __name__ == "__main__":
