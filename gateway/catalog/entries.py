@@ -17,10 +17,10 @@ import numpy as np
 
 from gateway.catalog.identity import definition_digest
 from gateway.catalog.metadata import flattened
-from gateway.checks import hints_fault
 from gateway.errors import ConfigError, InvalidRequestError
 from gateway.mcp.naming import check_server_name
 from gateway.options import CatalogOptions
+from gateway.options.validation import hints_fault
 from gateway.runtime.background_loop import in_thread
 from gateway.runtime.text import clean, visible
 from gateway.runtime.vectors import NDArray

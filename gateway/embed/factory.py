@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-from gateway.checks import check_shape
 from gateway.embed.protocol import Embedder
 from gateway.errors import ConfigError
+from gateway.options.validation import check_members
 
 
 def resolve_embedder(given: Embedder | Literal["local"] | None) -> Embedder | None:
@@ -23,5 +23,5 @@ def resolve_embedder(given: Embedder | Literal["local"] | None) -> Embedder | No
 
         return LocalEmbedder()
     if given is not None:
-        check_shape("embedder", given, "'local' or an Embedder", "embed", "info")
+        check_members("embedder", given, "'local' or an Embedder", "embed", "info")
     return given

@@ -11,13 +11,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from gateway.checks import check
 from gateway.options.catalog import CatalogOptions, CustomKind
 from gateway.options.chat import ChatOptions
 from gateway.options.discovery import DiscoveryOptions
 from gateway.options.index import CacheOptions, GraphOptions, IndexOptions
 from gateway.options.search import SearchOptions, UsageOptions
 from gateway.options.upstream import UpstreamOptions
+from gateway.options.validation import OptionObject
 
 __all__ = [
     "CacheOptions",
@@ -35,7 +35,7 @@ __all__ = [
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class Options(OptionObject):
     """All options of a gateway."""
 
     search: SearchOptions = field(default_factory=SearchOptions)
@@ -55,7 +55,3 @@ class Options:
     index: IndexOptions = field(default_factory=IndexOptions)
     index_path: Path | None = None
     """The folder where indexes are saved; None is ``index`` in the same folder."""
-
-    def __post_init__(self) -> None:
-        """Check the types."""
-        check(self)

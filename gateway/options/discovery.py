@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
-from gateway.checks import at_least, check, one_of, share
+from pydantic import Field
+
+from gateway.errors import ConfigError
+from gateway.options.validation import Count, OptionObject, PositiveCount, Share, check_options
 
 Mode = Literal["proxy", "stable", "native", "auto"]
 MODEL_TOOL_LIMIT = 128
@@ -13,7 +16,7 @@ MODEL_TOOL_LIMIT = 128
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DiscoveryOptions:
+class DiscoveryOptions(OptionObject):
     """What the model sees of the catalog."""
 
     mode: Mode = "proxy"
@@ -27,31 +30,31 @@ class DiscoveryOptions:
     """The name of a third meta-tool that gives servers before tools; empty leaves it out."""
     next_name: str = ""
     """The name of a meta-tool that asks the graph what comes after tools; empty leaves it out."""
-    min_tools: int = 0
+    min_tools: Count = 0
     """A catalog with fewer tools than this goes to the model whole, without meta-tools."""
-    context_share: float = 0.0
+    context_share: Share = 0.0
     """So does a catalog whose definitions take at most this share of ``context_tokens``."""
-    context_tokens: int = 128_000
-    preselect: int = 0
+    context_tokens: PositiveCount = 128_000
+    preselect: Count = 0
     """How many tools are found for each user message before the model is asked; 0 leaves finding to
     the model."""
     strict: bool = False
     """Mark a proxy's schema as strict where it keeps the rules of strict schemas."""
-    proxies_per_search: int = 8
-    proxies_per_conversation: int = 24
-    max_tools: int = MODEL_TOOL_LIMIT
+    proxies_per_search: PositiveCount = 8
+    proxies_per_conversation: PositiveCount = 24
+    max_tools: Annotated[int, Field(ge=3)] = MODEL_TOOL_LIMIT
     """No request carries more tools than this, the host's own included."""
     prerequisite_proxies: bool = False
     """Make proxies of declared prerequisites outside the semantic window too."""
-    result_token_budget: int = 1200
+    result_token_budget: Annotated[int, Field(ge=100)] = 1200
     """The most tokens (estimated) that one search result takes of the conversation."""
-    schema_token_budget: int = 2500
+    schema_token_budget: Annotated[int, Field(ge=100)] = 2500
     """The same for a search result that carries schemas: in mode ``stable``."""
-    digest_token_budget: int = 300
+    digest_token_budget: Count = 300
     """The most tokens (estimated) that the search tool's digest of the catalog takes."""
-    description_chars: int = 1024
+    description_chars: Annotated[int, Field(ge=32)] = 1024
     """How much is kept of a proxy's description."""
-    next_steps: int = 0
+    next_steps: Count = 0
     """How many likely next tools the answer to a tool call names; 0 names none."""
 
     @property
@@ -60,26 +63,9 @@ class DiscoveryOptions:
         return frozenset({self.search_name, self.call_name})
 
     def __post_init__(self) -> None:
-        """Check the ranges."""
-        check(
-            self,
-            one_of("mode", self.mode, Mode),
-            _different(self.search_name, self.call_name, self.route_name, self.next_name),
-            at_least("min_tools", self.min_tools, 0),
-            share("context_share", self.context_share),
-            at_least("context_tokens", self.context_tokens, 1),
-            at_least("preselect", self.preselect, 0),
-            at_least("proxies_per_search", self.proxies_per_search, 1),
-            at_least("proxies_per_conversation", self.proxies_per_conversation, 1),
-            at_least("max_tools", self.max_tools, 3),
-            at_least("result_token_budget", self.result_token_budget, 100),
-            at_least("schema_token_budget", self.schema_token_budget, 100),
-            at_least("digest_token_budget", self.digest_token_budget, 0),
-            at_least("description_chars", self.description_chars, 32),
-            at_least("next_steps", self.next_steps, 0),
-        )
-
-
-def _different(*names: str) -> str:
-    given = [str(name) for name in names if name]
-    return "" if len({*given}) == len(given) else "two names of the meta-tools are equal"
+        """Validate the fields."""
+        check_options(self)
+        names = (self.search_name, self.call_name, self.route_name, self.next_name)
+        given = [name for name in names if name]
+        if len({*given}) < len(given):
+            raise ConfigError("DiscoveryOptions: two names of the meta-tools are equal")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gateway.checks import at_least, check
+from gateway.options.validation import Count, OptionObject, PositiveCount, Seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GraphOptions:
+class GraphOptions(OptionObject):
     """Which rules derive edges that nobody wrote. A host's own documents override them."""
 
     groups: bool = True
@@ -30,46 +30,27 @@ class GraphOptions:
     mentions: bool = True
     """A description that names another tool of its server."""
 
-    def __post_init__(self) -> None:
-        """Check the types."""
-        check(self)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class IndexOptions:
+class IndexOptions(OptionObject):
     """Indexes that outlive the process, so that the next start reads what this one made."""
 
     saved: bool = True
     """Whether they are saved and read. If the host gives a vector store of its own, they are only
     if ``Options.index_path`` says where."""
-    min_tools: int = 200
+    min_tools: PositiveCount = 200
     """An index of fewer tools is not saved: it is made fast enough."""
-    kept: int = 4
+    kept: PositiveCount = 4
     """How many are kept; those that were not used for longest are deleted."""
-
-    def __post_init__(self) -> None:
-        """Check the ranges."""
-        check(
-            self,
-            at_least("min_tools", self.min_tools, 1),
-            at_least("kept", self.kept, 1),
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CacheOptions:
+class CacheOptions(OptionObject):
     """Process-local caches: how many values, for how long. A size of 0 turns a cache off."""
 
-    normalized_items: int = 2048
-    normalized_ttl_s: float = 1800.0
-    embedding_items: int = 2048
-    embedding_ttl_s: float = 900.0
-    result_items: int = 1024
-    result_ttl_s: float = 300.0
-
-    def __post_init__(self) -> None:
-        """Check the ranges."""
-        check(
-            self,
-            *(at_least(name, getattr(self, name), 0) for name in self.__slots__),
-        )
+    normalized_items: Count = 2048
+    normalized_ttl_s: Seconds = 1800.0
+    embedding_items: Count = 2048
+    embedding_ttl_s: Seconds = 900.0
+    result_items: Count = 1024
+    result_ttl_s: Seconds = 300.0

@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Annotated, Literal, get_args
 
-from gateway.checks import at_least, between, check, one_of, share
+from pydantic import Field
+
 from gateway.errors import ConfigError
+from gateway.options.validation import (
+    Count,
+    OptionObject,
+    PositiveCount,
+    Seconds,
+    Share,
+    Timeout,
+    check_options,
+)
 from gateway.types import Strategy
 
 Prerequisites = Literal["derived", "declared", "window", "off"]
@@ -16,75 +26,57 @@ Learn = Literal["off", "on", "auto"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SearchOptions:
+class SearchOptions(OptionObject):
     """How a search looks and how much it may find."""
 
-    limit: int = 5
+    limit: PositiveCount = 5
     """How many matches a search gives unless its caller says."""
-    max_limit: int = 50
+    max_limit: PositiveCount = 50
     """How many matches a caller may ask for."""
-    max_query_chars: int = 4096
+    max_query_chars: Annotated[int, Field(ge=16)] = 4096
     """A longer query is cut here, with a diagnostic."""
-    max_queries: int = 8
+    max_queries: PositiveCount = 8
     """How many queries one search may have."""
     first_search: First = "wait"
     """Whether searches in `auto` wait until new tools are embedded (``wait``), or are answered by
     ``words`` and the vectors there are, with ``index_building``. `Gateway.report()` waits."""
-    query_timeout_s: float = 10.0
+    query_timeout_s: Timeout = 10.0
     """How long a search waits for the vectors of its query, for its rewriting, and for the next
     vector of the catalog; then it goes on without."""
-    pool_factor: int = 20
-    pool_min: int = 200
+    pool_factor: Count = 20
+    pool_min: PositiveCount = 200
     """The re-scoring pool holds max(pool_min, pool_factor x limit) entities by cosine."""
-    window_factor: int = 4
-    window_min: int = 8
+    window_factor: Count = 4
+    window_min: PositiveCount = 8
     """Supplements come from the first max(window_min, window_factor x limit) entities …"""
-    window_margin: float = 0.5
+    window_margin: Share = 0.5
     """… whose cosine is at least this share of the way from the catalog's mean to the best."""
-    max_related: int = 6
-    max_next_steps: int = 6
-    max_prerequisites: int = 9
+    max_related: Count = 6
+    max_next_steps: Count = 6
+    max_prerequisites: Count = 9
     """The three supplement lists, each with a budget of its own."""
     prerequisites: Prerequisites = "derived"
     """Which prerequisites are listed: ``declared`` ones from anywhere and derived ones inside the
     window; beside them those that sure rules derive for the first match, from anywhere
     (``derived``); only those inside the ``window``; or none (``off``)."""
-    min_confidence: float = 0.5
+    min_confidence: Share = 0.5
     """If the best match is below this, the result says ``low_confidence_results``."""
-    no_match_confidence: float = 0.0
+    no_match_confidence: Share = 0.0
     """If the best match is below this, the result is empty and says ``no_match`` and what is
     nearest. 0 never empties a result; nor does a policy of ``ranking=``."""
     spelling: bool = True
     """Mend misspelt words of a query, without a model; the words as typed count as well."""
-    lexical_weight: float = 0.4
+    lexical_weight: Annotated[float, Field(ge=0, le=100)] = 0.4
     """What one standard deviation in words counts beside one in vectors, in `auto`, at most; 0 to
     100."""
     fuse_graph: bool = False
     """Whether ``ranking="hybrid"`` fuses the graph's text search as a list of its own."""
 
     def __post_init__(self) -> None:
-        """Check the ranges."""
-        check(
-            self,
-            at_least("limit", self.limit, 1),
-            at_least("max_limit", self.max_limit, self.limit),
-            at_least("max_query_chars", self.max_query_chars, 16),
-            at_least("max_queries", self.max_queries, 1),
-            one_of("first_search", self.first_search, First),
-            at_least("query_timeout_s", self.query_timeout_s, 0.001),
-            at_least("pool_factor", self.pool_factor, 0),
-            at_least("pool_min", self.pool_min, 1),
-            at_least("window_factor", self.window_factor, 0),
-            at_least("window_min", self.window_min, 1),
-            share("window_margin", self.window_margin),
-            at_least("max_related", self.max_related, 0),
-            at_least("max_next_steps", self.max_next_steps, 0),
-            at_least("max_prerequisites", self.max_prerequisites, 0),
-            one_of("prerequisites", self.prerequisites, Prerequisites),
-            share("min_confidence", self.min_confidence),
-            share("no_match_confidence", self.no_match_confidence),
-            between("lexical_weight", self.lexical_weight, 0, 100),
-        )
+        """Validate the fields."""
+        check_options(self)
+        if self.max_limit < self.limit:
+            raise ConfigError(f"SearchOptions: max_limit must be at least limit ({self.limit})")
 
     def pool(self, limit: int) -> int:
         """How many candidates may be re-scored for *limit* matches."""
@@ -96,7 +88,7 @@ class SearchOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UsageOptions:
+class UsageOptions(OptionObject):
     """What is noted of calls, and what that may change. All of it is off at first."""
 
     record: bool = False
@@ -108,7 +100,7 @@ class UsageOptions:
     learn: Learn = "off"
     """Suggest what was called after a tool in the same task: if the history foretells itself
     (``on``), or where besides the gain is measured (``auto``)."""
-    refresh_s: float = 60.0
+    refresh_s: Seconds = 60.0
     """How long what the ledger says is believed before it is read again."""
 
     @property
@@ -120,15 +112,6 @@ class UsageOptions:
     def measures(self) -> bool:
         """Whether a gain is measured."""
         return "auto" in {self.rerank, self.learn}
-
-    def __post_init__(self) -> None:
-        """Check the ranges."""
-        check(
-            self,
-            one_of("rerank", self.rerank, Rerank),
-            one_of("learn", self.learn, Learn),
-            at_least("refresh_s", self.refresh_s, 0),
-        )
 
 
 def check_strategy(strategy: Strategy) -> Strategy:

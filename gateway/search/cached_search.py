@@ -13,11 +13,11 @@ from functools import partial
 from os import urandom
 from typing import Any
 
-from gateway.checks import check_shape
 from gateway.embed.cache import Flights, QueryRows, QueryVectors
 from gateway.embed.protocol import Embedder
 from gateway.index.snapshot import Snapshot
 from gateway.options import CacheOptions, SearchOptions
+from gateway.options.validation import check_members
 from gateway.runtime.cache import Cache, Clock, LoopFlight, SingleFlight, Submit, Told, key_of
 from gateway.runtime.telemetry import Span, Telemetry
 from gateway.runtime.telemetry_names import CONTENT_ATTRIBUTES, Attributes
@@ -80,7 +80,7 @@ def caches_of(given: Caches | None, options: CacheOptions, *, clock: Clock, told
     """
     if given is None:
         return Caches.of(options, clock=clock, told=told)
-    check_shape("caches", given, "a Caches", "normalized", "embeddings", "results")
+    check_members("caches", given, "a Caches", "normalized", "embeddings", "results")
     return given
 
 
@@ -260,7 +260,7 @@ def _normalizer(
     telemetry: Telemetry,
     timeout_s: float,
 ) -> CachedNormalizer:
-    check_shape("normalizer", normalizer, "a Normalizer", "rewrite", "model_id", "provider")
+    check_members("normalizer", normalizer, "a Normalizer", "rewrite", "model_id", "provider")
     cache = caches.normalized
     flights = SingleFlight[str](submit, name=cache.name, told=telemetry.cache_event)
     return CachedNormalizer(

@@ -12,11 +12,12 @@ import secrets
 import socket
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Annotated, TypeAlias
 
 import uvicorn
 from mcp.server import Server
 from mcp.server.transport_security import TransportSecuritySettings
+from pydantic import Field
 from starlette.applications import Starlette
 from starlette.authentication import (
     AuthCredentials,
@@ -31,8 +32,8 @@ from starlette.requests import HTTPConnection
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp
 
-from gateway.checks import between, check
 from gateway.errors import ConfigError
+from gateway.options.validation import check_options
 
 PATH = "/mcp"
 WrapApp: TypeAlias = Callable[[ASGIApp], ASGIApp]
@@ -48,7 +49,7 @@ class HttpOptions:
     """The address of a server, and who may use it."""
 
     host: str = "127.0.0.1"
-    port: int = 8930
+    port: Annotated[int, Field(ge=0, le=65535)] = 8930
     """0 takes a free one."""
     token: str = field(default="", repr=False)
     """The bearer token of clients; empty serves anybody, which is allowed on loopback only."""
@@ -58,16 +59,13 @@ class HttpOptions:
     """Web origins whose pages may speak to it, as ``https://host[:port]``."""
 
     def __post_init__(self) -> None:
-        """Check types and ranges, and refuse to be open to a network without a token."""
-        is_guarded = bool(self.token) or not isinstance(self.host, str) or is_loopback(self.host)
-        check(
-            self,
-            ""
-            if is_guarded
-            else f"{self.host} can be reached by others: give a token (--token-env NAME), "
-            "or listen on 127.0.0.1",
-            between("port", self.port, 0, 65535),
-        )
+        """Validate the fields, and refuse to be open to a network without a token."""
+        check_options(self)
+        if not self.token and not is_loopback(self.host):
+            raise ConfigError(
+                f"HttpOptions: {self.host} can be reached by others: give a token "
+                "(--token-env NAME), or listen on 127.0.0.1"
+            )
 
 
 def is_loopback(host: str) -> bool:

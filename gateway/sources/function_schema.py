@@ -23,8 +23,8 @@ from pydantic import (
 )
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaWarningKind
 
-from gateway.checks import check_hints
 from gateway.errors import ConfigError
+from gateway.options.validation import check_hints
 from gateway.runtime.json_schema import mapped
 from gateway.sources.protocol import Function, UnfitError
 from gateway.types import Hints, JsonObject, ToolDefinition

@@ -7,8 +7,8 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from gateway.checks import check_hints
 from gateway.errors import ConfigError, Failed, attempt
+from gateway.options.validation import check_hints
 from gateway.runtime.telemetry import Telemetry
 from gateway.sources.protocol import Source
 from gateway.types import Diagnostic, Hints, ToolDefinition

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Protocol
 
 from gateway.catalog.entries import Entries
-from gateway.checks import check_shape
 from gateway.errors import ConfigError
 from gateway.options import Options
 from gateway.options.environment import catalog_store_path, ledger_path, vector_store_path
+from gateway.options.validation import check_members
 from gateway.runtime.cache import Clock
 from gateway.runtime.vectors import VectorStore
 from gateway.sources.listing_store import ListingStore
@@ -95,12 +95,12 @@ def store_of(
         ConfigError: Both are given, or one is no store.
     """
     if vectors is not None:
-        check_shape("vector_store", vectors, "a VectorStore", "get", "put", "close")
+        check_members("vector_store", vectors, "a VectorStore", "get", "put", "close")
     # Not `or`: an empty store of the host may be falsy.
     if given is not None:
         if vectors is not None:
             raise ConfigError("store and vector_store say both where vectors persist: give one")
-        check_shape("store", given, "a Store", "vectors", "entries", "records", "ledger", "close")
+        check_members("store", given, "a Store", "vectors", "entries", "records", "ledger", "close")
         return given
     return SqliteStore(
         vectors=vector_store_path(options) if vectors is None else vectors,

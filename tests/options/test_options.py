@@ -63,9 +63,17 @@ def test_every_option_has_a_default_that_passes(kind: type[Any]) -> None:
         (ChatOptions, {"max_turns": 0}, "max_turns"),
         (ProvisionOptions, {"enough": 2}, "enough"),
         (ProvisionOptions, {"max_page_bytes": 1}, "max_page_bytes"),
-        (Options, {"catalog_store_path": "x.sqlite3"}, "catalog_store_path must be a pathlib.Path"),
-        (SearchOptions, {"limit": "5"}, "limit must be a whole number, got '5'"),
-        (SearchOptions, {"min_confidence": None}, "min_confidence must be a number, got None"),
+        (
+            Options,
+            {"catalog_store_path": "x.sqlite3"},
+            "catalog_store_path: Input should be an instance of Path",
+        ),
+        (SearchOptions, {"limit": "5"}, "limit: Input should be a valid integer, got '5'"),
+        (
+            SearchOptions,
+            {"min_confidence": None},
+            "min_confidence: Input should be a valid number, got None",
+        ),
     ],
 )
 def test_an_option_out_of_range_is_refused_by_name(

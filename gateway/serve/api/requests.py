@@ -16,7 +16,7 @@ from starlette.datastructures import QueryParams
 from starlette.requests import ClientDisconnect, Request
 
 from gateway.catalog.projection import MAX_DEPTH, MAX_PATHS, MAX_SEGMENT
-from gateway.checks import at_least, check
+from gateway.options.validation import OptionObject, Timeout
 from gateway.serve.api.problems import Fault, RefusedError
 from gateway.types import Status
 
@@ -181,23 +181,14 @@ class SkillQuery(_Parameters):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ApiOptions:
+class ApiOptions(OptionObject):
     """What one request may cost."""
 
-    max_body_bytes: int = 1024 * 1024
-    max_depth: int = 32
+    max_body_bytes: Annotated[int, Field(ge=1024)] = 1024 * 1024
+    max_depth: Annotated[int, Field(ge=4)] = 32
     """Objects and lists within each other."""
-    time_limit_s: float = 30.0
+    time_limit_s: Timeout = 30.0
     """A slower response is given up."""
-
-    def __post_init__(self) -> None:
-        """Check the ranges."""
-        check(
-            self,
-            at_least("max_body_bytes", self.max_body_bytes, 1024),
-            at_least("max_depth", self.max_depth, 4),
-            at_least("time_limit_s", self.time_limit_s, 0.001),
-        )
 
 
 async def read_body(request: Request, model: type[M], options: ApiOptions) -> M:

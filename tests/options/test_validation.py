@@ -1,0 +1,104 @@
+"""Every object of options checks the types and the ranges of its fields."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gateway.errors import ConfigError
+from gateway.gateway import Gateway
+from gateway.options import (
+    CatalogOptions,
+    ChatOptions,
+    CustomKind,
+    DiscoveryOptions,
+    IndexOptions,
+    Options,
+    SearchOptions,
+    UpstreamOptions,
+    UsageOptions,
+)
+from gateway.provision.options import ProvisionOptions
+from tests.test_docs import OPTION_CLASSES
+
+EVERY = [(kind, field.name) for kind in OPTION_CLASSES for field in fields(kind)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), EVERY, ids=[f"{kind.__name__}.{name}" for kind, name in EVERY]
+)
+def test_no_option_takes_a_value_of_another_type(kind: type[Any], name: str) -> None:
+    """A new option is checked too."""
+    with pytest.raises(ConfigError, match=f"^{kind.__name__}: {name}: .*, got "):
+        kind(**{name: object()})
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "message"),
+    [
+        (Options, {"search": 3}, "search: Input should be an instance of SearchOptions, got 3"),
+        (Options, {"capture_content": "yes"}, "capture_content: Input should be a valid boolean"),
+        (SearchOptions, {"limit": "5"}, "limit: Input should be a valid integer, got '5'"),
+        (SearchOptions, {"limit": 2.5}, "limit: Input should be a valid integer, got 2.5"),
+        (SearchOptions, {"limit": True}, "limit: Input should be a valid integer, got True"),
+        (SearchOptions, {"limit": 60}, "max_limit must be at least limit (60)"),
+        (SearchOptions, {"first_search": "now"}, "first_search: Input should be 'wait' or 'words'"),
+        (UpstreamOptions, {"backoff_s": 9.0}, "backoff_max_s must be at least backoff_s"),
+        (IndexOptions, {"saved": None}, "saved: Input should be a valid boolean, got None"),
+        (ChatOptions, {"max_tokens": 1.5}, "max_tokens: Input should be a valid integer, got 1.5"),
+        (CatalogOptions, {"kinds": {"a": 3}}, "kinds.a: Input should be an instance of CustomKind"),
+        (UpstreamOptions, {"private_hosts": "h"}, "private_hosts: Input should be a valid tuple"),
+        (ProvisionOptions, {"namespaces": (3,)}, "namespaces.0: Input should be a valid string"),
+        (
+            SearchOptions,
+            {"limit": "5", "max_queries": 0},
+            "limit: Input should be a valid integer, got '5'; max_queries: Input should be greater",
+        ),
+        (SearchOptions, {"limit": np.array([1, 2])}, "limit: Input should be a valid integer"),
+        (UsageOptions, {"record": np.True_}, "record: Input should be a valid boolean, got "),
+        (DiscoveryOptions, {"search_name": []}, "search_name: Input should be a valid string"),
+    ],
+)
+def test_a_fault_names_the_option_and_the_value(
+    kind: type[Any], given: dict[str, Any], message: str
+) -> None:
+    """All faults of an object stand in one message."""
+    with pytest.raises(ConfigError) as caught:
+        kind(**given)
+
+    assert str(caught.value).startswith(f"{kind.__name__}: {message}")
+
+
+def test_values_of_the_right_type_are_kept() -> None:
+    """A whole number is a number."""
+    kinds = {"a": CustomKind()}
+
+    assert 1 == SearchOptions(lexical_weight=1).lexical_weight
+    assert kinds == CatalogOptions(kinds=kinds).kinds
+    assert ("a/*",) == ProvisionOptions(namespaces=("a/*",)).namespaces
+
+
+def test_options_of_a_part_are_not_taken_for_all() -> None:
+    """They are refused when they are passed in, not at the first search."""
+    with pytest.raises(ConfigError, match=r"options must be an Options\(…\), got SearchOptions"):
+        Gateway(options=SearchOptions())  # type: ignore[arg-type]  # (the point)
+
+
+NUMBERS = [
+    (kind, field.name)
+    for kind in OPTION_CLASSES
+    for field in fields(kind)
+    if isinstance(field.default, int | float) and not isinstance(field.default, bool)
+]
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), NUMBERS, ids=[f"{kind.__name__}.{name}" for kind, name in NUMBERS]
+)
+def test_no_option_takes_a_negative_number(kind: type[Any], name: str) -> None:
+    """A negative number has no meaning for any option."""
+    with pytest.raises(ConfigError, match=f"{kind.__name__}: {name}: .*, got -1"):
+        kind(**{name: -1})
