@@ -61,9 +61,11 @@ class ChatStreamMerger:
 
     def __init__(self, previous: ChatStreamMerger | None = None) -> None:
         self._chunks: list[ChatCompletionChunk] = []
-        self._waiting: list[ChatCompletionChunk] = []
         self._usages: list[ChatCompletionChunk] = []
+        """Chunks that hold nothing but a usage."""
         self._is_first_turn = previous is None
+        self._owes_usage = False
+        """Whether a usage came with what waits."""
         self.opened: set[int] = set(previous.opened) if previous else set()
         """The indices of the choices that have begun, in this turn or before."""
         self.first: ChatCompletionChunk | None = previous.first if previous else None
@@ -91,18 +93,11 @@ class ChatStreamMerger:
                 yield chunk if self._is_first_turn else self._restamp(chunk, [])
             return
         self.first = self.first or chunk
-        now, later = [], []
-        for choice in chunk.choices:
-            now += _text_part(choice, has_begun=choice.index in self.opened)
-            later += _waiting_part(choice)
-            self.opened.add(choice.index)
+        waits = any(choice.finish_reason or _has_calls(choice) for choice in chunk.choices)
+        now = [part for choice in chunk.choices if (part := self._text_part(choice)) is not None]
         if now:
-            passed = self._restamp(chunk, now)
-            yield _without_usage(passed) if later else passed
-        if later:
-            self._waiting.append(self._restamp(chunk, later))
-        elif not now and chunk.usage is not None:
-            self._usages.append(chunk)
+            yield self._restamp(chunk, now, usage=None if waits else chunk.usage)
+        self._owes_usage |= chunk.usage is not None and (waits or not now)
 
     def reply(self) -> ChatCompletion:
         """Return the whole turn as if it had not been streamed."""
@@ -110,48 +105,59 @@ class ChatStreamMerger:
         return ChatCompletion.construct(None, **join_chunks(self._chunks))
 
     def finish(self, final: ChatCompletion | None) -> Iterator[ChatCompletionChunk]:
-        """Yield what waited, without the calls that *final* lacks; the usage comes last."""
+        """Yield the calls and the end of each choice of *final*; the usage comes last."""
         if final is None:
             return
-        whole = {choice.index: _call_ids(choice) for choice in self.reply().choices}
-        changed = [c for c in final.choices if _call_ids(c) != whole.get(c.index)]
-        chunks = [*self._waiting_without(changed)]
-        chunks += [self._restamp(chunk, chunk.choices) for chunk in self._usages]
-        is_merged = not self._is_first_turn or changed
-        if chunks and final.usage is not None and (is_merged or chunks[-1].usage is not None):
+        last = next((chunk for chunk in reversed(self._chunks) if chunk.choices), self._chunks[-1])
+        parts = (part for choice in final.choices for part in _closing_parts(choice))
+        chunks = [self._restamp(last, [part], usage=None) for part in parts]
+        chunks += [self._restamp(chunk, [], usage=chunk.usage) for chunk in self._usages]
+        shows_usage = self._owes_usage or self._usages or not self._is_first_turn
+        if chunks and final.usage is not None and shows_usage:
             # Those who read a stream take the last usage for that of the whole.
             chunks[-1] = chunks[-1].model_copy(update={"usage": final.usage})
         yield from chunks
 
-    def _waiting_without(self, changed: Sequence[WholeChoice]) -> Iterator[ChatCompletionChunk]:
-        """Yield what waited. Of a choice that lost calls of ours, the others come in one chunk,
-        numbered anew, and then its end.
-        """
-        ends = {choice.index: choice.finish_reason for choice in changed}
-        for choice in changed:
-            calls = [
-                {"index": index, **call.to_dict()}
-                for index, call in enumerate(choice.message.tool_calls or ())
-            ]
-            if calls:
-                delta = {"index": choice.index, "delta": {"tool_calls": calls}}
-                part = Choice.construct(None, **delta, finish_reason=None)
-                yield _without_usage(self._restamp(self._waiting[0], [part]))
-        for chunk in self._waiting:
-            parts = [
-                part
-                for choice in chunk.choices
-                for part in (
-                    _end_part(choice, ends[choice.index]) if choice.index in ends else [choice]
-                )
-            ]
-            if parts:
-                yield self._restamp(chunk, parts) if changed else chunk
+    def _text_part(self, choice: Choice) -> Choice | None:
+        """Return the part of a choice that is not about tools or the end, if there is one."""
+        # Some services leave the delta out, whatever the type says.
+        sent: ChoiceDelta | None = choice.delta
+        delta = {} if sent is None else sent.to_dict(warnings=False)
+        delta.pop("tool_calls", None)
+        if choice.index in self.opened:
+            delta.pop("role", None)
+        self.opened.add(choice.index)
+        if not any(
+            value or (value is not None and name != "content") for name, value in delta.items()
+        ):
+            return None
+        fields = {**choice.to_dict(warnings=False), "delta": delta, "finish_reason": None}
+        return Choice.construct(None, **fields)
 
-    def _restamp(self, chunk: ChatCompletionChunk, choices: list[Choice]) -> ChatCompletionChunk:
+    def _restamp(
+        self, chunk: ChatCompletionChunk, choices: list[Choice], **update: object
+    ) -> ChatCompletionChunk:
         first = self.first or chunk
-        update = {"id": first.id, "created": first.created, "choices": choices}
-        return chunk.model_copy(update=update)
+        stamp = {"id": first.id, "created": first.created, "choices": choices}
+        return chunk.model_copy(update={**stamp, **update})
+
+
+def _has_calls(choice: Choice) -> bool:
+    delta: ChoiceDelta | None = choice.delta
+    return delta is not None and bool(delta.tool_calls)
+
+
+def _closing_parts(choice: WholeChoice) -> Iterator[Choice]:
+    calls = [
+        {"index": index, **call.to_dict()}
+        for index, call in enumerate(choice.message.tool_calls or ())
+    ]
+    ends: list[tuple[dict[str, Any], str | None]] = [({"tool_calls": calls}, None)] if calls else []
+    if choice.finish_reason is not None:
+        ends.append(({}, choice.finish_reason))
+    for delta, reason in ends:
+        fields = {"index": choice.index, "delta": delta, "finish_reason": reason}
+        yield Choice.construct(None, **{**(choice.model_extra or {}), **fields})
 
 
 def join_chunks(chunks: Iterable[ChatCompletionChunk]) -> dict[str, Any]:
@@ -194,51 +200,6 @@ def _merge_delta(target: dict[str, Any], delta: Mapping[str, Any]) -> None:
 
 def _objects(value: object) -> list[dict[str, Any]]:
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
-
-
-def _text_part(choice: Choice, *, has_begun: bool) -> list[Choice]:
-    """Return the part of a choice that is not about tools or the end, if there is one."""
-    # Some services leave it out, whatever the type says.
-    sent: ChoiceDelta | None = choice.delta
-    delta = {} if sent is None else sent.to_dict(warnings=False)
-    delta.pop("tool_calls", None)
-    if has_begun:
-        delta.pop("role", None)
-    if not any(value or (name != "content" and value is not None) for name, value in delta.items()):
-        return []
-    return [_replace_delta(choice, delta, finish_reason=None)]
-
-
-def _waiting_part(choice: Choice) -> list[Choice]:
-    """Return the part of a choice that waits, if there is one."""
-    if choice.delta is None or not choice.delta.tool_calls:
-        return _end_part(choice)
-    calls = choice.delta.to_dict(warnings=False)["tool_calls"]
-    return [_replace_delta(choice, {"tool_calls": calls}, finish_reason=choice.finish_reason)]
-
-
-def _end_part(choice: Choice, reason: str | None = None) -> list[Choice]:
-    """Return the end of a choice alone; nothing if it goes on."""
-    if choice.finish_reason is None:
-        return []
-    return [_replace_delta(choice, {}, finish_reason=reason or choice.finish_reason)]
-
-
-def _replace_delta(
-    choice: Choice, delta: Mapping[str, object], *, finish_reason: str | None
-) -> Choice:
-    """Return the choice with another delta. Fields that the server left out stay left out."""
-    fields = choice.to_dict(warnings=False)
-    return Choice.construct(None, **{**fields, "delta": delta, "finish_reason": finish_reason})
-
-
-def _without_usage(chunk: ChatCompletionChunk) -> ChatCompletionChunk:
-    """Return *chunk* without a usage, which another part of it carries."""
-    return chunk if chunk.usage is None else chunk.model_copy(update={"usage": None})
-
-
-def _call_ids(choice: WholeChoice) -> list[str]:
-    return [call.id for call in choice.message.tool_calls or ()]
 
 
 class ResponsesStreamMerger:
