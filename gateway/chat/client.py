@@ -25,8 +25,7 @@ from gateway.discovery.approval import Approve
 from gateway.errors import ConfigError, InvalidRequestError
 from gateway.gateway import Gateway
 
-T = TypeVar("T")
-W = TypeVar("W", bound=OpenAI | AsyncOpenAI)
+W = TypeVar("W")
 _OWN_ATTRIBUTES = frozenset(
     {
         "__dict__",
@@ -49,7 +48,39 @@ _OWN_ATTRIBUTES = frozenset(
 for the client on which they are looked up, and sends with that client's ``post``."""
 
 
-class AutoDiscoveryClient(OpenAI):
+class _Wrapper:
+    """What both wrappers have in common: they look like the bare client."""
+
+    _context: ClientContext
+
+    def __getattribute__(self, name: str) -> Any:
+        """Return an attribute: a few are the wrapper's own, all others the bare client's."""
+        if name not in _OWN_ATTRIBUTES:
+            bare = object.__getattribute__(self, "openai")
+            return _class_of(self, bare) if name == "__class__" else getattr(bare, name)
+        value = object.__getattribute__(self, name)
+        if name == "responses":
+            # Discovery would not see what a socket asks for.
+            vars(value)["connect"] = _refuse_socket
+        return value
+
+    def __setattr__(self, name: str, value: object) -> None:
+        """Set it on the bare client, which reads it."""
+        setattr(object.__getattribute__(self, "openai"), name, value)
+
+    def __copy__(self) -> Self:
+        """Return another wrapper of the same client."""
+        return _wrapped(type(self), object.__getattribute__(self, "openai"), self._context)
+
+    def __reduce_ex__(self, _protocol: object) -> NoReturn:
+        """Refuse to be pickled, as the bare client does."""
+        raise TypeError(
+            f"{type(self).__name__} holds connections and a catalog, and can be neither pickled "
+            "nor copied in depth: make one where it is needed, or use with_options()"
+        )
+
+
+class AutoDiscoveryClient(_Wrapper, OpenAI):
     """An `openai.OpenAI` whose models search and call the gateway's tools.
 
     Args:
@@ -67,7 +98,6 @@ class AutoDiscoveryClient(OpenAI):
     openai: OpenAI
     """The bare client."""
     gateway: Gateway
-    _context: ClientContext
 
     def __init__(
         self,
@@ -79,19 +109,6 @@ class AutoDiscoveryClient(OpenAI):
     ) -> None:
         _check(openai, OpenAI, "AsyncAutoDiscoveryClient")
         _wrap(self, openai, ClientContext.create(gateway, observer=observer, approve=approve))
-
-    def __getattribute__(self, name: str) -> Any:
-        """Return an attribute: a few are the wrapper's own, all others the bare client's."""
-        if name == "__class__":
-            return _class_of(self)
-        if name not in _OWN_ATTRIBUTES:
-            return getattr(self.openai, name)
-        value = object.__getattribute__(self, name)
-        return _without_socket(value) if name == "responses" else value
-
-    def __setattr__(self, name: str, value: object) -> None:
-        """Set it on the bare client, which reads it."""
-        setattr(self.openai, name, value)
 
     def __enter__(self) -> Self:
         """Open the bare client."""
@@ -130,16 +147,8 @@ class AutoDiscoveryClient(OpenAI):
 
     copy = with_options
 
-    def __copy__(self) -> Self:
-        """Return another wrapper of the same client."""
-        return _wrapped(type(self), self.openai, self._context)
 
-    def __reduce_ex__(self, _protocol: object) -> NoReturn:
-        """Refuse to be pickled, as the bare client does."""
-        raise _unpicklable(self)
-
-
-class AsyncAutoDiscoveryClient(AsyncOpenAI):
+class AsyncAutoDiscoveryClient(_Wrapper, AsyncOpenAI):
     """An `openai.AsyncOpenAI` whose models search and call the gateway's tools.
 
     Args:
@@ -156,7 +165,6 @@ class AsyncAutoDiscoveryClient(AsyncOpenAI):
     openai: AsyncOpenAI
     """The bare client."""
     gateway: Gateway
-    _context: ClientContext
 
     def __init__(
         self,
@@ -168,19 +176,6 @@ class AsyncAutoDiscoveryClient(AsyncOpenAI):
     ) -> None:
         _check(openai, AsyncOpenAI, "AutoDiscoveryClient")
         _wrap(self, openai, ClientContext.create(gateway, observer=observer, approve=approve))
-
-    def __getattribute__(self, name: str) -> Any:
-        """Return an attribute: a few are the wrapper's own, all others the bare client's."""
-        if name == "__class__":
-            return _class_of(self)
-        if name not in _OWN_ATTRIBUTES:
-            return getattr(self.openai, name)
-        value = object.__getattribute__(self, name)
-        return _without_socket(value) if name == "responses" else value
-
-    def __setattr__(self, name: str, value: object) -> None:
-        """Set it on the bare client, which reads it."""
-        setattr(self.openai, name, value)
 
     async def __aenter__(self) -> Self:
         """Open the bare client."""
@@ -218,28 +213,13 @@ class AsyncAutoDiscoveryClient(AsyncOpenAI):
 
     copy = with_options
 
-    def __copy__(self) -> Self:
-        """Return another wrapper of the same client."""
-        return _wrapped(type(self), self.openai, self._context)
 
-    def __reduce_ex__(self, _protocol: object) -> NoReturn:
-        """Refuse to be pickled, as the bare client does."""
-        raise _unpicklable(self)
-
-
-def _class_of(wrapper: OpenAI | AsyncOpenAI) -> type:
+def _class_of(wrapper: object, bare: object) -> type:
     """Return the bare client's class, where that is another (Azure's): `isinstance` then holds for
     both.
     """
-    own, bare = type(wrapper), type(object.__getattribute__(wrapper, "openai"))
-    return own if issubclass(own, bare) else bare
-
-
-def _unpicklable(wrapper: OpenAI | AsyncOpenAI) -> TypeError:
-    return TypeError(
-        f"{type(wrapper).__name__} holds connections and a catalog, and can be neither pickled nor "
-        "copied in depth: make one where it is needed, or use with_options()"
-    )
+    own = type(wrapper)
+    return own if issubclass(own, type(bare)) else type(bare)
 
 
 def _check(openai: object, expected: type, other: str) -> None:
@@ -249,9 +229,13 @@ def _check(openai: object, expected: type, other: str) -> None:
         raise ConfigError(f"openai must be an openai.{expected.__name__} client, got {actual}")
 
 
-def _wrap(
-    wrapper: OpenAI | AsyncOpenAI, openai: OpenAI | AsyncOpenAI, context: ClientContext
-) -> None:
+def _wrapped(kind: type[W], openai: OpenAI | AsyncOpenAI, context: ClientContext) -> W:
+    wrapper = kind.__new__(kind)
+    _wrap(wrapper, openai, context)
+    return wrapper
+
+
+def _wrap(wrapper: object, openai: OpenAI | AsyncOpenAI, context: ClientContext) -> None:
     """Fill in *wrapper* without its base's constructor: it has no connection of its own."""
     own = {"openai": openai, "gateway": context.gateway, "_context": context}
     for name, value in {**own, "post": _intercepted_post(openai, context)}.items():
@@ -261,19 +245,8 @@ def _wrap(
 def _intercepted_post(openai: OpenAI | AsyncOpenAI, context: ClientContext) -> Callable[..., Any]:
     if isinstance(openai, AsyncOpenAI):
         return PostInterceptor(AsyncTransport(openai), context).post
-    transport = BlockingTransport(openai, context.gateway.bridge)
-    interceptor = PostInterceptor(transport, context)
-
-    def post(path: str, **arguments: Any) -> Any:
-        return run_blocking(interceptor.post(path, **arguments))
-
-    return post
-
-
-def _without_socket(responses: T) -> T:
-    """Refuse the way around ``post``: discovery would not see what a socket asks for."""
-    vars(responses)["connect"] = _refuse_socket
-    return responses
+    interceptor = PostInterceptor(BlockingTransport(openai, context.gateway.bridge), context)
+    return lambda path, **arguments: run_blocking(interceptor.post(path, **arguments))
 
 
 def _refuse_socket(**_options: object) -> NoReturn:
@@ -281,9 +254,3 @@ def _refuse_socket(**_options: object) -> NoReturn:
         "responses.connect is not wrapped, so the model would see no catalog: use "
         "responses.create, or the bare client as .openai"
     )
-
-
-def _wrapped(kind: type[W], openai: OpenAI | AsyncOpenAI, context: ClientContext) -> W:
-    wrapper = kind.__new__(kind)
-    _wrap(wrapper, openai, context)
-    return wrapper

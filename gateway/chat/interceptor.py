@@ -153,7 +153,7 @@ class PostInterceptor:
         loop = self._context.begin(request.conversation(self._context.store))
         if request.is_stream:
             return await self._open_stream(request, loop)
-        with loop:
+        with loop.end_after():
             while True:
                 answer = await self._ask(request, loop)
                 reply = await _parsed(answer) if request.is_raw else answer
@@ -192,7 +192,7 @@ class PostInterceptor:
         self, request: InterceptedRequest, loop: Loop[Any], stream: Any
     ) -> AsyncGenerator[Any, None]:
         merger = request.merger()
-        with loop:
+        with loop.end_after():
             # Without tools of ours there is one turn, which passes as it comes.
             passes = loop.tool_list.is_empty
             while True:

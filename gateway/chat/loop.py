@@ -14,10 +14,9 @@ import asyncio
 import time
 import uuid
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Any, Generic, Self
+from typing import Any, Generic
 
 from gateway.chat.accounting import Accounting, UsageMeter, attach
 from gateway.chat.conversation import Conversation, ConversationStore, JsonItem, R
@@ -72,10 +71,7 @@ class ClientContext:
 
 
 class Loop(Generic[R]):
-    """One call of the wrapper, from the caller's request to the reply.
-
-    As a context manager it ends the call's span.
-    """
+    """One call of the wrapper, from the caller's request to the reply."""
 
     def __init__(self, context: ClientContext, conversation: Conversation[R]) -> None:
         self.conversation = conversation
@@ -99,19 +95,22 @@ class Loop(Generic[R]):
         self._task = uuid.uuid4().hex
         self._ended = False
 
-    def __enter__(self) -> Self:
-        """Begin."""
-        return self
+    @contextmanager
+    def end_on_error(self) -> Iterator[None]:
+        """End if the block raises; go on otherwise: a stream ends by itself."""
+        try:
+            yield
+        except BaseException as error:
+            if not isinstance(error, GeneratorExit):
+                self._gateway.telemetry.fail(self._span, type(error).__name__)
+            self.end()
+            raise
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        _error: BaseException | None,
-        _trace: TracebackType | None,
-    ) -> None:
-        """End, and record what failed."""
-        if kind is not None and kind is not GeneratorExit:
-            self._gateway.telemetry.fail(self._span, kind.__name__)
+    @contextmanager
+    def end_after(self) -> Iterator[None]:
+        """End when the block does."""
+        with self.end_on_error():
+            yield
         self.end()
 
     def end(self) -> None:
@@ -131,14 +130,6 @@ class Loop(Generic[R]):
                 telemetry.record("gateway.chat.prefix.stability", accounting.prefix_stability)
         telemetry.record("gateway.chat.turns", meter.turns)
         self._span.end()
-
-    @contextmanager
-    def end_on_error(self) -> Iterator[None]:
-        """End if the block raises; go on otherwise: a stream ends by itself."""
-        with ExitStack() as stack:
-            stack.push(self)
-            yield
-            stack.pop_all()
 
     @property
     def turn(self) -> int:

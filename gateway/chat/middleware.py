@@ -47,7 +47,7 @@ class Middleware:
         if body.get("stream"):
             raise InvalidRequestError("a middleware takes whole replies: leave 'stream' out")
         loop = self._context.begin(begin_conversation(body, self._context))
-        with loop:
+        with loop.end_after():
             while True:
                 answer = await call_next(await loop.next_request())
                 reply = parse_reply(answer, loop.conversation)

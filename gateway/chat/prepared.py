@@ -74,7 +74,7 @@ class AsyncPrepared:
             InvalidRequestError: If it is neither.
         """
         loop, conversation = self._loop, self._loop.conversation
-        with loop:
+        with loop.end_after():
             parsed = parse_reply(reply, conversation)
             calls = conversation.calls(parsed)
             ours = loop.our_calls(calls)

@@ -52,11 +52,6 @@ class ToolList:
         """All names, in order."""
         return tuple(name_of(tool) for tool in self.tools)
 
-    @property
-    def definition_tokens(self) -> int:
-        """Estimated tokens of all definitions."""
-        return definition_tokens(self.tools)
-
     def is_ours(self, name: str) -> bool:
         """Return whether we answer a call of *name*, in the catalog or not; the service's own
         search only if we have listed it.

