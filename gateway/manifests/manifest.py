@@ -1,4 +1,4 @@
-"""What a configuration file says; `gateway.manifests.mcp_json` reads it."""
+"""What a configuration file says. `gateway.manifests.mcp_json` reads it, which loads pydantic."""
 
 from __future__ import annotations
 
@@ -32,5 +32,5 @@ class Manifest:
     """Kinds of entries that the file declares."""
 
     def owner(self, name: str) -> str:
-        """Say under which name the definitions of server *name* are pinned."""
+        """Return the name under which the definitions of server *name* are pinned."""
         return f"{self.origin}#{name}" if self.origin else ""

@@ -5,46 +5,183 @@
   ``keyring:SERVICE/NAME`` from the keyring; what is not there and has no default makes that
   server unusable, not the file.
 * A fault of one server leaves the others; an unknown key is a warning.
-* ``tools`` of a server and the table ``virtualServers`` are ours; see `gateway.manifests.shaping`.
-  So is the table ``kinds``; see `gateway.manifests.declared`.
+* Ours are ``tools``, ``resources`` and ``prompts`` of a server (what is shown of it), the table
+  ``virtualServers``, and the table ``kinds``.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
 
-from gateway.errors import ConfigError
-from gateway.manifests.authorization import read_auth
-from gateway.manifests.declared import read_kinds
+from pydantic import BeforeValidator, ConfigDict, Field
+
+from gateway.catalog.entries import KIND
+from gateway.catalog.kinds import KINDS
+from gateway.catalog.projection import tree_of
+from gateway.errors import ConfigError, InvalidRequestError
 from gateway.manifests.jsonc import parse
 from gateway.manifests.manifest import Manifest
 from gateway.manifests.secrets import as_variable, from_keyring, is_keyring, literal_secrets
-from gateway.manifests.shaping import SHAPED, read_shapes, read_virtual
 from gateway.mcp.naming import check_server_name
+from gateway.mcp.oauth import OAuth
 from gateway.mcp.servers import HttpServer, StdioServer
+from gateway.options import CustomKind
 from gateway.options.environment import variables
+from gateway.runtime.json_models import StrictModel, Text, read_value
 from gateway.sources.protocol import Shape
-from gateway.sources.virtual_servers import VirtualServer
-from gateway.types import Diagnostic
+from gateway.sources.transforms import Describe, Filter, Prefix, Rename
+from gateway.sources.virtual_servers import Alias, VirtualServer
+from gateway.types import Diagnostic, Kind
+
+V = TypeVar("V")
 
 _VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
-_STDIO_KEYS = frozenset({"command", "args", "env", "cwd", "type", "disabled", "description"})
-_HTTP_KEYS = frozenset({"url", "headers", "auth", "type", "disabled", "description"})
-_OWN_KEYS = frozenset(SHAPED)
 _TYPES = {"stdio": "stdio", "http": "http", "streamable-http": "http", "streamableHttp": "http"}
 _TOP_KEYS = frozenset({"mcpServers", "servers", "virtualServers", "kinds", "inputs", "$schema"})
 
 
+def _as(key: str, kind: type) -> BeforeValidator:
+    """Read the short form of an object: a value of *kind* stands for one that has it at *key*."""
+    return BeforeValidator(lambda raw: {key: raw} if isinstance(raw, kind) else raw)
+
+
+class _ResourceRules(StrictModel):
+    allow: list[str] | None = None
+    deny: list[str] = Field(default_factory=list)
+    describe: dict[str, str] = Field(default_factory=dict)
+
+    def shapes(self, kind: Kind) -> Iterator[Shape]:
+        """Yield what they mean, in the order in which they apply."""
+        if self.allow is not None or self.deny:
+            allow = None if self.allow is None else tuple(self.allow)
+            yield Filter(allow=allow, deny=tuple(self.deny), kind=kind)
+        if self.describe:
+            yield Describe(self.describe, kind=kind)
+
+
+class _Rules(_ResourceRules):
+    rename: dict[str, str] = Field(default_factory=dict)
+    prefix: str | None = None
+
+    def shapes(self, kind: Kind) -> Iterator[Shape]:
+        yield from super().shapes(kind)
+        if self.rename:
+            yield Rename(self.rename, kind=kind)
+        if self.prefix is not None:
+            yield Prefix(self.prefix, kind=kind)
+
+
+class _Server(StrictModel):
+    model_config = ConfigDict(extra="allow")
+    """Other clients have keys of their own."""
+
+    type: Any = None
+    description: Any = None
+    disabled: Any = None
+    tools: Annotated[_Rules, _as("allow", list)] = _Rules()
+    prompts: Annotated[_Rules, _as("allow", list)] = _Rules()
+    resources: Annotated[_ResourceRules, _as("allow", list)] = _ResourceRules()
+
+    @property
+    def shapes(self) -> tuple[Shape, ...]:
+        return (
+            *self.tools.shapes("tool"),
+            *self.resources.shapes("resource"),
+            *self.prompts.shapes("prompt"),
+        )
+
+
+class _Stdio(_Server):
+    command: Text
+    args: list[str] = Field(default_factory=list)
+    env: dict[str, str] = Field(default_factory=dict)
+    cwd: Text | None = None
+
+    def target(self) -> StdioServer:
+        return StdioServer(
+            command=_expand(self.command),
+            args=tuple(map(_expand, self.args)),
+            env=_expand_all(self.env),
+            cwd=Path(_expand(self.cwd)) if self.cwd is not None else None,
+        )
+
+
+class _Http(_Server):
+    url: Text
+    headers: dict[str, str] = Field(default_factory=dict)
+    auth: Any = None
+
+    def target(self) -> HttpServer:
+        headers, auth = _expand_all(self.headers), None
+        if self.auth is not None:
+            kind = self.auth.get("type") if isinstance(self.auth, dict) else None
+            if kind == "bearer":
+                bearer: _Bearer = read_value(_Bearer, self.auth, where="auth")
+                headers["Authorization"] = f"Bearer {_expand(bearer.token)}"
+            elif kind == "oauth":
+                auth = read_value(_OAuth, self.auth, where="auth").target()
+            else:
+                raise ConfigError('auth must be an object of "type" oauth or bearer')
+        return HttpServer(url=_expand(self.url), headers=headers, auth=auth)
+
+
+class _Bearer(StrictModel):
+    type: Any
+    token: Text
+
+
+class _OAuth(StrictModel):
+    type: Any
+    scope: Text | None = None
+    client_id: Text | None = None
+    client_secret: Text | None = None
+    client_metadata_url: Text | None = None
+    callback_port: int = 0
+    store: Literal["file", "keyring"] = "file"
+
+    def target(self) -> OAuth:
+        return OAuth(
+            scope=_expand(self.scope or ""),
+            client_id=_expand(self.client_id or ""),
+            client_secret=_expand(self.client_secret or ""),
+            client_metadata_url=_expand(self.client_metadata_url or ""),
+            callback_port=self.callback_port,
+            store=self.store,
+        )
+
+
+class _Alias(StrictModel):
+    tool: str = ""
+    description: str = ""
+    pin: str = ""
+
+
+_Aliases = dict[str, Annotated[_Alias, _as("tool", str)]]
+
+
+class _VirtualServer(StrictModel):
+    description: str = ""
+    disabled: Any = None
+    tools: _Aliases = Field(default_factory=dict)
+    resources: _Aliases = Field(default_factory=dict)
+    prompts: _Aliases = Field(default_factory=dict)
+
+
+class _Kind(StrictModel):
+    searchable: list[str] = Field(default_factory=list)
+    maxEntries: int = CustomKind().max_entries  # noqa: N815  (the name in the file)
+
+
 def read_manifest(path: Path) -> Manifest:
-    """Read an ``mcp.json``.
+    """Return what an ``mcp.json`` says.
 
     Raises:
-        ConfigError: If the file is missing, is not JSON, or holds no table of servers.
+        ConfigError: The file is missing, is not JSON, or holds no table of servers.
     """
     try:
         text = path.read_text(encoding="utf-8-sig")
@@ -55,167 +192,164 @@ def read_manifest(path: Path) -> Manifest:
         ) from None
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{str(path)!r} cannot be read: {error}") from error
-    whole = parse(text, where=str(path))
-    return replace(parse_manifest(whole, where=path.name), origin=str(path.resolve()))
+    document = parse(text, where=str(path))
+    return replace(parse_manifest(document, where=path.name), origin=str(path.resolve()))
 
 
-def parse_manifest(whole: object, *, where: str = "mcp.json") -> Manifest:
-    """Read the parsed JSON of an ``mcp.json``.
+def parse_manifest(document: object, *, where: str = "mcp.json") -> Manifest:
+    """Return what the parsed JSON of an ``mcp.json`` says.
 
     Raises:
-        ConfigError: If it holds no table of servers.
+        ConfigError: It holds no table of servers.
     """
-    table = whole.get("mcpServers", whole.get("servers")) if isinstance(whole, dict) else None
-    if not isinstance(whole, dict) or not isinstance(table, dict):
+    table = None
+    if isinstance(document, dict):
+        table = document.get("mcpServers", document.get("servers"))
+    if not isinstance(document, dict) or not isinstance(table, dict):
         raise ConfigError(f"{where!r} needs an object 'mcpServers' (or 'servers') at its top")
-    notes = [_note(f"{where}: unknown key {key!r}") for key in whole if key not in _TOP_KEYS]
-    found = _Found(where, notes)
-    for name, entry in table.items():
-        found.server(name, entry)
-    virtual = whole.get("virtualServers", {})
+    virtual = document.get("virtualServers", {})
     if not isinstance(virtual, dict):
         raise ConfigError(f"{where!r}: 'virtualServers' must be an object")
+    reader = _Reader(where)
+    reader.warn(f"{where}: unknown key {key!r}" for key in document if key not in _TOP_KEYS)
+    for name, entry in table.items():
+        with reader.faults_noted(name):
+            reader.read_server(name, entry)
     for name, entry in virtual.items():
-        found.virtual_server(name, entry)
+        with reader.faults_noted(name):
+            reader.read_virtual_server(name, entry)
     return Manifest(
-        kinds=read_kinds(whole.get("kinds", {})),
-        servers=found.servers,
-        warnings=tuple(notes),
-        unusable=tuple(found.unusable),
-        shapes=found.shapes,
-        virtual=found.virtual,
+        kinds=_read_kinds(document.get("kinds", {})),
+        servers=reader.servers,
+        warnings=tuple(reader.notes),
+        unusable=tuple(reader.unusable),
+        shapes=reader.shapes,
+        virtual=reader.virtual,
     )
 
 
-class _Found:
+class _Reader:
     """What was read until now. A fault of one entry is a note."""
 
-    def __init__(self, where: str, notes: list[Diagnostic]) -> None:
+    def __init__(self, where: str) -> None:
         self._where = where
-        self._notes = notes
+        self.notes: list[Diagnostic] = []
         self.servers: dict[str, StdioServer | HttpServer] = {}
         self.shapes: dict[str, tuple[Shape, ...]] = {}
         self.virtual: dict[str, VirtualServer] = {}
         self.unusable: list[str] = []
 
-    def server(self, name: str, entry: object) -> None:
-        with self._told(name):
-            check_server_name(name)
-            server = _server(name, entry, self._notes)
-            if server is not None and isinstance(entry, dict):
-                shapes = tuple(
-                    shape
-                    for key, kind in SHAPED.items()
-                    for shape in read_shapes(f"server {name!r}: {key}", entry.get(key), kind=kind)
-                )
-                self.servers[name] = server
-                if shapes:
-                    self.shapes[name] = shapes
-
-    def virtual_server(self, name: str, entry: object) -> None:
-        with self._told(name):
-            if name in self.servers:
-                raise ConfigError(f"virtual server {name!r} has the name of a server: rename it")
-            table = read_virtual(name, entry)
-            if table is not None:
-                self.virtual[name] = table
+    def warn(self, details: Iterable[str]) -> None:
+        self.notes += (
+            Diagnostic(stage="catalog", code="config_warning", detail=detail) for detail in details
+        )
 
     @contextmanager
-    def _told(self, name: str) -> Iterator[None]:
+    def faults_noted(self, name: str) -> Iterator[None]:
         try:
             yield
         except ConfigError as error:
-            told = str(error)
-            whose = "" if repr(name) in told else f"server {name!r}: "
-            self._notes.append(_note(f"{self._where}: {whose}{told}"))
+            message = str(error)
+            prefix = "" if repr(name) in message else f"server {name!r}: "
+            self.warn([f"{self._where}: {prefix}{message}"])
             self.unusable.append(name)
 
-
-def _note(detail: str) -> Diagnostic:
-    return Diagnostic(stage="catalog", code="config_warning", detail=detail)
-
-
-def _server(name: str, entry: object, notes: list[Diagnostic]) -> StdioServer | HttpServer | None:
-    if not isinstance(entry, dict):
-        raise ConfigError(f"server {name!r} must be an object")
-    if entry.get("disabled") is True:
-        return None
-    kind = _kind(name, entry)
-    known = _OWN_KEYS | (_STDIO_KEYS if kind == "stdio" else _HTTP_KEYS)
-    notes.extend(
-        _note(f"server {name!r}: unknown key {key!r} is ignored")
-        for key in entry
-        if key not in known
-    )
-    table = entry.get("env" if kind == "stdio" else "headers")
-    notes.extend(
-        _note(
-            f"server {name!r}: {key!r} stands in the file as it is: "
+    def read_server(self, name: str, entry: object) -> None:
+        check_server_name(name)
+        where = f"server {name!r}"
+        if isinstance(entry, dict) and entry.get("disabled") is True:
+            return
+        server: _Stdio | _Http = read_value(_model_of(where, entry), entry, where=where)
+        self.warn(f"{where}: unknown key {key!r} is ignored" for key in server.model_extra or ())
+        tables = (server.env,) if isinstance(server, _Stdio) else (server.headers, server.auth)
+        self.warn(
+            f"{where}: {key!r} stands in the file as it is: "
             "write ${NAME}, env:NAME or keyring:SERVICE/NAME instead"
+            for table in tables
+            for key in literal_secrets(table if isinstance(table, dict) else {})
         )
-        for part in (table, entry.get("auth") if kind == "http" else None)
-        for key in literal_secrets(part if isinstance(part, dict) else {})
-    )
-    if kind == "stdio":
-        return StdioServer(
-            command=_text(name, entry, "command"),
-            args=tuple(_expand(name, item) for item in _items(name, entry, "args")),
-            env=_texts(name, entry, "env"),
-            cwd=Path(_text(name, entry, "cwd")) if "cwd" in entry else None,
+        target, shapes = server.target(), server.shapes
+        self.servers[name] = target
+        if shapes:
+            self.shapes[name] = shapes
+
+    def read_virtual_server(self, name: str, entry: object) -> None:
+        where = f"virtual server {name!r}"
+        if name in self.servers:
+            raise ConfigError(f"{where} has the name of a server: rename it")
+        table: _VirtualServer = read_value(_VirtualServer, entry, where=where)
+        if table.disabled is True:
+            return
+        if not (table.tools or table.resources or table.prompts):
+            raise ConfigError(f"{where} needs 'tools': an object of names and server/tool")
+        self.virtual[name] = VirtualServer(
+            name=name,
+            tools=_read_aliases(table.tools),
+            description=table.description,
+            resources=_read_aliases(table.resources),
+            prompts=_read_aliases(table.prompts),
         )
-    auth, headers = read_auth(name, entry, partial(_expand, name))
-    headers = {**_texts(name, entry, "headers"), **headers}
-    return HttpServer(url=_text(name, entry, "url"), headers=headers, auth=auth)
 
 
-def _kind(name: str, entry: Mapping[str, object]) -> str:
-    stated = entry.get("type")
+def _model_of(where: str, entry: object) -> type[_Stdio | _Http]:
+    """Return the model of a server's entry, by its type or else by its keys."""
+    table: Mapping[str, object] = entry if isinstance(entry, dict) else {}
+    stated = table.get("type")
+    kind = _TYPES.get(str(stated))
     if stated is None:
-        kind = "stdio" if "command" in entry else "http" if "url" in entry else None
-    else:
-        kind = _TYPES.get(str(stated))
-    if kind is None:
+        kind = "stdio" if "command" in table else "http" if "url" in table else None
+    if kind is None and isinstance(entry, dict):
         raise ConfigError(
-            f"server {name!r} needs a 'command' (stdio) or a 'url' (streamable HTTP)"
+            f"{where} needs a 'command' (stdio) or a 'url' (streamable HTTP)"
             + (f"; type {stated!r} is not supported" if stated is not None else "")
         )
-    return kind
+    return _Http if kind == "http" else _Stdio
 
 
-def _text(name: str, entry: Mapping[str, object], key: str) -> str:
-    value = entry.get(key)
-    if not isinstance(value, str) or not value:
-        raise ConfigError(f"server {name!r}: {key!r} must be a text that is not empty")
-    return _expand(name, value)
+def _read_aliases(table: Mapping[str, _Alias]) -> dict[str, Alias]:
+    return {
+        name: Alias(of=alias.tool, description=alias.description, pin=alias.pin)
+        for name, alias in table.items()
+    }
 
 
-def _items(name: str, entry: Mapping[str, object], key: str) -> list[str]:
-    value = entry.get(key, [])
-    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-        raise ConfigError(f"server {name!r}: {key!r} must be a list of texts")
-    return value
+def _read_kinds(raw: object) -> Mapping[str, CustomKind]:
+    """Read ``{"dataset": {"searchable": ["topic", "owner.team"], "maxEntries": 500}}``."""
+    kinds: Mapping[str, _Kind] = read_value(dict[str, _Kind], raw, where="'kinds'")
+    for name, kind in kinds.items():
+        if not re.fullmatch(KIND, name) or name in KINDS:
+            raise ConfigError(
+                f"kind {name!r} cannot be declared: take small letters, digits, '_' or '-', and "
+                f"none of {', '.join(KINDS)}"
+            )
+        try:
+            tree_of(kind.searchable)
+        except InvalidRequestError as error:
+            raise ConfigError(f"kind {name!r}: {error}") from error
+    return {
+        name: CustomKind(searchable=tuple(kind.searchable), max_entries=kind.maxEntries)
+        for name, kind in kinds.items()
+    }
 
 
-def _texts(name: str, entry: Mapping[str, object], key: str) -> dict[str, str]:
-    value = entry.get(key, {})
-    if not isinstance(value, dict) or not all(isinstance(item, str) for item in value.values()):
-        raise ConfigError(f"server {name!r}: {key!r} must be an object of texts")
-    return {inner: _expand(name, item) for inner, item in value.items()}
+def _expand_all(texts: Mapping[str, str]) -> dict[str, str]:
+    return {name: _expand(text) for name, text in texts.items()}
 
 
-def _expand(name: str, text: str) -> str:
+def _expand(text: str) -> str:
+    """Return *text* with its references replaced by what they stand for."""
     if is_keyring(text):
         return from_keyring(text)
     text = as_variable(text)
-    found = variables(frozenset(match.group(1) for match in _VARIABLE.finditer(text)))
+    values = variables(frozenset(match.group(1) for match in _VARIABLE.finditer(text)))
 
     def value(match: re.Match[str]) -> str:
         variable, default = match.group(1), match.group(2)
-        if found.get(variable):
-            return found[variable]
+        if values.get(variable):
+            return values[variable]
         if default is None:
             raise ConfigError(
-                f"server {name!r} needs the environment variable {variable}: set it, "
+                f"it needs the environment variable {variable}: set it, "
                 f"or write ${{{variable}:-default}}"
             )
         return default

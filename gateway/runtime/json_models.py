@@ -1,13 +1,82 @@
-"""Faults of JSON that a pydantic model refused, as messages."""
+"""JSON values -> typed values, by pydantic; and the one mapper of its faults to our messages.
+
+A message says where in the document the fault is and what belongs there. It never holds a value:
+that may be a secret.
+"""
 
 from __future__ import annotations
 
-from pydantic import ValidationError
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, StringConstraints, TypeAdapter, ValidationError
+
+from gateway.errors import ConfigError
+
+T = TypeVar("T")
+
+Text = Annotated[str, StringConstraints(min_length=1)]
+"""A text that is not empty."""
+
+_EXPECTED: Mapping[str, str] = {
+    "string_type": "a text",
+    "string_too_short": "a text that is not empty",
+    "list_type": "a list",
+    "tuple_type": "a list",
+    "frozen_set_type": "a list",
+    "dict_type": "an object",
+    "mapping_type": "an object",
+    "model_type": "an object",
+    "model_attributes_type": "an object",
+    "dataclass_type": "an object",
+    "int_type": "a whole number",
+    "bool_type": "true or false",
+}
+
+
+class StrictModel(BaseModel):
+    """An object that holds what its fields say, each of the very type, and nothing else."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+
+def read_value(kind: Any, raw: object, *, where: str) -> Any:
+    """Return *raw* as a value of *kind*, a type or a `TypeAdapter`.
+
+    Args:
+        kind: What is expected.
+        raw: Parsed JSON.
+        where: What the document is, for the message; empty if the caller says it.
+
+    Raises:
+        ConfigError: It is something else; the message names the first fault.
+    """
+    adapter = kind if isinstance(kind, TypeAdapter) else TypeAdapter(kind)
+    try:
+        return adapter.validate_python(raw)
+    except ValidationError as error:
+        fault = validation_message(error)
+        raise ConfigError(f"{where}: {fault}" if where else fault) from None
 
 
 def validation_message(error: ValidationError) -> str:
     """Return the first fault of *error*: its place and what is wrong, without the value."""
-    fault = error.errors(include_input=False, include_url=False, include_context=False)[0]
-    where = ".".join(str(part) for part in fault["loc"])
-    message = fault["msg"].removeprefix("Value error, ")
-    return f"{where}: {message}" if where else message
+    fault = error.errors(include_url=False, include_input=False)[0]
+    kind, context = fault["type"], fault.get("ctx", {})
+    path = _path(fault["loc"])
+    if kind == "extra_forbidden":
+        return f"{_path(fault['loc'][:-1], ': ')}unknown key {str(fault['loc'][-1])!r}"
+    if kind == "missing":
+        return f"{_path(fault['loc'][:-1], ': ')}{str(fault['loc'][-1])!r} is missing"
+    expected = _EXPECTED.get(kind) or context.get("expected")
+    if expected:
+        return f"{path or 'it'} must be {expected}"
+    message = str(context["error"]) if "error" in context else fault["msg"]
+    return f"{path}: {message}" if path else message
+
+
+def _path(steps: Sequence[str | int], end: str = "") -> str:
+    path = ""
+    for step in steps:
+        path += f"[{step}]" if isinstance(step, int) else f".{step}" if path else str(step)
+    return f"{path}{end}" if path else ""

@@ -153,7 +153,7 @@ async def test_an_entry_that_cannot_be_used_leaves_its_server_as_it_was(desk: De
 
     assert [(), (), (), ("srv",)] == told(reloaded)
     assert [
-        "mcp.json: server 'srv': 'cwd' must be a text that is not empty",
+        "mcp.json: server 'srv': cwd must be a text",
         "mcp.json: server 'new' needs a 'command' (stdio) or a 'url' (streamable HTTP)",
         "mcp.json: server 'srv' stays as it was",
     ] == [note.detail for note in reloaded.diagnostics]

@@ -9,7 +9,6 @@ import pytest
 
 from gateway.catalog.entries import Entry
 from gateway.errors import ConfigError, InvalidRequestError
-from gateway.manifests.declared import read_kinds
 from gateway.manifests.mcp_json import parse_manifest
 from gateway.options import CustomKind, Options
 from gateway.types import Filters
@@ -22,7 +21,9 @@ def test_a_table_declares_kinds() -> None:
     """What is not said is as everywhere."""
     sample = CustomKind(searchable=("owner.team",), max_entries=1)
 
-    assert {"sample": sample, "plain": CustomKind()} == read_kinds(TABLE)
+    manifest = parse_manifest({"mcpServers": {}, "kinds": TABLE})
+
+    assert {"sample": sample, "plain": CustomKind()} == manifest.kinds
 
 
 @pytest.mark.parametrize(
@@ -31,10 +32,10 @@ def test_a_table_declares_kinds() -> None:
         ([], "must be an object"),
         ({"Agent": {}}, "'Agent' cannot be declared"),
         ({"agent": {}}, "'agent' cannot be declared"),
-        ({"sample": []}, "maxEntries and searchable"),
-        ({"sample": {"fields": []}}, "maxEntries and searchable"),
-        ({"sample": {"searchable": "a"}}, "list of paths"),
-        ({"sample": {"maxEntries": True}}, "a number"),
+        ({"sample": []}, "sample must be an object"),
+        ({"sample": {"fields": []}}, "sample: unknown key 'fields'"),
+        ({"sample": {"searchable": "a"}}, "searchable must be a list"),
+        ({"sample": {"maxEntries": True}}, "a whole number"),
         ({"sample": {"maxEntries": 0}}, "at least 1"),
         ({"sample": {"searchable": ["$a"]}}, "kind 'sample': field"),
     ],

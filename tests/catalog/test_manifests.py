@@ -115,9 +115,9 @@ def test_variables_come_from_the_environment_or_from_their_default(token: str) -
         ({"command": "run", "args": ["${GATEWAY_TEST_NONE}"]}, "GATEWAY_TEST_NONE"),
         ({"args": []}, "needs a 'command'"),
         ({"type": "sse", "url": "http://h/sse"}, "'sse' is not supported"),
-        ({"command": ""}, "'command' must be a text"),
-        ({"command": "run", "args": "-v"}, "'args' must be a list"),
-        ({"command": "run", "env": {"A": 1}}, "'env' must be an object of texts"),
+        ({"command": ""}, "command must be a text"),
+        ({"command": "run", "args": "-v"}, "args must be a list"),
+        ({"command": "run", "env": {"A": 1}}, "env.A must be a text"),
         ({"url": "nonsense"}, "url must look like"),
         ("run", "must be an object"),
     ],
@@ -228,19 +228,18 @@ def test_resources_and_prompts_are_shaped_apart() -> None:
     assert {"a": shapes} == manifest.shapes
     assert (("a",), True) == (
         moved.unusable,
-        "resources: unknown key 'prefix'; it takes allow, deny, describe"
-        in moved.warnings[0].detail,
+        "resources: unknown key 'prefix'" in moved.warnings[0].detail,
     )
 
 
 @pytest.mark.parametrize(
     ("tools", "named"),
     [
-        ("x", "tools must be an object of allow, deny"),
+        ("x", "tools must be an object"),
         ({"alow": []}, "unknown key 'alow'"),
-        ({"allow": "get_*"}, "tools.allow must be a list of patterns"),
-        ({"deny": [7]}, "tools.deny must be a list of patterns"),
-        ({"rename": ["a"]}, "tools.rename must be an object of texts"),
+        ({"allow": "get_*"}, "tools.allow must be a list"),
+        ({"deny": [7]}, "tools.deny[0] must be a text"),
+        ({"rename": ["a"]}, "tools.rename must be an object"),
         ({"rename": {"a": "no name"}}, "'no name' cannot be used"),
         ({"prefix": 7}, "tools.prefix must be a text"),
     ],
@@ -256,11 +255,11 @@ def test_shapes_that_cannot_be_read_make_the_server_unusable(tools: object, name
 @pytest.mark.parametrize(
     ("entry", "named"),
     [
-        (7, "must be an object of description, disabled, prompts, resources, tools"),
+        (7, "must be an object"),
         ({}, "needs 'tools'"),
-        ({"tools": {"a": 7}}, "'a' must be an object of description, pin, tool"),
+        ({"tools": {"a": 7}}, "tools.a must be an object"),
         ({"tools": {"a": "b"}}, "server/tool, not 'b'"),
-        ({"prompts": ["a"]}, "needs 'prompts'"),
+        ({"prompts": ["a"]}, "prompts must be an object"),
         ({"resources": {"a": "b/c:d"}}, "is a URI"),
         ({"tools": {"a": {"tool": "b/c", "pin": 7}}}, "pin must be a text"),
     ],
