@@ -22,8 +22,7 @@ from gateway.index.snapshot import Snapshot
 from gateway.options import Options
 from gateway.options.environment import resolved
 from gateway.options.search import check_strategy
-from gateway.registration.registering import Registering
-from gateway.registration.sources import Sources
+from gateway.registration.sources import GatewaySources
 from gateway.runtime.background_loop import Bridge
 from gateway.runtime.cache import Clock, SingleFlight
 from gateway.runtime.telemetry import MeterProvider, Telemetry, TracerProvider
@@ -36,7 +35,6 @@ from gateway.search.propose import Proposed, Proposer
 from gateway.search.request import prepare
 from gateway.search.usage.memory import Usage
 from gateway.sources.entries import ENTRIES
-from gateway.sources.registry import Registry
 from gateway.storage.protocol import Store, store_of
 from gateway.types import (
     Content,
@@ -53,7 +51,7 @@ from gateway.types import (
 )
 
 
-class Gateway(Registering):
+class Gateway(GatewaySources):
     """A searchable, callable catalog of tools.
 
     Add tools and servers (`add_tool`, `add_server`, `add_config`), then `search` and `invoke`. End
@@ -102,7 +100,7 @@ class Gateway(Registering):
         self.options = resolved(options or Options())
         self.strategy = check_strategy(strategy)
         self.embedder = resolve_embedder(embedder)
-        self._bridge = Bridge()
+        bridge = Bridge()
         self.telemetry = Telemetry(
             tracer_provider=tracer_provider,
             meter_provider=meter_provider,
@@ -111,8 +109,7 @@ class Gateway(Registering):
         told = self.telemetry.cache_event
         self.caches = caches_of(caches, self.options.cache, clock=clock, told=told)
         self._store = kept = store_of(self.options, store, vectors=vector_store)
-        self._registry = Registry()
-        super().__init__(Sources(self._registry, self._bridge, kept, self.options, clock=clock))
+        super().__init__(bridge, kept, self.options, clock=clock)
         self._index = Indexer(
             self._registry,
             embedder=self.embedder if strategy != "graph" else None,
@@ -191,7 +188,7 @@ class Gateway(Registering):
             context=context,
             context_summary=context_summary,
             limit=limit,
-            filters=self._sources.health.held(filters),
+            filters=self._health.held(filters),
             options=self.options.search,
             ranking=ranking,
             spread=spread,
@@ -234,7 +231,7 @@ class Gateway(Registering):
             tools,
             query=query,
             embed=self._search.search.embed,
-            filters=self._sources.health.held(filters),
+            filters=self._health.held(filters),
             limit=limit,
             options=self.options.search,
             usage=await self.usage.signals(snapshot, tenant),
@@ -243,7 +240,7 @@ class Gateway(Registering):
     async def list_tools(self, filters: Filters | None = None) -> tuple[Entity, ...]:
         """Give all tools that may be found, ordered by exposed name."""
         snapshot = await self.snapshot()
-        mask = snapshot.mask(self._sources.health.held(filters))
+        mask = snapshot.mask(self._health.held(filters))
         return tuple(entity for position, entity in enumerate(snapshot.entities) if mask[position])
 
     async def invoke(
@@ -300,7 +297,7 @@ class Gateway(Registering):
     async def refresh(self) -> IndexReport:
         """List every server again, rebuild the index, and report on that."""
         self._bridge.check_open()
-        self._sources.expire()
+        self._expire_listings()
         return (await self._index.refresh()).report
 
     async def report(self, *, wait: bool = True) -> IndexReport:
@@ -318,7 +315,7 @@ class Gateway(Registering):
 
     async def _newest(self, *, vectors: bool) -> Built:
         self._bridge.check_open()
-        self._sources.tend()
+        self._servers.refresh_stale()
         self._known = built = await (self._index.searched() if vectors else self._index.listed())
         return built
 
@@ -343,12 +340,12 @@ class Gateway(Registering):
     @property
     def catalog(self) -> Catalog:
         """All entities, page by page, and the entries that no server lists."""
-        return self._sources.catalog(self.snapshot)
+        return self._catalog(self.snapshot)
 
     @property
     def library(self) -> Library:
         """The resources and prompts of the servers."""
-        return Library(self._registry, self.snapshot, self._sources.audience)
+        return Library(self._registry, self.snapshot, self._servers.audience)
 
     @property
     def bridge(self) -> Bridge:
@@ -367,7 +364,7 @@ class Gateway(Registering):
 
     async def _end(self) -> None:
         await self.usage.finish()
-        await self._sources.close()
+        await self._close_sources()
 
     async def aclose(self) -> None:
         """Do what `close` does without blocking the caller's loop."""

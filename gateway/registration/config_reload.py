@@ -59,10 +59,10 @@ def configured(manifest: Manifest) -> dict[str, Configured]:
     return real | virtual
 
 
-def changes(
+def compare(
     before: Mapping[str, Configured], after: Mapping[str, Configured], notes: tuple[Diagnostic, ...]
 ) -> Reloaded:
-    """Say what makes *after* of *before*."""
+    """Return what changed from *before* to *after*."""
     both = [name for name in after if name in before]
     return Reloaded(
         added=tuple(name for name in after if name not in before),
@@ -74,7 +74,7 @@ def changes(
 
 
 @dataclass(slots=True)
-class Configuration:
+class ConfigFiles:
     """The configuration files of one gateway."""
 
     servers: dict[str, Configured] = field(default_factory=dict)
@@ -86,7 +86,7 @@ class Configuration:
     given: dict[str, CustomKind] = field(default_factory=dict)
     """What was declared without a file."""
 
-    def take(self, manifest: Manifest, taken: Container[str]) -> dict[str, Configured]:
+    def add(self, manifest: Manifest, taken: Container[str]) -> dict[str, Configured]:
         """Add a file, and give its servers.
 
         Args:

@@ -1,6 +1,6 @@
 """From what a host names to the source that stands for it: servers and virtual servers.
 
-* A server is listed once and remembered; shapes are applied to what is remembered.
+* A server is listed once and its listing is stored; shapes are applied to what is stored.
 * Nothing is started here.
 """
 
@@ -21,13 +21,14 @@ from gateway.sources.listing_store import ListingStore
 from gateway.sources.mcp import Audience, McpSource
 from gateway.sources.protocol import Shape, Source
 from gateway.sources.registry import Registry
+from gateway.sources.virtual import VirtualSource
 from gateway.sources.virtual_servers import VirtualServer
-from gateway.storage.oauth_tokens import signed
+from gateway.storage.oauth_tokens import with_token_store
 from gateway.types import Hints, ToolDefinition
 from gateway.types.listing import Listing
 
-_REST_S = 1.0
-"""How long not to look again for old lists: else every search would look at every server."""
+_CHECK_STEP_S = 1.0
+"""How long not to look again for old listings: else every search would look at every server."""
 
 
 class Servers:
@@ -36,7 +37,7 @@ class Servers:
     Args:
         registry: Where they are registered.
         bridge: Owns the loop of their sessions.
-        records: Where their lists and pins are kept.
+        store: Where their listings and pins are kept.
         options: Limits.
         clock: Seconds that only grow.
     """
@@ -45,43 +46,40 @@ class Servers:
         self,
         registry: Registry,
         bridge: Bridge,
-        records: ListingStore,
+        store: ListingStore,
         options: Options,
         *,
         clock: Clock,
     ) -> None:
         self._registry = registry
         self._bridge = bridge
-        self._records = records
+        self._store = store
         self._options = options.upstream
         self._clock = clock
-        self._shown = options.catalog.servers
+        self._are_entities = options.catalog.servers
         self._tokens = tokens_path(options)
-        self.lasting: dict[str, CachedSource] = {}
-        """Those that have a list of their own, by name."""
+        self.cached: dict[str, CachedSource] = {}
+        """Those that have a listing of their own, by name."""
         self.audience = Audience()
         """Whom servers may ask for something."""
-        self._rested = -math.inf
+        self._next_check = -math.inf
         self._swept = clock()
-        self._flights = SingleFlight[None](bridge.submit)
+        self._sweeps = SingleFlight[None](bridge.submit)
         self._listings = SingleFlight[Listing](bridge.submit)
 
-    def place(self, name: str, entry: Configured) -> None:
+    def add_configured(self, name: str, entry: Configured) -> None:
         """Register what a configuration says of *name*.
 
         Raises:
             ConfigError: If the name is taken or illegal.
         """
         if not isinstance(entry.target, VirtualServer):
-            shapes, owner = entry.shapes, entry.owner
-            self.add(name, entry.target, {}, trusted=False, owner=owner, shapes=shapes)
+            self.add(name, entry.target, {}, trusted=False, owner=entry.owner, shapes=entry.shapes)
             return
-        from gateway.sources.virtual import VirtualSource  # noqa: PLC0415  (only who has a virtual server pays for it)
-
         source = VirtualSource(
             entry.target,
-            sources=self._below,
-            records=self._records,
+            sources=self._real_sources,
+            store=self._store,
             owner=entry.owner,
             options=self._options,
         )
@@ -99,90 +97,86 @@ class Servers:
     ) -> None:
         """Register a server, of a file if it has an *owner*; see `Gateway.add_server`."""
         if isinstance(target, HttpServer):
-            target = signed(name, target, self._tokens)
+            target = with_token_store(name, target, self._tokens)
 
-        def outdated() -> None:
+        def invalidate() -> None:
             source.invalidate()
 
+        live = McpSource(
+            name,
+            target,
+            bridge=self._bridge,
+            options=self._options,
+            trusted=trusted,
+            clock=self._clock,
+            changed=invalidate,
+            audience=self.audience,
+        )
         source = CachedSource(
-            McpSource(
-                name,
-                target,
-                bridge=self._bridge,
-                options=self._options,
-                trusted=trusted,
-                clock=self._clock,
-                changed=outdated,
-                audience=self.audience,
-            ),
-            store=self._records,
+            live,
+            store=self._store,
             key=_cache_key(target, owner),
             flights=self._listings,
             options=self._options,
             on_change=lambda: self._registry.mark_dirty(name),
             clock=self._clock,
         )
-        self._registry.add(_shaped(source, shapes), hints, itself=self._itself(name))
-        self.lasting[name] = source
-        self._rested = -math.inf
+        self._registry.add(_shaped(source, shapes), hints, itself=self._entity(name))
+        self.cached[name] = source
+        self._next_check = -math.inf
 
-    def tend(self) -> None:
-        """Read old lists anew, and forget lists that nobody uses, in the background."""
+    def refresh_stale(self) -> None:
+        """Read old listings anew and delete listings that nothing uses, in the background."""
         now = self._clock()
-        if now < self._rested:
+        if now < self._next_check:
             return
         if now >= self._swept + self._options.cleanup_s:
             self._swept = now
-            self._flights.start("sweep", self._sweep)
-        dues = [source.refresh_if_stale() for source in tuple(self.lasting.values())]
-        # Look again at latest when the next list is old; at once while any is being read.
-        self._rested = min((now + _REST_S, *dues))
+            self._sweeps.start("sweep", self._sweep)
+        dues = [source.refresh_if_stale() for source in tuple(self.cached.values())]
+        # At latest when the next listing is old; soon while any is being read.
+        self._next_check = min((now + _CHECK_STEP_S, *dues))
 
-    def become(self, name: str, entry: Configured, *, anew: bool) -> None:
-        """Change *name* to what *entry* says; unless *anew*, its list and session stay."""
-        self._rested = -math.inf
-        lasting = self.lasting.get(name)
+    def change(self, name: str, entry: Configured, *, restart: bool) -> None:
+        """Change *name* to what *entry* says; without *restart* its listing and session stay."""
+        self._next_check = -math.inf
+        source = self.cached.get(name)
         self._registry.remove(name)
-        if lasting is None or anew:
-            self.lasting.pop(name, None)
-            self.place(name, entry)
+        if source is None or restart:
+            self.cached.pop(name, None)
+            self.add_configured(name, entry)
         else:
-            shown = _shaped(lasting, entry.shapes)
-            self._registry.add(shown, {}, itself=self._itself(name))
+            self._registry.add(_shaped(source, entry.shapes), {}, itself=self._entity(name))
 
     def recheck(self, names: Iterable[str]) -> None:
         """Let in again what was approved meanwhile."""
-        from gateway.sources.virtual import VirtualSource  # noqa: PLC0415  (only who has a virtual server pays for it)
-
-        self._rested = -math.inf
-        every = self._registry.all()
+        self._next_check = -math.inf
+        registered = self._registry.all()
         for name in names:
-            source = self.lasting.get(name) or every[name].source
+            source = self.cached.get(name) or registered[name].source
             if isinstance(source, CachedSource | VirtualSource) and source.recheck():
                 self._registry.mark_dirty(name)
 
-    def drop(self, name: str) -> None:
-        """Forget what is remembered of a server."""
-        lasting = self.lasting.pop(name, None)
-        if lasting is not None:
-            lasting.forget()
+    def forget(self, name: str) -> None:
+        """Delete what is stored of a server."""
+        source = self.cached.pop(name, None)
+        if source is not None:
+            source.forget()
 
     async def _sweep(self) -> None:
-        # What is wrong with the store is reported where somebody waits for it.
-        await attempt(in_thread(self._records.sweep))
+        # A fault of the store is reported where a caller waits for it.
+        await attempt(in_thread(self._store.sweep))
 
-    def _itself(self, name: str) -> ToolDefinition | None:
-        """Give a server as an entity, if that is wanted."""
-        return ToolDefinition(name=name, kind="server") if self._shown else None
+    def _entity(self, name: str) -> ToolDefinition | None:
+        """Return a server as an entity, if servers are entities."""
+        return ToolDefinition(name=name, kind="server") if self._are_entities else None
 
-    def _below(self) -> dict[str, Source]:
-        """Give the sources without their shapes, and without the virtual ones."""
-        from gateway.sources.virtual import VirtualSource  # noqa: PLC0415  (only who has a virtual server pays for it)
-
+    def _real_sources(self) -> dict[str, Source]:
+        """Return the sources without their shapes, and without the virtual ones."""
         return {
-            name: self.lasting.get(name, each.source)
-            for name, each in self._registry.all().items()
-            if not isinstance(each.source, VirtualSource)
+            name: self.cached.get(name, registration.source)
+            for name, registration in self._registry.all().items()
+            if not isinstance(registration.source, VirtualSource)
         }
 
 

@@ -1,4 +1,4 @@
-"""What a host registers: Python functions, MCP servers, sources of its own.
+"""The half of a gateway that registers: Python functions, MCP servers, sources of the host's own.
 
 Registering is immediate and touches no network: the next search lists and finds it.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import replace as replaced
 from pathlib import Path
 
 from gateway.catalog.entries import Catalog, View
@@ -16,7 +16,7 @@ from gateway.manifests.manifest import Manifest
 from gateway.mcp.servers import target_of
 from gateway.mcp.supervisor import State
 from gateway.options import CustomKind, Options
-from gateway.registration.config_reload import Configuration, Configured, Reloaded, changes
+from gateway.registration.config_reload import ConfigFiles, Configured, Reloaded, compare
 from gateway.registration.servers import Servers
 from gateway.runtime.background_loop import Bridge
 from gateway.runtime.cache import Clock
@@ -33,39 +33,33 @@ LOCAL = "local"
 """The server name of Python functions."""
 
 
-class Sources:
-    """The sources of one gateway, as its host adds and removes them. Safe from any thread."""
+class GatewaySources:
+    """The sources of one gateway, as its host adds and removes them. Safe from any thread.
 
-    def __init__(
-        self,
-        registry: Registry,
-        bridge: Bridge,
-        store: Store,
-        options: Options,
-        *,
-        clock: Clock,
-    ) -> None:
-        self._registry = registry
+    Args:
+        bridge: Owns the loop of the sessions.
+        store: Where listings, pins and entries are kept.
+        options: Limits.
+        clock: Seconds that only grow.
+    """
+
+    def __init__(self, bridge: Bridge, store: Store, options: Options, *, clock: Clock) -> None:
         self._bridge = bridge
-        self._options = options.upstream
-        self._limits = options.catalog
+        self._registry = registry = Registry()
+        self._upstream_options = options.upstream
+        self._catalog_options = options.catalog
         self._servers = Servers(registry, bridge, store.records, options, clock=clock)
-        self._lasting = self._servers.lasting
-        self._configuration = Configuration()
+        self._config_files = ConfigFiles()
         self._reloading = asyncio.Lock()
-        self._local = LocalSource(LOCAL, options=self._options)
-        self.health = Health(
-            lambda: self._lasting,
+        self._local = LocalSource(LOCAL, options=options.upstream)
+        self._health = Health(
+            lambda: self._servers.cached,
             registry.all,
-            retry_s=self._options.retry_after_s,
+            retry_s=options.upstream.retry_after_s,
             clock=clock,
         )
-        """Which servers can be reached."""
-        self.audience = self._servers.audience
-        """Whom servers may ask for something."""
-        self.entries = EntrySource(store.entries, self._options, options.catalog.kinds)
-        """What the catalog holds besides."""
-        registry.add(self.entries, {})
+        self._entries = EntrySource(store.entries, options.upstream, options.catalog.kinds)
+        registry.add(self._entries, {})
 
     def add_tool(
         self,
@@ -76,7 +70,22 @@ class Sources:
         hints: Hints | None = None,
         replace: bool = False,
     ) -> str:
-        """See `Gateway.add_tool`."""
+        """Offer a Python function, sync or async; return its canonical id.
+
+        Its signature, annotations and docstring become the tool's schema and description.
+
+        Args:
+            function: Every parameter must be one that a JSON object can carry.
+            name: The tool's name; None is the function's own.
+            description: None is the docstring's text.
+            hints: What else it should be found by, and how it behaves.
+            replace: Take the place of a tool of the same name.
+
+        Raises:
+            ConfigError: If the signature cannot be called with a JSON object, or the name is
+                taken.
+            ClosedError: After `close`.
+        """
         self._bridge.check_open()
         registration = self._registry.all().get(LOCAL)
         hints = Hints() if hints is None else hints
@@ -86,17 +95,21 @@ class Sources:
             # Read it first: one that cannot be offered must not cost the one that is.
             from gateway.sources.function_schema import callee  # noqa: PLC0415  (pydantic is heavy: only who offers a function pays for it)
 
-            told = callee(function, name=name, description=description, hints=hints)
-            self._local.remove(told.definition.name)
-        made = self._local.add(function, name=name, description=description, hints=hints)
+            new = callee(function, name=name, description=description, hints=hints)
+            self._local.remove(new.definition.name)
+        tool = self._local.add(function, name=name, description=description, hints=hints)
         if registration is not None:
             self._registry.mark_dirty(LOCAL)
         else:
             self._registry.add(self._local, {})
-        return f"{LOCAL}/{made.name}"
+        return f"{LOCAL}/{tool.name}"
 
     def remove_tool(self, name: str) -> bool:
-        """See `Gateway.remove_tool`."""
+        """Remove a Python function; return whether it was there.
+
+        Args:
+            name: Its own name or its canonical id.
+        """
         removed = self._local.remove(name.removeprefix(f"{LOCAL}/"))
         if removed:
             self._registry.mark_dirty(LOCAL)
@@ -117,7 +130,29 @@ class Sources:
         trusted: bool = False,
         shapes: Sequence[Shape] = (),
     ) -> None:
-        """See `Gateway.add_server`."""
+        """Register an MCP server; it is started or called when something needs its tools.
+
+        Give one of *command* (a child process over stdio), *url* (streamable HTTP) or *server*
+        (a server object of the mcp package in this process).
+
+        Args:
+            name: How it is called here: at most 64 characters of ``[A-Za-z0-9_.-]``.
+            command: The program, run without a shell.
+            args: Its arguments.
+            env: Added to a safe base environment.
+            cwd: Its working folder.
+            url: Where it listens.
+            headers: Sent with every request; keep secrets in the environment.
+            server: The object itself, or a `HttpServer` that signs in.
+            hints: More to find its tools by, by the names that are shown.
+            trusted: Whether the host stands in for what it says of its tools.
+            shapes: What is shown of its tools, such as ``Filter(deny=("delete_*",))``.
+
+        Raises:
+            ConfigError: If not exactly one of the three is given, or the name is taken or
+                illegal.
+            ClosedError: After `close`.
+        """
         self._bridge.check_open()
         target = target_of(
             name,
@@ -129,9 +164,8 @@ class Sources:
             headers=headers,
             server=server,
         )
-        self._servers.add(
-            name, target, {} if hints is None else hints, trusted=trusted, shapes=shapes
-        )
+        hints = {} if hints is None else hints
+        self._servers.add(name, target, hints, trusted=trusted, shapes=shapes)
 
     def add_virtual_server(
         self,
@@ -142,7 +176,19 @@ class Sources:
         resources: Mapping[str, str | Alias] | None = None,
         prompts: Mapping[str, str | Alias] | None = None,
     ) -> None:
-        """See `Gateway.add_virtual_server`."""
+        """Register names of your own for things of other servers, which may come later.
+
+        Args:
+            name: How it is called here.
+            tools: By the name that is shown: ``server/tool``, or an `Alias` with a description.
+            description: What it is for.
+            resources: By the URI that is shown: ``server/URI``, or an `Alias`.
+            prompts: By the name that is shown: ``server/prompt``, or an `Alias`.
+
+        Raises:
+            ConfigError: If a name is taken or illegal.
+            ClosedError: After `close`.
+        """
         self._bridge.check_open()
         table = VirtualServer(
             name=name,
@@ -151,24 +197,38 @@ class Sources:
             resources=aliases(resources or {}),
             prompts=aliases(prompts or {}),
         )
-        self._servers.place(name, Configured(target=table))
+        self._servers.add_configured(name, Configured(target=table))
 
     def add_config(self, config: str | Path | Manifest) -> tuple[Diagnostic, ...]:
-        """See `Gateway.add_config`."""
+        """Register the servers of an ``mcp.json``; return warnings about it.
+
+        Raises:
+            ConfigError: If the file cannot be read as one, or a server's name is taken.
+            ClosedError: After `close`.
+        """
         self._bridge.check_open()
         if not isinstance(config, str | Path | Manifest):
-            told = f"got {type(config).__name__}: for what is read already, parse_manifest(…)"
-            raise ConfigError(f"config must be a path or a Manifest, {told}")
-        from gateway.manifests.mcp_json import read_manifest  # noqa: PLC0415  (only who reads a file pays for it)
+            raise ConfigError(
+                f"config must be a path or a Manifest, got {type(config).__name__}: for what is "
+                "read already, parse_manifest(…)"
+            )
+        from gateway.manifests.mcp_json import read_manifest  # noqa: PLC0415  (pydantic is heavy: only who reads a file pays for it)
 
         manifest = config if isinstance(config, Manifest) else read_manifest(Path(config))
-        for name, entry in self._configuration.take(manifest, self._registry).items():
-            self._servers.place(name, entry)
-        self._declare(self._configuration.kinds)
+        for name, entry in self._config_files.add(manifest, self._registry).items():
+            self._servers.add_configured(name, entry)
+        self._declare_kinds(self._config_files.kinds)
         return manifest.warnings
 
     async def reload(self) -> Reloaded:
-        """See `Gateway.reload`."""
+        """Read the configuration files again and apply what changed.
+
+        What did not change keeps its session, and what was approved meanwhile is let in again.
+
+        Raises:
+            ConfigError: A file cannot be used; everything is as it was.
+            ClosedError: After `close`.
+        """
         return await self._bridge.run(self._reload)
 
     def add_source(
@@ -178,81 +238,83 @@ class Sources:
         hints: Mapping[str, Hints] | None = None,
         itself: ToolDefinition | None = None,
     ) -> None:
-        """See `Gateway.add_source`."""
+        """Register any source of tools: whatever lists and calls like one is one.
+
+        Args:
+            source: Its ``server`` is its name here.
+            hints: More to find its tools by, by the source's own tool name.
+            itself: The source as something to be found itself: of kind ``server`` and of its name.
+
+        Raises:
+            ConfigError: If the name is taken, or *itself* is something else.
+            ClosedError: After `close`.
+        """
         self._bridge.check_open()
         if itself is not None and (itself.kind, itself.name) != ("server", source.server):
             raise ConfigError(f"what describes {source.server!r} must be a server of that name")
         self._registry.add(source, {} if hints is None else hints, itself=itself)
 
-    def catalog(self, view: Callable[[], Awaitable[View]]) -> Catalog:
-        """See `Gateway.catalog`; *view* gives it as it is now."""
-        return Catalog(
-            self.entries.shelf,
-            view,
-            self.entries_changed,
-            replace(self._limits, kinds=self.entries.kinds),
-            self._bridge.check_open,
-            self.health.held,
-        )
-
-    def entries_changed(self) -> None:
-        """Have the next build read the entries anew."""
-        self._registry.mark_dirty(self.entries.server)
-
-    def states(self) -> dict[str, State]:
-        """Say how the connection of each server is."""
-        return {name: source.live.state for name, source in tuple(self._lasting.items())}
-
-    def tend(self) -> None:
-        """Read the tool lists anew that are old, in the background."""
-        self._servers.tend()
-
-    def expire(self) -> None:
-        """Have the next build read every tool list anew."""
-        for source in tuple(self._lasting.values()):
-            source.expire()
-
-    async def _reload(self) -> Reloaded:
-        async with self._reloading:
-            before = dict(self._configuration.servers)
-            read = self._configuration.read
-            after, kinds, notes = await asyncio.to_thread(read, self._registry)
-            done = changes(before, after, notes)
-            anew = [name for name in done.changed if before[name].target != after[name].target]
-            ended = (
-                self._lasting[name] for name in (*done.removed, *anew) if name in self._lasting
-            )
-            await asyncio.gather(*(attempt(source.close()) for source in ended))
-            for name in done.removed:
-                self._drop(name)
-            for name in (*done.added, *done.changed):
-                self._servers.become(name, after[name], anew=name in anew)
-            self._configuration.servers, self._configuration.kinds = after, kinds
-            self._declare(kinds)
-            self._servers.recheck(done.kept)
-            return done
-
-    def _declare(self, kinds: Mapping[str, CustomKind]) -> None:
-        if self.entries.declare(kinds):
-            self.entries_changed()
-
     async def remove_server(self, name: str) -> bool:
-        """Forget a server and close its session; say whether it was there."""
+        """Remove a server and close its session; return whether it was there."""
         source = self._drop(name)
         if source is None:
             return False
-        self._configuration.servers.pop(name, None)
+        self._config_files.servers.pop(name, None)
         await source.close()
         return True
+
+    def server_states(self) -> Mapping[str, State]:
+        """Return the state of each server: idle, connecting, active, failed or closed."""
+        return {name: source.live.state for name, source in tuple(self._servers.cached.items())}
+
+    def _catalog(self, view: Callable[[], Awaitable[View]]) -> Catalog:
+        """Return the catalog; *view* returns it as it is now."""
+        return Catalog(
+            self._entries.store,
+            view,
+            lambda: self._registry.mark_dirty(self._entries.server),
+            replaced(self._catalog_options, kinds=self._entries.kinds),
+            self._bridge.check_open,
+            self._health.held,
+        )
+
+    def _expire_listings(self) -> None:
+        """Make the next build read every listing anew."""
+        for source in tuple(self._servers.cached.values()):
+            source.expire()
+
+    async def _close_sources(self) -> None:
+        registered = self._registry.all().values()
+        await asyncio.gather(*(attempt(each.source.close()) for each in registered))
+
+    async def _reload(self) -> Reloaded:
+        async with self._reloading:
+            before = dict(self._config_files.servers)
+            read = self._config_files.read
+            after, kinds, notes = await asyncio.to_thread(read, self._registry)
+            changes = compare(before, after, notes)
+            restarted = [
+                name for name in changes.changed if before[name].target != after[name].target
+            ]
+            cached = self._servers.cached
+            ended = (cached[name] for name in (*changes.removed, *restarted) if name in cached)
+            await asyncio.gather(*(attempt(source.close()) for source in ended))
+            for name in changes.removed:
+                self._drop(name)
+            for name in (*changes.added, *changes.changed):
+                self._servers.change(name, after[name], restart=name in restarted)
+            self._config_files.servers, self._config_files.kinds = after, kinds
+            self._declare_kinds(kinds)
+            self._servers.recheck(changes.kept)
+            return changes
+
+    def _declare_kinds(self, kinds: Mapping[str, CustomKind]) -> None:
+        if self._entries.declare(kinds):
+            self._registry.mark_dirty(self._entries.server)
 
     def _drop(self, name: str) -> Source | None:
         source = self._registry.remove(name)
         if source is self._local:
-            self._local = LocalSource(LOCAL, options=self._options)
-        self._servers.drop(name)
+            self._local = LocalSource(LOCAL, options=self._upstream_options)
+        self._servers.forget(name)
         return source
-
-    async def close(self) -> None:
-        """Close every source, all at once."""
-        registered = self._registry.all().values()
-        await asyncio.gather(*(attempt(each.source.close()) for each in registered))

@@ -16,6 +16,7 @@ from gateway.sources.cached import CachedSource
 from gateway.sources.mcp import Audience
 from gateway.sources.protocol import ResourceSource, Source, Watchable
 from gateway.sources.registry import Registry
+from gateway.sources.virtual import VirtualSource
 from gateway.types import (
     Content,
     Entity,
@@ -67,8 +68,6 @@ class Library:
     def home(self, tool_id: str) -> str:
         """Give the server whose names the answers of a tool hold; empty if it has only tools."""
         server, _, _ = tool_id.partition("/")
-        from gateway.sources.virtual import VirtualSource  # noqa: PLC0415  (only who has a virtual server pays for it)
-
         source = self._source(server)
         if isinstance(source, VirtualSource):
             server = source.behind.get(tool_id, "")
@@ -200,8 +199,6 @@ class Library:
         source = self._source(server)
         if _configured(source):
             return server, source.own(kind, name)
-        from gateway.sources.virtual import VirtualSource  # noqa: PLC0415  (only who has a virtual server pays for it)
-
         if not isinstance(source, VirtualSource):
             return server, name
         await self._snapshot()

@@ -33,15 +33,15 @@ class EntrySource:
     """Puts what `Entries` keep into the catalog. Lists no tool and calls none.
 
     Args:
-        shelf: Where entries are kept.
+        store: Where entries are kept.
         options: Say whether entries that look like an attack on a model are left out.
         kinds: What the host says of kinds of its own.
     """
 
     def __init__(
-        self, shelf: Entries, options: UpstreamOptions, kinds: Mapping[str, CustomKind]
+        self, store: Entries, options: UpstreamOptions, kinds: Mapping[str, CustomKind]
     ) -> None:
-        self.shelf = shelf
+        self.store = store
         self._own = dict(kinds)
         self.kinds = dict(kinds)
         """The kinds that are declared so far, by name."""
@@ -68,7 +68,7 @@ class EntrySource:
             raise ClosedError("the catalog is closed; make a new gateway")
         notes: list[Diagnostic] = []
         try:
-            rows = self.shelf.rows()
+            rows = self.store.rows()
         except StoreError as error:
             notes.append(Diagnostic(stage="store", code="catalog_unavailable", detail=str(error)))
         else:
@@ -122,7 +122,7 @@ class EntrySource:
     async def close(self) -> None:
         """Refuse what comes later, and let go of the store."""
         self._closed = True
-        self.shelf.close()
+        self.store.close()
 
 
 def _note(code: Code, key: str, detail: str) -> Diagnostic:

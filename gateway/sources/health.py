@@ -14,6 +14,7 @@ from gateway.errors import InvalidRequestError
 from gateway.runtime.cache import Clock
 from gateway.sources.cached import CachedSource
 from gateway.sources.registry import Registration
+from gateway.sources.virtual import VirtualSource
 from gateway.types import Filters
 
 _ANYBODY = Filters()
@@ -80,8 +81,6 @@ class Health:
         following = [each for each in self._registrations().values() if down & each.follows]
         if not following:
             return set()
-        from gateway.sources.virtual import VirtualSource  # noqa: PLC0415  (only who has a virtual server pays for it)
-
         return {
             key
             for each in following

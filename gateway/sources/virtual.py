@@ -34,7 +34,7 @@ class VirtualSource:
     Args:
         table: What it offers.
         sources: Gives the sources behind it as they are now, by name.
-        records: Where pins are kept.
+        store: Where pins are kept.
         owner: Under which name; empty is the table's fingerprint.
         options: The policies.
     """
@@ -44,13 +44,13 @@ class VirtualSource:
         table: VirtualServer,
         *,
         sources: Callable[[], Mapping[str, Source]],
-        records: ListingStore,
+        store: ListingStore,
         owner: str,
         options: UpstreamOptions,
     ) -> None:
         self._table = table
         self._sources = sources
-        self._records = records
+        self._store = store
         self._owner = owner or table.fingerprint
         self._options = options
         self._listings: Mapping[str, Listing] = {}
@@ -220,7 +220,7 @@ class VirtualSource:
     def _changed(self, digests: Mapping[str, str]) -> frozenset[str]:
         free = {name: each for name, each in digests.items() if not self._every[name].pin}
         try:
-            changed = self._records.record_seen(self._owner, free)
+            changed = self._store.record_seen(self._owner, free)
             return changed - self._moved(changed, free)
         except StoreError:
             # The listings behind say so; without a store nothing is remembered.
@@ -231,10 +231,10 @@ class VirtualSource:
         former = {name: self._formerly[name] for name in changed if name in self._formerly}
         if not former:
             return frozenset()
-        moved = former.keys() - self._records.record_seen(self._owner, former)
-        self._records.record_seen(self._owner, {name: digests[name] for name in former})
+        moved = former.keys() - self._store.record_seen(self._owner, former)
+        self._store.record_seen(self._owner, {name: digests[name] for name in former})
         if moved:
-            self._records.approve(self._owner, sorted(moved))
+            self._store.approve(self._owner, sorted(moved))
         return frozenset(moved)
 
     def _as_pinned(self, listing: Listing) -> Listing:

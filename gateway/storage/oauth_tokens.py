@@ -35,8 +35,8 @@ class FileTokens:
         self._path.unlink(missing_ok=True)
 
 
-def signed(name: str, target: HttpServer, folder: Path) -> HttpServer:
-    """Give *target* with a place for its tokens, if it signs in.
+def with_token_store(name: str, target: HttpServer, folder: Path) -> HttpServer:
+    """Return *target* with a store for its tokens, if it signs in.
 
     The place belongs to the name, the address and the client: tokens are never sent to an
     address that somebody put there later.

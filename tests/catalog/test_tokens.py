@@ -13,7 +13,7 @@ from keyring.backend import KeyringBackend
 from gateway.manifests.secrets import KeyringTokens
 from gateway.mcp.oauth import OAuth, Tokens, Where
 from gateway.mcp.servers import HttpServer
-from gateway.storage.oauth_tokens import FileTokens, signed
+from gateway.storage.oauth_tokens import FileTokens, with_token_store
 
 
 class Ring(KeyringBackend):
@@ -54,7 +54,7 @@ def tokens_of(target: HttpServer) -> Tokens:
 def test_tokens_are_kept_replaced_and_forgotten(store: Where, tmp_path: Path) -> None:
     """The same for every place."""
     auth = OAuth(store=store)
-    tokens = tokens_of(signed("srv", HttpServer("https://a/mcp", auth=auth), tmp_path))
+    tokens = tokens_of(with_token_store("srv", HttpServer("https://a/mcp", auth=auth), tmp_path))
 
     before = tokens.read()
     tokens.write("one")
@@ -85,7 +85,7 @@ def test_tokens_belong_to_a_name_an_address_and_a_client(tmp_path: Path) -> None
         ("a", HttpServer("https://a/mcp", auth=OAuth(client_id="other"))),
     ]
     for name, target in targets:
-        tokens_of(signed(name, target, tmp_path)).write(name + target.url)
+        tokens_of(with_token_store(name, target, tmp_path)).write(name + target.url)
 
     assert 4 == len(list(tmp_path.iterdir()))
 
@@ -95,9 +95,9 @@ def test_who_does_not_sign_in_gets_no_place_and_who_has_one_keeps_it(tmp_path: P
     own = FileTokens(tmp_path / "own")
     plain = HttpServer("https://a/mcp")
 
-    assert plain is signed("srv", plain, tmp_path)
+    assert plain is with_token_store("srv", plain, tmp_path)
     assert own is tokens_of(
-        signed("srv", HttpServer("https://a/mcp", auth=OAuth(tokens=own)), tmp_path)
+        with_token_store("srv", HttpServer("https://a/mcp", auth=OAuth(tokens=own)), tmp_path)
     )
 
 

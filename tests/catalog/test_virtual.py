@@ -57,7 +57,7 @@ class Desk:
         return VirtualSource(
             table,
             sources=lambda: self.there,
-            records=self.records,
+            store=self.records,
             owner="mcp.json#work",
             options=UpstreamOptions(on_change=policy),
         )

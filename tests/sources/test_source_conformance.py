@@ -90,7 +90,7 @@ def virtual_source(record: Path, options: UpstreamOptions) -> Source:
     return VirtualSource(
         VirtualServer(name="it", tools=tools),
         sources=lambda: behind,
-        records=SqliteListingStore(record.with_suffix(".sqlite3")),
+        store=SqliteListingStore(record.with_suffix(".sqlite3")),
         owner="",
         options=options,
     )

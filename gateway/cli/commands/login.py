@@ -20,7 +20,7 @@ from gateway.mcp.oauth_callback import sign_in
 from gateway.mcp.servers import HttpServer
 from gateway.options import Options, UpstreamOptions
 from gateway.options.environment import tokens_path
-from gateway.storage.oauth_tokens import signed
+from gateway.storage.oauth_tokens import with_token_store
 
 _OPTIONS = UpstreamOptions(connect_timeout_s=600)
 """A person has to find a password."""
@@ -65,7 +65,7 @@ def _find_server(name: str, config: Path | None) -> HttpServer:
         raise InvalidRequestError(f"no server {name!r} is configured: {choices}")
     if not isinstance(target, HttpServer):
         raise ConfigError(f"server {name!r} is a program of this machine: it has no sign-in")
-    return signed(name, target, tokens_path(Options()))
+    return with_token_store(name, target, tokens_path(Options()))
 
 
 def show_address(open_browser: Callable[[str], object] | None) -> Callable[[str], None]:
