@@ -283,5 +283,5 @@ def test_a_fault_names_its_place_and_not_its_text() -> None:
 
     _, (fault,) = parse_entries((odd,), source="here")
 
-    assert "here: entry 1: 'a/b': remotes.0.url: " in fault.detail
+    assert "here: entry 1: 'a/b': remotes[0].url must be a text" in fault.detail
     assert "evil" not in fault.detail
