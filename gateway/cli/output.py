@@ -10,17 +10,17 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
-from dataclasses import fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 import typer
 from rich.console import Console, RenderableType
 from rich.text import Text
 
-from gateway.cli.exit_codes import INTERRUPTED, UNAVAILABLE, USAGE
+from gateway.cli.exit_codes import INTERRUPTED, OK, UNAVAILABLE, USAGE
 from gateway.errors import ConfigError, GatewayError, InvalidArgumentsError, InvalidRequestError
 from gateway.types import CODES, Diagnostic, SearchResult
 
@@ -42,21 +42,33 @@ def printable(text: str) -> str:
     return text.translate(_CONTROLS).encode("utf-8", "replace").decode()
 
 
-def print_result(data: object, view: RenderableType, *, as_json: bool, wrap: bool = True) -> None:
-    """Print the result of a command: *data* as JSON, or *view* as text.
+@dataclass(frozen=True, slots=True)
+class Output:
+    """The result of a command."""
 
-    Args:
-        data: What ``--json`` prints.
-        view: What is printed otherwise; a string is cleaned by `printable`.
-        as_json: Whether ``--json`` was given.
-        wrap: Whether rich may fold long lines of a view that is no string.
-    """
-    if as_json:
-        print_json(data)
-    elif isinstance(view, str):
-        stdout().print(printable(view), soft_wrap=True)
-    else:
-        stdout().print(view, soft_wrap=not wrap)
+    data: object
+    """What ``--json`` prints."""
+    view: RenderableType | None
+    """What is printed otherwise: a string as it is, but for control characters; "" for nothing;
+    None for *data* in any case."""
+    code: int = OK
+    """The exit code."""
+    notes: Sequence[str] = ()
+    """Remarks after the view."""
+    is_wrapped: bool = True
+    """Whether long lines of a view that is no string are folded."""
+
+    def print(self, *, as_json: bool) -> None:
+        """Print the data, or the view and the notes."""
+        if as_json or self.view is None:
+            print_json(self.data)
+            return
+        if not isinstance(self.view, str):
+            stdout().print(self.view, soft_wrap=not self.is_wrapped)
+        elif self.view:
+            typer.echo(printable(self.view), nl=not self.view.endswith("\n"))
+        for text in self.notes:
+            note(text)
 
 
 def print_json(value: object) -> None:

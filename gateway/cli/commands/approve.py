@@ -5,12 +5,13 @@ from __future__ import annotations
 from contextlib import closing
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
 from gateway.catalog.approvals import COMMAND_LINE_PIN
-from gateway.cli.command import ConfigOption, JsonOption, command, command_group
+from gateway.cli import options
+from gateway.cli.command import command, command_group
 from gateway.cli.exit_codes import NOTHING, OK
-from gateway.cli.output import print_result
+from gateway.cli.output import Output
 from gateway.cli.session import read_config
 from gateway.errors import InvalidRequestError
 from gateway.manifests.manifest import Manifest
@@ -25,13 +26,12 @@ app = command_group()
 def approve(
     names: Annotated[
         list[str] | None,
-        typer.Argument(help="A server, or a tool as server/tool; none lists what changed."),
+        Argument(help="A server, or a tool as server/tool; none lists what changed."),
     ] = None,
     *,
-    everything: Annotated[bool, typer.Option("--all", help="Approve all that changed.")] = False,
-    config: ConfigOption = None,
-    as_json: JsonOption = False,
-) -> int:
+    everything: Annotated[bool, Option("--all", help="Approve all that changed.")] = False,
+    config: options.Config = None,
+) -> Output:
     """Approve tools and command lines that changed since they were approved."""
     manifest = read_config(config)
     with closing(SqliteListingStore(catalog_store_path(Options()))) as records:
@@ -46,12 +46,11 @@ def approve(
             records.approve(owner, [item])
     pending = [name for name in changes if name not in approved]
     lines = [f"approved  {name}" for name in approved] + [f"changed   {name}" for name in pending]
-    print_result(
+    return Output(
         {"approved": approved, "changed": pending},
         "\n".join(lines) or "nothing changed",
-        as_json=as_json,
+        OK if approved or not names else NOTHING,
     )
-    return OK if approved or not names else NOTHING
 
 
 def changed_name(server: str, item: str) -> str:

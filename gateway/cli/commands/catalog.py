@@ -9,25 +9,17 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Annotated, get_args
 
-import typer
 from rich.table import Table
+from typer import Argument, Option
 
 from gateway.catalog.entries import Entry
 from gateway.catalog.entry_json import parsed
 from gateway.catalog.kinds import KINDS
 from gateway.catalog.projection import project
-from gateway.cli.command import (
-    ConfigOption,
-    ForceOption,
-    JsonOption,
-    KindOption,
-    StatusOption,
-    TagOption,
-    command,
-    command_group,
-)
+from gateway.cli import options
+from gateway.cli.command import command, command_group
 from gateway.cli.exit_codes import NOTHING, OK
-from gateway.cli.output import note, print_json, print_result, warn
+from gateway.cli.output import Output, warn
 from gateway.cli.session import ONE_COMMAND, open_session, parse_statuses, vector_store
 from gateway.cli.tables import bold, plain_table, summary
 from gateway.errors import ConfigError, InvalidRequestError
@@ -45,8 +37,8 @@ _NO_MATCH = "the catalog has nothing of this kind, tag and status, or nothing mo
 app = command_group(
     "catalog", help_text="Keep agents, skills, servers and things of your own beside the tools."
 )
-NamespaceOption = Annotated[str, typer.Option(help="Whose it is; part of the id.")]
-EntryId = Annotated[str, typer.Argument(metavar="ID", help="As list shows it.")]
+NamespaceOption = Annotated[str, Option(help="Whose it is; part of the id.")]
+EntryId = Annotated[str, Argument(metavar="ID", help="As list shows it.")]
 
 
 @contextmanager
@@ -58,18 +50,17 @@ def _open_entries() -> Iterator[SyncCatalog]:
 
 @command(app)
 def add(  # noqa: PLR0913  (one for each option)
-    kind: Annotated[str, typer.Argument(help="agent, skill, server, or a kind of your own.")],
-    name: Annotated[str, typer.Argument(help="Its name.")],
+    kind: Annotated[str, Argument(help="agent, skill, server, or a kind of your own.")],
+    name: Annotated[str, Argument(help="Its name.")],
     *,
-    title: Annotated[str, typer.Option(help="Its name for people.")] = "",
-    description: Annotated[str, typer.Option("--description", "-d", help="What it is for.")] = "",
+    title: Annotated[str, Option(help="Its name for people.")] = "",
+    description: Annotated[str, Option("--description", "-d", help="What it is for.")] = "",
     namespace: NamespaceOption = "catalog",
-    tag: TagOption = None,
-    scope: Annotated[list[str] | None, typer.Option(help="What a caller needs; repeat it.")] = None,
-    status: Annotated[Status, typer.Option(help="Drafts are found only on demand.")] = "active",
-    metadata: Annotated[str, typer.Option(help="A JSON object; '-' reads standard input.")] = "{}",
-    as_json: JsonOption = False,
-) -> int:
+    tag: options.Tag = None,
+    scope: Annotated[list[str] | None, Option(help="What a caller needs; repeat it.")] = None,
+    status: Annotated[Status, Option(help="Drafts are found only on demand.")] = "active",
+    metadata: Annotated[str, Option(help="A JSON object; '-' reads standard input.")] = "{}",
+) -> Output:
     """Add an entry, or replace the one with the same kind, namespace and name."""
     try:
         parsed_metadata = json.loads(sys.stdin.read() if metadata == "-" else metadata)
@@ -88,34 +79,30 @@ def add(  # noqa: PLR0913  (one for each option)
     }
     with _open_entries() as entries:
         (entry_id,) = entries.put(parsed(entry))
-    print_result({"id": entry_id}, f"{entry_id} is in the catalog", as_json=as_json)
-    return OK
+    return Output({"id": entry_id}, f"{entry_id} is in the catalog")
 
 
 @command(app, "list")
-def list_(  # noqa: PLR0913  (one for each option)
+def list_(
     *,
-    kind: KindOption = None,
-    tag: TagOption = None,
-    status: StatusOption = None,
-    after: Annotated[str, typer.Option(help="The id that the page before ended with.")] = "",
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="Entities a page.")] = 100,
-    config: ConfigOption = None,
-    as_json: JsonOption = False,
-) -> int:
+    kind: options.Kind = None,
+    tag: options.Tag = None,
+    status: options.Status = None,
+    after: Annotated[str, Option(help="The id that the page before ended with.")] = "",
+    limit: Annotated[int, Option("--limit", "-n", min=1, help="Entities a page.")] = 100,
+    config: options.Config = None,
+) -> Output:
     """List what there is, by id: entries, and what the configured servers have."""
     with open_session(config, optional=True) as session:
         entries = session.gateway.catalog
         page = entries.list(_filters(entries, kind, tag, status), after=after, limit=limit)
     empty = _NO_MATCH if after or kind or tag or status else _EMPTY
-    print_result(
+    return Output(
         {"entities": [_fields(entity) for entity in page.entities], "next": page.next},
         _table(page.entities) if page.entities else empty,
-        as_json=as_json,
+        OK if page.entities else NOTHING,
+        notes=(f"there are more: --after {page.next}",) if page.next else (),
     )
-    if page.next and not as_json:
-        note(f"there are more: --after {page.next}")
-    return OK if page.entities else NOTHING
 
 
 def _filters(
@@ -171,11 +158,10 @@ def show(
     *,
     field: Annotated[
         list[str] | None,
-        typer.Option("--field", "-f", help="Only this of its metadata, as a.b; repeat it."),
+        Option("--field", "-f", help="Only this of its metadata, as a.b; repeat it."),
     ] = None,
-    config: ConfigOption = None,
-    as_json: JsonOption = False,
-) -> int:
+    config: options.Config = None,
+) -> Output:
     """Show one entry whole, or parts of its metadata."""
     with open_session(config, optional=True) as session:
         entity = session.gateway.catalog.get(key)
@@ -185,10 +171,7 @@ def show(
     fields = {**_fields(entity), "scopes": sorted(entity.scopes)}
     lines = [] if field else [f"{name}: {_cell(value)}" for name, value in fields.items()]
     lines.append(json.dumps(metadata, ensure_ascii=False, indent=2))
-    print_result(
-        metadata if field else {**fields, "metadata": metadata}, "\n".join(lines), as_json=as_json
-    )
-    return OK
+    return Output(metadata if field else {**fields, "metadata": metadata}, "\n".join(lines))
 
 
 def _cell(value: object) -> str:
@@ -196,25 +179,24 @@ def _cell(value: object) -> str:
 
 
 @command(app)
-def remove(key: EntryId, *, as_json: JsonOption = False) -> int:
+def remove(key: EntryId) -> Output:
     """Remove an entry. What a server lists goes with its server."""
     with _open_entries() as entries:
         is_removed = entries.remove(key)
     outcome = "removed" if is_removed else "no entry has this id; what servers list goes with them"
-    print_result({"id": key, "removed": is_removed}, f"{key}: {outcome}", as_json=as_json)
-    return OK if is_removed else NOTHING
+    return Output(
+        {"id": key, "removed": is_removed}, f"{key}: {outcome}", OK if is_removed else NOTHING
+    )
 
 
 @command(app, "import")
 def import_(
     paths: Annotated[
-        list[Path],
-        typer.Argument(help="Agent cards, SKILL.md, mcp.json, bundles, or folders of these."),
+        list[Path], Argument(help="Agent cards, SKILL.md, mcp.json, bundles, or folders of these.")
     ],
     *,
     namespace: NamespaceOption = "catalog",
-    as_json: JsonOption = False,
-) -> int:
+) -> Output:
     """Read manifests into the catalog. Servers are described, not started."""
     found: list[Entry] = []
     diagnostics: list[Diagnostic] = []
@@ -225,12 +207,11 @@ def import_(
     with _open_entries() as entries:
         ids = entries.put(*found) if found else ()
     warn(diagnostics)
-    print_result(
+    return Output(
         {"ids": ids, "notes": diagnostics},
         "\n".join((*ids, f"imported: {len(ids)}")),
-        as_json=as_json,
+        OK if ids else NOTHING,
     )
-    return OK if ids else NOTHING
 
 
 @command(app)
@@ -238,26 +219,22 @@ def export(
     *,
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", help="A .json file, or a folder; default: print a bundle."),
+        Option("--out", "-o", help="A .json file, or a folder; default: print a bundle."),
     ] = None,
-    kind: KindOption = None,
-    force: ForceOption = False,
-    as_json: JsonOption = False,
-) -> int:
+    kind: options.Kind = None,
+    force: options.Force = False,
+) -> Output:
     """Write the entries: a bundle as one file; into a folder, agent cards and SKILL.md files."""
     with _open_entries() as catalog:
         entries = [entry for entry in catalog.entries() if not kind or entry.kind in kind]
+    code = OK if entries else NOTHING
     if out is None:
-        print_json(bundle(entries))
-        return OK if entries else NOTHING
+        return Output(bundle(entries), None, code)
     files = {out: write_bundle(entries)} if out.suffix == ".json" else files_of(entries, out)
     existing = [str(path) for path in files if path.exists()]
     if existing and not force:
         raise ConfigError(f"{existing[0]!r} is there already: choose another place, or --force")
     for path, text in files.items():
         write_text(path, text, expected=read_text(path))
-    if as_json:
-        print_json({"entries": len(entries), "files": [str(path) for path in files]})
-    else:
-        note(f"{len(entries)} entries written to {out}")
-    return OK if entries else NOTHING
+    data = {"entries": len(entries), "files": list(files)}
+    return Output(data, "", code, notes=(f"{len(entries)} entries written to {out}",))

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
+from typer import Option
 
-from gateway.cli.command import JsonOption, command, command_group
+from gateway.cli import options
+from gateway.cli.command import command, command_group
 from gateway.cli.demo import view
 from gateway.cli.demo.conversations import REQUESTS, Outcome, converse, total_cost
 from gateway.cli.demo.stage import open_stage
 from gateway.cli.exit_codes import NOTHING, OK
-from gateway.cli.output import print_json, stdout, warn
+from gateway.cli.output import Output, stdout, warn
 
 app = command_group()
 
@@ -19,9 +20,9 @@ app = command_group()
 @command(app)
 def demo(
     *,
-    trace: Annotated[bool, typer.Option("--trace", help="Print the tree of spans.")] = False,
-    as_json: JsonOption = False,
-) -> int:
+    trace: Annotated[bool, Option("--trace", help="Print the tree of spans.")] = False,
+    as_json: options.Json = False,
+) -> Output:
     """See it work: real servers, three conversations. Needs no key and no network.
 
     With OPENAI_API_KEY or OPENAI_BASE_URL set it talks to that model (GATEWAY_MODEL names it).
@@ -37,10 +38,9 @@ def demo(
             console.print(view.conversation(number, outcomes[-1]))
         totals = total_cost(stage, outcomes)
         spans = stage.telemetry.span_tree() if trace else None
-        if as_json:
-            print_json(view.document(stage, outcomes, totals, spans))
     console.print(view.closing(totals))
     if spans is not None:
         console.print(view.span_tree(spans))
     console.print(view.verdict(outcomes))
-    return NOTHING if any(outcome.faults for outcome in outcomes) else OK
+    data = view.document(stage, outcomes, totals, spans)
+    return Output(data, "", NOTHING if any(item.faults for item in outcomes) else OK)

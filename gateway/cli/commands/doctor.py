@@ -17,13 +17,14 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Literal
 
-import typer
 from rich.text import Text
+from typer import Option
 
-from gateway.cli.command import ConfigOption, JsonOption, command, command_group
+from gateway.cli import options
+from gateway.cli.command import command, command_group
 from gateway.cli.commands.servers import ServerStatus, server_statuses, start_server
 from gateway.cli.exit_codes import OK, UNAVAILABLE, USAGE
-from gateway.cli.output import print_result
+from gateway.cli.output import Output
 from gateway.cli.session import DEFAULT_CONFIG, read_config, vector_store
 from gateway.cli.tables import plain_table
 from gateway.embed.local.encoders import ALL_MODELS, EncoderModel, is_available, verify_files
@@ -65,11 +66,10 @@ class Check:
 def doctor(
     *,
     connect: Annotated[
-        bool, typer.Option("--connect", help="Start each server too, and use the network.")
+        bool, Option("--connect", help="Start each server too, and use the network.")
     ] = False,
-    config: ConfigOption = None,
-    as_json: JsonOption = False,
-) -> int:
+    config: options.Config = None,
+) -> Output:
     """Check everything that this gateway needs here, and say what to do."""
     manifest, config_checks = check_config(config)
     checks = [*check_machine(), *check_models(), *check_stores(), *config_checks]
@@ -86,14 +86,12 @@ def doctor(
         {"name": check.name, "verdict": check.verdict, "told": check.detail, "todo": check.remedy}
         for check in checks
     ]
-    print_result(
+    is_usage = any(check.name == "configuration" for check in failed)
+    return Output(
         {"healthy": not failed, "checks": items},
         plain_table("", "", "", "what to do", rows=rows),
-        as_json=as_json,
+        OK if not failed else USAGE if is_usage else UNAVAILABLE,
     )
-    if not failed:
-        return OK
-    return USAGE if any(check.name == "configuration" for check in failed) else UNAVAILABLE
 
 
 def check_machine(version: tuple[int, ...] = sys.version_info[:3]) -> Iterator[Check]:

@@ -8,22 +8,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Literal
 
-import typer
 from rich.console import Group, RenderableType
 from rich.text import Text
+from typer import Argument, Option
 
 import graphs
-from gateway.cli.command import (
-    ConfigOption,
-    FolderOption,
-    ForceOption,
-    GraphOption,
-    JsonOption,
-    command,
-    command_group,
-)
+from gateway.cli import options
+from gateway.cli.command import command, command_group
 from gateway.cli.exit_codes import OK, USAGE
-from gateway.cli.output import note, print_json, print_result, printable, to_jsonable
+from gateway.cli.output import Output, note, printable
 from gateway.cli.session import open_session
 from gateway.cli.tables import plain_table
 from gateway.errors import ConfigError, InvalidRequestError
@@ -53,12 +46,11 @@ def _graph_errors() -> Iterator[None]:
 
 @command(app)
 def show(
-    tool: Annotated[str, typer.Argument(help="Its id or its name; without one: counts.")] = "",
+    tool: Annotated[str, Argument(help="Its id or its name; without one: counts.")] = "",
     *,
-    config: ConfigOption = None,
-    documents: GraphOption = None,
-    as_json: JsonOption = False,
-) -> int:
+    config: options.Config = None,
+    documents: options.Graph = None,
+) -> Output:
     """Count what the graph holds, or list the edges around one tool and where they come from."""
     with open_session(config, documents=documents) as session:
         snapshot = session.snapshot()
@@ -67,8 +59,9 @@ def show(
         node = node_named(snapshot, graph, tool)
         name, near = name_of(graph, node), around(graph, node)
         rows = [_edge_fields(name, edge) for edge in near]
-        print_result({"tool": name, "edges": rows}, _edge_table(name, rows), as_json=as_json)
-        return session.code_for(near)
+        return Output(
+            {"tool": name, "edges": rows}, _edge_table(name, rows), session.code_for(near)
+        )
     found = edges(graph)
     counts = {
         "nodes": graph.index.node_count,
@@ -86,12 +79,11 @@ def show(
         for predicate in sorted({edge.predicate for edge in found})
     }
     rules = dict(sorted(Counter(edge.rule for edge in found if edge.rule).items()))
-    print_result(
+    return Output(
         {**counts, "predicates": predicates, "rules": rules, "index": session.report},
         _count_tables(counts, predicates, rules),
-        as_json=as_json,
+        session.code_for(graph.nodes),
     )
-    return session.code_for(graph.nodes)
 
 
 def _count_tables(
@@ -137,42 +129,40 @@ def _edge_table(tool: str, edges_around: Sequence[Mapping[str, object]]) -> Rend
     return plain_table(printable(tool), "predicate", "other end", "from", rows=rows)
 
 
-@command(app)
+@command(app, has_json=False)
 def export(
     *,
     form: Annotated[
         Literal["turtle", "json-ld", "n-triples", "mermaid", "dot"],
-        typer.Option("--format", "-f", help="RDF, or a picture."),
+        Option("--format", "-f", help="RDF, or a picture."),
     ] = "turtle",
-    centre: Annotated[str, typer.Option(help="For a picture: the tool in its middle.")] = "",
-    hops: Annotated[int, typer.Option(min=1, help="Edges from the centre, at most.")] = 1,
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="A file to write.")] = None,
-    config: ConfigOption = None,
-    documents: GraphOption = None,
-) -> int:
+    centre: Annotated[str, Option(help="For a picture: the tool in its middle.")] = "",
+    hops: Annotated[int, Option(min=1, help="Edges from the centre, at most.")] = 1,
+    out: Annotated[Path | None, Option("--out", "-o", help="A file to write.")] = None,
+    config: options.Config = None,
+    documents: options.Graph = None,
+) -> Output:
     """Write the graph as RDF, or draw it, as a whole or around one tool."""
     with open_session(config, documents=documents) as session:
         text = session.gateway.export_graph(form, centre=centre, hops=hops)
     if out is None:
-        _print_text(text)
-        return session.code
+        return Output(None, text, session.code)
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         out.write_text(text, encoding="utf-8")
     except OSError as error:
         raise ConfigError(f"cannot write {str(out)!r}: {error.strerror}") from error
-    return session.code
+    return Output(None, "", session.code)
 
 
 @command(app)
 def derive(
     *,
-    out: FolderOption = None,
-    force: ForceOption = False,
-    config: ConfigOption = None,
-    documents: GraphOption = None,
-    as_json: JsonOption = False,
-) -> int:
+    out: options.Folder = None,
+    force: options.Force = False,
+    config: options.Config = None,
+    documents: options.Graph = None,
+) -> Output:
     """Write what the rules derive as Markdown-LD, for you to read, edit and commit.
 
     One document a rule and tool; what you declare or forbid yourself is left out. With --json it
@@ -183,20 +173,18 @@ def derive(
     if out is not None:
         write_documents(derived, out, force=force)
     remark = f"{len(derived)} documents written to {out}: --graph {out} declares what they say"
-    output_documents(derived, out, remark, as_json=as_json)
-    return session.code_for(derived)
+    return document_output(derived, out, remark, session.code_for(derived))
 
 
 @command(app)
 def validate(
-    path: Annotated[Path, typer.Argument(help="A folder, a file or a bundle.")],
+    path: Annotated[Path, Argument(help="A folder, a file or a bundle.")],
     *,
     config: Annotated[
         Path | None,
-        typer.Option("--config", "-c", help="An mcp.json whose tools the documents may name."),
+        Option("--config", "-c", help="An mcp.json whose tools the documents may name."),
     ] = None,
-    as_json: JsonOption = False,
-) -> int:
+) -> Output:
     """Check Markdown-LD documents, and the graph they make with SHACL if pyshacl is installed."""
     with _graph_errors():
         documents, notices = graphs.collect(path)
@@ -205,14 +193,13 @@ def validate(
         with open_session(config) as session:
             code, names = session.code, dict(names_of(session.gateway.list_tools()))
     is_checked, faults = _check_shapes(documents, names)
-    print_result(
-        {"documents": len(documents), "notices": notices, "shacl": is_checked, "faults": faults},
-        _fault_tables(documents, notices, faults),
-        as_json=as_json,
-    )
     # A notice is a fault too: the author meant something by what was skipped.
     is_wrong = bool(notices) or any(fault.severity == "violation" for fault in faults)
-    return USAGE if is_wrong else code
+    return Output(
+        {"documents": len(documents), "notices": notices, "shacl": is_checked, "faults": faults},
+        _fault_tables(documents, notices, faults),
+        USAGE if is_wrong else code,
+    )
 
 
 def _check_shapes(
@@ -247,15 +234,14 @@ def _fault_tables(
 @command(app)
 def propose(  # noqa: PLR0913  (one for each option)
     *,
-    out: FolderOption = None,
-    model: Annotated[str, typer.Option(help="The chat model; its key is OPENAI_API_KEY.")] = "",
-    base_url: Annotated[str, typer.Option(help="Another endpoint of the same wire format.")] = "",
-    server: Annotated[list[str] | None, typer.Option(help="Only this one; repeatable.")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be asked.")] = False,
-    force: ForceOption = False,
-    config: ConfigOption = None,
-    as_json: JsonOption = False,
-) -> int:
+    out: options.Folder = None,
+    model: Annotated[str, Option(help="The chat model; its key is OPENAI_API_KEY.")] = "",
+    base_url: Annotated[str, Option(help="Another endpoint of the same wire format.")] = "",
+    server: Annotated[list[str] | None, Option(help="Only this one; repeatable.")] = None,
+    dry_run: Annotated[bool, Option("--dry-run", help="Show what would be asked.")] = False,
+    force: options.Force = False,
+    config: options.Config = None,
+) -> Output:
     """Ask a chat model which tools belong together, for you to read, edit and commit.
 
     One document a server. What the model says counts for nothing until you give the folder to
@@ -266,8 +252,7 @@ def propose(  # noqa: PLR0913  (one for each option)
     servers = tuple(server or ())
     with open_session(config) as session:
         if dry_run:
-            _print_requests(batches(session.snapshot(), servers), as_json=as_json)
-            return session.code
+            return _request_output(batches(session.snapshot(), servers), session.code)
         from gateway.search.openai import connected  # noqa: PLC0415  (openai is heavy)
 
         with connected(model=model, base_url=base_url) as proposer:
@@ -278,44 +263,36 @@ def propose(  # noqa: PLR0913  (one for each option)
     note(f"{proposed.requests} requests, {tokens}")
     if out is not None:
         write_documents(proposed.documents, out, force=force)
-    output_documents(
-        proposed.documents,
-        out,
-        f"{len(proposed.documents)} documents written to {out}: read them, then --graph {out}",
-        as_json=as_json,
-        more={
-            "notices": proposed.notices,
-            "requests": proposed.requests,
-            "input_tokens": proposed.input_tokens,
-            "output_tokens": proposed.output_tokens,
-        },
-    )
-    return session.code_for(proposed.documents)
+    remark = f"{len(proposed.documents)} documents written to {out}: read them, then --graph {out}"
+    more = {
+        "notices": proposed.notices,
+        "requests": proposed.requests,
+        "input_tokens": proposed.input_tokens,
+        "output_tokens": proposed.output_tokens,
+    }
+    code = session.code_for(proposed.documents)
+    return document_output(proposed.documents, out, remark, code, more)
 
 
-def _print_requests(requests: tuple[Batch, ...], *, as_json: bool) -> None:
+def _request_output(requests: tuple[Batch, ...], code: int) -> Output:
     tokens = sum(len(batch.text) for batch in requests) // _CHARS_PER_TOKEN
-    if as_json:
-        texts = [{"server": batch.server, "text": batch.text} for batch in requests]
-        print_json({"requests": texts, "about_input_tokens": tokens})
-        return
-    for batch in requests:
-        note(f"{batch.server}: {len(batch.tools)} tools")
-    note(f"{len(requests)} requests of about {tokens} tokens in all; nothing was sent")
+    texts = [{"server": batch.server, "text": batch.text} for batch in requests]
+    notes = [f"{batch.server}: {len(batch.tools)} tools" for batch in requests]
+    notes.append(f"{len(requests)} requests of about {tokens} tokens in all; nothing was sent")
+    return Output({"requests": texts, "about_input_tokens": tokens}, "", code, notes=notes)
 
 
 @command(app)
 def query(
-    text: Annotated[str, typer.Argument(help="A read-only SPARQL query.")],
+    text: Annotated[str, Argument(help="A read-only SPARQL query.")],
     *,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="Rows at most.")] = 1000,
+    limit: Annotated[int, Option("--limit", "-n", min=1, help="Rows at most.")] = 1000,
     timeout_s: Annotated[
-        float, typer.Option("--timeout", min=0.1, help="Seconds that the query may take.")
+        float, Option("--timeout", min=0.1, help="Seconds that the query may take.")
     ] = 10.0,
-    config: ConfigOption = None,
-    documents: GraphOption = None,
-    as_json: JsonOption = False,
-) -> int:
+    config: options.Config = None,
+    documents: options.Graph = None,
+) -> Output:
     """Ask the graph in SPARQL; nothing is changed and nothing is fetched."""
     with open_session(config, documents=documents) as session:
         graph = graph_of(session.snapshot())
@@ -323,8 +300,9 @@ def query(
         answer = run_query(text, limit=limit, timeout_s=timeout_s)
     if answer.truncated:
         note(f"cut at {limit} rows: ask for less, or raise --limit")
-    print_result(to_jsonable(answer), _answer_table(answer), as_json=as_json)
-    return session.code_for(answer.rows or answer.value is not None)
+    return Output(
+        answer, _answer_table(answer), session.code_for(answer.rows or answer.value is not None)
+    )
 
 
 def _answer_table(answer: graphs.Answer) -> RenderableType:
@@ -342,26 +320,26 @@ def _term_text(term: graphs.Term | None) -> str:
     return term.value + (f"@{term.language}" if term.language else "")
 
 
-def _print_text(text: str) -> None:
-    typer.echo(printable(text), nl=not text.endswith("\n"))
-
-
-def output_documents(
+def document_output(
     documents: Sequence[graphs.Document],
     folder: Path | None,
     remark: str,
-    *,
-    as_json: bool,
+    code: int,
     more: Mapping[str, object] | None = None,
-) -> None:
-    """Print documents as a bundle or as text, or only *remark* if *folder* holds them."""
-    if as_json:
-        texts = [{"path": item.path, "content": graphs.render(item)} for item in documents]
-        print_json({"version": 1, "documents": texts, **(more or {})})
-    elif folder is None:
-        _print_text("\n".join(f"<!-- {item.path} -->\n{graphs.render(item)}" for item in documents))
-    else:
-        note(remark)
+) -> Output:
+    """Return documents as a bundle and as text, or only *remark* if *folder* holds them."""
+    text = "\n".join(f"<!-- {item.path} -->\n{graphs.render(item)}" for item in documents)
+    if folder is None:
+        return Output(bundle(documents, more), text, code)
+    return Output(bundle(documents, more), "", code, notes=(remark,))
+
+
+def bundle(
+    documents: Sequence[graphs.Document], more: Mapping[str, object] | None = None
+) -> dict[str, object]:
+    """Return documents as a bundle that ``--graph`` reads, and the members *more*."""
+    texts = [{"path": item.path, "content": graphs.render(item)} for item in documents]
+    return {"version": 1, "documents": texts, **(more or {})}
 
 
 def write_documents(documents: Sequence[graphs.Document], folder: Path, *, force: bool) -> None:

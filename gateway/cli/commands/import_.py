@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal
 
-import typer
 from rich.console import Group, RenderableType
 from rich.text import Text
+from typer import Argument, Option
 
-from gateway.cli.command import ConfigOption, DryRunOption, JsonOption, command, command_group
+from gateway.cli import options
+from gateway.cli.command import command, command_group
 from gateway.cli.exit_codes import NOTHING, OK
 from gateway.cli.import_clients.conversion import Conversion, is_this_gateway, valid_name
 from gateway.cli.import_clients.paths import (
@@ -21,7 +22,7 @@ from gateway.cli.import_clients.paths import (
     input_descriptions,
     server_tables,
 )
-from gateway.cli.output import note, print_result, printable
+from gateway.cli.output import Output, printable
 from gateway.cli.session import DEFAULT_CONFIG
 from gateway.cli.tables import plain_table
 from gateway.errors import ConfigError
@@ -29,7 +30,7 @@ from gateway.manifests.config_file import read_text, server_table, set_server, w
 from gateway.manifests.jsonc import parse
 
 app = command_group()
-ClientArgument = Annotated[Client, typer.Argument(help="Whose file.")]
+ClientArgument = Annotated[Client, Argument(help="Whose file.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,15 +107,14 @@ def import_(
     client: ClientArgument,
     *,
     source: Annotated[
-        Path | None, typer.Option("--from", help="This file, instead of those the client has.")
+        Path | None, Option("--from", help="This file, instead of those the client has.")
     ] = None,
     replace: Annotated[
-        bool, typer.Option("--replace", help="Overwrite servers of the same name.")
+        bool, Option("--replace", help="Overwrite servers of the same name.")
     ] = False,
-    dry_run: DryRunOption = False,
-    config: ConfigOption = None,
-    as_json: JsonOption = False,
-) -> int:
+    dry_run: options.DryRun = False,
+    config: options.Config = None,
+) -> Output:
     """Take over the servers of another client. Secrets become references, never copies."""
     path = config or DEFAULT_CONFIG
     before = read_text(path)
@@ -125,10 +125,7 @@ def import_(
     if run.text != before and not dry_run:
         write_text(path, run.text, expected=before)
     conversion = run.conversion
-    if not as_json:
-        for remark in conversion.notes:
-            note(remark)
-    print_result(
+    return Output(
         {
             "config": str(path),
             "dry_run": dry_run,
@@ -137,10 +134,10 @@ def import_(
             "notes": conversion.notes,
         },
         _import_table(run, path, is_dry_run=dry_run),
-        as_json=as_json,
-        wrap=False,
+        OK if run.servers else NOTHING,
+        notes=conversion.notes,
+        is_wrapped=False,
     )
-    return OK if run.servers else NOTHING
 
 
 def _client_files(client: Client, source: Path | None, folder: Path) -> Iterator[ClientConfig]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 import typer
+from typer import Argument, Option
 
-from gateway.cli.command import ConfigOption, JsonOption, command, command_group
+from gateway.cli import options
+from gateway.cli.command import command, command_group
 from gateway.cli.exit_codes import NOTHING, OK
-from gateway.cli.output import print_result, to_jsonable, warn
+from gateway.cli.output import Output, to_jsonable, warn
 from gateway.cli.session import choose_strategy, open_session, vector_store
 from gateway.cli.tables import plain_table, vector_count
 from gateway.errors import StoreError
@@ -21,20 +23,17 @@ app = command_group()
 def index(
     action: Annotated[
         Literal["build", "show"],
-        typer.Argument(help="build: list and embed; show: what is stored, without servers."),
+        Argument(help="build: list and embed; show: what is stored, without servers."),
     ] = "build",
     *,
-    rebuild: Annotated[
-        bool, typer.Option("--rebuild", help="Delete all stored vectors first.")
-    ] = False,
-    config: ConfigOption = None,
-    as_json: JsonOption = False,
-) -> int:
+    rebuild: Annotated[bool, Option("--rebuild", help="Delete all stored vectors first.")] = False,
+    config: options.Config = None,
+) -> Output:
     """Build the index of the configured servers' tools, or show what is stored."""
     if action == "show":
         if rebuild:
             raise typer.BadParameter("--rebuild goes with build, not with show")
-        return _show(as_json=as_json)
+        return _show()
     if rebuild:
         _clear_store()
     with open_session(config, strategy=choose_strategy(None), relist=True) as session:
@@ -47,26 +46,24 @@ def index(
         ("time", f"{report.duration_s:.2f} s, starting the servers included"),
         ("vector store", path),
     )
-    print_result(
+    return Output(
         {"strategy": session.strategy, "store": path, **to_jsonable(report)},
         plain_table("index", "", rows=rows),
-        as_json=as_json,
+        session.code_for(report.tools),
     )
-    return session.code_for(report.tools)
 
 
-def _show(*, as_json: bool) -> int:
+def _show() -> Output:
     count, size = _store_stats()
     path = str(vector_store().path)
     rows = [("vectors", str(count)), ("size", f"{size / 1024:.0f} KiB")]
     if not count:
         rows.append(("", "Nothing is stored yet: gateway index build"))
-    print_result(
+    return Output(
         {"store": path, "bytes": size, "vectors": count},
         plain_table("vector store", path, rows=rows),
-        as_json=as_json,
+        OK if count else NOTHING,
     )
-    return OK if count else NOTHING
 
 
 def _clear_store() -> None:

@@ -8,13 +8,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Literal
 
-import typer
+from typer import Argument, Option
 
-from gateway.cli.command import ConfigOption, DryRunOption, JsonOption, command, command_group
-from gateway.cli.exit_codes import OK
+from gateway.cli import options
+from gateway.cli.command import command, command_group
 from gateway.cli.import_clients.conversion import is_this_gateway
 from gateway.cli.import_clients.paths import SERVERS_KEY, Client, client_configs
-from gateway.cli.output import note, print_result
+from gateway.cli.output import Output
 from gateway.cli.session import DEFAULT_CONFIG, read_config
 from gateway.errors import ConfigError
 from gateway.manifests.config_file import read_text, write_text
@@ -29,20 +29,17 @@ app = command_group()
 
 @command(app)
 def install(  # noqa: PLR0913  (one for each option)
-    client: Annotated[Client, typer.Argument(help="Whose file.")],
+    client: Annotated[Client, Argument(help="Whose file.")],
     *,
-    to: Annotated[
-        Path | None, typer.Option("--to", help="This file, instead of the user's own.")
-    ] = None,
+    to: Annotated[Path | None, Option("--to", help="This file, instead of the user's own.")] = None,
     project: Annotated[
-        bool, typer.Option("--project", help="The file of the project in this folder.")
+        bool, Option("--project", help="The file of the project in this folder.")
     ] = False,
-    name: Annotated[str, typer.Option(help="The gateway's name in that file.")] = "gateway",
-    remove: Annotated[bool, typer.Option("--remove", help="Remove the gateway again.")] = False,
-    dry_run: DryRunOption = False,
-    config: ConfigOption = None,
-    as_json: JsonOption = False,
-) -> int:
+    name: Annotated[str, Option(help="The gateway's name in that file.")] = "gateway",
+    remove: Annotated[bool, Option("--remove", help="Remove the gateway again.")] = False,
+    dry_run: options.DryRun = False,
+    config: options.Config = None,
+) -> Output:
     """Write this gateway into another client's file, with a dated copy of what was there."""
     path = to or client_configs(client, Path.cwd())[-1 if project else 0].path
     before = text = read_text(path)
@@ -63,9 +60,11 @@ def install(  # noqa: PLR0913  (one for each option)
     backup = None
     if text != before and not dry_run:
         backup = write_text(path, text, expected=before, backup_at=datetime.now(UTC))
-    if variables and outcome != "there" and not as_json:
-        note(f"the client must start the gateway with these variables: {', '.join(variables)}")
-    print_result(
+    notes = []
+    if variables and outcome != "there":
+        names = ", ".join(variables)
+        notes.append(f"the client must start the gateway with these variables: {names}")
+    return Output(
         {
             "path": path,
             "name": name,
@@ -75,9 +74,8 @@ def install(  # noqa: PLR0913  (one for each option)
             "variables": variables,
         },
         _message(path, name, outcome, backup, is_dry_run=dry_run),
-        as_json=as_json,
+        notes=notes,
     )
-    return OK
 
 
 def _find_entry(text: str, key: str, name: str, path: Path) -> object:

@@ -9,11 +9,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
-from gateway.cli.command import ConfigOption, JsonOption, command, command_group
-from gateway.cli.exit_codes import OK
-from gateway.cli.output import note, print_result
+from gateway.cli import options
+from gateway.cli.command import command, command_group
+from gateway.cli.output import Output, note
 from gateway.cli.session import read_config
 from gateway.errors import ConfigError, InvalidRequestError
 from gateway.mcp.oauth_callback import sign_in
@@ -30,31 +30,27 @@ app = command_group()
 
 @command(app)
 def login(
-    server: Annotated[str, typer.Argument(help="Its name in the configuration.")],
+    server: Annotated[str, Argument(help="Its name in the configuration.")],
     *,
     browser: Annotated[
-        bool, typer.Option("--browser/--no-browser", help="Open one, or only print the address.")
+        bool, Option("--browser/--no-browser", help="Open one, or only print the address.")
     ] = True,
-    forget: Annotated[bool, typer.Option("--forget", help="Sign out instead.")] = False,
-    config: ConfigOption = None,
-    as_json: JsonOption = False,
-) -> int:
+    forget: Annotated[bool, Option("--forget", help="Sign out instead.")] = False,
+    config: options.Config = None,
+) -> Output:
     """Sign in to a server that wants it (OAuth); its tokens are kept and refreshed."""
     target = _find_server(server, config)
     if forget:
         if target.auth is not None and target.auth.tokens is not None:
             target.auth.tokens.forget()
         data: dict[str, object] = {"server": server, "signed_in": False}
-        print_result(data, f"signed out of {server}", as_json=as_json)
-        return OK
+        return Output(data, f"signed out of {server}")
     on_address = show_address(webbrowser.open if browser else None)
     listing = asyncio.run(sign_in(server, target, _OPTIONS, on_address))
-    print_result(
+    return Output(
         {"server": server, "signed_in": True, "tools": len(listing.tools)},
         f"signed in to {server}: {len(listing.tools)} tools",
-        as_json=as_json,
     )
-    return OK
 
 
 def _find_server(name: str, config: Path | None) -> HttpServer:

@@ -12,19 +12,12 @@ import typer
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
+from typer import Argument, Option
 
-from gateway.cli.command import (
-    ConfigOption,
-    GraphOption,
-    JsonOption,
-    RegistryOption,
-    StrategyOption,
-    TrustOption,
-    command,
-    command_group,
-)
+from gateway.cli import options
+from gateway.cli.command import command, command_group
 from gateway.cli.exit_codes import NOTHING, OK, UNAVAILABLE
-from gateway.cli.output import note, print_result, printable, stderr, to_jsonable, warn
+from gateway.cli.output import Output, note, printable, stderr, to_jsonable, warn
 from gateway.cli.progress import show_progress
 from gateway.cli.session import (
     DEFAULT_CONFIG,
@@ -69,54 +62,52 @@ app = command_group()
 @command(app)
 def discover(
     intent: Annotated[
-        str, typer.Argument(help="What is wanted, in any language; none shows everything.")
+        str, Argument(help="What is wanted, in any language; none shows everything.")
     ] = "",
     *,
-    config: ConfigOption = None,
-    documents: GraphOption = None,
-    strategy: StrategyOption = None,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="Tools, up to 50.")] = 20,
-    as_json: JsonOption = False,
-) -> int:
+    config: options.Config = None,
+    documents: options.Graph = None,
+    strategy: options.Strategy = None,
+    limit: Annotated[int, Option("--limit", "-n", min=1, help="Tools, up to 50.")] = 20,
+) -> Output:
     """Show what the configured servers can do: servers, tools, schemas. Asks no registry."""
     with open_session(config, strategy=choose_strategy(strategy), documents=documents) as session:
         gateway = session.gateway.gateway
         overview = gateway.bridge.call(lambda: discover_catalog(gateway, intent, limit=limit))
     warn_of_index(overview.diagnostics, {item.code for item in session.report.diagnostics})
-    print_result(
-        {"intent": intent, **to_jsonable(overview)}, _overview_tables(overview), as_json=as_json
+    return Output(
+        {"intent": intent, **to_jsonable(overview)},
+        _overview_tables(overview),
+        session.code_for(overview.tools),
     )
-    return session.code_for(overview.tools)
 
 
 @command(app)
 def provision(  # noqa: PLR0913  (one for each option)
-    intent: Annotated[str, typer.Argument(help="What tools are wanted for.")],
+    intent: Annotated[str, Argument(help="What tools are wanted for.")],
     *,
     apply: Annotated[
-        bool, typer.Option("--apply", help="Do it, after consent; without it, only plan.")
+        bool, Option("--apply", help="Do it, after consent; without it, only plan.")
     ] = False,
     yes: Annotated[
-        bool,
-        typer.Option("--yes", "-y", help="Agree where no gate has a doubt; else agree to nothing."),
+        bool, Option("--yes", "-y", help="Agree where no gate has a doubt; else agree to nothing.")
     ] = False,
-    registry: RegistryOption = "",
-    trust: TrustOption = None,
-    pick: Annotated[str, typer.Option(help="The server that is wanted, by its whole name.")] = "",
+    registry: options.Registry = "",
+    trust: options.Trust = None,
+    pick: Annotated[str, Option(help="The server that is wanted, by its whole name.")] = "",
     values: Annotated[
         list[str] | None,
-        typer.Option("--set", help="NAME=VALUE that the server needs; secrets as NAME=env:NAME."),
+        Option("--set", help="NAME=VALUE that the server needs; secrets as NAME=env:NAME."),
     ] = None,
     into: Annotated[
-        Path | None, typer.Option(help="The folder of all packages; default: in your data folder.")
+        Path | None, Option(help="The folder of all packages; default: in your data folder.")
     ] = None,
     known: Annotated[
-        bool, typer.Option("--known/--no-known", help="Look at the bundled list as well.")
+        bool, Option("--known/--no-known", help="Look at the bundled list as well.")
     ] = True,
-    config: ConfigOption = None,
-    strategy: StrategyOption = None,
-    as_json: JsonOption = False,
-) -> int:
+    config: options.Config = None,
+    strategy: options.Strategy = None,
+) -> Output:
     """Find a server for what the configured ones cannot do, and bring it in.
 
     The configured tools come first, then well-known servers, then a registry if you name one.
@@ -140,15 +131,13 @@ def provision(  # noqa: PLR0913  (one for each option)
                 provisioner.provision(intent, apply=apply, pick=pick, inputs=inputs)
             )
     warn(result.diagnostics)
-    print_result(
+    return Output(
         {"intent": intent, **to_jsonable(result)},
         Group(*_result_parts(result)),
-        as_json=as_json,
-        wrap=False,
+        _CODES[result.outcome],
+        notes=tuple(_advice(result, is_applied=apply, is_agreed=yes)),
+        is_wrapped=False,
     )
-    if not as_json:
-        _print_advice(result, is_applied=apply, is_agreed=yes)
-    return _CODES[result.outcome]
 
 
 def _parse_values(values: Sequence[str]) -> dict[str, str]:
@@ -191,14 +180,14 @@ async def ask_person(question: Question) -> bool:
         return False
 
 
-def _print_advice(result: ProvisionResult, *, is_applied: bool, is_agreed: bool) -> None:
+def _advice(result: ProvisionResult, *, is_applied: bool, is_agreed: bool) -> Iterator[str]:
     if result.outcome == "planned" and not is_applied:
-        note("this was a dry run; --apply does it")
+        yield "this was a dry run; --apply does it"
     if result.plan is not None and result.plan.needs.missing:
-        options = " ".join(f"--set {name}=VALUE" for name in result.plan.needs.missing)
-        note(f"give what it needs, secrets by reference such as env:NAME: {options}")
+        values = " ".join(f"--set {name}=VALUE" for name in result.plan.needs.missing)
+        yield f"give what it needs, secrets by reference such as env:NAME: {values}"
     if result.outcome == "declined" and is_agreed:
-        note("--yes agrees only where every gate passes: without it you are asked")
+        yield "--yes agrees only where every gate passes: without it you are asked"
 
 
 def _overview_tables(overview: CatalogOverview) -> RenderableType:

@@ -6,21 +6,12 @@ import json
 import sys
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
-from gateway.cli.command import (
-    ConfigOption,
-    GraphOption,
-    JsonOption,
-    KindOption,
-    StatusOption,
-    StrategyOption,
-    TagOption,
-    command,
-    command_group,
-)
+from gateway.cli import options
+from gateway.cli.command import command, command_group
 from gateway.cli.exit_codes import NOTHING
-from gateway.cli.output import print_result, to_jsonable, warn
+from gateway.cli.output import Output, warn
 from gateway.cli.session import Session, choose_strategy, open_session, parse_statuses
 from gateway.cli.tables import explanation, result_text, search_table, tool_table
 from gateway.errors import InvalidRequestError, UnknownToolError, UpstreamError
@@ -31,20 +22,17 @@ app = command_group()
 
 @command(app)
 def search(  # noqa: PLR0913  (one for each option)
-    query: Annotated[str, typer.Argument(help="What is wanted, in any language; '' browses.")],
+    query: Annotated[str, Argument(help="What is wanted, in any language; '' browses.")],
     *,
-    config: ConfigOption = None,
-    documents: GraphOption = None,
-    strategy: StrategyOption = None,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="Matches, up to 50.")] = 5,
-    kind: KindOption = None,
-    tag: TagOption = None,
-    status: StatusOption = None,
-    explain: Annotated[
-        bool, typer.Option("--explain", help="Show why; --json always does.")
-    ] = False,
-    as_json: JsonOption = False,
-) -> int:
+    config: options.Config = None,
+    documents: options.Graph = None,
+    strategy: options.Strategy = None,
+    limit: Annotated[int, Option("--limit", "-n", min=1, help="Matches, up to 50.")] = 5,
+    kind: options.Kind = None,
+    tag: options.Tag = None,
+    status: options.Status = None,
+    explain: Annotated[bool, Option("--explain", help="Show why; --json always does.")] = False,
+) -> Output:
     """Search the tools of the configured servers, or what else the catalog holds (--kind)."""
     defaults = Filters()
     filters = Filters(
@@ -64,41 +52,39 @@ def search(  # noqa: PLR0913  (one for each option)
     shown = {item.code for item in session.report.diagnostics}
     warn(item for item in result.diagnostics if item.code not in shown)
     diagnostics = tuple(dict.fromkeys((*session.report.diagnostics, *result.diagnostics)))
-    print_result(
+    return Output(
         {"query": query, "strategy": session.strategy, "result": result, "index": session.report},
         explanation(result, diagnostics=diagnostics) if explain else search_table(result),
-        as_json=as_json,
+        session.code_for(result.matches),
     )
-    return session.code_for(result.matches)
 
 
 @command(app)
-def tools(*, config: ConfigOption = None, as_json: JsonOption = False) -> int:
+def tools(*, config: options.Config = None) -> Output:
     """List the tools of the configured servers."""
     with open_session(config, relist=True) as session:
         entities = session.gateway.list_tools()
-    print_result(
-        {"tools": entities, "index": session.report}, tool_table(entities), as_json=as_json
+    return Output(
+        {"tools": entities, "index": session.report},
+        tool_table(entities),
+        session.code_for(entities),
     )
-    return session.code_for(entities)
 
 
 @command(app)
 def call(
-    tool: Annotated[str, typer.Argument(help="Its id (server/name) or its name.")],
+    tool: Annotated[str, Argument(help="Its id (server/name) or its name.")],
     arguments: Annotated[
-        str, typer.Argument(help="A JSON object; '-' reads it from standard input.")
+        str, Argument(help="A JSON object; '-' reads it from standard input.")
     ] = "{}",
     *,
-    config: ConfigOption = None,
-    as_json: JsonOption = False,
-) -> int:
+    config: options.Config = None,
+) -> Output:
     """Call one tool. With an id, only its server is started."""
     parsed = _parse_arguments(arguments)
     with open_session(config, only=tool) as session:
         result = _invoke(session, tool, parsed)
-    print_result(to_jsonable(result), result_text(result), as_json=as_json)
-    return NOTHING if result.is_error else session.code
+    return Output(result, result_text(result), NOTHING if result.is_error else session.code)
 
 
 def _invoke(session: Session, tool: str, arguments: JsonObject) -> InvokeResult:

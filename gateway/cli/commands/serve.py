@@ -9,20 +9,12 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal, get_args
 
-import typer
+from typer import Option
 
-from gateway.cli.command import (
-    ConfigOption,
-    GraphOption,
-    RegistryOption,
-    StrategyOption,
-    TrustOption,
-    command,
-    command_group,
-)
-from gateway.cli.exit_codes import OK
+from gateway.cli import options
+from gateway.cli.command import command, command_group
 from gateway.cli.file_watch import watch_files
-from gateway.cli.output import note, warn
+from gateway.cli.output import Output, note, warn
 from gateway.cli.session import choose_strategy, open_gateway, warn_of_index
 from gateway.cli.shutdown import graceful_shutdown
 from gateway.errors import ConfigError, Failed, attempt
@@ -43,49 +35,45 @@ _ADVICE = {"route": "route_tools", "next": "next_tools"}
 app = command_group()
 
 
-@command(app)
+@command(app, has_json=False)
 def serve(  # noqa: PLR0913  (one for each option)
     *,
     http: Annotated[
-        bool, typer.Option("--http/--stdio", help="Streamable HTTP, or this process's own pipes.")
+        bool, Option("--http/--stdio", help="Streamable HTTP, or this process's own pipes.")
     ] = False,
     expose: Annotated[
         Literal["meta", "all"],
-        typer.Option(help="meta: search and call; all: the catalog's tools, in pages."),
+        Option(help="meta: search and call; all: the catalog's tools, in pages."),
     ] = "meta",
-    host: Annotated[
-        str | None, typer.Option(help="Where to listen.", show_default="127.0.0.1")
-    ] = None,
-    port: Annotated[
-        int | None, typer.Option(help="0 takes a free one.", show_default="8930")
-    ] = None,
+    host: Annotated[str | None, Option(help="Where to listen.", show_default="127.0.0.1")] = None,
+    port: Annotated[int | None, Option(help="0 takes a free one.", show_default="8930")] = None,
     token_env: Annotated[
-        str, typer.Option(help="The environment variable that holds the token of clients.")
+        str, Option(help="The environment variable that holds the token of clients.")
     ] = "",
     allow_host: Annotated[
-        list[str] | None, typer.Option(help="Another host name that requests may use.")
+        list[str] | None, Option(help="Another host name that requests may use.")
     ] = None,
     allow_origin: Annotated[
-        list[str] | None, typer.Option(help="A web origin whose pages may send requests.")
+        list[str] | None, Option(help="A web origin whose pages may send requests.")
     ] = None,
     extra: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             "--with", help="discover; provision, which plans; install, which does it; route; next."
         ),
     ] = None,
     api: Annotated[
-        bool, typer.Option("--api/--no-api", help="With --http: the catalog as JSON, beside it.")
+        bool, Option("--api/--no-api", help="With --http: the catalog as JSON, beside it.")
     ] = True,
     tokens: Annotated[
-        Path | None, typer.Option(help="With --http: a TOML file of clients and their scopes.")
+        Path | None, Option(help="With --http: a TOML file of clients and their scopes.")
     ] = None,
-    registry: RegistryOption = "",
-    trust: TrustOption = None,
-    config: ConfigOption = None,
-    documents: GraphOption = None,
-    strategy: StrategyOption = None,
-) -> int:
+    registry: options.Registry = "",
+    trust: options.Trust = None,
+    config: options.Config = None,
+    documents: options.Graph = None,
+    strategy: options.Strategy = None,
+) -> Output:
     """Serve the configured servers' tools as one MCP server.
 
     Requests are accepted at once; the first one that needs the catalog waits for it. The
@@ -123,7 +111,7 @@ def serve(  # noqa: PLR0913  (one for each option)
         with _open_extras(gateway, extras, provision, file) as tools:
             asyncio.run(_run(gateway, run_server, expose, file, tools))
         shutdown.has_begun = True
-    return OK
+    return Output(None, "")
 
 
 def _http_options(

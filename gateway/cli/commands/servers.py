@@ -11,14 +11,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Literal
 
-import typer
 from rich.text import Text
+from typer import Argument, Option
 
-from gateway.cli.command import ConfigOption, JsonOption, command, command_group
+from gateway.cli import options
+from gateway.cli.command import command, command_group
 from gateway.cli.commands.approve import changed_name
 from gateway.cli.exit_codes import NOTHING, OK, UNAVAILABLE
 from gateway.cli.import_clients.conversion import Conversion
-from gateway.cli.output import note, print_result
+from gateway.cli.output import Output
 from gateway.cli.session import DEFAULT_CONFIG, ONE_COMMAND, read_config, select_server
 from gateway.cli.tables import plain_table
 from gateway.embed.cache import MemoryVectorStore
@@ -90,31 +91,30 @@ class ServerTest:
 
 @command(app)
 def add(  # noqa: PLR0913  (one for each option)
-    name: Annotated[str, typer.Argument(help="Its name in the configuration.")],
+    name: Annotated[str, Argument(help="Its name in the configuration.")],
     words: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[COMMAND]...", help="After '--': the program and its arguments."),
+        Argument(metavar="[COMMAND]...", help="After '--': the program and its arguments."),
     ] = None,
     *,
-    url: Annotated[str, typer.Option(help="Instead of a program: its address.")] = "",
+    url: Annotated[str, Option(help="Instead of a program: its address.")] = "",
     env: Annotated[
-        list[str] | None, typer.Option("--env", "-e", help="NAME=VALUE for the program.")
+        list[str] | None, Option("--env", "-e", help="NAME=VALUE for the program.")
     ] = None,
     header: Annotated[
-        list[str] | None, typer.Option("--header", "-H", help="'Name: value' for the address.")
+        list[str] | None, Option("--header", "-H", help="'Name: value' for the address.")
     ] = None,
-    cwd: Annotated[str, typer.Option(help="The program's folder.")] = "",
+    cwd: Annotated[str, Option(help="The program's folder.")] = "",
     bearer_env: Annotated[
-        str, typer.Option(metavar="NAME", help="Sign in with the token in this variable.")
+        str, Option(metavar="NAME", help="Sign in with the token in this variable.")
     ] = "",
-    oauth: Annotated[bool, typer.Option("--oauth", help="Sign in by OAuth.")] = False,
+    oauth: Annotated[bool, Option("--oauth", help="Sign in by OAuth.")] = False,
     oauth_set: Annotated[
-        list[str] | None, typer.Option(help="KEY=VALUE of it, such as scope=read.")
+        list[str] | None, Option(help="KEY=VALUE of it, such as scope=read.")
     ] = None,
-    replace: Annotated[bool, typer.Option("--replace", help="Overwrite one of that name.")] = False,
-    config: ConfigOption = None,
-    as_json: JsonOption = False,
-) -> int:
+    replace: Annotated[bool, Option("--replace", help="Overwrite one of that name.")] = False,
+    config: options.Config = None,
+) -> Output:
     """Write a server into your configuration. Secrets become references, never copies."""
     auth = _auth_entry(url=url, bearer_env=bearer_env, oauth=oauth, settings=oauth_set or [])
     typed = _entry(words or [], url=url, env=env or [], headers=header or [], cwd=cwd)
@@ -128,20 +128,18 @@ def add(  # noqa: PLR0913  (one for each option)
         raise ConfigError(f"{str(path)!r} has a server {name!r}: take another name, or --replace")
     if table.get(name) != entry:
         write_text(path, set_server(text, name, entry, where=str(path)), expected=text)
-    if not as_json:
-        for item in conversion.required:
-            reference = f"it is written as a reference; set {item.variable}"
-            note(f"{item.where} is a secret: {reference}")
-        for remark in conversion.notes:
-            note(remark)
-        if auth is not None and auth["type"] == "oauth":
-            note(f"sign in once: gateway login {name}")
-    print_result(
+    notes = [
+        f"{item.where} is a secret: it is written as a reference; set {item.variable}"
+        for item in conversion.required
+    ]
+    notes += conversion.notes
+    if auth is not None and auth["type"] == "oauth":
+        notes.append(f"sign in once: gateway login {name}")
+    return Output(
         {"config": str(path), "name": name, "entry": entry, "variables": conversion.required},
         f"{name!r} is in {path}; try it: gateway servers test {name}",
-        as_json=as_json,
+        notes=notes,
     )
-    return OK
 
 
 def _entry(
@@ -210,11 +208,8 @@ def _check_entry(name: str, entry: Mapping[str, object]) -> None:
 
 @command(app)
 def remove(
-    names: Annotated[list[str], typer.Argument(help="Which.")],
-    *,
-    config: ConfigOption = None,
-    as_json: JsonOption = False,
-) -> int:
+    names: Annotated[list[str], Argument(help="Which.")], *, config: options.Config = None
+) -> Output:
     """Take servers out of your configuration."""
     path = config or DEFAULT_CONFIG
     read_config(config)
@@ -229,16 +224,13 @@ def remove(
             raise InvalidRequestError(f"{name!r} is no configured server: {choices}")
         text = after
     write_text(path, text, expected=before)
-    print_result(
-        {"config": str(path), "removed": names},
-        f"taken out of {path}: {', '.join(names)}",
-        as_json=as_json,
+    return Output(
+        {"config": str(path), "removed": names}, f"taken out of {path}: {', '.join(names)}"
     )
-    return OK
 
 
 @command(app, "list")
-def list_(*, config: ConfigOption = None, as_json: JsonOption = False) -> int:
+def list_(*, config: options.Config = None) -> Output:
     """Show what is known of each server: state, tools, pins. None is started."""
     statuses = server_statuses(config)
     rows = (
@@ -254,14 +246,13 @@ def list_(*, config: ConfigOption = None, as_json: JsonOption = False) -> int:
         )
         for status in statuses
     )
-    print_result(
+    return Output(
         {"config": str(config or DEFAULT_CONFIG), "servers": statuses},
         plain_table("server", "", "", "tools", "pins", "", rows=rows)
         if statuses
         else "No servers are configured: gateway servers add",
-        as_json=as_json,
+        OK if statuses else NOTHING,
     )
-    return OK if statuses else NOTHING
 
 
 def server_statuses(config: Path | None) -> tuple[ServerStatus, ...]:
@@ -336,11 +327,10 @@ def age_text(seconds: float) -> str:
 
 @command(app, "test")
 def run_tests(
-    names: Annotated[list[str] | None, typer.Argument(help="Which; none is all.")] = None,
+    names: Annotated[list[str] | None, Argument(help="Which; none is all.")] = None,
     *,
-    config: ConfigOption = None,
-    as_json: JsonOption = False,
-) -> int:
+    config: options.Config = None,
+) -> Output:
     """Start servers, list their tools, time it, and show what is wrong."""
     manifest = read_config(config)
     every = tuple(dict.fromkeys((*manifest.servers, *manifest.virtual, *manifest.unusable)))
@@ -359,12 +349,11 @@ def run_tests(
         )
         for test in tests
     )
-    print_result(
+    return Output(
         {"config": str(config or DEFAULT_CONFIG), "servers": tests},
         plain_table("server", "", "time", "tools", "", rows=rows),
-        as_json=as_json,
+        OK if all(test.works for test in tests) else UNAVAILABLE,
     )
-    return OK if all(test.works for test in tests) else UNAVAILABLE
 
 
 def start_server(name: str, manifest: Manifest) -> ServerTest:

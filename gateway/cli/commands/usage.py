@@ -7,22 +7,14 @@ from contextlib import closing
 from dataclasses import asdict, replace
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
 import graphs
-from gateway.cli.command import (
-    ConfigOption,
-    FolderOption,
-    ForceOption,
-    GraphOption,
-    JsonOption,
-    StrategyOption,
-    command,
-    command_group,
-)
-from gateway.cli.commands.graph import output_documents, write_documents
+from gateway.cli import options
+from gateway.cli.command import command, command_group
+from gateway.cli.commands.graph import bundle, document_output, write_documents
 from gateway.cli.exit_codes import NOTHING, OK
-from gateway.cli.output import note, print_result
+from gateway.cli.output import Output, note
 from gateway.cli.session import choose_strategy, open_session
 from gateway.errors import InvalidRequestError
 from gateway.options import Options
@@ -44,10 +36,8 @@ app = command_group("usage", help_text="See, write down and forget what calls ha
 
 @command(app)
 def show(
-    tool: Annotated[str, typer.Argument(help="Its id, server/name; without one: all.")] = "",
-    *,
-    as_json: JsonOption = False,
-) -> int:
+    tool: Annotated[str, Argument(help="Its id, server/name; without one: all.")] = "",
+) -> Output:
     """Show how calls ended, what that does to scores, and what follows what."""
     with _open_ledger() as ledger:
         tallies = [tally for tally in ledger.tallies() if tool in {"", tally.tool}]
@@ -61,7 +51,7 @@ def show(
         for row in rows
     ]
     lines += [_transition_line(item) for item in transitions]
-    print_result(
+    return Output(
         {
             "tools": rows,
             "followed": [_transition_fields(item) for item in transitions],
@@ -69,21 +59,18 @@ def show(
             "believed": is_trusted,
         },
         "\n".join(lines) or _NO_CALLS,
-        as_json=as_json,
+        OK if rows else NOTHING,
+        notes=(_MAY_BE_CHANCE,) if transitions and not is_trusted else (),
     )
-    if transitions and not is_trusted and not as_json:
-        note(_MAY_BE_CHANCE)
-    return OK if rows else NOTHING
 
 
 @command(app)
 def export(
     *,
-    out: FolderOption = None,
-    min_count: Annotated[int, typer.Option(min=1, help="Tasks a pair needs.")] = 2,
-    force: ForceOption = False,
-    as_json: JsonOption = False,
-) -> int:
+    out: options.Folder = None,
+    min_count: Annotated[int, Option(min=1, help="Tasks a pair needs.")] = 2,
+    force: options.Force = False,
+) -> Output:
     """Write next steps that use has shown as Markdown-LD, to read, edit and commit."""
     with _open_ledger() as ledger:
         tasks = [task.tools for task in ledger.tasks()]
@@ -93,39 +80,32 @@ def export(
     documents = [_transition_document(transitions)] if transitions else []
     if out is not None:
         write_documents(documents, out, force=force)
-    if not transitions and not as_json:
-        note("nothing was called after something else often enough to be written down")
-        return NOTHING
-    output_documents(
-        documents,
-        out,
-        f"{len(transitions)} edges written to {out}: read them, then --graph {out}",
-        as_json=as_json,
-        more={"followed": [_transition_fields(item) for item in transitions]},
-    )
-    return OK if transitions else NOTHING
+    more = {"followed": [_transition_fields(item) for item in transitions]}
+    if not transitions:
+        remark = "nothing was called after something else often enough to be written down"
+        return Output(bundle(documents, more), "", NOTHING, notes=(remark,))
+    remark = f"{len(transitions)} edges written to {out}: read them, then --graph {out}"
+    return document_output(documents, out, remark, OK, more)
 
 
 @command(app)
 def report(
     *,
-    config: ConfigOption = None,
-    documents: GraphOption = None,
-    strategy: StrategyOption = None,
-    as_json: JsonOption = False,
-) -> int:
+    config: options.Config = None,
+    documents: options.Graph = None,
+    strategy: options.Strategy = None,
+) -> Output:
     """Show what the signals would have changed, by the tools that were really called next."""
     with _open_ledger() as ledger:
         history = past_of(ledger)
     with open_session(config, strategy=choose_strategy(strategy), documents=documents) as session:
         replayed = replay(session.snapshot(), history.tasks, history.outcomes)
     gains = gain_rows(replayed, is_trusted=history.trusted)
-    print_result(
+    return Output(
         {"tasks": len(history.tasks), "believed": history.trusted, **gains},
         gain_text(gains),
-        as_json=as_json,
+        session.code_for(replayed.learn.calls),
     )
-    return session.code_for(replayed.learn.calls)
 
 
 def gain_rows(replayed: Replayed, *, is_trusted: bool) -> dict[str, dict[str, object]]:
@@ -149,18 +129,16 @@ def gain_text(gains: dict[str, dict[str, object]]) -> str:
 @command(app)
 def forget(
     *,
-    tool: Annotated[str, typer.Option(help="The calls of one tool, server/name.")] = "",
-    tenant: Annotated[str, typer.Option(help="The calls of one tenant.")] = "",
-    everything: Annotated[bool, typer.Option("--all", help="All calls.")] = False,
-    as_json: JsonOption = False,
-) -> int:
+    tool: Annotated[str, Option(help="The calls of one tool, server/name.")] = "",
+    tenant: Annotated[str, Option(help="The calls of one tenant.")] = "",
+    everything: Annotated[bool, Option("--all", help="All calls.")] = False,
+) -> Output:
     """Forget calls that were noted."""
     if not (tool or tenant or everything):
         raise InvalidRequestError("say what to forget: --tool, --tenant, or --all")
     with _open_ledger() as ledger:
         count = ledger.forget(tool=tool, tenant=tenant)
-    print_result({"forgotten": count}, f"{count} calls forgotten", as_json=as_json)
-    return OK
+    return Output({"forgotten": count}, f"{count} calls forgotten")
 
 
 def _transition_document(transitions: Sequence[Followed]) -> graphs.Document:

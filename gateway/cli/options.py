@@ -1,0 +1,41 @@
+"""The options that several commands share, as annotations of their parameters."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from typer import Option
+
+from gateway import types
+
+Config = Annotated[
+    Path | None, Option("--config", "-c", help="An mcp.json; default: the one in this folder.")
+]
+Graph = Annotated[
+    Path | None,
+    Option("--graph", "-g", help="Your Markdown-LD documents: a folder, file or bundle."),
+]
+Strategy = Annotated[
+    types.Strategy | None,
+    Option(help="Default: auto with the embedded model installed, else graph."),
+]
+Json = Annotated[bool, Option("--json", help="Print one JSON document on standard output.")]
+Kind = Annotated[
+    list[str] | None, Option("--kind", "-k", help="Only of this kind; repeat it for more.")
+]
+Tag = Annotated[list[str] | None, Option("--tag", "-t", help="With this tag; repeat it for more.")]
+Status = Annotated[
+    list[str] | None,
+    Option("--status", help="active (without any), draft or deprecated; repeat it."),
+]
+DryRun = Annotated[bool, Option("--dry-run", help="Show what would be done; write nothing.")]
+Folder = Annotated[Path | None, Option("--out", "-o", help="A folder to write to.")]
+Force = Annotated[bool, Option("--force", help="Overwrite existing files.")]
+Registry = Annotated[
+    str, Option("--registry", help="An MCP registry's URL; without one, nothing is fetched.")
+]
+Trust = Annotated[
+    list[str] | None,
+    Option("--trust", help="A registry's namespace/*, or namespace/name, that you trust."),
+]
