@@ -17,7 +17,7 @@ from gateway.catalog.entries import Catalog
 from gateway.embed.factory import resolve_embedder
 from gateway.embed.protocol import Embedder
 from gateway.index.graph_documents import GraphFormat, GraphSource, export, source_of
-from gateway.index.indexer import Built, Indexer, Progress
+from gateway.index.indexer import IndexBuild, Indexer, Progress
 from gateway.index.snapshot import Snapshot
 from gateway.options import Options
 from gateway.options.environment import resolved
@@ -79,7 +79,7 @@ class Gateway(GatewaySources):
         MissingExtraError: If the local model is wanted but not installed.
     """
 
-    _known: Built | None = None
+    _known: IndexBuild | None = None
 
     def __init__(  # noqa: PLR0913  (keyword-only options of the public API)
         self,
@@ -116,13 +116,12 @@ class Gateway(GatewaySources):
             store=kept.vectors,
             graph=source_of(graph),
             options=self.options,
-            own_store=not (store is None and vector_store is None),
             reserved=self.options.discovery.reserved,
             telemetry=self.telemetry,
             flights=SingleFlight[object](self._bridge.submit),
             clock=clock,
             progress=progress,
-            early=strategy == "auto" and self.options.search.first_search == "words",
+            words_first=strategy == "auto" and self.options.search.first_search == "words",
         )
         usage, submit = self.options.usage, self._bridge.submit
         self.usage = Usage(kept.ledger, usage, telemetry=self.telemetry, clock=clock, submit=submit)
@@ -307,16 +306,16 @@ class Gateway(GatewaySources):
         still being made.
         """
         self._bridge.check_open()
-        return (await self._index.current()).report if wait else self._index.reported()
+        return (await self._index.current()).report if wait else self._index.report()
 
     async def snapshot(self, *, vectors: bool = False) -> Snapshot:
         """Give the index as calls read it; with *vectors*, wait for those as a search does."""
         return (await self._newest(vectors=vectors)).snapshot
 
-    async def _newest(self, *, vectors: bool) -> Built:
+    async def _newest(self, *, vectors: bool) -> IndexBuild:
         self._bridge.check_open()
         self._servers.refresh_stale()
-        self._known = built = await (self._index.searched() if vectors else self._index.listed())
+        self._known = built = await self._index.get(vectors=vectors)
         return built
 
     @property
@@ -359,7 +358,7 @@ class Gateway(GatewaySources):
 
     def close(self) -> None:
         """End every session, reap every child, stop the loop. Twice is harmless."""
-        self._bridge.finish(lambda: self._index.finish(self._end))
+        self._bridge.finish(self._end)
         self._store.close()
 
     async def _end(self) -> None:

@@ -1,21 +1,14 @@
-"""What was listed -> a snapshot, again and again: the catalog, its texts and vectors, the index.
-
-Only new or changed texts are embedded, and a change costs what changed.
-"""
+"""Builds snapshots of what sources listed. Only new or changed texts are embedded."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from functools import reduce
+from dataclasses import dataclass, replace
 
 from gateway.embed.cache import DocumentVectors, document_vectors
 from gateway.embed.protocol import Embedder
-from gateway.index.embedding_texts import Texts
-from gateway.index.made import Made
+from gateway.index.compiler import SnapshotCompiler
 from gateway.index.snapshot import Snapshot
-from gateway.index.snapshots import Snapshots
 from gateway.options import GraphOptions
 from gateway.runtime.telemetry import Telemetry
 from gateway.runtime.vectors import VectorStore
@@ -24,156 +17,130 @@ from gateway.sources.registry import ListResult, Registration
 from gateway.types import Diagnostic
 from graphs.markdown.document import Document
 
-_NONE = DocumentVectors(rows={})
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuildResult:
+    """A snapshot and what it cost."""
+
+    snapshot: Snapshot
+    missing: int = 0
+    """How many texts are still to be embedded."""
+    failed: bool = False
+    """Whether texts could not be embedded: try again after a while."""
+    embedded: int = 0
+    """How many texts were sent to the embedder."""
+    tokens: int = 0
+    """What the embedder reported for them."""
 
 
-class Making:
-    """Makes each snapshot from the one before. Not for two builds at once.
+class SnapshotBuilder:
+    """Builds each snapshot of one catalog. Not for two builds at once.
 
     Args:
         embedder: None for an index without vectors.
         store: Where vectors persist.
-        derive: Which edges are derived.
+        graph_options: Which edges are derived.
         reserved: Names that no tool may have.
-        telemetry: Told of the requests to the embedder.
-        progress: Told how many of how many texts are embedded.
-        hurried: Set while somebody who needs no vectors waits for a build: it is then made with the
-            vectors that are kept, and is `Made.early`.
+        telemetry: Records the requests to the embedder.
+        progress: Called with how many of how many new texts have a vector.
     """
 
-    def __init__(  # noqa: PLR0913  (keyword-only, wired in one place)
+    def __init__(
         self,
         *,
         embedder: Embedder | None,
         store: VectorStore,
-        derive: GraphOptions,
+        graph_options: GraphOptions,
         reserved: frozenset[str],
         telemetry: Telemetry,
         progress: Callable[[int, int], None],
-        hurried: asyncio.Event | None = None,
     ) -> None:
         self._embedder = embedder
         self._store = store
-        self._derive = derive
-        self._reserved = reserved
         self._telemetry = telemetry
         self._progress = progress
-        self._known = EntityRegistry(reserved=reserved)
-        self._snapshots = self._nothing()
-        self._last: Snapshot | None = None
-        self._whole = True
-        """Whether the last build came to its end."""
-        self._rounds: list[DocumentVectors] = []
-        """What was embedded between two builds. The next build that puts nothing off takes it."""
-        self._hurried = hurried or asyncio.Event()
-        self._left: asyncio.Task[DocumentVectors] | None = None
-        """What a hurried build began to embed and left to `embed`."""
+        self._registry = EntityRegistry(reserved=reserved)
+        self._compiler = SnapshotCompiler(graph_options)
+        self._dimensions: int | None = None
+        self._version = 0
 
-    async def __call__(
+    async def build(
         self,
         registrations: Mapping[str, Registration],
         listed: Mapping[str, ListResult],
         documents: Sequence[Document],
         *,
-        version: int,
         diagnostics: Sequence[Diagnostic],
-        most: int | None = None,
-    ) -> Made:
-        """Make the next snapshot; see `gateway.index.made.Make`."""
-        if not self._whole:
-            # A build that was broken off left half a change behind: begin with nothing.
-            self._known = EntityRegistry(reserved=self._reserved)
-            self._snapshots = self._nothing()
-        self._whole = False
-        turnover = self._known.update(registrations, listed)
-        texts = self._snapshots.texts
-        texts.change(turnover.removed, turnover.added)
-        rounds = len(self._rounds)
-        ahead = self._ahead(texts)
-        vectors = (await self._unhurried(texts, ahead, most)).after(ahead)
-        texts.embedded(vectors.rows)
-        if not vectors.put_off:
-            # Another round may have come to its end meanwhile.
-            del self._rounds[:rounds]
-        judged = self._embedder is not None and not vectors.put_off
-        incomplete = _incomplete(texts) if judged else []
-        self._last = self._snapshots.change(
-            turnover,
-            version=version,
+    ) -> BuildResult:
+        """Build the next snapshot, with the vectors that are in memory or in the store.
+
+        Args:
+            registrations: The sources.
+            listed: What each of them listed.
+            documents: The host's own graph documents.
+            diagnostics: What is known to be wrong so far.
+        """
+        self._registry.update(registrations, listed)
+        self._compiler.prepare(self._registry.entities.values())
+        stored = await self._vectors(limit=0)
+        self._compiler.add_vectors(stored.rows)
+        snapshot = self._compiler.compile(
+            version=self._next_version(),
             documents=documents,
-            diagnostics=[*diagnostics, *self._known.notes, *vectors.diagnostics, *incomplete],
+            diagnostics=[*diagnostics, *self._registry.notes, *stored.diagnostics],
         )
-        self._whole = True
-        return Made(
-            snapshot=self._last,
-            complete=not (incomplete or vectors.put_off),
-            early=vectors.put_off,
-            embedded=vectors.embedded,
-            tokens=vectors.tokens,
+        self._dimensions = snapshot.dimensions
+        missing = len(self._compiler.missing_texts) if self._embedder else 0
+        return BuildResult(snapshot=snapshot, missing=missing)
+
+    async def embed(self) -> DocumentVectors:
+        """Embed the texts that have no vector, and keep the vectors for `add_vectors`."""
+        vectors = await self._vectors()
+        self._compiler.add_vectors(vectors.rows)
+        return vectors
+
+    def add_vectors(self, result: BuildResult, embedded: DocumentVectors) -> BuildResult:
+        """Return *result* with the vectors that there are now.
+
+        Args:
+            result: Of the newest build.
+            embedded: What `embed` returned.
+        """
+        missing = len(self._compiler.missing_texts)
+        notes = [*result.snapshot.diagnostics, *embedded.diagnostics]
+        if missing and embedded.failed:
+            total = self._compiler.text_count
+            detail = f"{total - missing} of {total} texts have a vector"
+            notes.append(Diagnostic(stage="embed", code="vectors_incomplete", detail=detail))
+        snapshot = self._compiler.with_vectors(
+            result.snapshot,
+            version=self._next_version(),
+            diagnostics=tuple(dict.fromkeys(notes)),
+        )
+        self._dimensions = snapshot.dimensions
+        return replace(
+            result,
+            snapshot=snapshot,
+            missing=0 if embedded.failed else missing,
+            failed=result.failed or (embedded.failed and missing > 0),
+            embedded=result.embedded + embedded.embedded,
+            tokens=result.tokens + embedded.tokens,
         )
 
-    def _nothing(self) -> Snapshots:
-        return Snapshots(self._derive)
+    def _next_version(self) -> int:
+        self._version += 1
+        return self._version
 
-    async def embed(self) -> None:
-        """Embed what the last build put off; what fails is left to a later build."""
-        if self._left is not None:
-            try:
-                self._rounds.append(await self._left)
-            finally:
-                self._left = None
-            return
-        texts = self._snapshots.texts
-        ahead = self._ahead(texts)
-        if not ahead.failed:
-            self._rounds.append(await self._embedded(texts, ahead))
-
-    async def _unhurried(
-        self, texts: Texts, ahead: DocumentVectors, most: int | None
-    ) -> DocumentVectors:
-        """Embed what is wanted, until somebody is in a hurry: `embed` then waits for the rest."""
-        if self._hurried.is_set() or self._left is not None:
-            return await self._embedded(texts, ahead, 0)
-        embedding = asyncio.ensure_future(self._embedded(texts, ahead, most))
-        hurried = asyncio.ensure_future(self._hurried.wait())
-        try:
-            await asyncio.wait({embedding, hurried}, return_when=asyncio.FIRST_COMPLETED)
-        except asyncio.CancelledError:
-            embedding.cancel()
-            raise
-        finally:
-            hurried.cancel()
-        if embedding.done():
-            return await embedding
-        self._left = embedding
-        return await self._embedded(texts, ahead, 0)
-
-    def _ahead(self, texts: Texts) -> DocumentVectors:
-        """Give what was embedded between two builds; its failures only if more is wanted."""
-        ahead = reduce(lambda so_far, each: each.after(so_far), self._rounds, _NONE)
-        return ahead if texts.wanted else ahead.mended
-
-    async def _embedded(
-        self, texts: Texts, ahead: DocumentVectors, most: int | None = None
-    ) -> DocumentVectors:
-        """Embed what is wanted and not in *ahead*."""
-        if self._embedder is None or not texts.wanted:
-            return _NONE
-        vectors = await document_vectors(
-            sorted(text for key, text in texts.wanted.items() if key not in ahead.rows),
+    async def _vectors(self, limit: int | None = None) -> DocumentVectors:
+        texts = self._compiler.missing_texts
+        if self._embedder is None or not texts:
+            return DocumentVectors(rows={})
+        return await document_vectors(
+            sorted(texts),
             embedder=self._embedder,
             store=self._store,
             telemetry=self._telemetry,
-            dimensions=self._last.dimensions if self._last else None,
+            dimensions=self._dimensions,
             progress=self._progress,
-            most=0 if ahead.failed else most,
+            most=limit,
         )
-        # An embedder that has just failed is not asked again at once.
-        return replace(vectors, put_off=vectors.put_off and not ahead.failed)
-
-
-def _incomplete(texts: Texts) -> list[Diagnostic]:
-    if not texts.wanted:
-        return []
-    detail = f"{len(texts.rows)} of {texts.count} texts have a vector"
-    return [Diagnostic(stage="embed", code="vectors_incomplete", detail=detail)]

@@ -8,9 +8,8 @@ from typing import Literal, Protocol, TypeAlias
 
 import graphs
 from gateway.errors import ConfigError, Failed, attempt
-from gateway.index.snapshot import Snapshot
+from gateway.index.snapshot import Snapshot, resolve
 from gateway.search.index.toolgraph import ToolGraph
-from gateway.search.invoke import resolve
 from gateway.types import Diagnostic, Filters
 from graphs.errors import GraphError, Notice
 from graphs.facts.fact import Fact

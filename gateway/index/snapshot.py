@@ -1,25 +1,26 @@
-"""One immutable picture of the catalog, ready to be searched. It is replaced, never changed."""
+"""One immutable snapshot of the catalog, ready to be searched. It is replaced, never changed."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
-from gateway.index.eligibility import Eligibility, Mask
-from gateway.index.order import Places, Step
+from gateway.catalog.kinds import row_of
+from gateway.errors import InvalidRequestError, UnknownToolError
+from gateway.index.eligibility import Eligibility, Mask, Positions
 from gateway.index.vectors.exact import VectorIndex
-from gateway.index.vectors.segments import Positions
+from gateway.runtime.text import near
 from gateway.runtime.vectors import Vector
 from gateway.search.index.toolgraph import ToolGraph
-from gateway.types import Diagnostic, Entity, Filters
+from gateway.types import Diagnostic, Entity, Filters, Match
 from gateway.types.diagnostics import DEGRADING, REPEATED
 from graphs.lexical.analysis import fold
 from graphs.lexical.bm25_index import Postings
-from graphs.patched import patched
 
-_REPEATED_EACH = 5
+_MAX_RECURRING = 5
+"""How many diagnostics of a harmless code every search repeats."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -27,38 +28,39 @@ class Snapshot:
     """The index at one moment."""
 
     version: int
-    """Counts index builds: the key of everything that is remembered about searches."""
+    """Counts snapshots: the key of everything that is remembered about searches."""
     entities: Sequence[Entity]
     """In the order of their exposed names, so that ties by position are ties by name."""
-    by_name: Named
-    """Positions by folded exposed name, folded own name and folded id."""
+    by_name: Mapping[str, tuple[int, ...]]
+    """Positions by folded exposed name, folded own name and folded id; ascending."""
     eligibility: Eligibility
     lexical: Postings
     graph: ToolGraph | None
+    """None for an empty catalog."""
     vectors: VectorIndex | None
-    """Unit rows, shape (n, d); zeros where an entity has no vector. None without any vector."""
-    common: Vector | None
-    """The mean row of what servers list, shape (d,); None without any."""
+    """None without any vector."""
+    mean_vector: Vector | None
+    """The mean row of the kinds that servers list, or else of all, shape (d,); None without any."""
     server_ids: Positions
-    """The number of each entity's server, from 0 without gaps, shape (n,). What no server lists has
-    a number of its own."""
+    """The number of each entity's server, shape (n,). An entity of a kind that servers do not list
+    has a number of its own."""
     diagnostics: tuple[Diagnostic, ...] = ()
-    """What went wrong while building; a large catalog may have a note for each of many tools."""
-    repeated: tuple[Diagnostic, ...] = ()
-    """Those of them that every search repeats; see `repeated`."""
+    """What went wrong while building; a large catalog may have one for each of many tools."""
+    recurring_diagnostics: tuple[Diagnostic, ...] = ()
+    """Those of them that every search repeats; see `recurring`."""
 
-    def told(self, notes: Iterable[Diagnostic]) -> Self:
-        """Give the same with *notes* of what went wrong since it was built."""
-        every = (*self.diagnostics, *notes)
-        return replace(self, diagnostics=every, repeated=repeated(every))
+    def with_diagnostics(self, diagnostics: Iterable[Diagnostic]) -> Self:
+        """Return the same snapshot with more *diagnostics*."""
+        every = (*self.diagnostics, *diagnostics)
+        return replace(self, diagnostics=every, recurring_diagnostics=recurring(every))
 
-    def position(self, key: str) -> int:
-        """Give the position of the entity with this id.
+    def position(self, entity_id: str) -> int:
+        """Return the position of the entity with this id.
 
         Raises:
             KeyError: There is none.
         """
-        return self.by_name.places.position(key)
+        return self.eligibility.by_id[entity_id]
 
     @property
     def dimensions(self) -> int | None:
@@ -66,83 +68,57 @@ class Snapshot:
         return None if self.vectors is None else self.vectors.dimensions
 
     def mask(self, filters: Filters) -> Mask:
-        """Give the mask of *filters*, shape (n,), read-only."""
-        return self.eligibility.mask(filters, self.by_name.places.numbers)
+        """Return the mask of *filters*, shape (n,), read-only."""
+        return self.eligibility.mask(filters)
 
     def exposed(self, name: str, mask: Mask) -> tuple[int, ...]:
-        """Give the position of the eligible entity with exactly this exposed name; () for none."""
-        spots = self.by_name.get(fold(name), ())
-        entities = self.entities
-        return tuple(spot for spot in spots if mask[spot] and entities[spot].exposed_name == name)
+        """Return the position of the eligible entity with exactly this exposed name; () if none."""
+        return tuple(
+            position
+            for position in self.by_name.get(fold(name), ())
+            if mask[position] and self.entities[position].exposed_name == name
+        )
 
 
-def repeated(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
-    """Give those of *diagnostics* that tell what every search goes without, each once.
+def resolve(snapshot: Snapshot, tool: str, filters: Filters) -> Entity:
+    """Return the one callable entity that *tool* names: by id, exposed name, or unique own name.
 
-    Of a code that costs a search nothing only the first few are given: a folder may hold very many
-    broken documents.
+    Raises:
+        InvalidRequestError: If *tool* is no text, blank, or an own name that several have.
+        UnknownToolError: If nothing that may be called has this name.
     """
-    kept: list[Diagnostic] = []
+    if not isinstance(tool, str):
+        kind = type(tool).__name__
+        advice = f": pass {kind.lower()}.id" if isinstance(tool, Match | Entity) else ""
+        raise InvalidRequestError(f"the tool must be a text, got {kind}{advice}")
+    if not tool.strip():
+        raise InvalidRequestError("the tool's name is empty: give an id or a name")
+    mask = snapshot.mask(filters)
+    positions = [position for position in snapshot.by_name.get(fold(tool), ()) if mask[position]]
+    entities = [snapshot.entities[position] for position in positions]
+    for key in ("id", "exposed_name", "name"):
+        matches = [entity for entity in entities if getattr(entity, key) == tool]
+        if len(matches) > 1:
+            names = ", ".join(entity.exposed_name for entity in matches)
+            raise InvalidRequestError(f"{tool!r} could be any of {names}: say which")
+        if matches and row_of(matches[0].kind).callable:
+            return matches[0]
+    every = (entity.exposed_name for at, entity in enumerate(snapshot.entities) if mask[at])
+    # How many, not which: a caller may not be meant to know them.
+    unlisted = sum(note.code == "source_load_failed" for note in snapshot.diagnostics)
+    raise UnknownToolError(tool, near(tool, every), unlisted=unlisted)
+
+
+def recurring(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
+    """Return those of *diagnostics* that say what every search goes without, each once.
+
+    Of a code that costs a search nothing only the first few are returned: a folder may hold very
+    many broken documents.
+    """
+    found: list[Diagnostic] = []
     counts: Counter[str] = Counter()
     for note in dict.fromkeys(note for note in diagnostics if note.code in REPEATED):
         counts[note.code] += 1
-        if note.code in DEGRADING or counts[note.code] <= _REPEATED_EACH:
-            kept.append(note)
-    return tuple(kept)
-
-
-class Named(Mapping[str, tuple[int, ...]]):
-    """Positions by folded exposed name, folded own name and folded id."""
-
-    def __init__(self, numbers: Mapping[str, tuple[int, ...]], places: Places) -> None:
-        self._numbers = numbers
-        self.places = places
-
-    @classmethod
-    def of(cls, step: Step) -> Named:
-        """Gather the names of all entities."""
-        numbers: dict[str, tuple[int, ...]] = {}
-        for position, entity in enumerate(step.entities):
-            for name in _names(entity):
-                numbers[name] = (*numbers.get(name, ()), position)
-        return cls(numbers, step.places)
-
-    def changed(self, step: Step) -> Named:
-        """Give the same after *step*."""
-        if step.places.fresh:
-            return self.of(step)
-        turned: dict[str, tuple[int, ...]] = {}
-        for entity in step.gone.values():
-            gone = self.places.numbers[entity.id]
-            for name in _names(entity):
-                known = turned[name] if name in turned else self._numbers[name]
-                turned[name] = tuple(number for number in known if number != gone)
-        for entity in step.new.values():
-            number = step.places.numbers[entity.id]
-            for name in _names(entity):
-                known = turned[name] if name in turned else self._numbers.get(name, ())
-                turned[name] = (*known, number)
-        lost = [name for name, held in turned.items() if not held]
-        held = {name: held for name, held in turned.items() if held}
-        return Named(patched(self._numbers, lost, held), step.places)
-
-    def __getitem__(self, name: str) -> tuple[int, ...]:
-        """Give the positions of the entities with a folded name, ascending."""
-        return tuple(sorted(self.places.positions[list(self._numbers[name])].tolist()))
-
-    def of_name(self, name: str) -> tuple[int, ...]:
-        """Give the positions of the entities with a folded name; () if none has it."""
-        # Nearly every query is no name at all: an exception for each would cost too much.
-        return self[name] if name in self._numbers else ()
-
-    def __iter__(self) -> Iterator[str]:
-        """Give the folded names."""
-        return iter(self._numbers)
-
-    def __len__(self) -> int:
-        """Count the folded names."""
-        return len(self._numbers)
-
-
-def _names(entity: Entity) -> Iterable[str]:
-    return dict.fromkeys(map(fold, (entity.exposed_name, entity.name, entity.id)))
+        if note.code in DEGRADING or counts[note.code] <= _MAX_RECURRING:
+            found.append(note)
+    return tuple(found)

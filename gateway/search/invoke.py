@@ -7,17 +7,14 @@ import time
 from collections.abc import Collection, Mapping
 from functools import partial
 
-from gateway.catalog.kinds import row_of
 from gateway.errors import GatewayError, InvalidRequestError, UnknownToolError
-from gateway.index.snapshot import Snapshot
+from gateway.index.snapshot import Snapshot, resolve
 from gateway.runtime.telemetry import Telemetry
 from gateway.runtime.telemetry_names import CONTENT_ATTRIBUTES
-from gateway.runtime.text import near
 from gateway.search.usage.memory import Usage
 from gateway.sources.registry import Registration
-from gateway.types import Entity, Filters, InvokeResult, JsonObject, Match
+from gateway.types import Entity, Filters, InvokeResult, JsonObject
 from gateway.usage.call_log import Call, Outcome, shape_of
-from graphs.lexical.analysis import fold
 
 _ANYBODY = Filters()
 
@@ -33,35 +30,6 @@ def holding(scopes: Collection[str]) -> Filters:
     except TypeError:
         told = type(scopes).__name__
         raise InvalidRequestError(f"scopes must be a set of texts, got {told}") from None
-
-
-def resolve(snapshot: Snapshot, tool: str, filters: Filters) -> Entity:
-    """Find the one callable entity that *tool* names: by id, exposed name, or unique own name.
-
-    Raises:
-        InvalidRequestError: If *tool* is no text, blank, or an own name that several have.
-        UnknownToolError: If nothing that may be called has this name.
-    """
-    if not isinstance(tool, str):
-        kind = type(tool).__name__
-        mend = f": pass {kind.lower()}.id" if isinstance(tool, Match | Entity) else ""
-        raise InvalidRequestError(f"the tool must be a text, got {kind}{mend}")
-    if not tool.strip():
-        raise InvalidRequestError("the tool's name is empty: give an id or a name")
-    mask = snapshot.mask(filters)
-    spots = [spot for spot in snapshot.by_name.get(fold(tool), ()) if mask[spot]]
-    entities = [snapshot.entities[spot] for spot in spots]
-    for key in ("id", "exposed_name", "name"):
-        found = [entity for entity in entities if getattr(entity, key) == tool]
-        if len(found) > 1:
-            names = ", ".join(entity.exposed_name for entity in found)
-            raise InvalidRequestError(f"{tool!r} could be any of {names}: say which")
-        if found and row_of(found[0].kind).callable:
-            return found[0]
-    every = (entity.exposed_name for spot, entity in enumerate(snapshot.entities) if mask[spot])
-    # How many, not which: a caller may not be meant to know them.
-    unlisted = sum(note.code == "source_load_failed" for note in snapshot.diagnostics)
-    raise UnknownToolError(tool, near(tool, every), unlisted=unlisted)
 
 
 async def invoke(  # noqa: PLR0913  (keyword-only, wired in one place)

@@ -80,9 +80,9 @@ class _Judge:
 
     def _steps(self, task: Task) -> Iterator[tuple[list[int], int]]:
         """Give what was used so far and what came next, by position; each tool once."""
-        places = self._snapshot.by_name.places
-        known = [each for each in dict.fromkeys(task.tools) if each in places.numbers]
-        spots = [spot for each in known if self._mask[spot := places.position(each)]]
+        by_id = self._snapshot.eligibility.by_id
+        known = [by_id[tool] for tool in dict.fromkeys(task.tools) if tool in by_id]
+        spots = [position for position in known if self._mask[position]]
         for at in range(1, len(spots)):
             yield spots[:at], spots[at]
 

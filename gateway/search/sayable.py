@@ -41,7 +41,7 @@ def degrading(snapshot: Snapshot, filters: Filters, mask: Mask) -> list[Diagnost
     where one of them has nobody who may be found, of whatever kind, or is none of those that are
     asked for.
     """
-    kept = list(snapshot.repeated)
+    kept = list(snapshot.recurring_diagnostics)
     if not kept or mask.all():
         return kept
     known, traits = snapshot.eligibility.servers, snapshot.eligibility.by_trait

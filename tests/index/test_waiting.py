@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -15,10 +13,9 @@ from gateway.gateway import Gateway
 from gateway.options import Options, SearchOptions
 from gateway.runtime.vectors import Vector
 from gateway.testing import HashingEmbedder
-from gateway.types import IndexReport, ToolDefinition
-from gateway.types.listing import Listing
+from gateway.types import ToolDefinition
 from tests.conftest import CatalogOf, OpenGateway
-from tests.fakes import Gate, Gated, ListSource, codes, names, tool, until
+from tests.fakes import Gated, ListSource, codes, names, tool, until
 
 AT_ONCE = Options(search=SearchOptions(first_search="words"))
 QUERY = "approve one yearly invoice of the account"
@@ -32,21 +29,6 @@ class NoStore(MemoryVectorStore):
 
     def put(self, model_id: str, vectors: Mapping[str, Vector]) -> None:
         raise StoreError("no disk")
-
-
-class Late(ListSource):
-    """Fails at first, then waits for its gate."""
-
-    def __init__(self) -> None:
-        super().__init__("late", [tool("water_plants", "Water the plants.")])
-        self.gate = Gate()
-
-    async def list_tools(self) -> Listing:
-        if not self.listings:
-            self.listings += 1
-            raise OSError
-        await self.gate.wait()
-        return await super().list_tools()
 
 
 def told(gateway_codes: list[str]) -> list[str]:
@@ -266,21 +248,15 @@ async def test_a_catalog_that_grows_keeps_its_vectors(
     assert ("hybrid", []) == ((last := await gateway.search(QUERY)).mode, codes(last))
 
 
-@pytest.mark.parametrize("read", [True, False])
-async def test_what_an_earlier_process_kept_stands_beside_what_is_new(
-    open_gateway: OpenGateway, catalog_of: CatalogOf, tmp_path: Path, *, read: bool
+async def test_vectors_in_the_store_stand_beside_what_is_new(
+    open_gateway: OpenGateway, catalog_of: CatalogOf
 ) -> None:
-    """Whether the index was read as it was saved and grew, or was made of the kept vectors."""
-    options = replace(AT_ONCE, index=replace(AT_ONCE.index, min_tools=1), index_path=tmp_path)
+    """An earlier process embedded a part of the catalog."""
     store = MemoryVectorStore()
-    whole = {"strategy": "auto", "options": options, "vector_store": store}
-    first = open_gateway(catalog_of(80), embedder=HashingEmbedder(), **whole)
-    await first.report()
-    await first.aclose()
+    whole = {"strategy": "auto", "options": AT_ONCE, "vector_store": store}
+    await open_gateway(catalog_of(80), embedder=HashingEmbedder(), **whole).report()
 
     second = open_gateway(catalog_of(80), embedder=Gated(), **whole)
-    if read:
-        assert (await second.report()).saved
     second.add_source(ListSource("more", catalog_of(140)[80:]))
     found = await second.search(QUERY)
 
@@ -353,114 +329,40 @@ async def test_whoever_asks_what_there_is_has_the_rest_made(
     await until(made)
 
 
-async def test_the_last_build_makes_nobody_wait(
+async def test_what_is_embedded_while_the_catalog_grows_is_used(
     open_gateway: OpenGateway, catalog_of: CatalogOf
 ) -> None:
-    """The vectors are made, a server is long in being listed again: what there was answers."""
-    embedder, late = Gated(), Late()
-    gateway = open_gateway(
-        catalog_of(80), strategy="auto", embedder=embedder, options=AT_ONCE, clock=lambda: 0.0
-    )
-    gateway.add_source(late)
-    await gateway.search(QUERY)
-
-    embedder.gate.set()
-    await late.gate.reached.wait()
-    found = await gateway.search(QUERY)
-    told = await gateway.report(wait=False)
-    late.gate.set()
-    report = await gateway.report()
-
-    assert ("graph", "index_building") == (found.mode, told.diagnostics[0].code)
-    assert "index_building" in codes(found)
-    assert "160 of 160 texts have a vector" in told.diagnostics[0].detail
-    assert 81 == report.vectors
-
-
-async def test_another_build_may_end_while_a_round_is_embedded(
-    open_gateway: OpenGateway, catalog_of: CatalogOf
-) -> None:
-    """It takes the rounds before; what they cost is told once."""
-    embedder, second = Gated(), Gate()
-    gateway = open_gateway(catalog_of(80), strategy="auto", embedder=embedder, options=AT_ONCE)
-    await gateway.list_tools()
-    gateway.add_source(ListSource("more", catalog_of(140)[80:]))
-    await embedder.gate.reached.wait()
-    first, embedder.gate = embedder.gate, second
-    first.set()
-    await second.reached.wait()
-
-    await gateway.remove_server("more")
-    between = await gateway.report()
-    second.set()
-    last = await next_report(gateway, between)
-
-    assert (80, 160) == (between.vectors, between.embedded_texts)
-    assert (80, embedder.texts) == (last.vectors, 160 + last.embedded_texts)
-
-
-async def test_a_round_may_end_while_another_build_embeds(
-    open_gateway: OpenGateway, catalog_of: CatalogOf
-) -> None:
-    """Then what it made, and what that cost, is the next build's."""
-    embedder, second = Gated(), Gate()
-    done: set[int] = set()
-    gateway = open_gateway(
-        catalog_of(80),
-        strategy="auto",
-        embedder=embedder,
-        options=AT_ONCE,
-        progress=lambda _stage, so_far, _total: done.add(so_far),
-    )
-    await gateway.list_tools()
-    await embedder.gate.reached.wait()
-    first, embedder.gate = embedder.gate, second
-    await gateway.remove_server("shelf")
-    gateway.add_source(ListSource("few", catalog_of(90)[85:]))
-    few = asyncio.ensure_future(gateway.report())
-    await second.reached.wait()
-
-    async def embedded() -> bool:
-        return 160 in done
-
-    first.set()
-    await until(embedded)
-    second.set()
-    built = await few
-    gateway.add_source(ListSource("more", catalog_of(95)[90:]))
-    last = await gateway.report()
-
-    assert (5, 10) == (built.vectors, last.vectors)
-    assert embedder.texts == built.embedded_texts + last.embedded_texts
-
-
-async def test_what_fails_after_another_build_had_it_is_no_news(
-    open_gateway: OpenGateway, catalog_of: CatalogOf
-) -> None:
-    """Every text has its vector: an answer need not be looked for again."""
+    """Each text is embedded once."""
     embedder = Gated()
     gateway = open_gateway(catalog_of(80), strategy="auto", embedder=embedder, options=AT_ONCE)
     await gateway.list_tools()
     await embedder.gate.reached.wait()
-    first, embedder.gate = embedder.gate, Gate()
+    gateway.add_source(ListSource("more", catalog_of(140)[80:]))
+    tools = await gateway.list_tools()
+
     embedder.gate.set()
+    report = await gateway.report()
+
+    assert (140, 140) == (len(tools), report.vectors)
+    assert 2 * 140 == embedder.texts
+
+
+async def test_what_is_removed_while_it_is_embedded_is_forgotten(
+    open_gateway: OpenGateway, catalog_of: CatalogOf
+) -> None:
+    """Its vectors are of no use; what came instead has its own."""
+    embedder = Gated()
+    gateway = open_gateway(catalog_of(80), strategy="auto", embedder=embedder, options=AT_ONCE)
+    await gateway.list_tools()
+    await embedder.gate.reached.wait()
     await gateway.remove_server("shelf")
-    gateway.add_source(ListSource("few", catalog_of(5)))
-    before = await gateway.report()
+    gateway.add_source(ListSource("few", catalog_of(90)[85:]))
+    tools = await gateway.list_tools()
 
-    embedder.broken = True
-    first.set()
-    last = await next_report(gateway, before)
+    embedder.gate.set()
+    report = await gateway.report()
 
-    assert (5, ()) == (last.vectors, last.diagnostics)
-
-
-async def next_report(gateway: Gateway, before: IndexReport) -> IndexReport:
-    async def another() -> bool:
-        return await gateway.report() is not before
-
-    await until(another)
-    return await gateway.report()
+    assert (5, 5, ()) == (len(tools), report.vectors, report.diagnostics)
 
 
 async def test_a_gateway_that_is_closed_meanwhile_ends(

@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Sequence
 
 from gateway.embed.cache import text_key
-from gateway.index.embedding_texts import Texts
+from gateway.index.compiler import SnapshotCompiler, compile_snapshot
 from gateway.index.snapshot import Snapshot
-from gateway.index.snapshots import compile_snapshot
-from gateway.options import SearchOptions
+from gateway.options import GraphOptions, SearchOptions
+from gateway.runtime.vectors import Vector
 from gateway.search.pipeline import Search
 from gateway.search.request import prepare
 from gateway.testing import HashingEmbedder
@@ -25,14 +25,17 @@ def snapshot_of(
     documents: Sequence[Document] = (),
 ) -> Snapshot:
     """Compile a snapshot, with vectors if there is an embedder."""
-    rows = {}
-    if embedder is not None:
-        texts = Texts()
-        texts.change((), entities)
-        wanted = sorted(texts.wanted.values())
-        vectors = embedder.vectors(wanted)
-        rows = {text_key(text): row for text, row in zip(wanted, vectors, strict=True)}
+    rows = rows_of(entities, embedder) if embedder is not None else {}
     return compile_snapshot(entities, rows=rows, documents=documents)
+
+
+def rows_of(entities: Sequence[Entity], embedder: HashingEmbedder) -> dict[str, Vector]:
+    """Embed all texts of *entities*, by text key."""
+    compiler = SnapshotCompiler(GraphOptions())
+    compiler.prepare(entities)
+    texts = compiler.missing_texts
+    rows = zip(texts, embedder.vectors(texts), strict=True) if texts else ()
+    return {text_key(text): row for text, row in rows}
 
 
 def auto(embedder: HashingEmbedder, *, graph: bool = True, **options: float) -> Search:

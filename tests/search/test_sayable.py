@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from gateway.index.snapshot import repeated
+from gateway.index.snapshot import recurring
 from gateway.options import SearchOptions
 from gateway.search.pipeline import Search
 from gateway.search.sayable import unmatched
@@ -35,7 +35,9 @@ def looked(query: str, filters: Filters, *notes: Diagnostic, floor: float = 0) -
         correct=Mending(installed()),
     )
     snapshot = replace(
-        snapshot_of([OPEN, HIDDEN], EMBEDDER), diagnostics=notes, repeated=repeated(notes)
+        snapshot_of([OPEN, HIDDEN], EMBEDDER),
+        diagnostics=notes,
+        recurring_diagnostics=recurring(notes),
     )
     return run(search, snapshot, query, filters=filters)
 

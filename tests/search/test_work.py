@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from gateway.index.compiler import compile_snapshot
 from gateway.index.eligibility import Eligibility
-from gateway.index.snapshots import compile_snapshot
 from gateway.options import SearchOptions
 from gateway.search.expand.supplements import Supplements, supplement
 from gateway.search.query import Query
@@ -92,7 +92,7 @@ def test_a_search_looks_at_no_note_but_those_that_it_repeats() -> None:
 
     snapshot = compile_snapshot(entities(2), rows={}, diagnostics=[*qualified, ill])
 
-    assert (1001, (ill,)) == (len(snapshot.diagnostics), snapshot.repeated)
+    assert (1001, (ill,)) == (len(snapshot.diagnostics), snapshot.recurring_diagnostics)
 
 
 def test_a_search_repeats_a_note_once_and_few_of_those_that_cost_it_nothing() -> None:
@@ -105,7 +105,7 @@ def test_a_search_repeats_a_note_once_and_few_of_those_that_cost_it_nothing() ->
 
     snapshot = compile_snapshot(entities(2), rows={}, diagnostics=[down, *bad, down])
 
-    assert (down, *bad[:5]) == snapshot.repeated
+    assert (down, *bad[:5]) == snapshot.recurring_diagnostics
 
 
 def others(count: int) -> list[Entity]:

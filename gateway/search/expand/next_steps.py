@@ -16,12 +16,11 @@ import numpy as np
 from gateway.embed.cache import Embed
 from gateway.errors import Failed, InvalidRequestError
 from gateway.index.eligibility import Mask
-from gateway.index.snapshot import Snapshot
+from gateway.index.snapshot import Snapshot, resolve
 from gateway.index.vectors.exact import VectorIndex, VectorQuery
 from gateway.options import SearchOptions
 from gateway.runtime.vectors import Matrix, Vector, deviations, top
 from gateway.search.expand.learned_steps import confidences, learned_steps_after, path_of
-from gateway.search.invoke import resolve
 from gateway.search.query import Query
 from gateway.search.rank.fusion import lexical_deviations
 from gateway.search.rank.parameters import (
@@ -122,7 +121,7 @@ async def _score_task(
     scores = candidates.deviations_at(everything)
     scores += lexical_deviations(lexical, everything, mask, options.lexical_weight)
     clauses = query.vectors.clauses
-    following = following_clauses(clauses, snapshot.vectors, snapshot.common, last)
+    following = following_clauses(clauses, snapshot.vectors, snapshot.mean_vector, last)
     if len(following):
         scores += FOLLOWING_CLAUSE_WEIGHT * _score_clauses(following, snapshot.vectors)
     return scores
@@ -222,7 +221,7 @@ def score_next_steps(
     if task is not None:
         scores += TASK_WEIGHT * task
     if snapshot.vectors is not None:
-        near = _cosines_with(snapshot.vectors, snapshot.common, used[-1])
+        near = _cosines_with(snapshot.vectors, snapshot.mean_vector, used[-1])
         scores += NEIGHBOUR_WEIGHT * deviations(near)
     for server in {snapshot.entities[position].server for position in used}:
         scores += SERVER_WEIGHT * snapshot.eligibility.has("server", server)

@@ -11,7 +11,7 @@ from urllib.parse import quote, unquote
 
 import numpy as np
 
-from gateway.index.eligibility import Mask, everybody
+from gateway.index.eligibility import Mask, passes_all
 from gateway.runtime.vectors import NDArray
 from gateway.types import PathStep
 from graphs.facts.fact import Fact
@@ -110,7 +110,7 @@ class ToolGraph:
 
         None if all do.
         """
-        if everybody(mask):
+        if passes_all(mask):
             return None
 
         def hidden(place: int) -> bool:
@@ -121,7 +121,7 @@ class ToolGraph:
 
     def allowed(self, mask: Mask) -> Mask | None:
         """Say of each document of the graph whether its entity passes *mask*; None if all do."""
-        if self.owned and everybody(mask):
+        if self.owned and passes_all(mask):
             return None
         # Place -1, the last, stands for documents without an entity: those may not be found.
         return np.append(mask, np.False_)[self.owners]

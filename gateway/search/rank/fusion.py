@@ -18,8 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gateway.index.eligibility import Mask
-from gateway.index.vectors.segments import Positions
+from gateway.index.eligibility import Mask, Positions
 from gateway.runtime.vectors import Vector, moments
 from gateway.search.rank.server_groups import group_scores
 from gateway.search.retrieve.lexical import LexicalScores

@@ -21,9 +21,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gateway.index.eligibility import Mask
+from gateway.index.eligibility import Mask, Positions
 from gateway.index.snapshot import Snapshot
-from gateway.index.vectors.segments import Positions
 from gateway.runtime.vectors import Vector, deviations
 from gateway.search.rank.fusion import RankedList
 from gateway.search.rank.parameters import (

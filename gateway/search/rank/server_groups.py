@@ -16,8 +16,7 @@ from typing import Self
 
 import numpy as np
 
-from gateway.index.eligibility import Eligibility
-from gateway.index.vectors.segments import Positions
+from gateway.index.eligibility import Eligibility, Positions
 from gateway.runtime.vectors import Vector
 from gateway.search.rank.parameters import (
     HYBRID_GROUP_WEIGHT,

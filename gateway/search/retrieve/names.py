@@ -22,5 +22,5 @@ def find_named(snapshot: Snapshot, query: str, mask: Mask) -> list[int]:
     if _NOT_PLAIN.search(query):
         bare = (word.strip(".-/") for word in _IDENTIFIER.findall(query))
         names += (word for word in bare if _NOT_PLAIN.search(word))
-    positions = [at for name in names for at in snapshot.by_name.of_name(fold(name))]
+    positions = [at for name in names for at in snapshot.by_name.get(fold(name), ())]
     return [position for position in dict.fromkeys(positions) if mask[position]]

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gateway.index.eligibility import Mask
+from gateway.index.eligibility import Mask, Positions
 from gateway.index.vectors.exact import ScanResult, VectorIndex, VectorQuery
-from gateway.index.vectors.segments import Positions
 from gateway.options import SearchOptions
 from gateway.runtime.vectors import Vector
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from gateway.errors import InvalidRequestError
+from gateway.index.compiler import compile_snapshot
 from gateway.index.eligibility import Mask
-from gateway.index.snapshots import compile_snapshot
 from gateway.index.texts import lexical_fields
 from gateway.index.vectors.exact import VectorIndex, VectorQuery
 from gateway.options import Options, SearchOptions
