@@ -89,7 +89,7 @@ async def ask(gateway: Gateway, query: str, way: Way, *, kinds: frozenset[str] =
         limit=DEPTH,
         filters=Filters(kinds=kinds),
         ranking=way.ranking,
-        spread=way.spread,
+        diversify=way.spread,
     )
     weak = any(note.code in _WEAK for note in result.diagnostics)
     return Found(

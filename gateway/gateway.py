@@ -106,8 +106,8 @@ class Gateway(GatewaySources):
             meter_provider=meter_provider,
             capture_content=self.options.capture_content,
         )
-        told = self.telemetry.cache_event
-        self.caches = caches_of(caches, self.options.cache, clock=clock, told=told)
+        on_event = self.telemetry.cache_event
+        self.caches = caches_of(caches, self.options.cache, clock=clock, on_event=on_event)
         self._store = kept = store_of(self.options, store, vectors=vector_store)
         super().__init__(bridge, kept, self.options, clock=clock)
         self._index = Indexer(
@@ -152,8 +152,8 @@ class Gateway(GatewaySources):
         context_summary: str = "",
         filters: Filters | None = None,
         ranking: RankingPolicy = "strategy",
-        spread: bool = False,
-        places: int = 0,
+        diversify: bool = False,
+        display_limit: int = 0,
         tenant: str = "",
     ) -> SearchResult:
         """Find tools.
@@ -168,10 +168,10 @@ class Gateway(GatewaySources):
             filters: What may be found; None is enabled, active tools that need no scope.
             ranking: How the evidence is weighed: by the strategy, or a policy of
                 `gateway.search.rank.policies`.
-            spread: Keep each kind from taking more than 0.6 of the places while others wait.
-            places: Choose so many of *limit* for display, as `gateway.search.grouped` does, and
-                give only them, with ``displays`` and without supplements; 0 gives all. Not with
-                several queries; without a query, the first so many.
+            diversify: Keep each kind from taking more than 0.6 of the places while others wait.
+            display_limit: Choose so many of *limit* for display, as `gateway.search.grouped` does,
+                and return only them, with ``display_scores`` and without supplements; 0 returns
+                all. Not with several queries; without a query, the first so many.
             tenant: For whom it is. A tenant's own calls count more, if `UsageOptions.rerank` is on.
 
         Returns:
@@ -190,8 +190,8 @@ class Gateway(GatewaySources):
             filters=self._health.held(filters),
             options=self.options.search,
             ranking=ranking,
-            spread=spread,
-            places=places,
+            diversify=diversify,
+            display_limit=display_limit,
             tenant=tenant,
         )
         wanted = bool(request.queries or request.context)

@@ -126,8 +126,8 @@ class SyncGateway:
         context_summary: str = "",
         filters: Filters | None = None,
         ranking: RankingPolicy = "strategy",
-        spread: bool = False,
-        places: int = 0,
+        diversify: bool = False,
+        display_limit: int = 0,
         tenant: str = "",
     ) -> SearchResult:
         """See `Gateway.search`."""
@@ -140,8 +140,8 @@ class SyncGateway:
                 context_summary=context_summary,
                 filters=filters,
                 ranking=ranking,
-                spread=spread,
-                places=places,
+                diversify=diversify,
+                display_limit=display_limit,
                 tenant=tenant,
             )
         )

@@ -2,7 +2,7 @@
 
 * A value lives ``ttl_s`` seconds from when it was put, however often it is read.
 * Every access holds a lock: cachetools is not thread-safe by itself.
-* Nothing here knows telemetry: the owner hears of each hit and miss.
+* A listener is called on each hit and miss.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import asyncio
 import concurrent.futures
 import threading
 import time
-from collections.abc import Callable, Coroutine, Hashable, Sequence
+from collections.abc import Callable, Coroutine, Hashable
 from typing import Any, Generic, Literal, TypeVar
 
 from cachetools import TTLCache
@@ -19,7 +19,7 @@ from cachetools.keys import hashkey
 
 V = TypeVar("V")
 Event = Literal["hit", "miss", "coalesced"]
-Told = Callable[[str, Event], None]
+CacheListener = Callable[[str, Event], None]
 """Called with the cache's name and what happened."""
 Clock = Callable[[], float]
 Submit = Callable[
@@ -28,12 +28,12 @@ Submit = Callable[
 ]
 
 
-def _nobody(_name: str, _event: Event) -> None:
+def _ignore(_name: str, _event: Event) -> None:
     return
 
 
 def key_of(*parts: Hashable) -> Hashable:
-    """Make a key that computes its hash once, however often it is looked up."""
+    """Return a key that computes its hash once, however often it is looked up."""
     key: Hashable = hashkey(*parts)
     return key
 
@@ -48,32 +48,23 @@ class Cache(Generic[V]):
         max_items: int,
         ttl_s: float,
         clock: Clock = time.monotonic,
-        told: Told | None = None,
+        on_event: CacheListener | None = None,
     ) -> None:
         self.name = name
-        self._told = told or _nobody
+        self._on_event = on_event or _ignore
         self._lock = threading.Lock()
         self._items: TTLCache[Hashable, V] = TTLCache(max(max_items, 1), ttl_s, timer=clock)
-        self.keeps = max_items > 0
-        """Whether there is room for anything."""
+        self._is_on = max_items > 0
 
     def get(self, key: Hashable) -> V | None:
-        """Give the value of *key*, or None; the owner hears of a hit or a miss."""
-        value = self.again(key)
-        if value is None:
-            self._told(self.name, "miss")
-        return value
-
-    def again(self, key: Hashable) -> V | None:
-        """Give the value of *key*, or None; the owner hears only of a hit."""
+        """Return the value of *key*, or None; report a hit or a miss."""
         value = self.peek(key)
-        if value is not None:
-            self._told(self.name, "hit")
+        self._on_event(self.name, "miss" if value is None else "hit")
         return value
 
     def peek(self, key: Hashable) -> V | None:
-        """Give the value of *key*, or None; the owner hears nothing."""
-        if not self.keeps:
+        """Return the value of *key*, or None; report nothing."""
+        if not self._is_on:
             return None
         with self._lock:
             try:
@@ -82,22 +73,9 @@ class Cache(Generic[V]):
             except KeyError:
                 return None
 
-    def every(self, keys: Sequence[Hashable]) -> list[V] | None:
-        """Give the values of all *keys*, and tell the owner of each hit.
-
-        Returns:
-            None if one of them is missing; the owner then hears nothing.
-        """
-        found = [value for key in keys if (value := self.peek(key)) is not None]
-        if len(found) < len(keys):
-            return None
-        for _ in found:
-            self._told(self.name, "hit")
-        return found
-
     def put(self, key: Hashable, value: V) -> None:
-        """Keep *value* under *key*; the oldest goes when the cache is full."""
-        if not self.keeps:
+        """Keep *value* under *key*; a full cache drops its oldest value."""
+        if not self._is_on:
             return
         with self._lock:
             self._items[key] = value
@@ -115,34 +93,36 @@ class Cache(Generic[V]):
 
 
 class SingleFlight(Generic[V]):
-    """Runs equal work that is asked for at the same time once, whichever caller goes away.
+    """Runs equal work that is requested at the same time once, even if a caller goes away.
 
     The work is started with ``submit`` (`Bridge.submit`) and belongs to no caller: if one is
     cancelled, even the first, the others still get the result.
     """
 
-    def __init__(self, submit: Submit[V], *, name: str = "", told: Told | None = None) -> None:
+    def __init__(
+        self, submit: Submit[V], *, name: str = "", on_event: CacheListener | None = None
+    ) -> None:
         self.name = name
         self._submit = submit
-        self._told = told or _nobody
+        self._on_event = on_event or _ignore
         self._lock = threading.Lock()
         self._flights: dict[Hashable, concurrent.futures.Future[V]] = {}
 
     async def run(self, key: Hashable, work: Callable[[], Coroutine[Any, Any, V]]) -> V:
         """Await the flight of *key*; start it with *work* if none is under way."""
         waiting = asyncio.wrap_future(self.start(key, work))
-        # The caller may go away; asyncio must not complain that nobody looked at the outcome.
-        waiting.add_done_callback(_looked_at)
+        # The caller may go away; asyncio must not report an unretrieved exception.
+        waiting.add_done_callback(_retrieve_error)
         return await asyncio.shield(waiting)
 
     def start(
         self, key: Hashable, work: Callable[[], Coroutine[Any, Any, V]]
     ) -> concurrent.futures.Future[V]:
-        """Give the flight of *key*, started with *work* if none is under way."""
+        """Return the flight of *key*; start it with *work* if none is under way."""
         with self._lock:
             flight = self._flights.get(key)
             if flight is not None:
-                self._told(self.name, "coalesced")
+                self._on_event(self.name, "coalesced")
                 return flight
             flight = self._flights[key] = self._submit(work)
         flight.add_done_callback(lambda done: self._forget(key, done))
@@ -162,9 +142,9 @@ class LoopFlight(Generic[V]):
     work of others along. What a closed loop left under way is forgotten when another flight starts.
     """
 
-    def __init__(self, *, name: str = "", told: Told | None = None) -> None:
+    def __init__(self, *, name: str = "", on_event: CacheListener | None = None) -> None:
         self.name = name
-        self._told = told or _nobody
+        self._on_event = on_event or _ignore
         self._flights: dict[tuple[asyncio.AbstractEventLoop, Hashable], asyncio.Task[V]] = {}
 
     async def run(self, key: Hashable, work: Callable[[], Coroutine[Any, Any, V]]) -> V:
@@ -172,26 +152,26 @@ class LoopFlight(Generic[V]):
         loop = asyncio.get_running_loop()
         flight = self._flights.get((loop, key))
         if flight is None:
-            self._let_go()
+            self._drop_closed_loops()
             flight = self._flights[loop, key] = loop.create_task(work())
-            flight.add_done_callback(lambda done: self._landed(loop, key, done))
+            flight.add_done_callback(lambda done: self._finish(loop, key, done))
         else:
-            self._told(self.name, "coalesced")
+            self._on_event(self.name, "coalesced")
         return await asyncio.shield(flight)
 
-    def _landed(
+    def _finish(
         self, loop: asyncio.AbstractEventLoop, key: Hashable, flight: asyncio.Task[V]
     ) -> None:
         del self._flights[loop, key]
-        _looked_at(flight)
+        _retrieve_error(flight)
 
-    def _let_go(self) -> None:
+    def _drop_closed_loops(self) -> None:
         # A copy, since other loops start flights in other threads.
         for loop, key in list(self._flights):
             if loop.is_closed():
                 self._flights.pop((loop, key), None)
 
 
-def _looked_at(done: asyncio.Future[Any]) -> None:
+def _retrieve_error(done: asyncio.Future[Any]) -> None:
     if not done.cancelled():
         done.exception()

@@ -18,7 +18,15 @@ from gateway.embed.protocol import Embedder
 from gateway.index.snapshot import Snapshot
 from gateway.options import CacheOptions, SearchOptions
 from gateway.options.validation import check_members
-from gateway.runtime.cache import Cache, Clock, LoopFlight, SingleFlight, Submit, Told, key_of
+from gateway.runtime.cache import (
+    Cache,
+    CacheListener,
+    Clock,
+    LoopFlight,
+    SingleFlight,
+    Submit,
+    key_of,
+)
 from gateway.runtime.telemetry import Span, Telemetry
 from gateway.runtime.telemetry_names import CONTENT_ATTRIBUTES, Attributes
 from gateway.runtime.vectors import Vector
@@ -51,16 +59,20 @@ class Caches:
 
     @classmethod
     def of(
-        cls, options: CacheOptions, *, clock: Clock = time.monotonic, told: Told | None = None
+        cls,
+        options: CacheOptions,
+        *,
+        clock: Clock = time.monotonic,
+        on_event: CacheListener | None = None,
     ) -> Caches:
         """Make the caches that *options* describe.
 
         Args:
             options: Sizes and lifetimes.
             clock: Seconds that only grow.
-            told: Told of each hit and miss.
+            on_event: Called on each hit and miss.
         """
-        cache = partial(Cache[Any], clock=clock, told=told)
+        cache = partial(Cache[Any], clock=clock, on_event=on_event)
         return cls(
             normalized=cache(
                 "normalize", max_items=options.normalized_items, ttl_s=options.normalized_ttl_s
@@ -72,14 +84,16 @@ class Caches:
         )
 
 
-def caches_of(given: Caches | None, options: CacheOptions, *, clock: Clock, told: Told) -> Caches:
+def caches_of(
+    given: Caches | None, options: CacheOptions, *, clock: Clock, on_event: CacheListener
+) -> Caches:
     """Give the caches that a host shares, else new ones; see `Caches.of`.
 
     Raises:
         ConfigError: What is given is none.
     """
     if given is None:
-        return Caches.of(options, clock=clock, told=told)
+        return Caches.of(options, clock=clock, on_event=on_event)
     check_members("caches", given, "a Caches", "normalized", "embeddings", "results")
     return given
 
@@ -117,7 +131,7 @@ class CachedSearch:
             result = self.cache.get(key)
             if result is None:
                 result = await self.search(snapshot, request, diagnostics, usage=signals)
-                if self.cache.keeps and not result.degraded:
+                if not result.degraded:
                     self.cache.put(key, replace(result, cached=True))
             labels |= {"gateway.search.mode": result.mode, "gateway.cache.hit": result.cached}
             if span.is_recording():
@@ -151,8 +165,8 @@ class CachedSearch:
             request.limit,
             request.filters,
             request.ranking,
-            request.spread,
-            request.places,
+            request.diversify,
+            request.display_limit,
             request.tenant,
             signals.mark,
             tuple(diagnostics),
@@ -262,7 +276,7 @@ def _normalizer(
 ) -> CachedNormalizer:
     check_members("normalizer", normalizer, "a Normalizer", "rewrite", "model_id", "provider")
     cache = caches.normalized
-    flights = SingleFlight[str](submit, name=cache.name, told=telemetry.cache_event)
+    flights = SingleFlight[str](submit, name=cache.name, on_event=telemetry.cache_event)
     return CachedNormalizer(
         normalizer, cache=cache, flights=flights, telemetry=telemetry, most_s=timeout_s
     )
@@ -280,5 +294,5 @@ def _flights(
         from gateway.embed.local.embedder import LocalEmbedder  # noqa: PLC0415  (whose modules are there if it is)
 
         if isinstance(embedder, LocalEmbedder):
-            return LoopFlight[QueryRows](name=name, told=telemetry.cache_event)
-    return SingleFlight[QueryRows](submit, name=name, told=telemetry.cache_event)
+            return LoopFlight[QueryRows](name=name, on_event=telemetry.cache_event)
+    return SingleFlight[QueryRows](submit, name=name, on_event=telemetry.cache_event)

@@ -236,7 +236,7 @@ class Search:
         state.record_time("lexical")
         request, window_size = state.request, self.options.window(state.request.limit)
         head = frozenset(ranked.positions[:window_size].tolist())
-        listed = ranked.positions[: window_size if request.spread else request.limit].tolist()
+        listed = ranked.positions[: window_size if request.diversify else request.limit].tolist()
         ranking = Ranking(
             query=query,
             ranked=ranked if request.ranking == "legacy" else pin_exact_names(ranked, named),
@@ -246,7 +246,7 @@ class Search:
             candidates=candidates,
             model=self.model,
         )
-        if request.places:
+        if request.display_limit:
             # Only what is displayed is looked up: see `_finish`.
             return ranking
         return self._with_agreement(state, ranking, ranking.window.union(listed))
@@ -297,12 +297,12 @@ class Search:
         request = state.request
         if state.usage.liked or state.usage.exposure:
             rankings = [_rerank_by_usage(state, ranking) for ranking in rankings]
-        if request.spread:
+        if request.diversify:
             rankings = [results.diversify(state.snapshot, each, request.limit) for each in rankings]
         chosen = interleave([ranking.ranked for ranking in rankings], limit=request.limit)
-        displays: tuple[float, ...] = ()
-        if request.places:
-            chosen, displays = results.select(state.snapshot, rankings, chosen, request)
+        display_scores: tuple[float, ...] = ()
+        if request.display_limit:
+            chosen, display_scores = results.select(state.snapshot, rankings, chosen, request)
             if mode != "graph":
                 shown = frozenset(position for _, position in chosen)
                 rankings = [self._with_agreement(state, each, shown) for each in rankings]
@@ -320,7 +320,13 @@ class Search:
         state.diagnostics += () if is_empty else lists.suspicions
         state.record_time("confidence")
         result = results.build_result(
-            state, rankings, lists, added, mode=mode, window=len(window), displays=displays
+            state,
+            rankings,
+            lists,
+            added,
+            mode=mode,
+            window=len(window),
+            display_scores=display_scores,
         )
         return results.without_matches(result, state, rankings) if is_empty else result
 
@@ -335,7 +341,7 @@ class Search:
         if state.snapshot.graph is None:
             state.add_diagnostic("graph", "graph_unavailable")
         graph = self._graph(state)
-        if graph is None or state.request.places:
+        if graph is None or state.request.display_limit:
             return Supplements()
         added = supplement(
             graph,

@@ -24,8 +24,8 @@ def prepare(  # noqa: PLR0913  (keyword-only, one a parameter of the public sear
     filters: Filters,
     options: SearchOptions,
     ranking: RankingPolicy = "strategy",
-    spread: bool = False,
-    places: int = 0,
+    diversify: bool = False,
+    display_limit: int = 0,
     tenant: str = "",
 ) -> tuple[SearchRequest, tuple[Diagnostic, ...]]:
     """Check and clean what a caller asks.
@@ -33,9 +33,9 @@ def prepare(  # noqa: PLR0913  (keyword-only, one a parameter of the public sear
     Blank queries are dropped; with none left and no context the search browses.
 
     Raises:
-        InvalidRequestError: If *limit* is below 1, *places* below 0 or given with several queries,
-            *ranking* is unknown, both *query* and *queries* are given, there are too many
-            queries, or one is not a text.
+        InvalidRequestError: If *limit* is below 1, *display_limit* below 0 or given with several
+            queries, *ranking* is unknown, both *query* and *queries* are given, there are too
+            many queries, or one is not a text.
     """
     notes: list[Diagnostic] = []
     if query is not None and queries:
@@ -46,10 +46,12 @@ def prepare(  # noqa: PLR0913  (keyword-only, one a parameter of the public sear
     if ranking not in _POLICIES:
         known = ", ".join(_POLICIES)
         raise InvalidRequestError(f"ranking must be one of {known}, got {ranking!r}")
-    if isinstance(places, bool) or not isinstance(places, int) or places < 0:
-        raise InvalidRequestError(f"places must be a whole number of at least 0, got {places!r}")
-    if places and len(asked) > 1:
-        raise InvalidRequestError("places are chosen from one ranking: give one query")
+    if isinstance(display_limit, bool) or not isinstance(display_limit, int) or display_limit < 0:
+        raise InvalidRequestError(
+            f"display_limit must be a whole number of at least 0, got {display_limit!r}"
+        )
+    if display_limit and len(asked) > 1:
+        raise InvalidRequestError("display_limit applies to one ranking: give one query")
     if len(asked) > options.max_queries:
         raise InvalidRequestError(
             f"{len(asked)} queries; a search takes at most {options.max_queries}"
@@ -60,8 +62,8 @@ def prepare(  # noqa: PLR0913  (keyword-only, one a parameter of the public sear
         limit=_limit(limit, options, notes),
         filters=filters,
         ranking=ranking,
-        spread=spread,
-        places=places,
+        diversify=diversify,
+        display_limit=display_limit,
         tenant=tenant,
     )
     return request, tuple(notes)

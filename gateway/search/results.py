@@ -44,7 +44,7 @@ class ResultLists:
 def browse(state: SearchState) -> SearchResult:
     """Return the first eligible entities by name: there is no query, and nothing is ranked."""
     request, entities = state.request, state.snapshot.entities
-    limit = min(request.limit, request.places or request.limit)
+    limit = min(request.limit, request.display_limit or request.limit)
     positions = np.flatnonzero(state.mask)[:limit].tolist()
     state.diagnostics += _suspicions(state.snapshot, positions)
     return state.result(
@@ -121,7 +121,7 @@ def select(
     chosen: Sequence[tuple[int, int]],
     request: SearchRequest,
 ) -> tuple[list[tuple[int, int]], tuple[float, ...]]:
-    """Choose which of *chosen* are displayed, as many as `SearchRequest.places` says.
+    """Choose which of *chosen* are displayed, as many as `SearchRequest.display_limit` says.
 
     Returns:
         The choice, and the display score of each, 0 to 1.
@@ -132,7 +132,7 @@ def select(
     shown = grouped.chosen(
         snapshot.eligibility.kinds(np.array([at for _, at in chosen], dtype=np.intp)),
         [scores[owner][position] for owner, position in chosen],
-        limit=request.places,
+        limit=request.display_limit,
         policy=request.ranking,
     )
     return [chosen[each.place] for each in shown], tuple(each.display for each in shown)
@@ -146,7 +146,7 @@ def build_result(  # noqa: PLR0913  (keyword-only, one a part of the result)
     *,
     mode: RankingMode,
     window: int,
-    displays: tuple[float, ...] = (),
+    display_scores: tuple[float, ...] = (),
 ) -> SearchResult:
     """Put a result together: its lists, diagnostics, counts and times.
 
@@ -157,7 +157,7 @@ def build_result(  # noqa: PLR0913  (keyword-only, one a part of the result)
         added: The supplements, for what they cost.
         mode: What ranked.
         window: How many entities supplements could come from.
-        displays: The display score of each match; empty without `SearchRequest.places`.
+        display_scores: Of the matches; empty without `SearchRequest.display_limit`.
     """
     return SearchResult(
         matches=lists.matches,
@@ -176,7 +176,7 @@ def build_result(  # noqa: PLR0913  (keyword-only, one a part of the result)
         ),
         normalized=tuple(ranking.query.normalized for ranking in rankings),
         stages=state.seconds,
-        displays=displays,
+        display_scores=display_scores,
     )
 
 
@@ -196,7 +196,7 @@ def without_matches(
         prerequisites=(),
         related=(),
         next_steps=(),
-        displays=(),
+        display_scores=(),
         nearest=result.matches[0] if result.matches else None,
         unmatched=unmatched(snapshot.lexical, readings, state.mask),
         servers=tuple(sorted(servers))[:MAX_SERVERS],

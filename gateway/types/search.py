@@ -30,9 +30,9 @@ class SearchRequest:
     limit: int = 5
     filters: Filters = field(default_factory=Filters)
     ranking: RankingPolicy = "strategy"
-    spread: bool = False
+    diversify: bool = False
     """Whether no kind may take most places; see `gateway.search.spread`."""
-    places: int = 0
+    display_limit: int = 0
     """How many of *limit* are chosen for display; 0 gives all. See `gateway.search.grouped`."""
     tenant: str = ""
     """For whom it is, as the host labels them; their own calls count more. Empty for nobody in
@@ -134,7 +134,7 @@ class SearchResult:
     """If nothing serves the request: its words that no entity holds."""
     servers: tuple[str, ...] = ()
     """If nothing serves the request: which servers there are, by name."""
-    displays: tuple[float, ...] = ()
+    display_scores: tuple[float, ...] = ()
     """The display score of each match, 0 to 1, if matches were chosen for display; else empty."""
     cached: bool = field(default=False, compare=False)
     """True if this result came from the result cache."""

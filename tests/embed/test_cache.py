@@ -282,7 +282,7 @@ async def test_a_flight_that_landed_after_the_look_into_the_cache_is_not_repeate
             with ThreadPoolExecutor(1) as other:
                 other.submit(lambda: asyncio.run(embed(["a"], dimensions=64))).result()
 
-    cache = Cache[Vector]("c", max_items=9, ttl_s=60, told=overtake)
+    cache = Cache[Vector]("c", max_items=9, ttl_s=60, on_event=overtake)
     embed = queries(embedder, bridge, cache)
 
     answer = await embed(["a"], dimensions=64)

@@ -66,7 +66,7 @@ def test_a_cleared_cache_is_empty() -> None:
 def test_the_owner_is_told_of_hits_and_misses_but_not_of_peeks() -> None:
     """A look that asks again for the same question must not count as a second one."""
     told: list[tuple[str, str]] = []
-    cache = Cache[int]("c", max_items=2, ttl_s=10, told=lambda *event: told.append(event))
+    cache = Cache[int]("c", max_items=2, ttl_s=10, on_event=lambda *event: told.append(event))
     cache.get("a")
     cache.peek("a")
     cache.put("a", 1)
@@ -75,26 +75,13 @@ def test_the_owner_is_told_of_hits_and_misses_but_not_of_peeks() -> None:
     assert [("c", "miss"), ("c", "hit")] == told
 
 
-def test_several_values_are_given_together_or_not_at_all() -> None:
-    """Who asks for what is missing then tells of each once."""
-    events: list[tuple[str, str]] = []
-    cache = Cache[int]("c", max_items=2, ttl_s=10, told=lambda *event: events.append(event))
-    cache.put("a", 1)
-
-    partly = cache.every(["a", "b"])
-    cache.put("b", 2)
-
-    assert (None, [2, 1]) == (partly, cache.every(["b", "a"]))
-    assert [("c", "hit")] * 2 == events
-
-
 async def test_equal_work_at_the_same_time_runs_once(bridge: Bridge) -> None:
     """A hundred askers, one flight, and the owner knows who rode along."""
     told: list[str] = []
     runs: list[int] = []
     door = asyncio.Event()
     flights = SingleFlight[int](
-        bridge.submit, name="f", told=lambda _name, event: told.append(event)
+        bridge.submit, name="f", on_event=lambda _name, event: told.append(event)
     )
 
     async def work() -> int:
@@ -183,7 +170,7 @@ async def test_equal_work_on_one_loop_runs_once_there_whoever_goes_away() -> Non
     told: list[tuple[str, str]] = []
     ran_on: list[asyncio.AbstractEventLoop] = []
     door = asyncio.Event()
-    flights = LoopFlight[int](name="f", told=lambda name, event: told.append((name, event)))
+    flights = LoopFlight[int](name="f", on_event=lambda name, event: told.append((name, event)))
 
     async def work() -> int:
         ran_on.append(asyncio.get_running_loop())

@@ -163,7 +163,7 @@ async def searched(open_gateway: OpenGateway, query: str, **asked: Any) -> Searc
     """Ask for up to 50 of a catalog whose tools lead to each other."""
     catalog = [tool(f"send_{letter}{letter}", "Send it.") for letter in "abcdefghijkl"]
     gateway = open_gateway(catalog, strategy="auto", embedder=HashingEmbedder())
-    return await gateway.search(query, limit=50, spread=True, **asked)
+    return await gateway.search(query, limit=50, diversify=True, **asked)
 
 
 @pytest.mark.parametrize("ranking", get_args(RankingPolicy))
@@ -175,12 +175,12 @@ async def test_a_search_gives_those_alone_who_are_displayed(
     scores = [match.score for match in whole.matches]
     expected = chosen(["tool"] * len(scores), scores, limit=4, policy=ranking)
 
-    few = await searched(open_gateway, "send it", ranking=ranking, places=4)
+    few = await searched(open_gateway, "send it", ranking=ranking, display_limit=4)
 
     assert [whole.matches[each.place] for each in expected] == list(few.matches)
-    assert tuple(each.display for each in expected) == few.displays
+    assert tuple(each.display for each in expected) == few.display_scores
     assert () == few.related == few.next_steps == few.prerequisites
-    assert () == whole.displays
+    assert () == whole.display_scores
 
 
 async def test_what_nothing_serves_displays_nothing(open_gateway: OpenGateway) -> None:
@@ -192,9 +192,9 @@ async def test_what_nothing_serves_displays_nothing(open_gateway: OpenGateway) -
         options=Options(search=SearchOptions(no_match_confidence=0.99, min_confidence=0.99)),
     )
 
-    found = await gateway.search("qwxz vbnm", places=4)
+    found = await gateway.search("qwxz vbnm", display_limit=4)
 
-    assert ((), ()) == (found.matches, found.displays)
+    assert ((), ()) == (found.matches, found.display_scores)
     assert found.nearest is not None
 
 
@@ -203,7 +203,7 @@ async def test_a_long_request_is_judged_by_its_job_too(open_gateway: OpenGateway
     job = " ".join(f"Please send it to number {number}." for number in range(12))
 
     whole = await searched(open_gateway, job)
-    few = await searched(open_gateway, job, places=2)
+    few = await searched(open_gateway, job, display_limit=2)
 
     assert [match.confidence for match in whole.matches[:2]] == [
         match.confidence for match in few.matches
@@ -214,9 +214,9 @@ async def test_the_graph_may_display_its_own(open_gateway: OpenGateway) -> None:
     """Without vectors, too."""
     gateway = open_gateway([tool("send_mail", "Send it."), tool("send_fax", "Send it.")])
 
-    found = await gateway.search("send it", places=1)
+    found = await gateway.search("send it", display_limit=1)
 
-    assert (1, (1.0,)) == (len(found.matches), found.displays)
+    assert (1, (1.0,)) == (len(found.matches), found.display_scores)
 
 
 async def test_other_places_are_another_search(open_gateway: OpenGateway) -> None:
@@ -224,8 +224,10 @@ async def test_other_places_are_another_search(open_gateway: OpenGateway) -> Non
     catalog = [tool(f"send_{letter}{letter}", "Send it.") for letter in "abcdefghijkl"]
     gateway = open_gateway(catalog, strategy="auto", embedder=HashingEmbedder())
 
-    counts = [len((await gateway.search("send", places=most)).matches) for most in (3, 5, 0, 3)]
-    others = [len((await gateway.search("it", places=most)).matches) for most in (0, 3)]
+    counts = [
+        len((await gateway.search("send", display_limit=most)).matches) for most in (3, 5, 0, 3)
+    ]
+    others = [len((await gateway.search("it", display_limit=most)).matches) for most in (0, 3)]
 
     assert ([3, 5, 5, 3], [5, 3]) == (counts, others)
 
@@ -234,16 +236,16 @@ async def test_a_browse_gives_the_first_places(open_gateway: OpenGateway) -> Non
     """Nothing is ranked, so nobody has a score for display."""
     gateway = open_gateway([tool(f"send_{letter}", "Send it.") for letter in "abcd"])
 
-    found = await gateway.search(None, places=3)
+    found = await gateway.search(None, display_limit=3)
 
-    assert (3, ()) == (len(found.matches), found.displays)
+    assert (3, ()) == (len(found.matches), found.display_scores)
 
 
 @pytest.mark.parametrize("places", [-1, True, 2.5, "3", None])
 async def test_places_are_a_number(open_gateway: OpenGateway, places: Any) -> None:
     """And none below none."""
     with pytest.raises(InvalidRequestError, match="places must be"):
-        await searched(open_gateway, "send", places=places)
+        await searched(open_gateway, "send", display_limit=places)
 
 
 async def test_places_are_chosen_from_one_ranking(open_gateway: OpenGateway) -> None:
@@ -251,4 +253,4 @@ async def test_places_are_chosen_from_one_ranking(open_gateway: OpenGateway) -> 
     gateway = open_gateway([tool("send_mail", "Send it.")])
 
     with pytest.raises(InvalidRequestError, match="one query"):
-        await gateway.search(queries=["send", "mail"], places=2)
+        await gateway.search(queries=["send", "mail"], display_limit=2)

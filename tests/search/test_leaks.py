@@ -187,7 +187,7 @@ def looked(
         filters=EVERYBODY if everybody else world.filters,
         options=options,
         ranking=ranking,
-        spread=spread,
+        diversify=spread,
     )
     return asyncio.run(search(world.snapshot, request, notes))
 

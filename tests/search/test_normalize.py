@@ -182,7 +182,7 @@ async def test_a_rewrite_that_landed_after_the_look_into_the_cache_is_not_repeat
 
     rewrite = CachedNormalizer(
         table,
-        cache=Cache("c", max_items=9, ttl_s=60, told=overtake),
+        cache=Cache("c", max_items=9, ttl_s=60, on_event=overtake),
         flights=SingleFlight(bridge.submit),
         telemetry=TELEMETRY,
     )

@@ -125,7 +125,7 @@ async def test_a_search_can_be_spread(open_gateway: OpenGateway) -> None:
     filters = Filters(kinds=frozenset({"tool", "agent"}))
 
     plain = await gateway.search("send", limit=5, filters=filters)
-    spread = await gateway.search("send", limit=5, filters=filters, spread=True)
+    spread = await gateway.search("send", limit=5, filters=filters, diversify=True)
 
     assert plain.matches == spread.matches
     assert not spread.cached

@@ -87,8 +87,8 @@ class SearchRoutes:
             limit=self._gateway.options.search.max_limit,
             filters=filters,
             ranking=ranking,
-            spread=True,
-            places=request.max_results,
+            diversify=True,
+            display_limit=request.max_results,
         )
         # The catalog may have changed during the search: rows show it as it is now.
         view = await self._views.current()

@@ -65,8 +65,8 @@ class Hit:
 
 def find_hits(view: CatalogView, result: SearchResult, limit: int) -> list[Hit]:
     """Return at most *limit* hits of *result*; entities that are gone meanwhile are left out."""
-    displays = result.displays or repeat(1.0)
-    pairs = zip(result.matches[:limit], displays, strict=False)
+    display_scores = result.display_scores or repeat(1.0)
+    pairs = zip(result.matches[:limit], display_scores, strict=False)
     return [
         Hit(entity=entity, match=match, display=display)
         for match, display in pairs
