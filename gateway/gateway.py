@@ -344,7 +344,7 @@ class Gateway(GatewaySources):
     @property
     def library(self) -> Library:
         """The resources and prompts of the servers."""
-        return Library(self._registry, self.snapshot, self._servers.audience)
+        return Library(self._registry, self.snapshot, self._servers.capabilities)
 
     @property
     def bridge(self) -> Bridge:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from gateway.mcp.naming import MAX_NAME_CHARS, fits, pin_key, thing_key
+from gateway.mcp.naming import MAX_NAME_CHARS, matches_template, pin_key
 from gateway.options import UpstreamOptions
 from gateway.runtime.text import clean
 from gateway.types import Code, Diagnostic, Kind, ToolDefinition
@@ -53,7 +53,7 @@ def apply_policies(
         listing,
         tools=tuple(item for tool in listing.tools for item in shown(tool)),
         things=tuple(item for thing in listing.things for item in shown(thing)),
-        instructions="" if thing_key("server", server) in blocked else listing.instructions,
+        instructions="" if pin_key("server", server) in blocked else listing.instructions,
         diagnostics=(*listing.diagnostics, *(note for _, note in notes)),
     )
 
@@ -66,7 +66,7 @@ class HiddenItems:
     """
 
     hidden: frozenset[str] = frozenset()
-    """As `thing_key` writes them."""
+    """As `pin_key` writes them."""
     shown: frozenset[str] = frozenset()
 
     @classmethod
@@ -75,21 +75,23 @@ class HiddenItems:
         if shown is whole:
             return NOTHING_HIDDEN
         before, after = (
-            frozenset(thing_key(item.kind, item.name) for item in listing.things)
+            frozenset(pin_key(item.kind, item.name) for item in listing.things)
             for listing in (whole, shown)
         )
         return cls(hidden=before - after, shown=after) if before != after else NOTHING_HIDDEN
 
     def holds(self, kind: Kind, name: str) -> bool:
         """Whether the resource or prompt of this name is hidden."""
-        key = thing_key(kind, name)
+        key = pin_key(kind, name)
         if not self.hidden or key in self.shown:
             return False
         if key in self.hidden:
             return True
-        start = thing_key("resource", "")
+        start = pin_key("resource", "")
         templates = (key.removeprefix(start) for key in self.hidden if key.startswith(start))
-        return kind == "resource" and any("{" in uri and fits(uri, name) for uri in templates)
+        return kind == "resource" and any(
+            "{" in uri and matches_template(uri, name) for uri in templates
+        )
 
 
 NOTHING_HIDDEN = HiddenItems()
@@ -106,10 +108,10 @@ def _notes(
         )
         yield COMMAND_LINE_PIN, _note("server_changed", detail)
     labels = {tool.name: f"tool {tool.name!r}" for tool in listing.tools}
-    labels[thing_key("server", server)] = "what it says of itself"
+    labels[pin_key("server", server)] = "what it says of itself"
     for item in listing.things:
         label = f"{item.kind} {clean(item.name, limit=MAX_NAME_CHARS)!r}"
-        labels[thing_key(item.kind, item.name)] = label
+        labels[pin_key(item.kind, item.name)] = label
     for key, label in labels.items():
         end = "; it is left out" if key in blocked else ""
         if key in changed:

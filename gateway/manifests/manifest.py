@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from gateway.mcp.servers import HttpServer, StdioServer
 from gateway.options import CustomKind
-from gateway.sources.protocol import Shape
+from gateway.sources.protocol import Transform
 from gateway.sources.virtual_servers import VirtualServer
 from gateway.types import Diagnostic
 
@@ -24,7 +24,7 @@ class Manifest:
     """The names of the servers that cannot be used."""
     origin: str = ""
     """The file's path; empty if it is none."""
-    shapes: Mapping[str, tuple[Shape, ...]] = field(default_factory=dict)
+    shapes: Mapping[str, tuple[Transform, ...]] = field(default_factory=dict)
     """What is shown of the tools of a server; those that are not in it show all."""
     virtual: Mapping[str, VirtualServer] = field(default_factory=dict)
     """By name, in the file's order; the disabled ones are absent."""

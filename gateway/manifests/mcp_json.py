@@ -33,7 +33,7 @@ from gateway.mcp.servers import HttpServer, StdioServer
 from gateway.options import CustomKind
 from gateway.options.environment import variables
 from gateway.runtime.json_models import StrictModel, Text, read_value
-from gateway.sources.protocol import Shape
+from gateway.sources.protocol import Transform
 from gateway.sources.transforms import Describe, Filter, Prefix, Rename
 from gateway.sources.virtual_servers import Alias, VirtualServer
 from gateway.types import Diagnostic, Kind
@@ -55,7 +55,7 @@ class _ResourceRules(StrictModel):
     deny: list[str] = Field(default_factory=list)
     describe: dict[str, str] = Field(default_factory=dict)
 
-    def shapes(self, kind: Kind) -> Iterator[Shape]:
+    def shapes(self, kind: Kind) -> Iterator[Transform]:
         """Yield what they mean, in the order in which they apply."""
         if self.allow is not None or self.deny:
             allow = None if self.allow is None else tuple(self.allow)
@@ -68,7 +68,7 @@ class _Rules(_ResourceRules):
     rename: dict[str, str] = Field(default_factory=dict)
     prefix: str | None = None
 
-    def shapes(self, kind: Kind) -> Iterator[Shape]:
+    def shapes(self, kind: Kind) -> Iterator[Transform]:
         yield from super().shapes(kind)
         if self.rename:
             yield Rename(self.rename, kind=kind)
@@ -88,7 +88,7 @@ class _Server(StrictModel):
     resources: Annotated[_ResourceRules, _as("allow", list)] = _ResourceRules()
 
     @property
-    def shapes(self) -> tuple[Shape, ...]:
+    def shapes(self) -> tuple[Transform, ...]:
         return (
             *self.tools.shapes("tool"),
             *self.resources.shapes("resource"),
@@ -235,7 +235,7 @@ class _Reader:
         self._where = where
         self.notes: list[Diagnostic] = []
         self.servers: dict[str, StdioServer | HttpServer] = {}
-        self.shapes: dict[str, tuple[Shape, ...]] = {}
+        self.shapes: dict[str, tuple[Transform, ...]] = {}
         self.virtual: dict[str, VirtualServer] = {}
         self.unusable: list[str] = []
 

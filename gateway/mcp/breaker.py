@@ -10,80 +10,80 @@ import random
 from collections.abc import Callable
 from typing import Literal
 
+from gateway.options import UpstreamOptions
 from gateway.runtime.cache import Clock
 
 BreakerState = Literal["closed", "open", "half_open"]
 
-_SPREAD = 0.2
+_JITTER = 0.2
 """By which share waits vary either way, so that many gateways do not come back all at once."""
 _PROBE_S = 1.0
 """How long uses that come during the probe are told to wait."""
+_MAX_DOUBLINGS = 32
 
 
 class Breaker:
     """Counts failures in a row.
 
     Args:
-        failures: How many open it.
-        open_s: How long it is open the first time; each failed probe doubles that …
-        open_max_s: … up to this.
+        options: How many failures open it, how long it is open the first time, and at most; each
+            failed probe doubles the time.
         clock: Seconds that only grow.
-        chance: Gives numbers from 0 to 1, for the jitter.
+        random_share: Returns numbers from 0 to 1, for the jitter.
     """
 
     def __init__(
         self,
+        options: UpstreamOptions,
         *,
-        failures: int,
-        open_s: float,
-        open_max_s: float,
         clock: Clock,
-        chance: Callable[[], float] = random.random,
+        random_share: Callable[[], float] = random.random,
     ) -> None:
-        self._limit = failures
-        self._open_s = open_s
-        self._open_max_s = open_max_s
+        self._options = options
         self._clock = clock
-        self._chance = chance
+        self._random_share = random_share
         self._failures = 0
-        self._opened = 0
-        self._until: float | None = None
-        self._probing = False
+        self._openings = 0
+        self._open_until: float | None = None
+        self._is_probing = False
 
     @property
     def state(self) -> BreakerState:
         """Its state now."""
-        if self._until is None:
+        if self._open_until is None:
             return "closed"
-        return "half_open" if self._probing or self._clock() >= self._until else "open"
+        return "half_open" if self._is_probing or self._clock() >= self._open_until else "open"
 
     def admit(self) -> float:
-        """Give how many seconds to stay away; 0 lets a use through, whose outcome must be told."""
-        if self._until is None:
+        """Return how many seconds to stay away; 0 lets a use through, whose outcome must follow."""
+        if self._open_until is None:
             return 0.0
-        rest = self._until - self._clock()
-        if rest > 0:
-            return rest
-        if self._probing:
+        wait_s = self._open_until - self._clock()
+        if wait_s > 0:
+            return wait_s
+        if self._is_probing:
             return _PROBE_S
-        self._probing = True
+        self._is_probing = True
         return 0.0
 
-    def succeed(self) -> None:
+    def record_success(self) -> None:
         """Take note that the server answered."""
-        self._failures = self._opened = 0
-        self._until = None
-        self._probing = False
+        self._failures = self._openings = 0
+        self._open_until = None
+        self._is_probing = False
 
-    def fail(self) -> None:
+    def record_failure(self) -> None:
         """Take note that the server could not be reached, died or stayed silent."""
+        options = self._options
         self._failures += 1
-        if self._probing or (self._until is None and self._failures >= self._limit):
-            wait_s = min(self._open_s * 2**self._opened, self._open_max_s)
-            self._opened = min(self._opened + 1, 32)
-            self._until = self._clock() + wait_s * (1 + _SPREAD * (2 * self._chance() - 1))
-            self._probing = False
+        is_tripped = self._open_until is None and self._failures >= options.breaker_failures
+        if self._is_probing or is_tripped:
+            wait_s = min(options.breaker_s * 2**self._openings, options.breaker_max_s)
+            self._openings = min(self._openings + 1, _MAX_DOUBLINGS)
+            jitter = 1 + _JITTER * (2 * self._random_share() - 1)
+            self._open_until = self._clock() + wait_s * jitter
+            self._is_probing = False
 
-    def forget(self) -> None:
-        """Take note that a use ended and tells nothing about the server: its caller went away."""
-        self._probing = False
+    def release(self) -> None:
+        """Take note that a use ended and says nothing about the server: its caller went away."""
+        self._is_probing = False

@@ -1,7 +1,7 @@
-"""Blocks of content: which kinds MCP knows, and whether one of them has the form that it asks for.
+"""Blocks of content: whether MCP knows the kind, and whether a block has the form of its kind.
 
-A kind that we do not know is still the tool's answer, and is kept. One that we know and that is
-malformed is no answer: who reads it, or passes it on, would fail at it.
+A kind that is not known is still the tool's answer, and is kept. A malformed block of a known kind
+is no answer: whatever reads it, or passes it on, would fail at it.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ _KNOWN = frozenset({"text", "image", "audio", "resource", "resource_link"})
 _BLOCK: TypeAdapter[types.ContentBlock] = TypeAdapter(types.ContentBlock)
 
 
-def well_formed(block: JsonObject) -> bool:
-    """Say whether MCP knows the kind of *block* and can read it."""
+def is_well_formed(block: JsonObject) -> bool:
+    """Whether MCP knows the kind of *block* and can read it."""
     kind = block.get("type")
     if not isinstance(kind, str) or kind not in _KNOWN:
         return False
@@ -27,7 +27,7 @@ def well_formed(block: JsonObject) -> bool:
     return True
 
 
-def malformed(block: JsonObject) -> bool:
-    """Say whether *block* has no kind, or one that MCP knows and cannot read so."""
+def is_malformed(block: JsonObject) -> bool:
+    """Whether *block* has no kind, or one that MCP knows and cannot read so."""
     kind = block.get("type")
-    return not isinstance(kind, str) or (kind in _KNOWN and not well_formed(block))
+    return not isinstance(kind, str) or (kind in _KNOWN and not is_well_formed(block))

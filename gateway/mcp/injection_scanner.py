@@ -1,17 +1,18 @@
-"""Marks tool definitions that look like an attack on a model: text that talks to it, not of a tool.
+"""Flags tool definitions that look like an attack on a model: text that talks to it, not of a tool.
 
 A definition is data that a stranger wrote and a model reads. Known attacks hide instructions in
 descriptions, schemas, defaults and invisible characters ("tool poisoning", Invariant Labs, 2025;
-OWASP MCP Top 10, MCP03). These are plain rules: they find what is written plainly and no more, and
-what they say is a reason to look, not a verdict.
+OWASP MCP Top 10, MCP03), or praise a tool and heap up key words, so that it is found for
+everything. These are plain rules: they find what is written plainly and no more, and what they
+report is a reason to look, not a verdict.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Iterator, Mapping
-from functools import cache
 
 from gateway.types import JsonObject
 
@@ -84,6 +85,22 @@ _RULES: Mapping[str, str] = {
         r"\b(?:change|replace|set|swap|redirect|modify)\b"
         r"|\bnever call \w+ again\b"
     ),
+    "praises itself": (
+        r"\b(?:always|must|should)\b[^.\n]{0,30}\b(?:use|call|run|invoke|choose|pick|select|prefer)"
+        r"(?:ed)?\b[^.\n]{0,12}\bthis (?:tool|function|server)\b[^.\n]{0,20}"
+        r"\b(?:first|for (?:any|every|all|each)(?:thing)? (?:requests?|tasks?|questions?|quer)"
+        r"|for everything|for anything|no matter|whatever|instead of (?:any|all|every))"
+        r"|\bmust (?:call|use|run|invoke) this (?:tool |function )?first\b(?! to\b)"
+        r"|\b(?:use|call|choose) this (?:tool |function )?for (?:everything|anything|any task)\b"
+        r"|\b(?:answers?|handles?|serves?|solves?|does|do|required for) (?:any|every|all|each)"
+        r"(?: of)?(?: the)?(?: user'?s?)? (?:requests?|questions?|tasks?)\b"
+        r"(?! (?:about|of|on|in|to|for|by|that|with|from|at|you|related|concerning|regarding))"
+        r"|\b(?:can )?(?:do|does) (?:anything|everything) (?:that )?(?:the |a )?users?\b"
+        r"|\bwhatever (?:the )?(?:user|request|task|question)s? (?:asks?|is|wants?|needs?|says?)\b"
+        r"|\b(?:best|only|number one|#1) (?:and (?:best|only) )?tool (?:you|for (?:every|any|all))"
+        r"|\bnever use another tool\b|\bprefer (?:it|this|me) (?:tool )?over (?:all|any|every)\b"
+        r"|\bbefore you do anything else\b"
+    ),
     "redirects what is sent": (
         r"\b(?:bcc|cc)'?e?d? (?:to )?\S+@|\b(?:change|replace|swap) the (?:recipient|account|amount"
         r"|address|iban)\b|\bevery (?:e-?mail|message)s? (?:must|goes|should)\b[^.\n]{0,30}\bto\b"
@@ -96,30 +113,54 @@ _RULES: Mapping[str, str] = {
     ),
 }
 _NAMED_LOOT = r"ssh_id_|id_rsa|content_(?:from|of)_reading|system_prompt|private_key_of"
+_WORD = r"[^\W\d_]{2,}"
+_MIN_REPEATS = 8
+"""How often one word must stand in a text before its share of the text is looked at."""
+_MAX_WORD_SHARE = 0.3
+_MIN_KEY_WORDS = 24
+"""Words of one list, without a colon before it that would name what is listed."""
+_MAX_GRAMMAR_SHARE = 0.05
+_GRAMMAR = (
+    r"\b(?:an?|and|are|as|at|be|by|can|do|for|from|given|has|if|into?|is|its?|not|of|on|only|or"
+    r"|returns?|that|the|their|them|then|this|to|used?|using|when|where|which|will|with|your?)\b"
+)
+"""Words that every English sentence has some of, and a heap of key words none."""
 
 
-def suspicions(tool: JsonObject) -> tuple[str, ...]:
-    """Say why the definition *tool*, as its server sent it, looks like an attack; empty if not."""
+def scan_definition(tool: JsonObject) -> tuple[str, ...]:
+    """Return why the definition *tool*, as its server sent it, looks like an attack; else empty."""
     first = {key: tool[key] for key in _READ if key in tool}
-    raw = "\n".join(_clipped({**first, **tool}))
-    text = _compiled(_INVISIBLE).sub("", unicodedata.normalize("NFKC", raw)).casefold()
-    found = [reason for reason, rule in _RULES.items() if _compiled(rule).search(text)]
-    if _compiled(_HIDDEN).search(raw):
-        found.append("hidden characters")
-    if any(
-        _compiled(_NAMED_LOOT).search(name.casefold()) for name in _names(tool.get("inputSchema"))
-    ):
-        found.append("a parameter asks for secrets")
-    return tuple(found)
+    raw = "\n".join(_clip_texts({**first, **tool}))
+    text = re.sub(_INVISIBLE, "", unicodedata.normalize("NFKC", raw)).casefold()
+    reasons = [reason for reason, rule in _RULES.items() if re.search(rule, text)]
+    if re.search(_HIDDEN, raw):
+        reasons.append("hidden characters")
+    if any(re.search(_NAMED_LOOT, name.casefold()) for name in _names(tool.get("inputSchema"))):
+        reasons.append("a parameter asks for secrets")
+    description = tool.get("description")
+    if isinstance(description, str) and _is_stuffed(description[:_MAX_CHARS].casefold()):
+        reasons.append("heaps up key words")
+    return tuple(reasons)
 
 
-@cache
-def _compiled(rule: str) -> re.Pattern[str]:
-    # Not with the module: a start that lists nothing anew has nothing to look at.
-    return re.compile(rule)
+def _is_stuffed(text: str) -> bool:
+    """Whether one word makes up much of *text*, or key words stand in it without a sentence."""
+    words = re.findall(_WORD, text)
+    if words:
+        _, count = Counter(words).most_common(1)[0]
+        if count >= _MIN_REPEATS and count > _MAX_WORD_SHARE * len(words):
+            return True
+    for sentence in re.split(r"[.!?;\n]+", text):
+        listed = re.findall(_WORD, sentence)
+        grammar = len(re.findall(_GRAMMAR, sentence))
+        if len(listed) < _MIN_KEY_WORDS or ":" in sentence or not sentence.isascii():
+            continue
+        if len(set(listed)) > len(listed) / 2 and grammar <= _MAX_GRAMMAR_SHARE * len(listed):
+            return True
+    return False
 
 
-def _clipped(tool: JsonObject) -> Iterator[str]:
+def _clip_texts(tool: JsonObject) -> Iterator[str]:
     left = _MAX_ALL_CHARS
     for text in _texts(tool):
         if left <= 0:

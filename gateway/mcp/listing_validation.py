@@ -1,191 +1,204 @@
-"""From the tools that a server offers, as JSON, to a listing that can be trusted in form.
+"""Definitions as a server sends them, in JSON, checked and brought into a form to be trusted.
 
-* One bad tool costs one tool: it is left out with a diagnostic, the others live.
-* Names stay as they are, for they go back to the server; every text is cleaned.
-* Nothing here knows the MCP SDK.
+* A definition that cannot be used has a fault that says why; the others are not touched.
+* Names and URIs stay as they are, since they go back to the server; every text is cleaned.
+* A definition is pinned by all that a model or a person reads of it. What describes the state of a
+  resource (``size``, ``lastModified``) is no part of that.
+* The input schema of a prompt or a template names the values that it must be filled with.
+
+Nothing here knows the MCP SDK.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
-from gateway.mcp.injection_scanner import suspicions
-from gateway.mcp.naming import MAX_NAME_CHARS, MAX_TITLE_CHARS
-from gateway.options import UpstreamOptions
-from gateway.runtime.json_schema import mapped
+from gateway.mcp.naming import MAX_NAME_CHARS, MAX_TITLE_CHARS, MAX_URI_CHARS
+from gateway.runtime.json_schema import map_schemas
 from gateway.runtime.text import clean
-from gateway.types import Code, Diagnostic, Hints, JsonObject, ToolDefinition
-from gateway.types.listing import Listing
+from gateway.types import Hints, JsonObject, Kind, ToolDefinition
 
 MAX_DEPTH = 64
 """How deep a definition's objects and lists may lie in each other; real ones lie below 20."""
-_DEEP: JsonObject = {"type": "nested too deeply"}
-_PINNED = ("name", "title", "description", "inputSchema", "outputSchema", "annotations")
+_TOO_DEEP: JsonObject = {"type": "nested too deeply"}
+_VARIABLE = re.compile(r"[A-Za-z0-9_.]+")
+_DETAILS: Mapping[str, type] = {
+    "mimeType": str,
+    "size": int,
+    "annotations": dict,
+    "icons": list,
+    "_meta": dict,
+}
 
 
-class Sieve:
-    """Gathers one listing, page by page."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListMethod:
+    """One kind of list that a server may offer."""
 
-    def __init__(self, server: str, options: UpstreamOptions) -> None:
-        self._server = server
-        self._options = options
-        self._tools: dict[str, ToolDefinition] = {}
-        self._notes: list[Diagnostic] = []
-        self._digests: dict[str, str] = {}
-        self._suspicions: dict[str, tuple[str, ...]] = {}
-        self._cut = False
-        self._bytes = 0
-
-    @property
-    def full(self) -> bool:
-        """Whether the listing was cut: no more pages are needed."""
-        return self._cut
-
-    def take(self, raw: Sequence[object], *, passed: frozenset[str] | None = None) -> None:
-        """Sift one page; *passed* are the names that the protocol's own rules let through."""
-        for tool in raw:
-            reason = fault(tool) or self._misfit(_name(tool), passed)
-            size = 0 if reason else _schema_bytes(_object(tool))
-            reason = reason or self._outsized(size)
-            if reason:
-                self._quarantine(tool, reason)
-                continue
-            self._bytes += size + len(_text(_object(tool).get("description")))
-            if len(self._tools) == self._options.max_tools:
-                self.cut(f"more than {self._options.max_tools} tools")
-            elif self._bytes > self._options.max_listing_bytes:
-                self.cut(f"tools of more than {self._options.max_listing_bytes} bytes")
-            if self._cut:
-                return
-            self._take(_name(tool), _object(tool))
-
-    def cut(self, why: str) -> None:
-        """Note that the server offers more than what is taken."""
-        self._cut = True
-        self._note("listing_truncated", f"offers {why}; the rest was left out")
-
-    def listing(self) -> Listing:
-        """Give what was gathered."""
-        return Listing(
-            tools=tuple(self._tools.values()),
-            diagnostics=tuple(self._notes),
-            digests=self._digests,
-            suspicions=self._suspicions,
-        )
-
-    def _take(self, name: str, tool: JsonObject) -> None:
-        self._tools[name] = self._definition(tool)
-        self._digests[name] = digest(tool)
-        reasons = suspicions(tool)
-        if reasons:
-            self._suspicions[name] = reasons
-
-    def _misfit(self, name: str, passed: frozenset[str] | None) -> str:
-        if passed is not None and name not in passed:
-            return "its x-mcp-header marks are invalid"
-        return "the server offers this name twice" if name in self._tools else ""
-
-    def _outsized(self, size: int) -> str:
-        limit = self._options.max_schema_bytes
-        return f"its schemas are larger than {limit} bytes" if size > limit else ""
-
-    def _quarantine(self, tool: object, reason: str) -> None:
-        shown = clean(_name(tool), limit=MAX_NAME_CHARS)
-        self._note("tool_quarantined", f"tool {shown!r}: {reason}")
-
-    def _note(self, code: Code, detail: str) -> None:
-        note = Diagnostic(stage="catalog", code=code, detail=f"{self._server!r}: {detail}")
-        self._notes.append(note)
-
-    def _definition(self, tool: JsonObject) -> ToolDefinition:
-        limit = self._options.max_description_chars
-        hints = tool.get("annotations")
-        marks = hints if isinstance(hints, dict) else {}
-        output = tool.get("outputSchema")
-        return ToolDefinition(
-            name=_name(tool),
-            title=clean(
-                _text(tool.get("title")) or _text(marks.get("title")), limit=MAX_TITLE_CHARS
-            ),
-            description=clean(_text(tool.get("description")), limit=limit),
-            input_schema=cleaned(_object(tool.get("inputSchema")), limit=limit),
-            output_schema=cleaned(output, limit=limit) if isinstance(output, dict) else None,
-            hints=Hints(
-                read_only=_flag(marks.get("readOnlyHint")),
-                destructive=_flag(marks.get("destructiveHint")),
-                idempotent=_flag(marks.get("idempotentHint")),
-            ),
-        )
+    method: str
+    key: str
+    """The key under which a page holds its definitions."""
+    kind: Kind
+    id_key: str
+    """The key of what goes back to the server: a name or a URI."""
+    max_id_chars: int
+    pinned: tuple[str, ...] = (
+        *("uri", "uriTemplate", "name", "title", "description", "mimeType", "arguments"),
+        "annotations",
+    )
+    """The keys that the digest of a definition is made of."""
 
 
-def fault(tool: object) -> str:
-    """Say why *tool* cannot be used; empty if it can."""
-    if not isinstance(tool, dict):
+TOOLS = ListMethod(
+    method="tools/list",
+    key="tools",
+    kind="tool",
+    id_key="name",
+    max_id_chars=MAX_NAME_CHARS,
+    pinned=("name", "title", "description", "inputSchema", "outputSchema", "annotations"),
+)
+RESOURCES = ListMethod(
+    method="resources/list",
+    key="resources",
+    kind="resource",
+    id_key="uri",
+    max_id_chars=MAX_URI_CHARS,
+)
+TEMPLATES = ListMethod(
+    method="resources/templates/list",
+    key="resourceTemplates",
+    kind="resource",
+    id_key="uriTemplate",
+    max_id_chars=MAX_URI_CHARS,
+)
+PROMPTS = ListMethod(
+    method="prompts/list", key="prompts", kind="prompt", id_key="name", max_id_chars=MAX_NAME_CHARS
+)
+
+
+def find_fault(item: object, method: ListMethod) -> str:
+    """Return why the definition *item* cannot be used; empty if it can."""
+    if not isinstance(item, dict):
         return "it is not an object"
-    if tool.get("inputSchema") == _DEEP or _too_deep(tool):
+    if method is TOOLS and (item.get("inputSchema") == _TOO_DEEP or _is_too_deep(item)):
         return f"it is nested more than {MAX_DEPTH} levels deep"
-    return _name_fault(tool.get("name")) or _schema_fault(tool.get("inputSchema"))
+    name = item_name(item, method)
+    if not name.strip():
+        return f"it has no {method.id_key}"
+    if len(name) > method.max_id_chars:
+        return f"its {method.id_key} is longer than {method.max_id_chars} characters"
+    if not name.isprintable():
+        return f"its {method.id_key} holds invisible characters"
+    return _find_schema_fault(item.get("inputSchema")) if method is TOOLS else ""
 
 
-def shallow(tool: object) -> object:
-    """Give *tool*, or, if it is nested too deeply for any walk, what is left of it."""
-    if not isinstance(tool, dict) or not _too_deep(tool):
+def drop_deep_nesting(tool: object) -> object:
+    """Return *tool*; if it is nested too deeply for any walk, only a marker with its name."""
+    if not isinstance(tool, dict) or not _is_too_deep(tool):
         return tool
-    return {"name": _name(tool), "inputSchema": _DEEP}
+    return {"name": item_name(tool, TOOLS), "inputSchema": _TOO_DEEP}
 
 
-def digest(tool: JsonObject) -> str:
-    """Give the SHA-256 (hex) of a definition as it came; the order of keys does not matter."""
-    whole = {key: tool.get(key) for key in _PINNED}
-    return hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()
+def item_name(item: object, method: ListMethod) -> str:
+    """Return the name or URI of *item*; empty if it has none."""
+    return _text(item.get(method.id_key)) if isinstance(item, dict) else ""
 
 
-def cleaned(schema: JsonObject, *, limit: int) -> JsonObject:
-    """Give *schema* with every title and description cleaned and clipped."""
+def measure_size(item: JsonObject, method: ListMethod) -> int:
+    """Return the length of *item* as JSON; of a tool, that of its schemas alone."""
+    if method is not TOOLS:
+        return len(json.dumps(item, default=str))
+    schemas = (item.get(key) for key in ("inputSchema", "outputSchema"))
+    return sum(len(json.dumps(schema)) for schema in schemas if schema)
 
-    def change(node: JsonObject) -> JsonObject:
-        texts = {"title": MAX_TITLE_CHARS, "description": limit}
+
+def digest_definition(item: JsonObject, method: ListMethod) -> str:
+    """Return the SHA-256 (hex) of a definition as it came; the order of keys does not matter."""
+    pinned = {key: item.get(key) for key in method.pinned}
+    if method is not TOOLS:
+        hints = _object(item.get("annotations"))
+        pinned["annotations"] = {key: hints[key] for key in hints if key != "lastModified"}
+    return hashlib.sha256(json.dumps(pinned, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def parse_definition(item: JsonObject, method: ListMethod, *, max_chars: int) -> ToolDefinition:
+    """Return the definition that *item*, which has no fault, stands for.
+
+    Args:
+        item: As the server sent it.
+        method: The list it stood in.
+        max_chars: The longest description.
+    """
+    description = clean(_text(item.get("description")), limit=max_chars)
+    if method is TOOLS:
+        return _parse_tool(item, description, max_chars)
+    title = _text(item.get("title")) or (_text(item.get("name")) if method != PROMPTS else "")
+    schema: JsonObject = {}
+    if method is TEMPLATES:
+        schema = _template_schema(item_name(item, method))
+    elif method is PROMPTS:
+        schema = _prompt_schema(item, max_chars)
+    return ToolDefinition(
+        kind=method.kind,
+        name=item_name(item, method),
+        title=clean(title, limit=MAX_TITLE_CHARS),
+        description=description,
+        input_schema=schema,
+        details=dict(_read_details(item, method)),
+    )
+
+
+def _parse_tool(tool: JsonObject, description: str, max_chars: int) -> ToolDefinition:
+    hints = _object(tool.get("annotations"))
+    title = _text(tool.get("title")) or _text(hints.get("title"))
+    output = tool.get("outputSchema")
+    return ToolDefinition(
+        name=item_name(tool, TOOLS),
+        title=clean(title, limit=MAX_TITLE_CHARS),
+        description=description,
+        input_schema=_clean_schema(_object(tool.get("inputSchema")), max_chars),
+        output_schema=_clean_schema(output, max_chars) if isinstance(output, dict) else None,
+        hints=Hints(
+            read_only=_flag(hints.get("readOnlyHint")),
+            destructive=_flag(hints.get("destructiveHint")),
+            idempotent=_flag(hints.get("idempotentHint")),
+        ),
+    )
+
+
+def _clean_schema(schema: JsonObject, max_chars: int) -> JsonObject:
+    limits = {"title": MAX_TITLE_CHARS, "description": max_chars}
+
+    def clean_texts(node: JsonObject) -> JsonObject:
         return {
-            key: clean(value, limit=texts[key])
-            if key in texts and isinstance(value, str)
+            key: clean(value, limit=limits[key])
+            if key in limits and isinstance(value, str)
             else value
             for key, value in node.items()
         }
 
-    return mapped(schema, change)
+    return map_schemas(schema, clean_texts)
 
 
-def _too_deep(value: object) -> bool:
+def _is_too_deep(value: object) -> bool:
     level = [value]
     for _ in range(MAX_DEPTH + 1):
         level = [
-            inner
-            for each in level
-            if isinstance(each, dict | list)
-            for inner in (each.values() if isinstance(each, dict) else each)
+            child
+            for parent in level
+            if isinstance(parent, dict | list)
+            for child in (parent.values() if isinstance(parent, dict) else parent)
         ]
         if not level:
             return False
     return True
 
 
-def _schema_bytes(tool: JsonObject) -> int:
-    return sum(
-        len(json.dumps(tool[key])) for key in ("inputSchema", "outputSchema") if tool.get(key)
-    )
-
-
-def _name_fault(name: object) -> str:
-    if not isinstance(name, str) or not name.strip():
-        return "it has no name"
-    if len(name) > MAX_NAME_CHARS:
-        return f"its name is longer than {MAX_NAME_CHARS} characters"
-    return "" if name.isprintable() else "its name holds characters that nobody can see"
-
-
-def _schema_fault(schema: object) -> str:
+def _find_schema_fault(schema: object) -> str:
     if not isinstance(schema, dict) or schema.get("type") != "object":
         return "its input schema is not of type object"
     properties = schema.get("properties") or {}
@@ -199,8 +212,50 @@ def _schema_fault(schema: object) -> str:
     return "" if isinstance(schema.get("$schema", ""), str) else "its $schema is not an address"
 
 
-def _name(tool: object) -> str:
-    return _text(tool.get("name")) if isinstance(tool, dict) else ""
+def _template_schema(uri: str) -> JsonObject:
+    """Return the variables of a URI template (RFC 6570) as a schema."""
+    expressions = (part.partition("}")[0] for part in uri.split("{")[1:])
+    names = (
+        _VARIABLE.match(name.lstrip("+#./;?&"))
+        for expression in expressions
+        for name in expression.split(",")
+    )
+    properties = {name.group(): {"type": "string"} for name in names if name}
+    return {"type": "object", "properties": properties}
+
+
+def _prompt_schema(prompt: JsonObject, max_chars: int) -> JsonObject:
+    """Return the arguments of a prompt as a schema."""
+    raw = prompt.get("arguments")
+    arguments = {
+        _text(argument["name"]): argument
+        for argument in (raw if isinstance(raw, list) else ())
+        if isinstance(argument, dict) and argument.get("name")
+        if _text(argument["name"]).isprintable()
+    }
+    limits = {"title": MAX_TITLE_CHARS, "description": max_chars}
+    properties = {
+        name: {
+            "type": "string",
+            **{
+                key: clean(_text(argument[key]), limit=limit)
+                for key, limit in limits.items()
+                if _text(argument.get(key))
+            },
+        }
+        for name, argument in arguments.items()
+    }
+    required = [name for name, argument in arguments.items() if argument.get("required") is True]
+    return {"type": "object", "properties": properties, "required": required}
+
+
+def _read_details(item: JsonObject, method: ListMethod) -> Iterator[tuple[str, object]]:
+    if method is TEMPLATES:
+        yield "template", True
+    for key, kind in _DETAILS.items():
+        value = item.get(key)
+        if isinstance(value, kind):
+            yield key, clean(value, limit=MAX_NAME_CHARS) if isinstance(value, str) else value
 
 
 def _text(value: object) -> str:

@@ -1,6 +1,6 @@
-"""How a host signs in to an HTTP server by OAuth, as values; what is done with them is `signing`.
+"""How a host signs in to an HTTP server by OAuth, as values; `oauth_client` acts on them.
 
-Tokens are never part of a configuration: they live where `Tokens` keeps them.
+Tokens are never part of a configuration: they live in a `TokenStore`.
 """
 
 from __future__ import annotations
@@ -11,15 +11,16 @@ from urllib.parse import urlsplit
 
 from gateway.errors import ConfigError
 
-Where = Literal["file", "keyring"]
+TokenStoreKind = Literal["file", "keyring"]
 """What keeps tokens: a file that only its owner can read, or the system's keyring."""
+_MAX_PORT = 65535
 
 
-class Tokens(Protocol):
+class TokenStore(Protocol):
     """Keeps what one sign-in gave, as a text. May block."""
 
     def read(self) -> str | None:
-        """Give what was kept; None if there is nothing."""
+        """Return the text; None if there is none."""
 
     def write(self, text: str) -> None:
         """Keep *text* in place of what was there."""
@@ -29,15 +30,15 @@ class Tokens(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    """What the authorization server told the person's browser to bring back."""
+class AuthorizationResponse:
+    """What the authorization server made the person's browser bring back."""
 
     code: str
     state: str | None = None
     issuer: str | None = None
 
 
-class Consent(Protocol):
+class SignIn(Protocol):
     """Asks a person to sign in."""
 
     @property
@@ -47,7 +48,7 @@ class Consent(Protocol):
     async def show(self, url: str) -> None:
         """Bring the person to *url*."""
 
-    async def answer(self) -> Answer:
+    async def wait(self) -> AuthorizationResponse:
         """Wait until the person has decided.
 
         Raises:
@@ -57,7 +58,7 @@ class Consent(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OAuth:
-    """OAuth 2.1 with PKCE, as MCP has it: the server says who gives tokens for it."""
+    """OAuth 2.1 with PKCE, as MCP has it: the server names the authorization server."""
 
     scope: str = ""
     """What is asked for, separated by blanks; empty asks for what the server names."""
@@ -68,21 +69,21 @@ class OAuth:
     """An https address that describes the client and is its id, where the server takes that."""
     callback_port: int = 0
     """Where the browser comes back to on this machine; 0 takes a free one."""
-    store: Where = "file"
+    store: TokenStoreKind = "file"
     """What keeps the tokens."""
-    tokens: Tokens | None = field(default=None, repr=False, compare=False)
-    """Where they are; None has none, so every request is refused until somebody signs in."""
-    consent: Consent | None = field(default=None, repr=False, compare=False)
-    """Who is asked to sign in; None asks nobody."""
+    tokens: TokenStore | None = field(default=None, repr=False, compare=False)
+    """Where they are; None has none, so every request is refused until a person signs in."""
+    sign_in: SignIn | None = field(default=None, repr=False, compare=False)
+    """How a person is asked to sign in; None asks no person."""
 
     def __post_init__(self) -> None:
         """Check what no server would take."""
-        named = urlsplit(self.client_metadata_url)
-        if self.client_metadata_url and (named.scheme != "https" or len(named.path) < 2):
+        metadata = urlsplit(self.client_metadata_url)
+        if self.client_metadata_url and (metadata.scheme != "https" or len(metadata.path) < 2):
             raise ConfigError("OAuth: client_metadata_url must be an https address with a path")
         if self.client_secret and not self.client_id:
             raise ConfigError("OAuth: client_secret goes with a client_id")
-        if not 0 <= self.callback_port <= 65535:
+        if not 0 <= self.callback_port <= _MAX_PORT:
             raise ConfigError("OAuth: callback_port must be between 0 and 65535")
         if self.store not in {"file", "keyring"}:
             raise ConfigError(f"OAuth: store must be file or keyring, got {self.store!r}")
@@ -92,6 +93,6 @@ class OAuth:
         """As whom and for what is asked; holds no secret."""
         return ("oauth", self.scope, self.client_id, self.client_metadata_url)
 
-    def kept_in(self, tokens: Tokens) -> OAuth:
-        """Give the same with *tokens*, if it has none."""
+    def with_tokens(self, tokens: TokenStore) -> OAuth:
+        """Return the same with *tokens*, if it has none."""
         return self if self.tokens is not None else replace(self, tokens=tokens)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from gateway.errors import UpstreamError
 from gateway.options import UpstreamOptions
@@ -13,7 +13,7 @@ T = TypeVar("T")
 Sleep = Callable[[float], Awaitable[None]]
 
 
-async def until_connected(
+async def retry_connect(
     connect: Callable[[], Awaitable[T]], options: UpstreamOptions, *, sleep: Sleep = asyncio.sleep
 ) -> T:
     """Await *connect*, again and again while trying again may help.
@@ -26,22 +26,24 @@ async def until_connected(
     """
     import tenacity  # noqa: PLC0415  (only a session needs it)
 
-    return await tenacity.AsyncRetrying(
+    return await _retry(
+        connect,
         sleep=sleep,
         stop=tenacity.stop_after_attempt(options.connect_attempts),
         wait=tenacity.wait_random_exponential(
             multiplier=options.backoff_s, max=options.backoff_max_s
         ),
-        retry=tenacity.retry_if_exception(_unreached),
-        reraise=True,
-    )(_async(connect))
+        retry=tenacity.retry_if_exception(
+            lambda error: isinstance(error, UpstreamError) and error.kind == "connect"
+        ),
+    )
 
 
-async def for_ever(
+async def retry_forever(
     work: Callable[[], Awaitable[None]],
     options: UpstreamOptions,
     *,
-    worth: Callable[[], bool],
+    can_retry: Callable[[], bool],
     sleep: Sleep = asyncio.sleep,
 ) -> None:
     """Await *work* again whenever it ends, further and further apart, until it is cancelled.
@@ -49,55 +51,33 @@ async def for_ever(
     Args:
         work: Goes on for a while.
         options: How far apart.
-        worth: Whether it is to be tried again when it failed.
+        can_retry: Whether it is tried again when it failed.
         sleep: Waits.
 
     Raises:
-        UpstreamError: What it raised while that was not worth it.
+        UpstreamError: What it raised while it was not to be tried again.
     """
     import tenacity  # noqa: PLC0415  (only a session needs it)
 
-    await tenacity.AsyncRetrying(
+    await _retry(
+        work,
         sleep=sleep,
         wait=tenacity.wait_random_exponential(
             multiplier=options.backoff_s, max=options.backoff_max_s
         ),
         retry=tenacity.retry_if_result(lambda _: True)
-        | tenacity.retry_if_exception(lambda error: isinstance(error, UpstreamError) and worth()),
-        reraise=True,
-    )(_async(work))
+        | tenacity.retry_if_exception(
+            lambda error: isinstance(error, UpstreamError) and can_retry()
+        ),
+    )
 
 
-def while_held(
-    work: Callable[[], T], held: Callable[[BaseException], bool], *, pause_s: float, most_s: float
-) -> T:
-    """Do *work*, again and again while others hold what it needs. Blocks.
-
-    Args:
-        work: Raises if it cannot have what it needs.
-        held: Whether that is why.
-        pause_s: Between two attempts.
-        most_s: How long in all.
-
-    Raises:
-        Exception: What the last attempt raised.
-    """
-    import tenacity  # noqa: PLC0415  (only who must wait needs it)
-
-    return tenacity.Retrying(
-        stop=tenacity.stop_after_delay(most_s),
-        wait=tenacity.wait_fixed(pause_s),
-        retry=tenacity.retry_if_exception(held),
-        reraise=True,
-    )(work)
-
-
-async def at_most_once(call: Callable[[], Awaitable[T]], *, repeatable: bool) -> T:
+async def retry_if_safe(call: Callable[[], Awaitable[T]], *, repeatable: bool) -> T:
     """Await *call*; once more only if the first provably never left, or may run twice.
 
     Args:
         call: Sends a request.
-        repeatable: The tool is declared read-only or idempotent by somebody who is trusted: then
+        repeatable: The tool is declared read-only or idempotent by a trusted server: then
             a request whose connection was lost under way is sent again too.
 
     Raises:
@@ -105,26 +85,53 @@ async def at_most_once(call: Callable[[], Awaitable[T]], *, repeatable: bool) ->
     """
     import tenacity  # noqa: PLC0415  (only a session needs it)
 
-    def again(error: BaseException) -> bool:
-        if not isinstance(error, UpstreamError) or error.kind != "lost":
-            return False
-        return repeatable or not error.sent
-
-    return await tenacity.AsyncRetrying(
+    return await _retry(
+        call,
         stop=tenacity.stop_after_attempt(2),
         wait=tenacity.wait_none(),
-        retry=tenacity.retry_if_exception(again),
+        retry=tenacity.retry_if_exception(
+            lambda error: (
+                isinstance(error, UpstreamError)
+                and error.kind == "lost"
+                and (repeatable or not error.sent)
+            )
+        ),
+    )
+
+
+def retry_while_locked(
+    work: Callable[[], T],
+    is_locked: Callable[[BaseException], bool],
+    *,
+    pause_s: float,
+    max_s: float,
+) -> T:
+    """Do *work*, again and again while others lock what it needs. Blocks.
+
+    Args:
+        work: Raises if it cannot have what it needs.
+        is_locked: Whether that is why.
+        pause_s: Between two attempts.
+        max_s: How long in all.
+
+    Raises:
+        Exception: What the last attempt raised.
+    """
+    import tenacity  # noqa: PLC0415  (only a locked file needs it)
+
+    return tenacity.Retrying(
+        stop=tenacity.stop_after_delay(max_s),
+        wait=tenacity.wait_fixed(pause_s),
+        retry=tenacity.retry_if_exception(is_locked),
         reraise=True,
-    )(_async(call))
+    )(work)
 
 
-def _unreached(error: BaseException) -> bool:
-    return isinstance(error, UpstreamError) and error.kind == "connect"
+async def _retry(work: Callable[[], Awaitable[T]], **policy: Any) -> T:
+    import tenacity  # noqa: PLC0415  (only a session needs it)
 
-
-def _async(work: Callable[[], Awaitable[T]]) -> Callable[[], Awaitable[T]]:
     # tenacity awaits only what it sees to be a coroutine function.
-    async def once() -> T:
+    async def attempt() -> T:
         return await work()
 
-    return once
+    return await tenacity.AsyncRetrying(reraise=True, **policy)(attempt)

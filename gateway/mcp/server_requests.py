@@ -1,9 +1,12 @@
 """What a server asks while a call runs, and the way back to the caller.
 
+* Code that calls on behalf of a client sets `CALLER`; a call without one has no client to ask.
+* A server is told what the caller can do and no more (`declare_capabilities`). What the caller
+  cannot do is never asked of it.
 * Since 2026-07-28 the answer to a call may be that input is required: the caller is asked, and the
-  call is sent again with what it said, round by round.
-* Before, a server sends a request of its own, which names no call. The caller of the calls under
-  way answers it, if all of them have the same one; otherwise nobody could tell whose it is.
+  call is sent again with its answers, round by round.
+* Before, a server sends a request of its own, which names no call. The caller of the active calls
+  answers it, if all of them have the same one; otherwise it is refused.
 * While a caller is asked, the call's own time limit rests.
 """
 
@@ -24,8 +27,15 @@ from gateway.errors import CallerError
 from gateway.options import UpstreamOptions
 from gateway.types import JsonObject
 
-_PASSED = ("elicitation", "roots", "sampling")
-_NOTHING: JsonObject = {}
+T = TypeVar("T")
+_FORWARDED = ("elicitation", "roots", "sampling")
+_MAX_ROUNDS = 16
+_RETRY_PAUSE_S = 0.05
+"""How long a server that asks for nothing but patience is left alone."""
+_PROGRESS_GRACE_S = 1.0
+"""How long after an answer its caller may take to hear the progress before it."""
+
+Send = Callable[[types.InputResponses | None, str | None], Awaitable[T | types.InputRequiredResult]]
 
 
 class Caller(Protocol):
@@ -51,7 +61,7 @@ class Caller(Protocol):
         """
 
     async def progress(self, progress: float, total: float | None, message: str | None) -> None:
-        """Tell it how far the call is."""
+        """Hear how far the call is."""
 
 
 CALLER: ContextVar[Caller | None] = ContextVar("gateway_upstream_caller", default=None)
@@ -67,105 +77,30 @@ def on_behalf_of(caller: Caller) -> Iterator[None]:
         CALLER.reset(token)
 
 
-def passed(capabilities: JsonObject) -> dict[str, object]:
-    """Give those of a client's capabilities that servers behind us are told."""
-    return {key: capabilities[key] for key in _PASSED if capabilities.get(key) is not None}
-
-
-def declaring(message: JSONRPCRequest, *, askable: bool) -> JSONRPCRequest:
-    """Give *message* with the capabilities of the caller that waits for its answer, if any.
-
-    Args:
-        message: On its way to a server.
-        askable: Whether a session, which declares once for all its calls, declares any.
-    """
-    params = message.params or {}
-    if message.method == "initialize" and not askable:
-        return message.model_copy(update={"params": {**params, "capabilities": {}}})
-    meta = params.get("_meta")
-    if not isinstance(meta, dict) or CLIENT_CAPABILITIES_META_KEY not in meta:
-        return message
-    caller = CALLER.get()
-    told = passed(caller.capabilities if caller is not None else _NOTHING)
-    changed = {**params, "_meta": {**meta, CLIENT_CAPABILITIES_META_KEY: told}}
-    return message.model_copy(update={"params": changed})
-
-
-def needed(request: types.InputRequest) -> JsonObject:
-    """Give the capabilities that a client needs for *request*."""
-    if isinstance(request, types.ListRootsRequest):
-        return {"roots": {}}
-    if isinstance(request, types.ElicitRequest):
-        form = not isinstance(request.params, types.ElicitRequestURLParams)
-        return {"elicitation": {"form": {}} if form else {"url": {}}}
-    wants_tools = request.params.tools is not None or request.params.tool_choice is not None
-    return {"sampling": {"tools": {}} if wants_tools else {}}
-
-
-def lacking(capabilities: JsonObject, request: types.InputRequest) -> JsonObject:
-    """Give what *capabilities* lack for *request*; empty if nothing."""
-    for name, parts in needed(request).items():
-        have = capabilities.get(name)
-        if not isinstance(have, Mapping):
-            return {name: {}}
-        # An elicitation capability without parts means forms, once the only kind.
-        own = have or ({"form": {}} if name == "elicitation" else {})
-        if isinstance(parts, Mapping) and not set(parts) <= set(own):
-            return {name: parts}
-    return {}
-
-
-def check(server: str, caller: Caller | None, request: types.InputRequest) -> None:
-    """Refuse to ask *caller* for what it cannot do.
-
-    Raises:
-        CallerError: There is nobody, or it declared no such capability.
-    """
-    missing = needed(request) if caller is None else lacking(caller.capabilities, request)
-    if missing:
-        what = ", ".join(missing)
-        whom = "nobody waits here who can be asked" if caller is None else "the client cannot do it"
-        raise CallerError(server, f"asks for {what}, and {whom}", needed=missing)
-
-
-def incapable(server: str, error: MCPError) -> CallerError:
-    """Say that *server* refused a call for what its caller cannot do."""
-    data = error.error.data
-    found = data.get("requiredCapabilities") if isinstance(data, Mapping) else None
-    missing = passed(found if isinstance(found, Mapping) else {})
-    told = f"needs a client that can do {', '.join(missing) or 'more'}, and this one cannot"
-    return CallerError(server, told, needed=missing)
-
-
-T = TypeVar("T")
-_MAX_ROUNDS = 16
-_PATIENCE_S = 0.05
-"""How long a server that asks for nothing but patience is left alone."""
-_TOLD_S = 1.0
-"""How long after an answer its caller may take to hear the progress before it."""
-
-Send = Callable[[types.InputResponses | None, str | None], Awaitable[T | types.InputRequiredResult]]
-
-
 @dataclass(slots=True, eq=False)
-class Call:
-    """One call under way."""
+class ActiveCall:
+    """One call that waits for its answer."""
 
     caller: Caller | None
-    """Whoever waits for it; None if nobody can be asked."""
+    """The client that waits for it; None if no client can be asked."""
     limit: asyncio.Timeout
     limit_s: float
-    asking: int = field(default=0)
-    telling: asyncio.Lock = field(default_factory=asyncio.Lock)
+    questions: int = field(default=0)
+    """How many times its caller is being asked at the moment."""
+    reporting: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Held while progress is passed on, so that it arrives in order."""
 
-    async def tell(self, progress: float, total: float | None, message: str | None) -> None:
-        """Pass progress on to the caller, after all that came before."""
+    @property
+    def progress_listener(self) -> ProgressFnT | None:
+        """The function that passes progress on; None if the caller does not want any."""
+        return self._report if self.caller is not None and self.caller.listens else None
+
+    async def _report(self, progress: float, total: float | None, message: str | None) -> None:
         if self.caller is not None:
-            async with self.telling:
+            async with self.reporting:
                 await self.caller.progress(progress, total, message)
 
-    async def told(self, within_s: float = _TOLD_S) -> None:
+    async def flush_progress(self, within_s: float = _PROGRESS_GRACE_S) -> None:
         """Wait until all progress is passed on: after the answer it would be lost.
 
         A caller that does not take it in time loses the rest of the progress, not the answer.
@@ -173,23 +108,24 @@ class Call:
         if not self.limit.expired():
             self.limit.reschedule(None)
         with suppress(TimeoutError):
-            async with asyncio.timeout(within_s), self.telling:
+            async with asyncio.timeout(within_s), self.reporting:
                 pass
 
-    def pause(self) -> None:
-        """Let its time limit rest."""
-        self.asking += 1
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Let the time limit rest for the block, and begin it anew after the last question."""
+        self.questions += 1
         self.limit.reschedule(None)
+        try:
+            yield
+        finally:
+            self.questions -= 1
+            if not self.questions and not self.limit.expired():
+                self.limit.reschedule(asyncio.get_running_loop().time() + self.limit_s)
 
-    def go_on(self) -> None:
-        """Begin its time limit anew, once nobody is asked any more."""
-        self.asking -= 1
-        if not self.asking and not self.limit.expired():
-            self.limit.reschedule(asyncio.get_running_loop().time() + self.limit_s)
 
-
-class Backchannel:
-    """The calls under way on one connection, and who waits for them.
+class ActiveCalls:
+    """The calls of one connection that wait for an answer, and their callers.
 
     Args:
         server: For messages.
@@ -199,26 +135,21 @@ class Backchannel:
     def __init__(self, server: str, options: UpstreamOptions) -> None:
         self.server = server
         self._options = options
-        self._calls: list[Call] = []
+        self._calls: list[ActiveCall] = []
 
     @asynccontextmanager
-    async def call(self, limit_s: float) -> AsyncIterator[Call]:
+    async def start(self, limit_s: float) -> AsyncIterator[ActiveCall]:
         """Hold a call of the current caller, for at most *limit_s* without the time of asking."""
         async with asyncio.timeout(limit_s) as limit:
-            call = Call(caller=CALLER.get(), limit=limit, limit_s=limit_s)
+            call = ActiveCall(caller=CALLER.get(), limit=limit, limit_s=limit_s)
             self._calls.append(call)
             try:
                 yield call
-                await call.told()
+                await call.flush_progress()
             finally:
                 self._calls.remove(call)
 
-    @staticmethod
-    def listener(call: Call) -> ProgressFnT | None:
-        """Give what hears of the progress of *call*; None if nobody wants to."""
-        return call.tell if call.caller is not None and call.caller.listens else None
-
-    async def rounds(self, call: Call, send: Send[T]) -> T:
+    async def input_rounds(self, call: ActiveCall, send: Send[T]) -> T:
         """Send a request until its answer is no longer that input is required.
 
         Raises:
@@ -232,7 +163,7 @@ class Backchannel:
             if answer.input_requests:
                 responses = await self._ask(call, answer.input_requests)
             else:
-                await asyncio.sleep(_PATIENCE_S)
+                await asyncio.sleep(_RETRY_PAUSE_S)
             answer = await send(responses, answer.request_state)
         if isinstance(answer, types.InputRequiredResult):
             raise CallerError(self.server, f"asks again after {_MAX_ROUNDS} answers", needed={})
@@ -241,33 +172,103 @@ class Backchannel:
     async def answer(self, request: types.InputRequest) -> types.InputResponse | types.ErrorData:
         """Answer a request that the server sent of its own."""
         try:
-            return (await self._ask(self._whose(), {"asked": request}))["asked"]
+            return (await self._ask(self._find_call(), {"request": request}))["request"]
         except CallerError as error:
             # Not INVALID_REQUEST: from a server that passes it on, that would mean a lost session.
             return types.ErrorData(code=types.INVALID_PARAMS, message=error.detail)
 
-    def _whose(self) -> Call | None:
-        waiting = [call for call in self._calls if call.caller is not None]
-        if len({call.caller.who for call in waiting if call.caller is not None}) > 1:
-            told = "asks for input while several clients wait: nobody can tell whom it means"
-            raise CallerError(self.server, told, needed={})
-        return waiting[-1] if waiting else None
+    def _find_call(self) -> ActiveCall | None:
+        callers = {call.caller.who: call for call in self._calls if call.caller is not None}
+        if len(callers) > 1:
+            detail = "asks for input while several clients wait, and does not say which it means"
+            raise CallerError(self.server, detail, needed={})
+        return next(iter(callers.values()), None)
 
     async def _ask(
-        self, call: Call | None, requests: Mapping[str, types.InputRequest]
+        self, call: ActiveCall | None, requests: Mapping[str, types.InputRequest]
     ) -> types.InputResponses:
         caller = call.caller if call is not None else None
         for request in requests.values():
-            check(self.server, caller, request)
+            check_capabilities(self.server, caller, request)
         if call is None or caller is None:
             raise CallerError(self.server, "asks for nothing that is known", needed={})
         limit_s = self._options.ask_timeout_s
-        call.pause()
         try:
-            async with asyncio.timeout(limit_s):
-                return await caller.ask(requests)
+            with call.paused():
+                async with asyncio.timeout(limit_s):
+                    return await caller.ask(requests)
         except TimeoutError as error:
-            told = f"the client did not answer what it asks for within {limit_s} s"
-            raise CallerError(self.server, told, needed={}) from error
-        finally:
-            call.go_on()
+            detail = f"the client did not answer what it asks for within {limit_s} s"
+            raise CallerError(self.server, detail, needed={}) from error
+
+
+def forwarded_capabilities(capabilities: JsonObject) -> dict[str, object]:
+    """Return those of a client's capabilities that servers behind the gateway are told."""
+    return {key: capabilities[key] for key in _FORWARDED if capabilities.get(key) is not None}
+
+
+def declare_capabilities(message: JSONRPCRequest, *, can_be_asked: bool) -> JSONRPCRequest:
+    """Return *message* with the capabilities of the caller that waits for its answer, if any.
+
+    Args:
+        message: On its way to a server.
+        can_be_asked: Whether a session, which declares once for all its calls, declares any.
+    """
+    params = message.params or {}
+    if message.method == "initialize" and not can_be_asked:
+        return message.model_copy(update={"params": {**params, "capabilities": {}}})
+    meta = params.get("_meta")
+    if not isinstance(meta, dict) or CLIENT_CAPABILITIES_META_KEY not in meta:
+        return message
+    caller = CALLER.get()
+    declared = forwarded_capabilities(caller.capabilities) if caller is not None else {}
+    changed = {**params, "_meta": {**meta, CLIENT_CAPABILITIES_META_KEY: declared}}
+    return message.model_copy(update={"params": changed})
+
+
+def required_capabilities(request: types.InputRequest) -> JsonObject:
+    """Return the capabilities that a client needs for *request*."""
+    if isinstance(request, types.ListRootsRequest):
+        return {"roots": {}}
+    if isinstance(request, types.ElicitRequest):
+        form = not isinstance(request.params, types.ElicitRequestURLParams)
+        return {"elicitation": {"form": {}} if form else {"url": {}}}
+    wants_tools = request.params.tools is not None or request.params.tool_choice is not None
+    return {"sampling": {"tools": {}} if wants_tools else {}}
+
+
+def missing_capabilities(capabilities: JsonObject, request: types.InputRequest) -> JsonObject:
+    """Return what *capabilities* lack for *request*; empty if nothing."""
+    for name, parts in required_capabilities(request).items():
+        declared = capabilities.get(name)
+        if not isinstance(declared, Mapping):
+            return {name: {}}
+        # An elicitation capability without parts means forms, once the only kind.
+        own = declared or ({"form": {}} if name == "elicitation" else {})
+        if isinstance(parts, Mapping) and not set(parts) <= set(own):
+            return {name: parts}
+    return {}
+
+
+def check_capabilities(server: str, caller: Caller | None, request: types.InputRequest) -> None:
+    """Refuse to ask *caller* for what it cannot do.
+
+    Raises:
+        CallerError: There is no caller, or it declared no such capability.
+    """
+    if caller is None:
+        missing, reason = required_capabilities(request), "no client that can be asked waits here"
+    else:
+        missing = missing_capabilities(caller.capabilities, request)
+        reason = "the client cannot do it"
+    if missing:
+        raise CallerError(server, f"asks for {', '.join(missing)}, and {reason}", needed=missing)
+
+
+def capability_error(server: str, error: MCPError) -> CallerError:
+    """Return the error that says that *server* refused a call for what its caller cannot do."""
+    data = error.error.data
+    required = data.get("requiredCapabilities") if isinstance(data, Mapping) else None
+    missing = forwarded_capabilities(required if isinstance(required, Mapping) else {})
+    detail = f"needs a client that can do {', '.join(missing) or 'more'}, and this one cannot"
+    return CallerError(server, detail, needed=missing)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -12,19 +11,6 @@ from urllib.parse import urlsplit
 
 from gateway.errors import ConfigError
 from gateway.mcp.oauth import OAuth
-
-_PLAIN_URL = r"https?://[A-Za-z0-9.-]+(?::[0-9]{1,4})?(?:/[!-~]*)?"
-"""Addresses as nearly all are: to take them apart costs ten times as much as to see that."""
-_WRITTEN = json.JSONEncoder(sort_keys=True).encode
-
-
-def _digest(*parts: object) -> str:
-    return hashlib.sha256(_WRITTEN(parts).encode()).hexdigest()
-
-
-def _marked(values: Mapping[str, str]) -> list[tuple[str, str]]:
-    # Eight digits tell two values apart, and are too few to find one by trying.
-    return sorted((name, _digest(value)[:8]) for name, value in values.items())
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +37,7 @@ class StdioServer:
     @property
     def fingerprint(self) -> str:
         """SHA-256 (hex) of the whole configuration; secrets cannot be found from it."""
-        return _digest(self.launch, _marked(self.env))
+        return _digest(self.launch, _mask(self.env))
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +52,7 @@ class HttpServer:
 
     def __post_init__(self) -> None:
         """Check that the address can be one."""
-        if not _leads_somewhere(self.url):
+        if not _is_http_url(self.url):
             raise ConfigError("HttpServer: url must look like http://host:port/path")
 
     @property
@@ -78,10 +64,10 @@ class HttpServer:
     @property
     def fingerprint(self) -> str:
         """SHA-256 (hex) of the whole configuration; secrets cannot be found from it."""
-        return _digest(self.launch, _marked(self.headers))
+        return _digest(self.launch, _mask(self.headers))
 
-    def signing_in(self, auth: OAuth) -> HttpServer:
-        """Give the same server with *auth*."""
+    def with_auth(self, auth: OAuth) -> HttpServer:
+        """Return the same server with *auth*."""
         return replace(self, auth=auth)
 
     @property
@@ -93,12 +79,19 @@ class HttpServer:
         return f"{parts.scheme}://{f'[{host}]' if ':' in host else host}{port}"
 
 
-def _leads_somewhere(url: object) -> bool:
+def _digest(*parts: object) -> str:
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+def _mask(values: Mapping[str, str]) -> list[tuple[str, str]]:
+    # Eight digits tell two values apart, and are too few to find one by trying.
+    return sorted((name, _digest(value)[:8]) for name, value in values.items())
+
+
+def _is_http_url(url: object) -> bool:
     """Whether *url* names a host, and a port that can be one, by which HTTP is spoken."""
     if not isinstance(url, str):
         return False
-    if re.fullmatch(_PLAIN_URL, url):
-        return True
     try:
         parts = urlsplit(url)
         _ = parts.port
@@ -107,7 +100,7 @@ def _leads_somewhere(url: object) -> bool:
     return parts.scheme in {"http", "https"} and bool(parts.hostname)
 
 
-def target_of(  # noqa: PLR0913  (keyword-only, the options of `Gateway.add_server`)
+def server_target(  # noqa: PLR0913  (keyword-only, the options of `Gateway.add_server`)
     name: str,
     *,
     command: str | None,
@@ -118,29 +111,28 @@ def target_of(  # noqa: PLR0913  (keyword-only, the options of `Gateway.add_serv
     headers: Mapping[str, str] | None,
     server: object | None,
 ) -> object:
-    """Give what a host named as one target: a child process, an address or a server object.
+    """Return what a host named as one target: a child process, an address or a server object.
 
     Raises:
         ConfigError: If it named not exactly one of the three, or something is of another type.
     """
-    if sum(given is not None for given in (command, url, server)) != 1:
+    if sum(value is not None for value in (command, url, server)) != 1:
         raise ConfigError(f"server {name!r}: give exactly one of command=…, url=… and server=…")
-    _check(name, command=command, args=args, env=env, cwd=cwd, url=url, headers=headers)
+    values = {"command": command, "args": args, "env": env, "cwd": cwd}
+    _check_types(name, {**values, "url": url, "headers": headers})
     if command is not None:
         folder = Path(cwd) if cwd is not None else None
         return StdioServer(command=command, args=tuple(args), env=env or {}, cwd=folder)
     return server if url is None else HttpServer(url=url, headers=headers or {})
 
 
-def _check(name: str, **given: object) -> None:
-    """Refuse what is of another type. No value is told: it may be a secret."""
-    for key, value in given.items():
-        if value is None:
-            continue
-        said, fits = _FITS[key]
-        if not fits(value):
-            told = type(value).__name__
-            raise ConfigError(f"server {name!r}: {key} must be {said}, got {told}")
+def _check_types(name: str, values: Mapping[str, object]) -> None:
+    """Refuse what is of another type. The message shows no value: it may be a secret."""
+    for key, value in values.items():
+        expected, is_valid = _TYPES[key]
+        if value is not None and not is_valid(value):
+            kind = type(value).__name__
+            raise ConfigError(f"server {name!r}: {key} must be {expected}, got {kind}")
 
 
 def _is_text(value: object) -> bool:
@@ -155,7 +147,7 @@ def _is_table(value: object) -> bool:
     return isinstance(value, Mapping) and all(map(_is_text, (*value, *value.values())))
 
 
-_FITS: Mapping[str, tuple[str, Callable[[object], bool]]] = {
+_TYPES: Mapping[str, tuple[str, Callable[[object], bool]]] = {
     "command": ("one text, with what follows it in args", _is_text),
     "args": ("a list of texts", _is_list),
     "env": ("a mapping of texts", _is_table),

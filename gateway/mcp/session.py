@@ -9,7 +9,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+import json
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TypeAlias
 
@@ -17,27 +18,63 @@ from mcp import Client, MCPError, types
 from pydantic import TypeAdapter
 
 from gateway.errors import ConfigError, GatewayError, InvalidRequestError, UpstreamError
-from gateway.mcp.error_mapping import FAULTS, failed, late, not_opened
-from gateway.mcp.lenient_transport import SENDING, Sending
-from gateway.mcp.listing import things_of, tools_of
-from gateway.mcp.requests import NOT_FOUND, asked
-from gateway.mcp.results import refusal, result_of
-from gateway.mcp.sdk_logging import quietly
-from gateway.mcp.server_requests import Backchannel, incapable
-from gateway.mcp.subscriptions import Updates, follow
-from gateway.mcp.transports import Ears, connected, following
+from gateway.mcp.error_mapping import SDK_ERRORS, connect_error, request_error, timeout_error
+from gateway.mcp.lenient_transport import CURRENT_SEND, RAW, SendState
+from gateway.mcp.listing import read_listing
+from gateway.mcp.sdk_logging import redirect_sdk_logs
+from gateway.mcp.server_requests import ActiveCalls, capability_error
+from gateway.mcp.subscriptions import Subscriptions, subscribe, watch_lists
+from gateway.mcp.transports import ConnectionCallbacks, open_client
 from gateway.options import UpstreamOptions
 from gateway.runtime.text import clean
-from gateway.types import InvokeResult, JsonObject
+from gateway.types import Content, InvokeResult, JsonObject
+from gateway.types.invocation import error_result
 from gateway.types.listing import Listing, WatchCallbacks
 
-_Answer: TypeAlias = types.CallToolResult | types.InputRequiredResult
-_ANSWER: TypeAdapter[_Answer] = TypeAdapter(_Answer)
-_REFUSAL_CHARS = 4000
-
-
-def _nobody() -> None:
-    return
+_Request: TypeAlias = (
+    types.CallToolRequest
+    | types.ReadResourceRequest
+    | types.GetPromptRequest
+    | types.CompleteRequest
+)
+_Result: TypeAlias = (
+    types.CallToolResult
+    | types.ReadResourceResult
+    | types.GetPromptResult
+    | types.CompleteResult
+    | types.InputRequiredResult
+)
+_METHODS: Mapping[str, tuple[TypeAdapter[_Request], TypeAdapter[_Result]]] = {
+    "tools/call": (
+        TypeAdapter(types.CallToolRequest),
+        TypeAdapter(types.CallToolResult | types.InputRequiredResult),
+    ),
+    "resources/read": (
+        TypeAdapter(types.ReadResourceRequest),
+        TypeAdapter(types.ReadResourceResult | types.InputRequiredResult),
+    ),
+    "prompts/get": (
+        TypeAdapter(types.GetPromptRequest),
+        TypeAdapter(types.GetPromptResult | types.InputRequiredResult),
+    ),
+    "completion/complete": (TypeAdapter(types.CompleteRequest), TypeAdapter(types.CompleteResult)),
+}
+_LIST_CHANGED = (
+    types.ToolListChangedNotification,
+    types.PromptListChangedNotification,
+    types.ResourceListChangedNotification,
+)
+_FATAL = frozenset({types.CONNECTION_CLOSED, types.INVALID_REQUEST})
+"""Codes after which a connection is useless. The second is how the SDK says that an HTTP server has
+forgotten the session."""
+_RESOURCE_NOT_FOUND = -32002
+_NOT_FOUND = frozenset({types.INVALID_PARAMS, _RESOURCE_NOT_FOUND})
+"""Codes by which a server says that it has no such resource; the second before 2026-07-28."""
+_RESERVED_META = "io.modelcontextprotocol/"
+"""What a server says of itself there is not what this gateway would say."""
+_MAX_MESSAGE_CHARS = 4000
+_CLOSE_TIMEOUT_S = 8.0
+"""A child that ignores every signal but SIGKILL takes 4 s, and the SDK some time more."""
 
 
 class Session:
@@ -45,10 +82,10 @@ class Session:
 
     Args:
         server: The host's name for the server.
-        target: What `connected` takes.
+        target: What `open_client` takes.
         options: Limits of time and size.
-        changed: Called when the server says that its lists changed.
-        askable: Whether to tell servers that callers may be asked for something.
+        on_change: Called when the server says that its lists changed.
+        can_be_asked: Whether to tell servers that callers may be asked for something.
         close_timeout_s: How long `close` waits for the connection to end by itself.
     """
 
@@ -58,18 +95,17 @@ class Session:
         target: object,
         options: UpstreamOptions,
         *,
-        changed: Callable[[], None] = _nobody,
-        askable: bool = False,
-        close_timeout_s: float = 8.0,
+        on_change: Callable[[], None] = lambda: None,
+        can_be_asked: bool = False,
+        close_timeout_s: float = _CLOSE_TIMEOUT_S,
     ) -> None:
-        # A child that ignores every signal but SIGKILL takes 4 s, and the SDK some time more.
         self._server = server
         self._target = target
         self._options = options
-        self._changed = changed
-        self._back = Backchannel(server, options)
-        self._updates = Updates()
-        self._askable = askable
+        self._on_change = on_change
+        self._calls = ActiveCalls(server, options)
+        self._subscriptions = Subscriptions()
+        self._can_be_asked = can_be_asked
         self._close_timeout_s = close_timeout_s
         self._opened = asyncio.Event()
         self._ending = asyncio.Event()
@@ -83,207 +119,218 @@ class Session:
         """Whether it may still be used, as far as is known."""
         return not self._ending.is_set()
 
-    async def ready(self) -> None:
-        """Wait until it is open.
+    async def ready(self) -> Client:
+        """Wait until it is open, and return the SDK's client.
 
         Raises:
             UpstreamError: It could not be opened.
             ConfigError: The target is no kind of server.
         """
-        await self._ready()
+        await self._opened.wait()
+        if self._failure is not None:
+            raise self._failure
+        if self._client is None:
+            detail = "the connection was closed while it opened"
+            raise UpstreamError(self._server, detail, kind="connect", sent=False)
+        return self._client
 
     async def list_tools(self) -> Listing:
-        """Read every page of tools, within the limits of the options, then what is besides."""
-        client = await self._ready()
-        with quietly(self._server):
-            tools, more = await asyncio.gather(
-                self._list(client), things_of(client, self._server, self._options)
-            )
-        more.heard(client.instructions or "")
-        return more.beside(tools)
-
-    async def _list(self, client: Client) -> Listing:
-        limit_s = self._options.list_timeout_s
-        sending = Sending()
-        try:
-            with _told(sending):
-                async with asyncio.timeout(limit_s):
-                    return await tools_of(client, self._server, self._options)
-        except TimeoutError as error:
-            raise late(self._server, "list its tools", limit_s, "list_timeout_s") from error
-        except FAULTS as error:
-            raise self._broken("tools/list", error, sending) from error
+        """Read every page of tools, resources and prompts, within the limits of the options."""
+        client = await self.ready()
+        with (
+            redirect_sdk_logs(self._server),
+            self._map_errors("tools/list", "list its tools", "list_timeout_s"),
+        ):
+            return await read_listing(client, self._server, self._options)
 
     async def call(self, tool: str, arguments: JsonObject, *, tool_id: str) -> InvokeResult:
         """Call a tool, once; see `Source.call`."""
-        client = await self._ready()
-        limit_s = self._options.call_timeout_s
-        sending = Sending()
-        try:
-            with quietly(self._server), _told(sending):
-                async with self._back.call(limit_s) as call:
-                    listener = self._back.listener(call)
-
-                    async def send(said: types.InputResponses | None, state: str | None) -> _Answer:
-                        # Not `Client.call_tool`: that lists the tools after the call to check the
-                        # answer by their schemas, and loses it if the listing or the check fails.
-                        return await client.session.send_request(
-                            _request(tool, arguments, said, state),
-                            _ANSWER,
-                            progress_callback=listener,
-                        )
-
-                    answer = await self._back.rounds(call, send)
-        except TimeoutError as error:
-            raise late(self._server, "answer a call", limit_s, "call_timeout_s") from error
-        except MCPError as error:
-            if error.code == types.INVALID_PARAMS:
-                return refusal(tool_id, error.message[:_REFUSAL_CHARS])
-            raise self._broken("tools/call", error, sending) from error
-        except FAULTS as error:
-            raise self._broken("tools/call", error, sending) from error
-        return result_of(tool_id, answer, max_bytes=self._options.max_result_bytes)
+        with redirect_sdk_logs(self._server), self._map_errors("tools/call", "answer a call"):
+            try:
+                # Not `Client.call_tool`: that lists the tools after the call to check the answer
+                # by their schemas, and loses it if the listing or the check fails.
+                params = {"name": tool, "arguments": dict(arguments)}
+                result = await self._send("tools/call", params)
+            except MCPError as error:
+                if error.code == types.INVALID_PARAMS:
+                    return error_result(tool_id, error.message[:_MAX_MESSAGE_CHARS])
+                raise
+        assert isinstance(result, types.CallToolResult)  # noqa: S101  (for the type checker)
+        return _to_invoke_result(tool_id, result, max_bytes=self._options.max_result_bytes)
 
     async def ask(self, method: str, params: JsonObject) -> JsonObject:
         """Send a request that changes nothing; see `ResourceSource.ask`."""
-        client = await self._ready()
-        limit_s = self._options.call_timeout_s
-        sending = Sending()
-        try:
-            with _told(sending):
-                async with self._back.call(limit_s) as call:
-                    return await asked(client, self._back, call, method, params, self._options)
-        except TimeoutError as error:
-            raise late(self._server, f"answer {method}", limit_s, "call_timeout_s") from error
-        except MCPError as error:
-            if error.code in NOT_FOUND:
-                told = clean(error.message, limit=_REFUSAL_CHARS)
-                raise InvalidRequestError(f"{self._server!r} refused {method}: {told}") from error
-            raise self._broken(method, error, sending) from error
-        except FAULTS as error:
-            raise self._broken(method, error, sending) from error
+        with self._map_errors(method, f"answer {method}", not_found=_NOT_FOUND):
+            result = _to_json(await self._send(method, params))
+        if len(json.dumps(result, ensure_ascii=False)) > self._options.max_result_bytes:
+            detail = f"its answer to {method} is longer than UpstreamOptions.max_result_bytes"
+            raise UpstreamError(self._server, detail)
+        return result
 
-    async def watch(self, uri: str, heard: WatchCallbacks) -> None:
-        """Tell *heard* of changes of *uri* until the watching ends; see `Watchable.watch`."""
-        client = await self._ready()
-        limit_s = self._options.call_timeout_s
+    async def watch(self, uri: str, callbacks: WatchCallbacks) -> None:
+        """Report changes of *uri* until the watching ends; see `Watchable.watch`."""
+        client = await self.ready()
         method = "resources/subscribe"
-        try:
-            await follow(
+        not_found = _NOT_FOUND | {types.METHOD_NOT_FOUND}
+        with self._map_errors(method, f"answer {method}", not_found=not_found):
+            await subscribe(
                 client,
                 uri,
-                heard,
-                updates=self._updates,
-                ended=self._ending.wait,
-                limit_s=limit_s,
+                callbacks,
+                subscriptions=self._subscriptions,
+                wait_ended=self._ending.wait,
+                limit_s=self._options.call_timeout_s,
             )
-        except InvalidRequestError:
-            raise
-        except TimeoutError as error:
-            raise late(self._server, f"answer {method}", limit_s, "call_timeout_s") from error
-        except MCPError as error:
-            if error.code in NOT_FOUND or error.code == types.METHOD_NOT_FOUND:
-                told = clean(error.message, limit=_REFUSAL_CHARS)
-                raise InvalidRequestError(f"{self._server!r} refused {method}: {told}") from error
-            raise self._broken(method, error, Sending()) from error
-        except FAULTS as error:
-            raise self._broken(method, error, Sending()) from error
 
     async def close(self) -> None:
         """End the connection and wait until the child is gone."""
         self._ending.set()
         if not self._opened.is_set():
             self._owner.cancel()
-        _, late_ones = await asyncio.wait({self._owner}, timeout=self._close_timeout_s)
-        for owner in late_ones:
+        _, pending = await asyncio.wait({self._owner}, timeout=self._close_timeout_s)
+        for owner in pending:
             owner.cancel()
 
-    async def _ready(self) -> Client:
-        await self._opened.wait()
-        if self._failure is not None:
-            raise self._failure
-        if self._client is None:
-            told = "the connection was closed while it opened"
-            raise UpstreamError(self._server, told, kind="connect", sent=False)
-        return self._client
+    async def _send(self, method: str, params: JsonObject) -> _Result:
+        """Send *method* with *params*, round by round if the server asks for input."""
+        client = await self.ready()
+        request_adapter, result_adapter = _METHODS[method]
+        async with self._calls.start(self._options.call_timeout_s) as call:
+
+            async def send(
+                responses: types.InputResponses | None, state: str | None
+            ) -> _Result | types.InputRequiredResult:
+                fields = {**params, **({"requestState": state} if state is not None else {})}
+                request = request_adapter.validate_python({"method": method, "params": fields})
+                if responses is not None and not isinstance(request, types.CompleteRequest):
+                    request.params.input_responses = responses
+                return await client.session.send_request(
+                    request, result_adapter, progress_callback=call.progress_listener
+                )
+
+            return await self._calls.input_rounds(call, send)
 
     async def _hold(self) -> None:
         limit_s = self._options.connect_timeout_s
-        ears = Ears(
-            ended=self._ending.set,
-            status=self._hear,
-            message=self._listen,
-            asked=self._back.answer,
-            askable=self._askable,
+        callbacks = ConnectionCallbacks(
+            on_end=self._ending.set,
+            on_status=self._note_status,
+            on_message=self._receive,
+            answer=self._calls.answer,
+            can_be_asked=self._can_be_asked,
         )
         try:
-            with quietly(self._server):
+            with redirect_sdk_logs(self._server):
                 async with (
                     asyncio.timeout(limit_s) as limit,
-                    connected(self._server, self._target, self._options, ears) as client,
-                    following(client, self._changed),
+                    open_client(self._server, self._target, self._options, callbacks) as client,
+                    watch_lists(client, self._on_change),
                 ):
                     limit.reschedule(None)
                     self._client = client
                     self._opened.set()
                     await self._ending.wait()
         except TimeoutError:
-            self._failure = late(self._server, "connect", limit_s, "connect_timeout_s", sent=False)
+            self._failure = timeout_error(
+                self._server, "connect", limit_s, "connect_timeout_s", sent=False
+            )
         except ConfigError as error:
             self._failure = error
-        except FAULTS as error:
-            self._failure = not_opened(self._server, self._target, error, status=self._status)
+        except SDK_ERRORS as error:
+            self._failure = connect_error(self._server, self._target, error, status=self._status)
         finally:
             self._ending.set()
             self._opened.set()
 
-    def _hear(self, status: int) -> None:
+    def _note_status(self, status: int) -> None:
         self._status = status
 
-    async def _listen(self, message: types.ServerNotification | Exception) -> None:
+    async def _receive(self, message: types.ServerNotification | Exception) -> None:
         if isinstance(message, _LIST_CHANGED):
-            self._changed()
+            self._on_change()
         elif isinstance(message, types.ResourceUpdatedNotification):
-            self._updates.said(message.params.uri)
+            self._subscriptions.notify(message.params.uri)
 
-    def _broken(self, what: str, error: BaseException, sending: Sending) -> UpstreamError:
-        if isinstance(error, MCPError) and error.code in _FATAL:
-            self._ending.set()
-        if isinstance(error, MCPError) and error.code == types.MISSING_REQUIRED_CLIENT_CAPABILITY:
-            return incapable(self._server, error)
-        return failed(
-            self._server,
-            what,
-            error,
-            sent=sending.left,
-            status=self._status,
-            target=self._target,
-        )
+    @contextmanager
+    def _map_errors(
+        self,
+        method: str,
+        action: str,
+        limit: str = "call_timeout_s",
+        *,
+        not_found: frozenset[int] = frozenset(),
+    ) -> Iterator[None]:
+        """Raise what the SDK raises in the block as an error of this package.
+
+        Args:
+            method: The request.
+            action: What the server did not do in time.
+            limit: The option that limits the time.
+            not_found: Codes by which the server says that the caller asked wrongly.
+        """
+        send = SendState()
+        token = CURRENT_SEND.set(send)
+        try:
+            yield
+        except GatewayError:
+            raise
+        except TimeoutError as error:
+            limit_s = getattr(self._options, limit)
+            raise timeout_error(self._server, action, limit_s, limit) from error
+        except SDK_ERRORS as error:
+            code = error.code if isinstance(error, MCPError) else 0
+            if isinstance(error, MCPError) and code in not_found:
+                detail = clean(error.message, limit=_MAX_MESSAGE_CHARS)
+                raise InvalidRequestError(f"{self._server!r} refused {method}: {detail}") from error
+            if code in _FATAL:
+                self._ending.set()
+            if isinstance(error, MCPError) and code == types.MISSING_REQUIRED_CLIENT_CAPABILITY:
+                raise capability_error(self._server, error) from error
+            raise request_error(
+                self._server,
+                method,
+                error,
+                sent=send.may_have_left,
+                status=self._status,
+                target=self._target,
+            ) from error
+        finally:
+            CURRENT_SEND.reset(token)
 
 
-_LIST_CHANGED = (
-    types.ToolListChangedNotification,
-    types.PromptListChangedNotification,
-    types.ResourceListChangedNotification,
-)
-_FATAL = frozenset({types.CONNECTION_CLOSED, types.INVALID_REQUEST})
-"""Codes after which a connection is useless. The second is how the SDK says that an HTTP server has
-forgotten the session."""
-
-
-@contextmanager
-def _told(sending: Sending) -> Iterator[None]:
-    token = SENDING.set(sending)
-    try:
-        yield
-    finally:
-        SENDING.reset(token)
-
-
-def _request(
-    tool: str, arguments: JsonObject, said: types.InputResponses | None, state: str | None
-) -> types.CallToolRequest:
-    params = types.CallToolRequestParams(
-        name=tool, arguments=dict(arguments), input_responses=said, request_state=state
+def _to_invoke_result(
+    tool_id: str, result: types.CallToolResult, *, max_bytes: int
+) -> InvokeResult:
+    """Return the result of a call; one above *max_bytes* as JSON becomes an error that says so."""
+    raw = (result.meta or {}).get(RAW) or result.model_dump(
+        by_alias=True, mode="json", exclude_unset=True
     )
-    return types.CallToolRequest(params=params)
+    size = len(json.dumps(raw, ensure_ascii=False))
+    if size > max_bytes:
+        return error_result(
+            tool_id,
+            f"The tool ran, but its answer of {size} characters is longer than "
+            "UpstreamOptions.max_result_bytes: ask it for less.",
+        )
+    return InvokeResult(
+        tool_id=tool_id,
+        content=tuple(_to_content(block) for block in raw["content"]),
+        structured=raw.get("structuredContent"),
+        is_error=result.is_error,
+    )
+
+
+def _to_content(block: JsonObject) -> Content:
+    resource = block.get("resource")
+    text = (resource if isinstance(resource, dict) else block).get("text")
+    return Content(
+        type=str(block.get("type", "")), text=text if isinstance(text, str) else "", data=block
+    )
+
+
+def _to_json(result: types.Result) -> JsonObject:
+    fields = result.model_dump(by_alias=True, mode="json", exclude_none=True)
+    meta = fields.pop("_meta", {})
+    raw = meta.pop(RAW, {})
+    meta = {key: value for key, value in meta.items() if not key.startswith(_RESERVED_META)}
+    return {**fields, **raw, **({"_meta": meta} if meta else {})}

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 
 import httpx2
@@ -21,7 +21,7 @@ from gateway.options.environment import proxied
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Resolve = Callable[[str, int], Awaitable[list[str]]]
-"""Gives the addresses of a host name."""
+"""Returns the addresses of a host name."""
 
 _LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 _PORTS = {"https": 443, "http": 80}
@@ -29,11 +29,11 @@ _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 _METADATA = frozenset({"169.254.169.254", "169.254.170.2", "fd00:ec2::254", "100.100.100.200"})
 
 
-async def resolved(host: str, port: int) -> list[str]:
+async def resolve_host(host: str, port: int) -> list[str]:
     """Resolve as the operating system does."""
     loop = asyncio.get_running_loop()
-    found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return [str(entry[4][0]) for entry in found]
+    entries = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return [str(entry[4][0]) for entry in entries]
 
 
 class GuardedTransport(httpx2.AsyncBaseTransport):
@@ -48,13 +48,13 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
 
     def __init__(
         self,
-        private_hosts: tuple[str, ...],
+        private_hosts: Iterable[str],
         *,
         local: bool = True,
         inner: httpx2.AsyncBaseTransport | None = None,
-        resolve: Resolve = resolved,
+        resolve: Resolve = resolve_host,
     ) -> None:
-        self._private = frozenset(host.casefold() for host in private_hosts)
+        self._private = _fold(private_hosts)
         self._local = local
         self._inner = inner or httpx2.AsyncHTTPTransport(trust_env=False)
         self._resolve = resolve
@@ -66,17 +66,17 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
             ConfigError: It may not go there.
         """
         url = request.url
-        addresses = await self.judged(url)
+        *others, last = await self.resolve_url(url)
         request.extensions = {**request.extensions, "sni_hostname": url.host}
-        for address in addresses[:-1]:
+        for address in others:
             request.url = url.copy_with(host=address)
             with suppress(httpx2.ConnectError):
                 return await self._inner.handle_async_request(request)
-        request.url = url.copy_with(host=addresses[-1])
+        request.url = url.copy_with(host=last)
         return await self._inner.handle_async_request(request)
 
-    async def judged(self, url: httpx2.URL) -> list[str]:
-        """Give the addresses of the host of *url*, at least one.
+    async def resolve_url(self, url: httpx2.URL) -> list[str]:
+        """Return the addresses of the host of *url*, at least one, all of them judged.
 
         Raises:
             ConfigError: A request may not go there.
@@ -84,7 +84,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         """
         host = url.host.casefold()
         check_scheme(url.scheme, host, self._private)
-        check_local(host, local=self._local)
+        _check_local(host, local=self._local)
         try:
             addresses = await self._resolve(host, url.port or _PORTS[url.scheme])
         except OSError as error:
@@ -98,8 +98,8 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         await self._inner.aclose()
 
 
-def guarded(url: str, private_hosts: tuple[str, ...]) -> GuardedTransport | None:
-    """Give the transport for *url*; None if the environment puts a proxy before it.
+def guarded_transport(url: str, private_hosts: Iterable[str]) -> GuardedTransport | None:
+    """Return the transport for *url*; None if the environment puts a proxy before it.
 
     A proxy resolves names itself: then only the address as it is written can be judged.
 
@@ -108,7 +108,7 @@ def guarded(url: str, private_hosts: tuple[str, ...]) -> GuardedTransport | None
     """
     parts = httpx2.URL(url)
     host = parts.host.casefold()
-    private = frozenset(each.casefold() for each in private_hosts)
+    private = _fold(private_hosts)
     check_scheme(parts.scheme, host, private)
     try:
         check_address(host, host, private)
@@ -116,15 +116,15 @@ def guarded(url: str, private_hosts: tuple[str, ...]) -> GuardedTransport | None
         # A name, not an address.
         if proxied(parts.scheme, host):
             return None
-    return GuardedTransport(private_hosts, local=host in _LOOPBACK_NAMES)
+    return GuardedTransport(private, local=host in _LOOPBACK_NAMES)
 
 
-def check_literal(url: str, first: str, private_hosts: tuple[str, ...]) -> None:
+def check_literal(url: str, configured: str, private_hosts: Iterable[str]) -> None:
     """Judge *url* as it is written, which is all that can be judged if a proxy resolves names.
 
     Args:
         url: Where a request goes.
-        first: The configured address, which says whether this machine is meant.
+        configured: The configured address, which says whether this machine is meant.
         private_hosts: As for `GuardedTransport`.
 
     Raises:
@@ -132,21 +132,11 @@ def check_literal(url: str, first: str, private_hosts: tuple[str, ...]) -> None:
     """
     parts = httpx2.URL(url)
     host = parts.host.casefold()
-    private = frozenset(each.casefold() for each in private_hosts)
+    private = _fold(private_hosts)
     check_scheme(parts.scheme, host, private)
-    check_local(host, local=httpx2.URL(first).host.casefold() in _LOOPBACK_NAMES)
+    _check_local(host, local=httpx2.URL(configured).host.casefold() in _LOOPBACK_NAMES)
     with suppress(ValueError):
         check_address(host, host, private)
-
-
-def check_local(host: str, *, local: bool) -> None:
-    """Refuse this machine, unless it is what the configuration names.
-
-    Raises:
-        ConfigError: It is refused.
-    """
-    if host in _LOOPBACK_NAMES and not local:
-        raise ConfigError(f"a server elsewhere may not lead to {host!r}, which is this machine")
 
 
 def check_scheme(scheme: str, host: str, private: frozenset[str]) -> None:
@@ -169,19 +159,28 @@ def check_address(address: str, host: str, private: frozenset[str]) -> None:
         ConfigError: It is refused.
         ValueError: It is no address.
     """
-    found = _inner(ipaddress.ip_address(address.partition("%")[0]))
-    if found.is_loopback and host in _LOOPBACK_NAMES:
+    ip = _unwrap(ipaddress.ip_address(address.partition("%")[0]))
+    if ip.is_loopback and host in _LOOPBACK_NAMES:
         return
-    allowed = host in private and not found.is_link_local and str(found) not in _METADATA
-    if (not found.is_global or found.is_multicast) and not allowed:
+    is_allowed = host in private and not ip.is_link_local and str(ip) not in _METADATA
+    if (not ip.is_global or ip.is_multicast) and not is_allowed:
         raise ConfigError(
             f"{host!r} leads into a private network: if that is meant, name it in "
             "UpstreamOptions.private_hosts"
         )
 
 
-def _inner(address: Address) -> Address:
-    """Give the IPv4 address that *address* carries, if it carries one."""
+def _check_local(host: str, *, local: bool) -> None:
+    if host in _LOOPBACK_NAMES and not local:
+        raise ConfigError(f"a server elsewhere may not lead to {host!r}, which is this machine")
+
+
+def _fold(hosts: Iterable[str]) -> frozenset[str]:
+    return frozenset(host.casefold() for host in hosts)
+
+
+def _unwrap(address: Address) -> Address:
+    """Return the IPv4 address that *address* carries, if it carries one."""
     if isinstance(address, ipaddress.IPv4Address):
         return address
     if address in _NAT64:

@@ -1,5 +1,6 @@
 """JSON-RPC over a child's pipes, one message a line: a transport for the SDK.
 
+* The child runs without a shell in a process group of its own, and ends with all that it started.
 * A line beyond the limit is read past, never held: the request it answers fails, the rest lives.
 * What is no message is skipped: real servers print to standard output.
 * A write to a child that is gone says that nothing left: then a call may be sent again.
@@ -31,7 +32,7 @@ from mcp.types import (
 from mcp_types import jsonrpc_message_adapter
 
 from gateway.mcp.error_mapping import OVERSIZED
-from gateway.mcp.lenient_transport import withdrawn
+from gateway.mcp.lenient_transport import cancelled_request
 from gateway.mcp.sdk_logging import log
 from gateway.mcp.servers import StdioServer
 
@@ -44,10 +45,35 @@ _POLL_S = 0.01
 _CHUNK = 1 << 16
 
 
-async def spawn(target: StdioServer, errors: TextIO) -> Process:
+@asynccontextmanager
+async def open_stdio(
+    server: str, target: StdioServer, stderr: TextIO, *, max_bytes: int
+) -> AsyncIterator[tuple[Incoming, Outgoing]]:
+    """Start *target*, yield its two streams, and end it with all that it started.
+
+    Args:
+        server: For the log.
+        target: What to run.
+        stderr: Where its standard error goes.
+        max_bytes: A longer line is not held.
+    """
+    process = await start_process(target, stderr)
+    try:
+        assert process.stdin is not None  # noqa: S101  (both are pipes: for the type checker)
+        assert process.stdout is not None  # noqa: S101
+        pending: set[object] = set()
+        yield (
+            Incoming(server, process.stdout, pending, max_bytes),
+            Outgoing(process.stdin, pending),
+        )
+    finally:
+        await stop_process(process)
+
+
+async def start_process(target: StdioServer, stderr: TextIO) -> Process:
     """Start the program of *target*, without a shell, in a process group of its own.
 
-    It inherits a few harmless variables (PATH, HOME and their like) and what *target* gives it.
+    It inherits a few harmless variables (PATH, HOME and their like) and those of *target*.
 
     Raises:
         OSError: It cannot be started.
@@ -60,7 +86,7 @@ async def spawn(target: StdioServer, errors: TextIO) -> Process:
             *target.args,
             stdin=PIPE,
             stdout=PIPE,
-            stderr=errors,
+            stderr=stderr,
             env={**get_default_environment(), **target.env},
             cwd=target.cwd,
             limit=_CHUNK,
@@ -69,28 +95,33 @@ async def spawn(target: StdioServer, errors: TextIO) -> Process:
     raise AssertionError
 
 
-async def end(process: Process, *, grace_s: float = _GRACE_S) -> None:
+async def stop_process(process: Process, *, grace_s: float = _GRACE_S) -> None:
     """Close its input, wait, then end its whole group; it is gone and reaped afterwards.
 
     Args:
-        process: What `spawn` gave.
+        process: What `start_process` returned.
         grace_s: How long it may take to end by itself, and as long again after SIGTERM.
     """
     with anyio.CancelScope(shield=True):
         if process.stdin is not None:
             process.stdin.close()
         try:
-            if not await _gone(process, grace_s):
-                _signal(process, force=False)
-                await _gone(process, grace_s)
+            if not await _wait_until_gone(process, grace_s):
+                _send_signal(process, force=False)
+                await _wait_until_gone(process, grace_s)
         finally:
             # Also if it ended by itself: what it started may still live in its group.
-            _signal(process, force=True)
-        await _gone(process, _KILL_S)
-        _close_pipes(process)
+            _send_signal(process, force=True)
+        await _wait_until_gone(process, _KILL_S)
+        # A grandchild outside of the group may hold the pipe open: then its reader would never
+        # end, and asyncio offers no public way to close it.
+        transport = getattr(process, "_transport", None)
+        if transport is not None:
+            with suppress(PermissionError, ProcessLookupError):
+                transport.close()
 
 
-async def _gone(process: Process, limit_s: float) -> bool:
+async def _wait_until_gone(process: Process, limit_s: float) -> bool:
     # Not `process.wait()`: that waits until the pipes close too, and a child of the child may
     # hold them.
     with anyio.move_on_after(limit_s):
@@ -99,7 +130,7 @@ async def _gone(process: Process, limit_s: float) -> bool:
     return process.returncode is not None
 
 
-def _signal(process: Process, *, force: bool) -> None:
+def _send_signal(process: Process, *, force: bool) -> None:
     with suppress(ProcessLookupError, PermissionError):
         if sys.platform == "win32":
             process.kill()
@@ -107,60 +138,9 @@ def _signal(process: Process, *, force: bool) -> None:
             os.killpg(process.pid, signal.SIGKILL if force else signal.SIGTERM)
 
 
-def _close_pipes(process: Process) -> None:
-    # A grandchild outside of the group may hold the pipe open: then its reader would never end,
-    # and asyncio offers no public way to close it.
-    transport = getattr(process, "_transport", None)
-    if transport is not None:
-        with suppress(PermissionError, ProcessLookupError):
-            transport.close()
-
-
-_CHUNK = 1 << 16
-
-
-def _message(line: bytes) -> JSONRPCMessage:
-    """Read one message.
-
-    Raises:
-        ValueError: It is none.
-        RecursionError: Nobody can read it.
-    """
-    try:
-        return jsonrpc_message_adapter.validate_json(line, by_name=False)
-    except ValueError:
-        # The fast reader stops at some 200 levels: one deep schema would cost all tools.
-        return jsonrpc_message_adapter.validate_python(json.loads(line), by_name=False)
-
-
-@asynccontextmanager
-async def stdio(
-    server: str, target: StdioServer, errors: TextIO, *, max_bytes: int
-) -> AsyncIterator[tuple[Incoming, Outgoing]]:
-    """Start *target*, give its two streams, and end it with all that it started.
-
-    Args:
-        server: For the log.
-        target: What to run.
-        errors: Where its standard error goes.
-        max_bytes: A longer line is not held.
-    """
-    process = await spawn(target, errors)
-    try:
-        assert process.stdin is not None  # noqa: S101  (both are pipes: for the type checker)
-        assert process.stdout is not None  # noqa: S101
-        asked: set[object] = set()
-        yield (
-            Incoming(server, process.stdout, asked, max_bytes),
-            Outgoing(process.stdin, asked),
-        )
-    finally:
-        await end(process)
-
-
 class _Stream:
     async def aclose(self) -> None:
-        """Leave the pipe to `stdio`, which ends the child in the right order."""
+        """Leave the pipe to `open_stdio`, which ends the child in the right order."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -170,16 +150,16 @@ class _Stream:
         _kind: type[BaseException] | None,
         _error: BaseException | None,
         _trace: TracebackType | None,
-    ) -> None:
+    ) -> bool | None:
         return None
 
 
 class Outgoing(_Stream):
     """Writes messages."""
 
-    def __init__(self, pipe: asyncio.StreamWriter, asked: set[object]) -> None:
+    def __init__(self, pipe: asyncio.StreamWriter, pending: set[object]) -> None:
         self._pipe = pipe
-        self._asked = asked
+        self._pending = pending
 
     async def send(self, item: SessionMessage, /) -> None:
         """Write *item*.
@@ -190,18 +170,18 @@ class Outgoing(_Stream):
         if self._pipe.is_closing():
             raise anyio.BrokenResourceError
         message = item.message
-        self._asked.discard(withdrawn(message))
+        self._pending.discard(cancelled_request(message))
         text = message.model_dump_json(by_alias=True, exclude_unset=True)
         self._pipe.write(text.encode("utf-8", "replace") + b"\n")
         if self._pipe.is_closing():
             # A pipe whose reader is gone refuses the first byte, at once.
             raise anyio.BrokenResourceError
         if isinstance(message, JSONRPCRequest):
-            self._asked.add(message.id)
+            self._pending.add(message.id)
         try:
             await self._pipe.drain()
         except ConnectionError:
-            # Some of it left; that the connection is over is what the reader will tell.
+            # Some of it left; the reader will notice that the connection is over.
             log.debug("a child ended while it was written to")
 
 
@@ -209,17 +189,16 @@ class Incoming(_Stream):
     """Reads messages until the child closes its output."""
 
     def __init__(
-        self, server: str, pipe: asyncio.StreamReader, asked: set[object], max_bytes: int
+        self, server: str, pipe: asyncio.StreamReader, pending: set[object], max_bytes: int
     ) -> None:
         self._server = server
         self._pipe = pipe
-        self._asked = asked
+        self._pending = pending
         self._max_bytes = max_bytes
-        self._oversized = f"has more than {max_bytes} bytes"
         self._rest = b""
 
     async def receive(self) -> SessionMessage | Exception:
-        """Give the next message.
+        """Return the next message.
 
         Raises:
             anyio.EndOfStream: There is none.
@@ -234,34 +213,36 @@ class Incoming(_Stream):
 
     async def __anext__(self) -> SessionMessage | Exception:
         while True:
-            line = await self._line()
-            message = self._unusable(self._oversized) if line is None else self._parsed(line)
+            line = await self._read_line()
+            if line is None:
+                return self._fail_request(f"has more than {self._max_bytes} bytes")
+            message = self._parse(line)
             if message is not None:
                 return message
 
-    def _parsed(self, line: bytes) -> SessionMessage | None:
+    def _parse(self, line: bytes) -> SessionMessage | None:
         try:
-            message = _message(line)
+            message = _parse_message(line)
         except RecursionError:
-            return self._unusable("is nested too deeply")
+            return self._fail_request("is nested too deeply")
         except ValueError:
             log.debug("%s: a line on standard output is no message", self._server)
             return None
         if isinstance(message, JSONRPCResponse | JSONRPCError) and message.id is not None:
-            self._asked.discard(message.id)
+            self._pending.discard(message.id)
         return SessionMessage(message)
 
-    def _unusable(self, why: str) -> SessionMessage:
+    def _fail_request(self, why: str) -> SessionMessage:
         """Answer the only request that the line can have answered; else end the connection."""
         log.debug("%s: a message %s", self._server, why)
-        request = self._asked.pop() if len(self._asked) == 1 else None
+        request = self._pending.pop() if len(self._pending) == 1 else None
         if not isinstance(request, str | int):
             raise StopAsyncIteration
         error = ErrorData(code=OVERSIZED, message="the answer is too long")
         return SessionMessage(JSONRPCError(jsonrpc="2.0", id=request, error=error))
 
-    async def _line(self) -> bytes | None:
-        """Give the next line; None for one that is too long.
+    async def _read_line(self) -> bytes | None:
+        """Return the next line; None for one that is too long.
 
         Raises:
             StopAsyncIteration: The child has closed its output.
@@ -270,14 +251,13 @@ class Incoming(_Stream):
         size = 0
         chunk = self._rest
         while True:
-            part, newline, after = chunk.partition(b"\n")
+            part, newline, self._rest = chunk.partition(b"\n")
             size += len(part)
             if size <= self._max_bytes:
                 parts.append(part)
             else:
                 parts.clear()
             if newline:
-                self._rest = after
                 return b"".join(parts) if size <= self._max_bytes else None
             try:
                 chunk = await self._pipe.read(_CHUNK)
@@ -285,3 +265,17 @@ class Incoming(_Stream):
                 chunk = b""
             if not chunk:
                 raise StopAsyncIteration
+
+
+def _parse_message(line: bytes) -> JSONRPCMessage:
+    """Return the message in *line*.
+
+    Raises:
+        ValueError: It is none.
+        RecursionError: It is nested too deeply for any reader.
+    """
+    try:
+        return jsonrpc_message_adapter.validate_json(line, by_name=False)
+    except ValueError:
+        # The fast reader stops at some 200 levels: one deep schema would cost all tools.
+        return jsonrpc_message_adapter.validate_python(json.loads(line), by_name=False)

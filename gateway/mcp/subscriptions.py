@@ -1,124 +1,155 @@
-"""Hearing of changes of single resources.
+"""Changes of lists and of single resources, as a server reports them.
 
-* Since 2026-07-28 a client opens a stream for it; before, it subscribes and hears in its session.
-* A server may tell of a change of a part of what is watched: then the whole has changed too.
+* Since 2026-07-28 a client opens a stream for them; before, it hears them in its session, those of
+  a resource after it subscribed.
+* A server may report a change of a part of what is watched: then the whole has changed too.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 
 from mcp import Client, types
 from mcp.client.subscriptions import SubscriptionLost
 
 from gateway.errors import InvalidRequestError
-from gateway.mcp.error_mapping import FAULTS
+from gateway.mcp.error_mapping import SDK_ERRORS
 from gateway.types.listing import WatchCallbacks
 
-STREAMED_SINCE = "2026-07-28"
-_LAST_WORD_S = 2.0
-"""How long to try to tell a server that nobody watches any more."""
+_STREAMED_SINCE = "2026-07-28"
+_UNSUBSCRIBE_TIMEOUT_S = 2.0
+"""How long to try to tell a server that a resource is no longer watched."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Ear:
-    uri: str
-    heard: WatchCallbacks
-
-
-class Updates:
-    """Those who watch resources on a connection where the server tells of changes unasked."""
+class Subscriptions:
+    """The watched resources of a connection where the server reports changes unasked."""
 
     def __init__(self) -> None:
-        self._ears: list[_Ear] = []
+        self._watchers: list[tuple[str, WatchCallbacks]] = []
 
-    def said(self, uri: str) -> None:
-        """Tell all who watch *uri*, or a whole that it is part of."""
-        for ear in tuple(self._ears):
-            if uri == ear.uri or uri.startswith(f"{ear.uri.rstrip('/')}/"):
-                ear.heard.changed()
+    def notify(self, uri: str) -> None:
+        """Report a change to all that watch *uri*, or a whole that it is part of."""
+        for watched, callbacks in tuple(self._watchers):
+            if uri == watched or uri.startswith(f"{watched.rstrip('/')}/"):
+                callbacks.on_change()
 
-    def watched(self, uri: str) -> bool:
-        """Whether anybody watches *uri*."""
-        return any(ear.uri == uri for ear in self._ears)
+    def is_watched(self, uri: str) -> bool:
+        """Whether *uri* is watched."""
+        return any(watched == uri for watched, _ in self._watchers)
 
-    @asynccontextmanager
-    async def heard(self, uri: str, heard: WatchCallbacks) -> AsyncIterator[None]:
-        """Tell *heard* of changes of *uri* for as long as the block runs."""
-        ear = _Ear(uri=uri, heard=heard)
-        self._ears.append(ear)
+    @contextmanager
+    def add(self, uri: str, callbacks: WatchCallbacks) -> Iterator[None]:
+        """Report changes of *uri* for as long as the block runs."""
+        watcher = (uri, callbacks)
+        self._watchers.append(watcher)
         try:
             yield
         finally:
-            self._ears.remove(ear)
+            self._watchers.remove(watcher)
 
 
-async def follow(
+async def subscribe(
     client: Client,
     uri: str,
-    heard: WatchCallbacks,
+    callbacks: WatchCallbacks,
     *,
-    updates: Updates,
-    ended: Callable[[], Awaitable[object]],
+    subscriptions: Subscriptions,
+    wait_ended: Callable[[], Awaitable[object]],
     limit_s: float,
 ) -> None:
-    """Tell *heard* of changes of *uri* until the watching ends. Raises what the SDK raises.
+    """Report changes of *uri* until the watching ends. Raises what the SDK raises.
 
     Args:
         client: The connection.
         uri: As its server calls the resource.
-        heard: Told when the watching begins, and of each change.
-        updates: Hears what the server says unasked.
-        ended: Waits until the connection is over.
+        callbacks: Called when the watching begins, and at each change.
+        subscriptions: Hears what the server reports unasked.
+        wait_ended: Waits until the connection is over.
         limit_s: How many seconds it may take to begin.
 
     Raises:
-        InvalidRequestError: The server does not tell of this one.
+        InvalidRequestError: The server does not report changes of this one.
         TimeoutError: It did not begin in time.
     """
-    if client.protocol_version >= STREAMED_SINCE:
-        await _streamed(client, uri, heard, limit_s)
+    if client.protocol_version >= _STREAMED_SINCE:
+        await _stream_changes(client, uri, callbacks, limit_s)
         return
-    can = client.server_capabilities.resources
-    if can is None or not can.subscribe:
-        raise InvalidRequestError(f"the server does not tell of changes of {uri!r}")
+    capability = client.server_capabilities.resources
+    if capability is None or not capability.subscribe:
+        raise _not_reported(uri)
     try:
-        async with updates.heard(uri, heard):
-            params = types.SubscribeRequestParams(uri=uri)
+        with subscriptions.add(uri, callbacks):
             async with asyncio.timeout(limit_s):
                 await client.session.send_request(
-                    types.SubscribeRequest(params=params), types.EmptyResult
+                    types.SubscribeRequest(params=types.SubscribeRequestParams(uri=uri)),
+                    types.EmptyResult,
                 )
-            heard.began()
-            await ended()
+            callbacks.on_start()
+            await wait_ended()
     except asyncio.CancelledError:
-        if not updates.watched(uri):
+        if not subscriptions.is_watched(uri):
             await _unsubscribe(client, uri)
         raise
 
 
-async def _streamed(client: Client, uri: str, heard: WatchCallbacks, limit_s: float) -> None:
+async def _stream_changes(
+    client: Client, uri: str, callbacks: WatchCallbacks, limit_s: float
+) -> None:
     async with (
         asyncio.timeout(limit_s) as limit,
         client.listen(resource_subscriptions=[uri]) as events,
     ):
         if uri not in (events.honored.resource_subscriptions or ()):
-            raise InvalidRequestError(f"the server does not tell of changes of {uri!r}")
+            raise _not_reported(uri)
         limit.reschedule(None)
-        heard.began()
+        callbacks.on_start()
         # How a stream ends says nothing about the server's health.
         with suppress(SubscriptionLost):
             async for _ in events:
-                heard.changed()
+                callbacks.on_change()
 
 
 async def _unsubscribe(client: Client, uri: str) -> None:
     params = types.UnsubscribeRequestParams(uri=uri)
-    with suppress(*FAULTS):
-        async with asyncio.timeout(_LAST_WORD_S):
+    with suppress(*SDK_ERRORS):
+        async with asyncio.timeout(_UNSUBSCRIBE_TIMEOUT_S):
             await client.session.send_request(
                 types.UnsubscribeRequest(params=params), types.EmptyResult
             )
+
+
+def _not_reported(uri: str) -> InvalidRequestError:
+    return InvalidRequestError(f"the server does not report changes of {uri!r}")
+
+
+@asynccontextmanager
+async def watch_lists(client: Client, on_change: Callable[[], None]) -> AsyncIterator[None]:
+    """Call *on_change* whenever the server reports in a stream that a list changed."""
+    capabilities = client.server_capabilities
+    tools, prompts, resources = (
+        capability is not None and bool(capability.list_changed)
+        for capability in (capabilities.tools, capabilities.prompts, capabilities.resources)
+    )
+    if client.protocol_version < _STREAMED_SINCE or not (tools or prompts or resources):
+        yield
+        return
+
+    async def listen() -> None:
+        # If the stream ends, so does the watching: the listing still has its lifetime.
+        with suppress(*SDK_ERRORS):
+            async with client.listen(
+                tools_list_changed=tools,
+                prompts_list_changed=prompts,
+                resources_list_changed=resources,
+            ) as events:
+                async for _ in events:
+                    on_change()
+
+    task = asyncio.create_task(listen(), name="tools/list_changed")
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.wait({task})

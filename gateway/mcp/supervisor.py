@@ -18,18 +18,18 @@ from typing import Literal, Protocol, TypeVar
 
 from gateway.errors import ClosedError, UpstreamError, UpstreamUnavailableError
 from gateway.mcp.breaker import Breaker, BreakerState
-from gateway.mcp.retry import until_connected
+from gateway.mcp.retry import retry_connect
 from gateway.options import UpstreamOptions
 from gateway.runtime.cache import Clock
 from gateway.types import InvokeResult, JsonObject
 from gateway.types.listing import Listing, WatchCallbacks
 
 T = TypeVar("T")
-State = Literal["idle", "connecting", "active", "failed", "closed"]
+ConnectionState = Literal["idle", "connecting", "active", "failed", "closed"]
 """*idle*: ready to connect; *failed*: the last connection could not be opened, or died."""
 
 _ANSWERED = frozenset({"refused", "authorization"})
-_NOBODYS = frozenset({"unavailable"})
+_UNASKED = frozenset({"unavailable"})
 """Faults that say nothing about the server's health: it was not asked."""
 
 
@@ -40,7 +40,7 @@ class Connection(Protocol):
     def alive(self) -> bool:
         """Whether it may still be used, as far as is known."""
 
-    async def ready(self) -> None:
+    async def ready(self) -> object:
         """Wait until it is open, or raise why it cannot be."""
 
     async def list_tools(self) -> Listing:
@@ -52,8 +52,8 @@ class Connection(Protocol):
     async def ask(self, method: str, params: JsonObject) -> JsonObject:
         """Send a request that changes nothing."""
 
-    async def watch(self, uri: str, heard: WatchCallbacks) -> None:
-        """Tell of changes of a resource until the connection or the watching ends."""
+    async def watch(self, uri: str, callbacks: WatchCallbacks) -> None:
+        """Report changes of a resource until the connection or the watching ends."""
 
     async def close(self) -> None:
         """End it."""
@@ -68,7 +68,7 @@ class Supervisor:
     Args:
         server: For messages.
         connect: Starts to open a connection.
-        options: How long, how often, how many.
+        options: Limits, and when to try again or leave the server alone.
         clock: Seconds that only grow.
     """
 
@@ -83,20 +83,15 @@ class Supervisor:
         self._server = server
         self._connect = connect
         self._options = options
-        self._breaker = Breaker(
-            failures=options.breaker_failures,
-            open_s=options.breaker_s,
-            open_max_s=options.breaker_max_s,
-            clock=clock,
-        )
+        self._breaker = Breaker(options, clock=clock)
         self._slots = asyncio.Semaphore(options.max_in_flight)
         self._connection: Connection | None = None
         self._opening: asyncio.Task[Connection] | None = None
-        self._resting: asyncio.Task[None] | None = None
-        self._alarm: asyncio.TimerHandle | None = None
+        self._closing: asyncio.Task[None] | None = None
+        self._idle_timer: asyncio.TimerHandle | None = None
         self._fault = ""
-        self._blamed: object = None
-        self._worn: Connection | None = None
+        self._last_failure_cause: object = None
+        self._stale_connection: Connection | None = None
         self._closed = False
         self.in_flight = 0
         """Uses that are under way."""
@@ -104,7 +99,7 @@ class Supervisor:
         """Connections that were opened."""
 
     @property
-    def state(self) -> State:
+    def state(self) -> ConnectionState:
         """The state of the connection."""
         if self._closed:
             return "closed"
@@ -130,12 +125,14 @@ class Supervisor:
         """Why the last use failed; empty if it did not."""
         return self._fault
 
-    async def use(self, work: Callable[[Connection], Awaitable[T]], *, lasting: bool = False) -> T:
+    async def use(
+        self, work: Callable[[Connection], Awaitable[T]], *, unlimited: bool = False
+    ) -> T:
         """Do *work* with an open connection.
 
         Args:
             work: What is done.
-            lasting: Whether it goes on as long as the connection; it then takes up no turn.
+            unlimited: Whether it goes on as long as the connection; it then takes up no turn.
 
         Raises:
             UpstreamUnavailableError: The server failed too often in a row.
@@ -143,39 +140,36 @@ class Supervisor:
             ClosedError: After `close`.
         """
         self._check_open()
-        self._admit()
-        told = False
+        self._check_breaker()
         connection: Connection | None = None
+        is_recorded = False
         try:
-            async with nullcontext() if lasting else self._slot():
-                connection = await self._open_one()
-                self._begin()
-                try:
-                    answer = await work(connection)
-                finally:
-                    self._end()
+            async with nullcontext() if unlimited else self._slot():
+                connection = await self._usable_connection()
+                async with self._counted():
+                    result = await work(connection)
         except UpstreamError as error:
-            told = True
-            self._judge(error, connection)
+            is_recorded = True
+            self._record_error(error, connection)
             raise
         else:
-            told = True
+            is_recorded = True
             self._fault = ""
-            self._breaker.succeed()
-            return answer
+            self._breaker.record_success()
+            return result
         finally:
-            if not told:
-                self._breaker.forget()
+            if not is_recorded:
+                self._breaker.release()
 
     def refuse(self) -> bool:
-        """Refuse every further use; say whether there is something that `close` must end."""
+        """Refuse every further use; return whether there is something that `close` must end."""
         self._closed = True
-        return any((self._connection, self._opening, self._resting))
+        return any((self._connection, self._opening, self._closing))
 
     async def close(self) -> None:
         """End the connection, also one that is opening. Twice is harmless."""
         self._closed = True
-        self._quiet()
+        self._stop_idle_timer()
         opening = self._opening
         connection, self._connection = self._connection, None
         if connection is not None:
@@ -183,8 +177,8 @@ class Supervisor:
         if opening is not None:
             opening.cancel()
             await asyncio.wait({opening})
-        if self._resting is not None:
-            await asyncio.wait({self._resting})
+        if self._closing is not None:
+            await asyncio.wait({self._closing})
 
     @asynccontextmanager
     async def _slot(self) -> AsyncIterator[None]:
@@ -204,7 +198,11 @@ class Supervisor:
         finally:
             self._slots.release()
 
-    def _admit(self) -> None:
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ClosedError(f"source {self._server!r} is closed; make a new one")
+
+    def _check_breaker(self) -> None:
         wait_s = self._breaker.admit()
         if wait_s:
             raise UpstreamUnavailableError(
@@ -214,34 +212,33 @@ class Supervisor:
                 retry_after_s=wait_s,
             )
 
-    def _judge(self, error: UpstreamError, connection: Connection | None) -> None:
-        if error.kind in _NOBODYS:
-            self._breaker.forget()
+    def _record_error(self, error: UpstreamError, connection: Connection | None) -> None:
+        if error.kind in _UNASKED:
+            self._breaker.release()
             return
         self._fault = error.detail
         if error.kind in _ANSWERED:
-            self._breaker.succeed()
+            self._breaker.record_success()
             return
         # One death is one failure, however many waited for an answer.
         cause = error if connection is None or error.kind != "lost" else connection
-        if cause is not self._blamed:
-            self._blamed = cause
-            self._breaker.fail()
+        if cause is not self._last_failure_cause:
+            self._last_failure_cause = cause
+            self._breaker.record_failure()
             if self._breaker.state == "open":
                 # It may be stuck for good: the probe gets a new session.
-                self._worn = connection
+                self._stale_connection = connection
 
-    def _check_open(self) -> None:
-        if self._closed:
-            raise ClosedError(f"source {self._server!r} is closed; make a new one")
-
-    async def _open_one(self) -> Connection:
+    async def _usable_connection(self) -> Connection:
         connection = self._connection
-        usable = connection is not None and connection.alive and connection is not self._worn
-        if self._opening is None and connection is not None and usable:
-            return connection
         if self._opening is None:
-            self._opening = _owned(self._open(), f"opening of {self._server}")
+            if (
+                connection is not None
+                and connection.alive
+                and connection is not self._stale_connection
+            ):
+                return connection
+            self._opening = _start_task(self._open(), f"opening of {self._server}")
         opening = self._opening
         try:
             return await asyncio.shield(opening)
@@ -252,13 +249,13 @@ class Supervisor:
 
     async def _open(self) -> Connection:
         try:
-            if self._resting is not None:
-                await asyncio.wait({self._resting})
-            return await until_connected(self._try, self._options)
+            if self._closing is not None:
+                await asyncio.wait({self._closing})
+            return await retry_connect(self._try_open, self._options)
         finally:
             self._opening = None
 
-    async def _try(self) -> Connection:
+    async def _try_open(self) -> Connection:
         previous, self._connection = self._connection, None
         if previous is not None:
             await previous.close()
@@ -269,40 +266,45 @@ class Supervisor:
         self.opened += 1
         return connection
 
-    def _begin(self) -> None:
+    @asynccontextmanager
+    async def _counted(self) -> AsyncIterator[None]:
+        """Count a use; after the last one the idle timer starts."""
         self.in_flight += 1
-        self._quiet()
+        self._stop_idle_timer()
+        try:
+            yield
+        finally:
+            self.in_flight -= 1
+            self._start_idle_timer()
 
-    def _quiet(self) -> None:
-        if self._alarm is not None:
-            self._alarm.cancel()
-            self._alarm = None
-
-    def _end(self) -> None:
-        self.in_flight -= 1
+    def _start_idle_timer(self) -> None:
         if self.in_flight or self._closed or self._options.lifecycle == "keep_alive":
             return
         wait_s = self._options.idle_timeout_s if self._options.lifecycle == "idle" else 0.0
-        self._quiet()
-        self._alarm = asyncio.get_running_loop().call_later(wait_s, self._rest)
+        self._idle_timer = asyncio.get_running_loop().call_later(wait_s, self._close_idle)
 
-    def _rest(self) -> None:
+    def _stop_idle_timer(self) -> None:
+        if self._idle_timer is not None:
+            self._idle_timer.cancel()
+            self._idle_timer = None
+
+    def _close_idle(self) -> None:
         """End the session until it is needed; the next use opens another."""
-        self._alarm = None
+        self._idle_timer = None
         if self._opening is not None:
             return
         connection, self._connection = self._connection, None
         if connection is not None:
-            self._resting = _owned(connection.close(), f"closing of {self._server}")
+            self._closing = _start_task(connection.close(), f"closing of {self._server}")
 
 
-def _owned(work: Coroutine[object, object, T], name: str) -> asyncio.Task[T]:
+def _start_task(work: Coroutine[object, object, T], name: str) -> asyncio.Task[T]:
     task = asyncio.create_task(work, name=name)
-    task.add_done_callback(_seen)
+    task.add_done_callback(_read_outcome)
     return task
 
 
-def _seen(task: asyncio.Task[T]) -> None:
-    # The caller may have gone: asyncio would complain that nobody looked at the outcome.
+def _read_outcome(task: asyncio.Task[T]) -> None:
+    # The caller may have gone: asyncio would complain that the outcome was never read.
     if not task.cancelled():
         task.exception()

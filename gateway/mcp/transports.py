@@ -1,12 +1,14 @@
-"""From a target to an open client of the SDK."""
+"""From a target to an open client of the SDK, with every answer within its limit of size.
+
+The SDK caps the events of a stream, but reads a JSON answer whole, whatever its length.
+"""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx2
 from mcp import Client, types
@@ -15,43 +17,44 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.server import MCPServer, Server
 
 from gateway.errors import ConfigError
-from gateway.mcp.error_mapping import FAULTS
-from gateway.mcp.lenient_transport import SetAside
-from gateway.mcp.oauth_client import authentication
-from gateway.mcp.response_limit import PLAIN, cap
-from gateway.mcp.sdk_logging import stderr_log
+from gateway.mcp.lenient_transport import LenientTransport
+from gateway.mcp.oauth_client import create_auth
+from gateway.mcp.sdk_logging import open_stderr_log
 from gateway.mcp.servers import HttpServer, StdioServer
-from gateway.mcp.ssrf_guard import check_literal, guarded
-from gateway.mcp.stdio import stdio
-from gateway.mcp.subscriptions import STREAMED_SINCE
+from gateway.mcp.ssrf_guard import check_literal, guarded_transport
+from gateway.mcp.stdio import open_stdio
 from gateway.options import UpstreamOptions
 
+T = TypeVar("T")
 _IDLE_TIMEOUT_S = 30.0
 _READ_TIMEOUT_S = 600.0
+_UNPACKED = frozenset({"", "identity"})
+_NO_ENCODING = {"Accept-Encoding": "identity"}
+"""A few packed bytes may unpack to any length."""
+_EVENT_STREAM = "text/event-stream"
 
-
-Answer = Callable[[types.InputRequest], Awaitable[types.InputResponse | types.ErrorData]]
+AnswerRequest = Callable[[types.InputRequest], Awaitable[types.InputResponse | types.ErrorData]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ears:
+class ConnectionCallbacks:
     """The callbacks of one connection."""
 
-    ended: Callable[[], None]
+    on_end: Callable[[], None]
     """The connection is known to be over."""
-    status: Callable[[int], None]
+    on_status: Callable[[int], None]
     """The status of each HTTP answer."""
-    message: MessageHandlerFnT
+    on_message: MessageHandlerFnT
     """What the server says unasked."""
-    asked: Answer
+    answer: AnswerRequest
     """Answers what the server asks of a caller."""
-    askable: bool = False
+    can_be_asked: bool = False
     """Whether a session may say that callers can be asked."""
 
 
 @asynccontextmanager
-async def connected(
-    server: str, target: object, options: UpstreamOptions, ears: Ears
+async def open_client(
+    server: str, target: object, options: UpstreamOptions, callbacks: ConnectionCallbacks
 ) -> AsyncIterator[Client]:
     """Open a client for *target*, hold it, close it: all in one task (anyio's rule).
 
@@ -59,136 +62,124 @@ async def connected(
         server: For the log.
         target: `StdioServer`, `HttpServer`, a server object or a transport of the SDK.
         options: Limits of size.
-        ears: Hear what happens.
+        callbacks: Hear what happens.
 
     Raises:
         ConfigError: *target* is none of these.
     """
-    place: SetAside | Server[Any] | MCPServer
     async with AsyncExitStack() as stack:
+        transport: Any = target
         if isinstance(target, HttpServer):
             client = await stack.enter_async_context(
-                await _http_client(target, options, ears.status)
+                await _http_client(target, options, callbacks.on_status)
             )
-            http = streamable_http_client(
+            transport = streamable_http_client(
                 target.url, http_client=client, max_sse_event_size=options.max_message_bytes
             )
-            place = SetAside(http, ended=ears.ended, askable=ears.askable)
         elif isinstance(target, StdioServer):
-            stderr = stack.enter_context(stderr_log(server, target.env.values()))
-            pipes = stdio(server, target, stderr, max_bytes=options.max_message_bytes)
-            place = SetAside(pipes, ended=ears.ended, askable=ears.askable)
-        else:
-            place = _object(server, target, ears)
-        yield await stack.enter_async_context(_client(place, ears))
+            stderr = stack.enter_context(open_stderr_log(server, target.env.values()))
+            transport = open_stdio(server, target, stderr, max_bytes=options.max_message_bytes)
+        if isinstance(transport, AbstractAsyncContextManager):
+            transport = LenientTransport(
+                transport, on_end=callbacks.on_end, can_be_asked=callbacks.can_be_asked
+            )
+        elif not isinstance(transport, Server | MCPServer):
+            raise ConfigError(
+                f"{server!r}: {type(target).__name__!r} is no kind of server: "
+                "pass a StdioServer, an HttpServer, or a server object of the mcp package"
+            )
+        yield await stack.enter_async_context(_client(transport, callbacks))
 
 
-def _client(place: SetAside | Server[Any] | MCPServer, ears: Ears) -> Client:
-    answer = ears.asked
+def _client(
+    transport: LenientTransport | Server[Any] | MCPServer, callbacks: ConnectionCallbacks
+) -> Client:
+    async def answer(request: types.InputRequest, *kinds: type[T]) -> T | types.ErrorData:
+        response: object = await callbacks.answer(request)
+        for kind in kinds:
+            if isinstance(response, kind):
+                return response
+        text = "the client answered something else"
+        failure = types.ErrorData(code=types.INVALID_PARAMS, message=text)
+        return response if isinstance(response, types.ErrorData) else failure
 
     async def sample(
         context: ClientRequestContext, params: types.CreateMessageRequestParams
     ) -> types.CreateMessageResult | types.CreateMessageResultWithTools | types.ErrorData:
         del context
-        found = await answer(types.CreateMessageRequest(params=params))
-        return found if isinstance(found, _SAMPLED) else _no(found)
+        kinds = (types.CreateMessageResult, types.CreateMessageResultWithTools)
+        return await answer(types.CreateMessageRequest(params=params), *kinds)
 
     async def elicit(
         context: ClientRequestContext, params: types.ElicitRequestParams
     ) -> types.ElicitResult | types.ErrorData:
         del context
-        found = await answer(types.ElicitRequest(params=params))
-        return found if isinstance(found, types.ElicitResult) else _no(found)
+        return await answer(types.ElicitRequest(params=params), types.ElicitResult)
 
-    async def roots(context: ClientRequestContext) -> types.ListRootsResult | types.ErrorData:
+    async def list_roots(context: ClientRequestContext) -> types.ListRootsResult | types.ErrorData:
         del context
-        found = await answer(types.ListRootsRequest())
-        return found if isinstance(found, types.ListRootsResult) else _no(found)
+        return await answer(types.ListRootsRequest(), types.ListRootsResult)
 
     return Client(
-        place,
+        transport,
         cache=None,
-        message_handler=ears.message,
+        message_handler=callbacks.on_message,
         sampling_callback=sample,
         sampling_capabilities=types.SamplingCapability(tools=types.SamplingToolsCapability()),
         elicitation_callback=elicit,
-        list_roots_callback=roots,
-    )
-
-
-_SAMPLED = (types.CreateMessageResult, types.CreateMessageResultWithTools)
-
-
-def _no(found: object) -> types.ErrorData:
-    if isinstance(found, types.ErrorData):
-        return found
-    return types.ErrorData(code=types.INVALID_PARAMS, message="the client answered something else")
-
-
-@asynccontextmanager
-async def following(client: Client, changed: Callable[[], None]) -> AsyncIterator[None]:
-    """Call *changed* whenever the server says that a list changed, if it says so in a stream.
-
-    Since 2026-07-28 a client has to ask for that; before, servers just say it.
-    """
-    can = client.server_capabilities
-    tools, prompts, resources = (
-        each is not None and bool(each.list_changed)
-        for each in (can.tools, can.prompts, can.resources)
-    )
-    if client.protocol_version < STREAMED_SINCE or not (tools or prompts or resources):
-        yield
-        return
-
-    async def follow() -> None:
-        # If the stream ends, so does the following: the listing still has its lifetime.
-        with suppress(*FAULTS):
-            async with client.listen(
-                tools_list_changed=tools,
-                prompts_list_changed=prompts,
-                resources_list_changed=resources,
-            ) as events:
-                async for _ in events:
-                    changed()
-
-    task = asyncio.create_task(follow(), name="tools/list_changed")
-    try:
-        yield
-    finally:
-        task.cancel()
-        await asyncio.wait({task})
-
-
-def _object(server: str, target: object, ears: Ears) -> SetAside | Server[Any] | MCPServer:
-    if isinstance(target, Server | MCPServer):
-        return target
-    if isinstance(target, AbstractAsyncContextManager):
-        return SetAside(target, ended=ears.ended, askable=ears.askable)
-    raise ConfigError(
-        f"{server!r}: {type(target).__name__!r} is no kind of server: "
-        "pass a StdioServer, an HttpServer, or a server object of the mcp package"
+        list_roots_callback=list_roots,
     )
 
 
 async def _http_client(
-    target: HttpServer, options: UpstreamOptions, heard: Callable[[int], None]
+    target: HttpServer, options: UpstreamOptions, on_status: Callable[[int], None]
 ) -> httpx2.AsyncClient:
-    async def note(response: httpx2.Response) -> None:
-        heard(response.status_code)
-        cap(response, max_bytes=options.max_message_bytes)
+    async def on_response(response: httpx2.Response) -> None:
+        on_status(response.status_code)
+        limit_response(response, max_bytes=options.max_message_bytes)
 
-    async def judge(request: httpx2.Request) -> None:
+    async def on_request(request: httpx2.Request) -> None:
         check_literal(str(request.url), target.url, options.private_hosts)
 
-    transport = guarded(target.url, options.private_hosts)
+    transport = guarded_transport(target.url, options.private_hosts)
     if transport is not None:
         # The SDK would tell of a refusal only that something failed.
-        await transport.judged(httpx2.URL(target.url))
+        await transport.resolve_url(httpx2.URL(target.url))
     # Our own limits end a call sooner; these only keep a dead connection from living for ever.
     return httpx2.AsyncClient(
-        headers={**target.headers, **PLAIN},
+        headers={**target.headers, **_NO_ENCODING},
         timeout=httpx2.Timeout(_IDLE_TIMEOUT_S, read=_READ_TIMEOUT_S),
         transport=transport,
-        auth=authentication(target.url, target.auth) if target.auth is not None else None,
-        event_hooks={"request": [judge], "response": [note]},
+        auth=create_auth(target.url, target.auth) if target.auth is not None else None,
+        event_hooks={"request": [on_request], "response": [on_response]},
     )
+
+
+def limit_response(response: httpx2.Response, *, max_bytes: int) -> None:
+    """Make reading *response* fail beyond *max_bytes*, unless it is a stream of events.
+
+    Raises:
+        httpx2.DecodingError: It is packed, which was not asked for.
+    """
+    if response.headers.get("content-encoding", "").strip().lower() not in _UNPACKED:
+        raise httpx2.DecodingError("the answer is packed, which was not asked for")
+    is_stream = response.headers.get("content-type", "").lower().startswith(_EVENT_STREAM)
+    if not is_stream and isinstance(response.stream, httpx2.AsyncByteStream):
+        response.stream = _LimitedStream(response.stream, max_bytes)
+
+
+class _LimitedStream(httpx2.AsyncByteStream):
+    def __init__(self, inner: httpx2.AsyncByteStream, max_bytes: int) -> None:
+        self._inner = inner
+        self._left = max_bytes
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for chunk in self._inner:
+            self._left -= len(chunk)
+            if self._left < 0:
+                # Of the kind that the SDK takes for the failure of this one request.
+                raise httpx2.StreamError("the answer is too long")
+            yield chunk
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()

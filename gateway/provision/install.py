@@ -105,7 +105,7 @@ async def run_command(
         UpstreamError: It cannot be started, or failed; the message holds the end of its output.
         UpstreamTimeoutError: It took too long.
     """
-    from gateway.mcp.stdio import end, spawn  # noqa: PLC0415  (mcp is heavy, and a plan needs none)
+    from gateway.mcp.stdio import start_process, stop_process  # noqa: PLC0415  (mcp is heavy, and a plan needs none)
 
     program, *args = command
     name = Path(program).name
@@ -115,7 +115,7 @@ async def run_command(
     target = StdioServer(program, tuple(args), env=env, cwd=folder)
     with TemporaryFile("w+", encoding="utf-8", errors="replace") as errors:
         try:
-            process = await spawn(target, errors)
+            process = await start_process(target, errors)
         except (OSError, ValueError) as error:
             detail = f"{name} cannot be started: {type(error).__name__}"
             raise UpstreamError(server, detail, kind="config", sent=False) from error
@@ -126,7 +126,7 @@ async def run_command(
             detail = f"{name} did not end within {limit_s} s"
             raise UpstreamTimeoutError(server, detail) from error
         finally:
-            await end(process, grace_s=0.2)
+            await stop_process(process, grace_s=0.2)
         if code != 0:
             raise UpstreamError(server, f"{name} failed ({code}): {_tail(errors)}")
 

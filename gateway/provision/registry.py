@@ -20,8 +20,8 @@ from urllib.parse import urlsplit
 import httpx2
 
 from gateway.errors import ConfigError, UpstreamError, UpstreamTimeoutError
-from gateway.mcp.retry import until_connected
-from gateway.mcp.ssrf_guard import guarded
+from gateway.mcp.retry import retry_connect
+from gateway.mcp.ssrf_guard import guarded_transport
 from gateway.options import UpstreamOptions
 from gateway.provision.options import ProvisionOptions
 from gateway.provision.registry_schema import Entry, parse_entry
@@ -141,7 +141,7 @@ async def fetch(base: str, options: ProvisionOptions, upstream: UpstreamOptions)
 
 def _client(base: str, upstream: UpstreamOptions) -> httpx2.AsyncClient:
     return httpx2.AsyncClient(
-        transport=guarded(base, upstream.private_hosts),
+        transport=guarded_transport(base, upstream.private_hosts),
         follow_redirects=True,
         max_redirects=5,
         timeout=upstream.connect_timeout_s,
@@ -162,7 +162,7 @@ async def _fetch_pages(
     for _ in range(options.max_pages):
         query = {"limit": str(_PAGE_SIZE), "version": "latest"}
         query |= {"cursor": cursor} if cursor else {}
-        page = await until_connected(
+        page = await retry_connect(
             partial(_fetch_page, client, url, query, origin(base), options), upstream
         )
         items, cursor = _parse_page(page, origin(base))

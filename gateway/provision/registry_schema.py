@@ -23,7 +23,7 @@ from pydantic import (
 )
 from pydantic.dataclasses import dataclass
 
-from gateway.mcp.injection_scanner import suspicions
+from gateway.mcp.injection_scanner import scan_definition
 from gateway.runtime.json_models import validation_message
 from gateway.runtime.text import clean
 
@@ -238,7 +238,7 @@ def parse_entry(raw: object, *, source: str) -> Entry:
         entry = _ENTRY.validate_python({**server, **trusted}, by_alias=True, by_name=False)
     except ValidationError as error:
         raise ValueError(f"{name!r}: {validation_message(error)}") from None
-    found = suspicions({key: server.get(key) for key in ("title", "description")})
+    found = scan_definition({key: server.get(key) for key in ("title", "description")})
     packages = entry.packages
     if source != BUNDLED:
         packages = tuple(replace(package, script="") for package in packages)

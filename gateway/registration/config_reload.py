@@ -16,7 +16,7 @@ from gateway.errors import ConfigError
 from gateway.manifests.manifest import Manifest
 from gateway.mcp.servers import HttpServer, StdioServer
 from gateway.options import CustomKind
-from gateway.sources.protocol import Shape
+from gateway.sources.protocol import Transform
 from gateway.sources.virtual_servers import VirtualServer
 from gateway.types import Diagnostic
 
@@ -26,7 +26,7 @@ class Configured:
     """One server as its file has it."""
 
     target: StdioServer | HttpServer | VirtualServer
-    shapes: tuple[Shape, ...] = ()
+    shapes: tuple[Transform, ...] = ()
     owner: str = ""
     """The file and the name in it; empty if there is no file."""
 

@@ -18,8 +18,8 @@ from gateway.runtime.background_loop import Bridge, in_thread
 from gateway.runtime.cache import Clock, SingleFlight
 from gateway.sources.cached import CachedSource, CacheKey
 from gateway.sources.listing_store import ListingStore
-from gateway.sources.mcp import Audience, McpSource
-from gateway.sources.protocol import Shape, Source
+from gateway.sources.mcp import ClientCapabilities, McpSource
+from gateway.sources.protocol import Source, Transform
 from gateway.sources.registry import Registry
 from gateway.sources.virtual import VirtualSource
 from gateway.sources.virtual_servers import VirtualServer
@@ -60,7 +60,7 @@ class Servers:
         self._tokens = tokens_path(options)
         self.cached: dict[str, CachedSource] = {}
         """Those that have a listing of their own, by name."""
-        self.audience = Audience()
+        self.capabilities = ClientCapabilities()
         """Whom servers may ask for something."""
         self._next_check = -math.inf
         self._swept = clock()
@@ -93,7 +93,7 @@ class Servers:
         *,
         trusted: bool,
         owner: str = "",
-        shapes: Sequence[Shape] = (),
+        shapes: Sequence[Transform] = (),
     ) -> None:
         """Register a server, of a file if it has an *owner*; see `Gateway.add_server`."""
         if isinstance(target, HttpServer):
@@ -110,7 +110,7 @@ class Servers:
             trusted=trusted,
             clock=self._clock,
             changed=invalidate,
-            audience=self.audience,
+            capabilities=self.capabilities,
         )
         source = CachedSource(
             live,
@@ -180,12 +180,12 @@ class Servers:
         }
 
 
-def _shaped(source: Source, shapes: Sequence[Shape]) -> Source:
+def _shaped(source: Source, shapes: Sequence[Transform]) -> Source:
     if not shapes:
         return source
-    from gateway.sources.transforms import Shaped  # noqa: PLC0415  (only who shapes a server pays for it)
+    from gateway.sources.transforms import TransformedSource  # noqa: PLC0415  (only who shapes a server pays for it)
 
-    return Shaped(source, *shapes)
+    return TransformedSource(source, *shapes)
 
 
 def _cache_key(target: object, owner: str) -> CacheKey:

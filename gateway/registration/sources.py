@@ -13,17 +13,17 @@ from pathlib import Path
 from gateway.catalog.entries import Catalog, View
 from gateway.errors import ConfigError, attempt
 from gateway.manifests.manifest import Manifest
-from gateway.mcp.servers import target_of
-from gateway.mcp.supervisor import State
+from gateway.mcp.servers import server_target
+from gateway.mcp.supervisor import ConnectionState
 from gateway.options import CustomKind, Options
 from gateway.registration.config_reload import ConfigFiles, Configured, Reloaded, compare
 from gateway.registration.servers import Servers
 from gateway.runtime.background_loop import Bridge
 from gateway.runtime.cache import Clock
 from gateway.sources.entries import EntrySource
-from gateway.sources.functions import LocalSource
+from gateway.sources.functions import FunctionSource
 from gateway.sources.health import Health
-from gateway.sources.protocol import Function, Shape, Source
+from gateway.sources.protocol import Function, Source, Transform
 from gateway.sources.registry import Registry
 from gateway.sources.virtual_servers import Alias, VirtualServer, aliases
 from gateway.storage.protocol import Store
@@ -51,7 +51,7 @@ class GatewaySources:
         self._servers = Servers(registry, bridge, store.records, options, clock=clock)
         self._config_files = ConfigFiles()
         self._reloading = asyncio.Lock()
-        self._local = LocalSource(LOCAL, options=options.upstream)
+        self._local = FunctionSource(LOCAL, options=options.upstream)
         self._health = Health(
             lambda: self._servers.cached,
             registry.all,
@@ -93,9 +93,9 @@ class GatewaySources:
             raise ConfigError(f"a server is called {LOCAL!r}, the name of functions: rename it")
         if replace:
             # Read it first: one that cannot be offered must not cost the one that is.
-            from gateway.sources.function_schema import callee  # noqa: PLC0415  (pydantic is heavy: only who offers a function pays for it)
+            from gateway.sources.function_schema import describe_function  # noqa: PLC0415  (pydantic is heavy: only who offers a function pays for it)
 
-            new = callee(function, name=name, description=description, hints=hints)
+            new = describe_function(function, name=name, description=description, hints=hints)
             self._local.remove(new.definition.name)
         tool = self._local.add(function, name=name, description=description, hints=hints)
         if registration is not None:
@@ -128,7 +128,7 @@ class GatewaySources:
         server: object | None = None,
         hints: Mapping[str, Hints] | None = None,
         trusted: bool = False,
-        shapes: Sequence[Shape] = (),
+        shapes: Sequence[Transform] = (),
     ) -> None:
         """Register an MCP server; it is started or called when something needs its tools.
 
@@ -154,7 +154,7 @@ class GatewaySources:
             ClosedError: After `close`.
         """
         self._bridge.check_open()
-        target = target_of(
+        target = server_target(
             name,
             command=command,
             args=args,
@@ -263,7 +263,7 @@ class GatewaySources:
         await source.close()
         return True
 
-    def server_states(self) -> Mapping[str, State]:
+    def server_states(self) -> Mapping[str, ConnectionState]:
         """Return the state of each server: idle, connecting, active, failed or closed."""
         return {name: source.live.state for name, source in tuple(self._servers.cached.items())}
 
@@ -315,6 +315,6 @@ class GatewaySources:
     def _drop(self, name: str) -> Source | None:
         source = self._registry.remove(name)
         if source is self._local:
-            self._local = LocalSource(LOCAL, options=self._upstream_options)
+            self._local = FunctionSource(LOCAL, options=self._upstream_options)
         self._servers.forget(name)
         return source

@@ -14,22 +14,22 @@ _MAPS = frozenset({"$defs", "definitions", "dependentSchemas", "patternPropertie
 _DATA = frozenset({"const", "default", "enum", "examples"})
 
 
-def mapped(schema: JsonObject, change: Callable[[JsonObject], JsonObject]) -> JsonObject:
-    """Give a copy of *schema* in which *change* was applied to it and to every schema inside."""
-    return {key: _inside(key, value, change) for key, value in change(schema).items()}
+def map_schemas(schema: JsonObject, change: Callable[[JsonObject], JsonObject]) -> JsonObject:
+    """Return a copy of *schema*, with *change* applied to it and to every schema inside."""
+    return {key: _map_value(key, value, change) for key, value in change(schema).items()}
 
 
-def _inside(key: str, value: object, change: Callable[[JsonObject], JsonObject]) -> object:
+def _map_value(key: str, value: object, change: Callable[[JsonObject], JsonObject]) -> object:
     if key in _DATA:
         return value
     if isinstance(value, dict):
         if key in _MAPS:
-            return {name: _schema(child, change) for name, child in value.items()}
-        return mapped(value, change)
+            return {name: _map_schema(child, change) for name, child in value.items()}
+        return map_schemas(value, change)
     if isinstance(value, list):
-        return [_schema(child, change) for child in value]
+        return [_map_schema(child, change) for child in value]
     return value
 
 
-def _schema(value: object, change: Callable[[JsonObject], JsonObject]) -> object:
-    return mapped(value, change) if isinstance(value, dict) else value
+def _map_schema(value: object, change: Callable[[JsonObject], JsonObject]) -> object:
+    return map_schemas(value, change) if isinstance(value, dict) else value

@@ -11,9 +11,9 @@ from typing import Protocol, TypeGuard
 from gateway.catalog.resource_uris import from_gateway_uri
 from gateway.errors import InvalidRequestError
 from gateway.index.snapshot import Snapshot
-from gateway.mcp.naming import fits
+from gateway.mcp.naming import matches_template
 from gateway.sources.cached import CachedSource
-from gateway.sources.mcp import Audience
+from gateway.sources.mcp import ClientCapabilities
 from gateway.sources.protocol import ResourceSource, Source, Watchable
 from gateway.sources.registry import Registry
 from gateway.sources.virtual import VirtualSource
@@ -33,10 +33,10 @@ class _Shown(Protocol):
     """What is shown of a source."""
 
     @property
-    def below(self) -> Source:
+    def inner(self) -> Source:
         """The source itself."""
 
-    def own(self, kind: Kind, name: str) -> str:
+    def original_name(self, kind: Kind, name: str) -> str:
         """Give the source's own name of what is shown as *name*."""
 
 
@@ -46,15 +46,18 @@ class Library:
     Args:
         registry: The sources.
         snapshot: Gives the index as it is now.
-        audience: Whom servers may ask for something.
+        capabilities: What servers may ask clients for.
     """
 
     def __init__(
-        self, registry: Registry, snapshot: Callable[[], Awaitable[Snapshot]], audience: Audience
+        self,
+        registry: Registry,
+        snapshot: Callable[[], Awaitable[Snapshot]],
+        capabilities: ClientCapabilities,
     ) -> None:
         self._registry = registry
         self._snapshot = snapshot
-        self.audience = audience
+        self.capabilities = capabilities
 
     def watch(self, changed: Callable[[], None]) -> Callable[[], None]:
         """Call *changed* on any thread when the catalog may differ; give what ends that."""
@@ -137,13 +140,13 @@ class Library:
         ref = prompt if kind == "prompt" else {"type": "ref/resource", "uri": own}
         return await self._resources_of(server).ask("completion/complete", {**params, "ref": ref})
 
-    async def follow(self, owner: tuple[str, str], heard: WatchCallbacks) -> None:
-        """Tell *heard* of changes of a resource until cancelled; see `Watchable.watch`."""
+    async def follow(self, owner: tuple[str, str], callbacks: WatchCallbacks) -> None:
+        """Report changes of a resource until cancelled; see `Watchable.watch`."""
         server, uri = owner
         source = self._below(server)
         if not isinstance(source, Watchable):
-            raise InvalidRequestError(f"server {server!r} tells of no changes of {uri!r}")
-        await source.watch(uri, heard)
+            raise InvalidRequestError(f"server {server!r} reports no changes of {uri!r}")
+        await source.watch(uri, callbacks)
 
     async def owner(self, kind: Kind, name: str) -> tuple[str, str]:
         """Give the server of a thing, and what it calls that itself.
@@ -188,7 +191,9 @@ class Library:
             if entity.kind == "resource" and entity.server == server
         ]
         exact = [seen for name, seen in known if name == uri]
-        if not any(exact or [seen for name, seen in known if fits(name, uri)] or [True]):
+        if not any(
+            exact or [seen for name, seen in known if matches_template(name, uri)] or [True]
+        ):
             raise _missing("resource", uri)
 
     async def _real(self, kind: Kind, server: str, name: str) -> tuple[str, str]:
@@ -198,7 +203,7 @@ class Library:
         """
         source = self._source(server)
         if _configured(source):
-            return server, source.own(kind, name)
+            return server, source.original_name(kind, name)
         if not isinstance(source, VirtualSource):
             return server, name
         await self._snapshot()
@@ -220,7 +225,7 @@ class Library:
     def _below(self, server: str) -> Source | None:
         """Give the source that `owner` gives names of."""
         source = self._source(server)
-        return source.below if _configured(source) else source
+        return source.inner if _configured(source) else source
 
 
 def _candidates(known: Sequence[Entity], kind: Kind, name: str) -> tuple[Sequence[Entity], bool]:
@@ -229,15 +234,17 @@ def _candidates(known: Sequence[Entity], kind: Kind, name: str) -> tuple[Sequenc
     if exact:
         return exact, True
     own = [each for each in known if each.name == name]
-    like = own or [each for each in known if kind == "resource" and fits(each.name, name)]
+    like = own or [
+        each for each in known if kind == "resource" and matches_template(each.name, name)
+    ]
     return like, False
 
 
 def _configured(source: Source | None) -> TypeGuard[_Shown]:
     """Whether the shapes are those of a server; to the host's own source they belong."""
-    from gateway.sources.transforms import Shaped  # noqa: PLC0415  (a search needs none of it)
+    from gateway.sources.transforms import TransformedSource  # noqa: PLC0415  (a search needs none of it)
 
-    return isinstance(source, Shaped) and isinstance(source.below, CachedSource)
+    return isinstance(source, TransformedSource) and isinstance(source.inner, CachedSource)
 
 
 def _missing(kind: Kind, name: str) -> InvalidRequestError:

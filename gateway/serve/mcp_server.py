@@ -85,7 +85,7 @@ def mcp_server(
         extras: More tools, for ``meta``. None may have the name of a meta-tool.
     """
     library = gateway.library
-    library.audience.askable = True
+    library.capabilities.can_be_asked = True
     changes = ListChanges(library, tools=expose == "all")
     calls = PendingCalls()
     tools = _ToolHandlers(gateway, expose, calls, changes, extras)

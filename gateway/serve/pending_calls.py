@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from mcp import MCPError, types
 
-from gateway.mcp.server_requests import on_behalf_of, passed
+from gateway.mcp.server_requests import forwarded_capabilities, on_behalf_of
 from gateway.serve.client import Context, SessionClient, is_stateless
 
 T = TypeVar("T")
@@ -98,7 +98,7 @@ class PendingCalls:
             return result
         client = _DetachedClient(context)
         with on_behalf_of(client):
-            if not passed(client.capabilities):
+            if not forwarded_capabilities(client.capabilities):
                 # The client can be asked for nothing: the call need not run in the background.
                 return await work()
             task = asyncio.ensure_future(_as_coroutine(work))

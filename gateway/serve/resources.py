@@ -9,8 +9,8 @@ from mcp import types
 from pydantic import BaseModel, ValidationError
 
 from gateway.catalog.resource_uris import from_gateway_uri
-from gateway.mcp.content_blocks import malformed
-from gateway.mcp.error_mapping import failed
+from gateway.mcp.content_blocks import is_malformed
+from gateway.mcp.error_mapping import request_error
 from gateway.search.library import Library
 from gateway.serve.client import Context
 from gateway.serve.errors import raise_as_mcp_error
@@ -137,7 +137,7 @@ class ResourceHandlers:
 
 def _message(message: JsonObject, server: str) -> JsonObject:
     block = message.get("content")
-    if not isinstance(block, dict) or malformed(block):
+    if not isinstance(block, dict) or is_malformed(block):
         # The SDK takes a block without a type for a text.
         return {**message, "content": None}
     return {**message, "content": readable_block(block, lambda each: rewrite_block(each, server))}
@@ -152,7 +152,7 @@ def _validate(model: type[M], answer: JsonObject, server: str, method: str) -> M
     try:
         return model.model_validate(answer)
     except ValidationError as error:
-        raise failed(server, method, error, sent=True, status=0) from error
+        raise request_error(server, method, error, sent=True, status=0) from error
 
 
 def _objects(value: object) -> list[JsonObject]:

@@ -54,7 +54,9 @@ class _Watch:
         self._on_update = on_update
         self._loop = asyncio.get_running_loop()
         self._started: asyncio.Future[None] = self._loop.create_future()
-        callbacks = WatchCallbacks(began=self._here(self._start), changed=self._here(self._update))
+        callbacks = WatchCallbacks(
+            on_start=self._here(self._start), on_change=self._here(self._update)
+        )
         self.task = asyncio.create_task(library.follow(owner, callbacks), name=f"watch {owner[0]}")
         self.task.add_done_callback(self._finish)
 

@@ -22,8 +22,8 @@ from gateway.catalog.resource_uris import to_gateway_uri
 from gateway.discovery.call_handler import ToolAnswer
 from gateway.discovery.meta_tools import FunctionTool, MetaNames
 from gateway.discovery.proxies import description_of
-from gateway.mcp.content_blocks import well_formed
-from gateway.mcp.naming import addressed, moved
+from gateway.mcp.content_blocks import is_well_formed
+from gateway.mcp.naming import rewrite_block_uri, rewrite_uri
 from gateway.types import Entity, JsonObject, SearchResult
 
 M = TypeVar("M", bound=BaseModel)
@@ -152,7 +152,7 @@ def _to_model(model: type[M], entity: Entity, own: JsonObject) -> M:
 
 def rewrite_block(block: JsonObject, server: str) -> JsonObject:
     """Return a block of *server* with the URI that it names as an address here; web URIs stay."""
-    return addressed(block, partial(to_gateway_uri, "resource", server))
+    return rewrite_block_uri(block, partial(to_gateway_uri, "resource", server))
 
 
 def rewrite_contents(
@@ -169,14 +169,14 @@ def rewrite_contents(
     return [
         {**content, "uri": address}
         if content.get("uri") == uri
-        else moved(content, partial(to_gateway_uri, "resource", server))
+        else rewrite_uri(content, partial(to_gateway_uri, "resource", server))
         for content in contents
     ]
 
 
 def readable_block(block: JsonObject, rewrite: RewriteBlock) -> dict[str, object]:
     """Return a block that every client can read; a block of an unknown type becomes its JSON."""
-    if not well_formed(block):
+    if not is_well_formed(block):
         return {"type": "text", "text": json.dumps(block, ensure_ascii=False, default=str)}
     return dict(rewrite(block))
 

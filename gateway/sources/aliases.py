@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from gateway.errors import ConfigError
-from gateway.mcp.naming import MAX_URI_CHARS, thing_key
+from gateway.mcp.naming import MAX_URI_CHARS, pin_key
 from gateway.types import Kind, ToolDefinition
 from gateway.types.listing import Listing
 
@@ -75,7 +75,7 @@ def shown_as(
     for thing in listing.things:
         if thing.kind == kind and thing.name == own:
             told = description or thing.description
-            reasons = listing.suspicions.get(thing_key(kind, own), ())
+            reasons = listing.suspicions.get(pin_key(kind, own), ())
             yield replace(thing, name=alias, description=told), thing, reasons
 
 

@@ -22,8 +22,8 @@ from gateway.catalog.approvals import (
     apply_policies,
 )
 from gateway.errors import InvalidRequestError, StoreError, UpstreamError, UpstreamTimeoutError
-from gateway.mcp.naming import asked_of
-from gateway.mcp.supervisor import State
+from gateway.mcp.naming import request_target
+from gateway.mcp.supervisor import ConnectionState
 from gateway.options import UpstreamOptions
 from gateway.runtime.cache import Clock, SingleFlight
 from gateway.sources.listing_store import ListingStore
@@ -41,14 +41,14 @@ class Live(Source, ResourceSource, Watchable, Protocol):
     """A source with a connection, which can learn from a stored listing."""
 
     @property
-    def state(self) -> State:
+    def state(self) -> ConnectionState:
         """The state of the connection."""
 
     @property
     def healthy(self) -> bool:
         """Whether it can be reached, as far as is known."""
 
-    def learn(self, listing: Listing) -> None:
+    def note_repeatable(self, listing: Listing) -> None:
         """Take from *listing* what calls need to know of its tools."""
 
 
@@ -164,14 +164,14 @@ class CachedSource:
     async def ask(self, method: str, params: JsonObject) -> JsonObject:
         """Send a request that changes nothing; see `ResourceSource.ask`."""
         self._check_command_line()
-        self._check_shown(*asked_of(params))
+        self._check_shown(*request_target(params))
         return await self._live.ask(method, params)
 
-    async def watch(self, uri: str, heard: WatchCallbacks) -> None:
+    async def watch(self, uri: str, callbacks: WatchCallbacks) -> None:
         """Report changes of a resource; see `Watchable.watch`."""
         self._check_command_line()
         self._check_shown("resource", uri)
-        await self._live.watch(uri, heard)
+        await self._live.watch(uri, callbacks)
 
     async def close(self) -> None:
         """Close the source; its listing stays stored."""
@@ -283,7 +283,7 @@ class CachedSource:
         age_s = math.inf if age_s < -_CLOCK_DRIFT_S else max(age_s, 0.0)
         self._due = self._clock() + max(self._options.listing_ttl_s - age_s, 0.0)
         self._too_old = age_s - self._options.listing_ttl_s > self._options.max_stale_s
-        self._live.learn(stored.listing)
+        self._live.note_repeatable(stored.listing)
         self._listing = self._apply_policies(stored.listing)
 
     async def _read_first(self) -> Listing:

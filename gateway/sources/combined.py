@@ -1,29 +1,32 @@
-"""Sources around sources. Whatever lists and calls like a source can be wrapped, wrappers too.
+"""Several sources behind one name, what they offer named without clashes, and back.
 
-    Shaped(source, Filter(deny=("delete_*",)), Prefix("crm_"))
-    Combined("office", [Shaped(word, Prefix("word_")), excel])
+    CombinedSource("office", [TransformedSource(word, Prefix("word_")), excel])
 
-Nothing is connected or kept here: a wrapper costs its names.
+* A name that one of them has stays; one that several have is qualified in all, so that their order
+  decides nothing: ``source_name``, and ``source+URI`` of a resource or template, which is a URI,
+  and makes such, if the source's name can begin a scheme: a letter first, and no ``_``.
+* ``source+URI`` leads back whether that is listed or not: what a tool's answer links to can be
+  read.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeAlias
 
 from gateway.errors import ConfigError, Failed, InvalidRequestError, attempt
 from gateway.mcp.naming import (
-    addressed,
-    asked_as,
-    asked_of,
     check_server_name,
-    fits,
-    moved,
+    matches_template,
     pin_key,
+    request_target,
+    retarget_request,
+    rewrite_block_uri,
+    rewrite_uri,
 )
 from gateway.sources.protocol import ResourceSource, Source, Watchable, unknown_tool
 from gateway.types import Diagnostic, InvokeResult, JsonObject, Kind, ToolDefinition
@@ -32,152 +35,157 @@ from gateway.types.listing import Listing, WatchCallbacks
 Key: TypeAlias = tuple[Kind, str]
 """A kind, and a name that is unique in it."""
 Owner: TypeAlias = tuple[str, str]
-"""A source, and its own name of a thing."""
+"""A source, and its own name of a definition."""
 _KINDS: frozenset[Kind] = frozenset({"tool", "prompt", "resource"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Names:
+class MergedNames:
     """The names of everything that some sources listed."""
 
     owners: Mapping[Key, Owner] = field(default_factory=dict)
-    shown: Mapping[tuple[Kind, str, str], str] = field(default_factory=dict)
+    names: Mapping[tuple[Kind, str, str], str] = field(default_factory=dict)
     """By kind, source and its own name."""
     sources: tuple[str, ...] = ()
-    notes: tuple[Diagnostic, ...] = ()
-    """One for each thing that no name was left for."""
+    diagnostics: tuple[Diagnostic, ...] = ()
+    """One for each definition that no name was left for."""
 
-    def owner(self, kind: Kind, name: str) -> Owner | None:
-        """Give who has what is called *name*, listed or made of a template; None if not just one.
+    def find_owner(self, kind: Kind, name: str) -> Owner | None:
+        """Return the owner of *name*, listed or made of a template; None if there is not just one.
 
         Args:
             kind: ``tool``, ``prompt`` or ``resource``.
             name: As it is called here.
         """
-        known = self.owners.get((kind, name))
-        if known is not None or kind != "resource":
-            return known
-        fitting = {
-            shown: owner
-            for (each, shown), owner in self.owners.items()
-            if each == "resource" and "{" in shown and fits(shown, name)
+        listed = self.owners.get((kind, name))
+        if listed is not None or kind != "resource":
+            return listed
+        matching = {
+            template: owner
+            for (other, template), owner in self.owners.items()
+            if other == "resource" and "{" in template and matches_template(template, name)
         }
         # A template that says how a URI begins knows it better than a prefix that looks alike.
-        plain = {
+        unqualified = {
             source
-            for shown, (source, own) in fitting.items()
-            if shown == own and not shown.startswith("{")
+            for template, (source, original) in matching.items()
+            if template == original and not template.startswith("{")
         }
-        if len(plain) == 1:
-            return plain.pop(), name
+        if len(unqualified) == 1:
+            return unqualified.pop(), name
         for source in self.sources:
             if name.startswith(f"{source}+"):
                 return source, name.removeprefix(f"{source}+")
-        owners = {source for source, _ in fitting.values()}
+        owners = {source for source, _ in matching.values()}
         return (owners.pop(), name) if len(owners) == 1 else None
 
-    def uri(self, source: str, own: str) -> str:
-        """Give what a resource of *source* is called here, whether it is listed or not."""
-        return self.shown.get(("resource", source, own), f"{source}+{own}")
+    def to_uri(self, source: str, original: str) -> str:
+        """Return what a resource of *source* is called here, whether it is listed or not."""
+        return self.names.get(("resource", source, original), f"{source}+{original}")
 
-    def told(self, owner: Owner, name: str, answer: JsonObject) -> JsonObject:
-        """Give what *owner* answered to a request for *name*, with the URIs that lead here."""
-        source, own = owner
+    def rewrite_uris(self, owner: Owner, name: str, answer: JsonObject) -> JsonObject:
+        """Return what *owner* answered to a request for *name*, with the URIs that lead here."""
+        source, original = owner
 
-        def new(uri: str) -> str:
-            return name if uri == own else self.uri(source, uri)
+        def rewrite(uri: str) -> str:
+            return name if uri == original else self.to_uri(source, uri)
 
-        changes: Mapping[str, Callable[[JsonObject], JsonObject]] = {
+        def rewrite_resource(item: JsonObject) -> JsonObject:
             # What was asked for bears the name that it was asked by, also an address of the web.
-            "contents": lambda each: (
-                {**each, "uri": name} if each.get("uri") == own else moved(each, new)
-            ),
-            "messages": lambda each: _message(each, new),
+            is_target = item.get("uri") == original
+            return {**item, "uri": name} if is_target else rewrite_uri(item, rewrite)
+
+        def rewrite_message(item: JsonObject) -> JsonObject:
+            block = item.get("content")
+            if not isinstance(block, dict):
+                return item
+            return {**item, "content": rewrite_block_uri(block, rewrite)}
+
+        lists = {"contents": rewrite_resource, "messages": rewrite_message}
+        return {
+            key: [lists[key](item) if isinstance(item, dict) else item for item in value]
+            if key in lists and isinstance(value, list)
+            else value
+            for key, value in answer.items()
         }
-        found = dict(answer)
-        for key, change in changes.items():
-            held = answer.get(key)
-            if isinstance(held, list):
-                found[key] = [change(each) if isinstance(each, dict) else each for each in held]
-        return found
 
 
-def _message(each: JsonObject, new: Callable[[str], str]) -> JsonObject:
-    held = each.get("content")
-    return {**each, "content": addressed(held, new)} if isinstance(held, dict) else each
-
-
-def named(listings: Mapping[str, Listing]) -> Names:
+def merge_names(listings: Mapping[str, Listing]) -> MergedNames:
     """Name everything in *listings*, which are by source."""
-    offered = [
-        (each.kind, source, each.name) for source, one in listings.items() for each in _every(one)
+    offers = [
+        (definition.kind, source, definition.name)
+        for source, listing in listings.items()
+        for definition in _definitions(listing)
     ]
-    have = Counter((kind, name) for kind, _, name in offered)
+    counts = Counter((kind, name) for kind, _, name in offers)
     owners: dict[Key, Owner] = {}
-    shown: dict[tuple[Kind, str, str], str] = {}
+    names: dict[tuple[Kind, str, str], str] = {}
     notes: list[Diagnostic] = []
-    for kind, source, own in offered:
-        name = own if have[kind, own] == 1 else _qualified(kind, source, own)
+    for kind, source, original in offers:
+        name = original if counts[kind, original] == 1 else _qualify(kind, source, original)
         if (kind, name) in owners:
-            detail = f"{source!r}: {kind} {own!r}: another one is called {name!r}"
+            detail = f"{source!r}: {kind} {original!r}: another one is called {name!r}"
             notes.append(Diagnostic(stage="catalog", code="tool_quarantined", detail=detail))
         else:
-            owners[kind, name] = source, own
-            shown[kind, source, own] = name
-    return Names(owners=owners, shown=shown, sources=tuple(listings), notes=tuple(notes))
+            owners[kind, name] = source, original
+            names[kind, source, original] = name
+    return MergedNames(
+        owners=owners, names=names, sources=tuple(listings), diagnostics=tuple(notes)
+    )
 
 
-def joined(
-    owners: Mapping[Key, Owner], listings: Mapping[str, Listing], notes: tuple[Diagnostic, ...]
+def merge_listings(
+    owners: Mapping[Key, Owner],
+    listings: Mapping[str, Listing],
+    diagnostics: tuple[Diagnostic, ...],
 ) -> Listing:
-    """Give what *owners* name, of that what *listings* hold.
+    """Return what *owners* name, of that what *listings* hold.
 
     Args:
-        owners: In the order of the things.
+        owners: In the order of the definitions.
         listings: By source.
-        notes: The diagnostics.
+        diagnostics: Those of the result.
     """
     held = {
-        source: {(each.kind, each.name): each for each in _every(listing)}
+        source: {(one.kind, one.name): one for one in _definitions(listing)}
         for source, listing in listings.items()
     }
-    found = {
-        (kind, name): (listings[source], held[source][kind, own])
-        for (kind, name), (source, own) in owners.items()
-        if (kind, own) in held.get(source, {})
-    }
-    every = [replace(each, name=name) for (_, name), (_, each) in found.items()]
+    definitions: list[ToolDefinition] = []
     digests: dict[str, str] = {}
     suspicions: dict[str, tuple[str, ...]] = {}
-    for (kind, name), (listing, each) in found.items():
-        own = pin_key(kind, each.name)
-        if own in listing.digests:
-            digests[pin_key(kind, name)] = listing.digests[own]
-        if own in listing.suspicions:
-            suspicions[pin_key(kind, name)] = listing.suspicions[own]
+    for (kind, name), (source, original) in owners.items():
+        definition = held.get(source, {}).get((kind, original))
+        if definition is None:
+            continue
+        definitions.append(replace(definition, name=name))
+        listing, key, own_key = listings[source], pin_key(kind, name), pin_key(kind, original)
+        if own_key in listing.digests:
+            digests[key] = listing.digests[own_key]
+        if own_key in listing.suspicions:
+            suspicions[key] = listing.suspicions[own_key]
     return Listing(
-        tools=tuple(each for each in every if each.kind == "tool"),
-        things=tuple(each for each in every if each.kind != "tool"),
-        diagnostics=notes,
+        tools=tuple(one for one in definitions if one.kind == "tool"),
+        things=tuple(one for one in definitions if one.kind != "tool"),
+        diagnostics=diagnostics,
         digests=digests,
         suspicions=suspicions,
     )
 
 
-def _every(listing: Listing) -> Iterator[ToolDefinition]:
+def _definitions(listing: Listing) -> Iterator[ToolDefinition]:
     yield from listing.tools
-    yield from (each for each in listing.things if each.kind in _KINDS)
+    yield from (one for one in listing.things if one.kind in _KINDS)
 
 
-def _qualified(kind: Kind, source: str, own: str) -> str:
-    return f"{source}+{own}" if kind == "resource" else f"{source}_{own}"
+def _qualify(kind: Kind, source: str, original: str) -> str:
+    return f"{source}+{original}" if kind == "resource" else f"{source}_{original}"
 
 
-class Combined:
+class CombinedSource:
     """Several sources behind one name: their tools, resources and prompts.
 
-    What several have is qualified in all of them, see `several`; a `Prefix` on each keeps names
-    from depending on the others.
+    What several have is qualified in all of them; a `Prefix` on each keeps names from depending on
+    the others.
 
     Args:
         server: The name.
@@ -193,7 +201,7 @@ class Combined:
         if not sources or len(self._sources) < len(sources):
             raise ConfigError(f"{server!r}: combine one source or more, each of another name")
         self._listings: Mapping[str, Listing] = {}
-        self._names = Names()
+        self._names = MergedNames()
 
     @property
     def server(self) -> str:
@@ -208,74 +216,82 @@ class Combined:
     async def list_tools(self) -> Listing:
         """List all sources at once; see `Source.list_tools`.
 
-        A source that cannot be listed is told, and what it has is that of before.
+        A source that cannot be listed leaves a diagnostic, and its last listing stands in.
 
         Raises:
             UpstreamError: None of them could be listed.
             ClosedError: After `close`.
         """
-        self._listings = await parts(self._sources, self._listings)
-        self._names = named(self._listings)
-        notes = (note for each in self._listings.values() for note in each.diagnostics)
-        return joined(self._names.owners, self._listings, (*notes, *self._names.notes))
+        self._listings = await list_all(self._sources, self._listings)
+        self._names = merge_names(self._listings)
+        notes = (note for listing in self._listings.values() for note in listing.diagnostics)
+        diagnostics = (*notes, *self._names.diagnostics)
+        return merge_listings(self._names.owners, self._listings, diagnostics)
 
     async def call(self, tool: str, arguments: JsonObject, *, tool_id: str) -> InvokeResult:
-        """Call the tool of whoever has it; see `Source.call`."""
-        owner = await self._owner("tool", tool)
+        """Call the tool of its owner; see `Source.call`."""
+        owner = await self._find_owner("tool", tool)
         if owner is None:
             return unknown_tool(tool_id, tool)
-        server, own = owner
+        server, original = owner
         source = self._sources[server]
-        result = await source.call(own, arguments, tool_id=tool_id)
+        result = await source.call(original, arguments, tool_id=tool_id)
         if not isinstance(source, ResourceSource):
             return result
-        new = partial(self._names.uri, server)
-        content = tuple(replace(each, data=addressed(each.data, new)) for each in result.content)
-        return replace(result, content=content)
+        to_uri = partial(self._names.to_uri, server)
+        content = (
+            replace(block, data=rewrite_block_uri(block.data, to_uri)) for block in result.content
+        )
+        return replace(result, content=tuple(content))
 
     async def ask(self, method: str, params: JsonObject) -> JsonObject:
-        """Ask whoever has the resource or prompt; see `ResourceSource.ask`."""
-        kind, name = asked_of(params)
-        owner, source = await self._holder(kind, name)
-        server, own = owner
+        """Ask the owner of the resource or prompt; see `ResourceSource.ask`."""
+        kind, name = request_target(params)
+        owner = await self._require_owner(kind, name)
+        server, original = owner
+        source = self._sources[server]
         if not isinstance(source, ResourceSource):
             raise InvalidRequestError(f"server {server!r} has no resources and no prompts")
-        return self._names.told(owner, name, await source.ask(method, asked_as(params, own)))
+        answer = await source.ask(method, retarget_request(params, original))
+        return self._names.rewrite_uris(owner, name, answer)
 
-    async def watch(self, uri: str, heard: WatchCallbacks) -> None:
-        """Tell *heard* of changes of a resource of whoever has it; see `Watchable.watch`."""
-        (server, own), source = await self._holder("resource", uri)
+    async def watch(self, uri: str, callbacks: WatchCallbacks) -> None:
+        """Report changes of a resource of its owner; see `Watchable.watch`."""
+        server, original = await self._require_owner("resource", uri)
+        source = self._sources[server]
         if not isinstance(source, Watchable):
-            raise InvalidRequestError(f"server {server!r} tells of no changes of {own!r}")
-        await source.watch(own, heard)
+            raise InvalidRequestError(f"server {server!r} reports no changes of {original!r}")
+        await source.watch(original, callbacks)
 
     async def close(self) -> None:
         """Close all of them, at once."""
         await asyncio.gather(*(attempt(source.close()) for source in self._sources.values()))
 
-    async def _holder(self, kind: Kind, name: str) -> tuple[Owner, Source]:
-        owner = await self._owner(kind, name)
+    async def _require_owner(self, kind: Kind, name: str) -> Owner:
+        owner = await self._find_owner(kind, name)
         if owner is None:
             raise InvalidRequestError(
                 f"server {self.server!r} has no {kind} {name!r}, or several sources may have it: "
                 "list them"
             )
-        return owner, self._sources[owner[0]]
+        return owner
 
-    async def _owner(self, kind: Kind, name: str) -> Owner | None:
-        owner = self._names.owner(kind, name)
+    async def _find_owner(self, kind: Kind, name: str) -> Owner | None:
+        owner = self._names.find_owner(kind, name)
         if owner is None:
             await self.list_tools()
-            owner = self._names.owner(kind, name)
+            owner = self._names.find_owner(kind, name)
         return owner
 
 
-async def parts(sources: Mapping[str, Source], before: Mapping[str, Listing]) -> dict[str, Listing]:
+async def list_all(
+    sources: Mapping[str, Source], previous: Mapping[str, Listing]
+) -> dict[str, Listing]:
     """List *sources* at once, by name.
 
     Args:
         sources: By name.
-        before: What they listed then: it stands in, with a diagnostic, for a source that fails.
+        previous: What they listed before: it stands in, with a diagnostic, for one that fails.
 
     Raises:
         UpstreamError: None of them could be listed.
@@ -286,13 +302,13 @@ async def parts(sources: Mapping[str, Source], before: Mapping[str, Listing]) ->
     if failures and len(failures) == len(answers):
         raise failures[0].error
     return {
-        server: _stood_in(server, answer, before) if isinstance(answer, Failed) else answer
+        server: _fall_back(server, answer, previous) if isinstance(answer, Failed) else answer
         for server, answer in zip(sources, answers, strict=True)
     }
 
 
-def _stood_in(server: str, failed: Failed, before: Mapping[str, Listing]) -> Listing:
+def _fall_back(server: str, failed: Failed, previous: Mapping[str, Listing]) -> Listing:
     reason = failed.reason
     detail = reason if server in reason else f"{server!r}: {reason}"
     note = Diagnostic(stage="catalog", code="source_load_failed", detail=detail)
-    return replace(before.get(server, Listing()), diagnostics=(note,))
+    return replace(previous.get(server, Listing()), diagnostics=(note,))

@@ -98,9 +98,9 @@ class EntrySource:
             entry = parsed(json.loads(text))
         except (ConfigError, ValueError) as error:
             return _Row(text=text, entity=None, notes=(_note("tool_quarantined", key, str(error)),))
-        from gateway.mcp.injection_scanner import suspicions  # noqa: PLC0415  (only who has entries pays for it)
+        from gateway.mcp.injection_scanner import scan_definition  # noqa: PLC0415  (only who has entries pays for it)
 
-        reasons = suspicions(jsonable(entry))
+        reasons = scan_definition(jsonable(entry))
         blocked = bool(reasons) and self._options.on_suspicion == "block"
         told = f"{', '.join(reasons)}{'; it is left out' if blocked else ''}"
         notes = (_note("tool_suspicious", key, told),) if reasons else ()

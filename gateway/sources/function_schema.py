@@ -1,7 +1,7 @@
 """From a Python function to a tool definition and a model that checks its arguments.
 
-The signature says the names, the annotations the types, the docstring (Google, numpy or ReST) the
-texts. ``Annotated[..., Field(...)]`` wins over the docstring.
+The names come from the signature, the types from the annotations, the texts from the docstring
+(Google, numpy or ReST). ``Annotated[..., Field(...)]`` wins over the docstring.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaWarningKind
 
 from gateway.errors import ConfigError
 from gateway.options.validation import check_hints
-from gateway.runtime.json_schema import mapped
-from gateway.sources.protocol import Function, UnfitError
+from gateway.runtime.json_schema import map_schemas
+from gateway.sources.protocol import Function, InvalidCallError
 from gateway.types import Hints, JsonObject, ToolDefinition
 
 _ANY: TypeAdapter[Any] = TypeAdapter(Any)
@@ -38,7 +38,7 @@ _REFUSED: Mapping[object, str] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Callee:
+class ToolFunction:
     """A function that can be offered as a tool."""
 
     definition: ToolDefinition
@@ -51,12 +51,12 @@ class Callee:
         """Check and coerce *arguments*; what was left out keeps the function's default.
 
         Raises:
-            UnfitError: They do not fit.
+            InvalidCallError: They do not fit.
         """
         try:
             checked = self.model.model_validate(dict(arguments))
         except ValidationError as error:
-            raise UnfitError(_faults(error)) from error
+            raise InvalidCallError(_describe_errors(error)) from error
         return {
             name: getattr(checked, _field(index))
             for index, name in enumerate(self.names)
@@ -64,26 +64,26 @@ class Callee:
         }
 
 
-def plain(answer: object) -> Any:
-    """Give what a function answered as JSON can carry it."""
+def to_json(answer: object) -> Any:
+    """Return what a function answered as JSON can carry it."""
     return _ANY.dump_python(answer, mode="json", fallback=str, warnings=False)
 
 
-def _faults(error: ValidationError) -> str:
+def _describe_errors(error: ValidationError) -> str:
     return "; ".join(
-        f"{'.'.join(str(part) for part in fault['loc'])}: {fault['msg']}"
-        for fault in error.errors(include_input=False, include_url=False)
+        f"{'.'.join(str(part) for part in entry['loc'])}: {entry['msg']}"
+        for entry in error.errors(include_input=False, include_url=False)
     )
 
 
 class _Schema(GenerateJsonSchema):
     def emit_warning(self, kind: JsonSchemaWarningKind, detail: str) -> None:
-        """Say nothing: a default that JSON cannot write is simply not shown."""
+        """Ignore it: a default that JSON cannot write is simply not shown."""
 
 
-def callee(
+def describe_function(
     function: Function, *, name: str | None, description: str | None, hints: Hints
-) -> Callee:
+) -> ToolFunction:
     """Read *function*.
 
     Args:
@@ -93,30 +93,30 @@ def callee(
         hints: Go into the definition.
 
     Raises:
-        ConfigError: It cannot be called with a JSON object, has no name, or what is said of it is
-            of another type.
+        ConfigError: It cannot be called with a JSON object, has no name, or its description or
+            hints are of another type.
     """
     if not callable(function):
         raise ConfigError(f"a tool is a function, got {type(function).__name__}")
-    called = name or getattr(function, "__name__", "")
-    if not called or called == "<lambda>":
+    tool_name = name or getattr(function, "__name__", "")
+    if not tool_name or tool_name == "<lambda>":
         raise ConfigError(f"{function!r} has no name of its own: pass name=…")
-    if not isinstance(called, str) or called.isspace():
-        raise ConfigError(f"name must be a text that is not blank, got {called!r}")
+    if not isinstance(tool_name, str) or tool_name.isspace():
+        raise ConfigError(f"name must be a text that is not blank, got {tool_name!r}")
     if not isinstance(description, str | None):
-        raise ConfigError(f"description of {called!r} must be a text, got {description!r}")
-    check_hints(called, hints)
-    signature = _signature(function, called)
-    told = docstring_parser.parse(inspect.getdoc(function) or "")
-    texts = {param.arg_name.lstrip("*"): param.description or "" for param in told.params}
-    model, schema = _model(called, signature, texts)
-    prose = "\n\n".join(part for part in (told.short_description, told.long_description) if part)
-    return Callee(
+        raise ConfigError(f"description of {tool_name!r} must be a text, got {description!r}")
+    check_hints(tool_name, hints)
+    signature = _signature(function, tool_name)
+    doc = docstring_parser.parse(inspect.getdoc(function) or "")
+    texts = {param.arg_name.lstrip("*"): param.description or "" for param in doc.params}
+    model, schema = _model(tool_name, signature, texts)
+    prose = "\n\n".join(part for part in (doc.short_description, doc.long_description) if part)
+    return ToolFunction(
         definition=ToolDefinition(
-            name=called,
+            name=tool_name,
             description=prose if description is None else description,
             input_schema=schema,
-            output_schema=_output(signature.return_annotation),
+            output_schema=_output_schema(signature.return_annotation),
             hints=hints,
         ),
         function=function,
@@ -125,23 +125,23 @@ def callee(
     )
 
 
-def _signature(function: Function, called: str) -> inspect.Signature:
+def _signature(function: Function, tool_name: str) -> inspect.Signature:
     try:
         signature = inspect.signature(function, eval_str=True)
     except (NameError, TypeError, ValueError) as error:
         raise ConfigError(
-            f"the signature of {called!r} cannot be read ({error}): "
+            f"the signature of {tool_name!r} cannot be read ({error}): "
             "annotate with types that its module can name"
         ) from error
     for parameter in signature.parameters.values():
         refusal = _REFUSED.get(parameter.kind)
         if refusal:
-            raise ConfigError(f"function {called!r} {refusal.format(parameter.name)}")
+            raise ConfigError(f"function {tool_name!r} {refusal.format(parameter.name)}")
     return signature
 
 
 def _model(
-    called: str, signature: inspect.Signature, texts: dict[str, str]
+    tool_name: str, signature: inspect.Signature, texts: dict[str, str]
 ) -> tuple[type[BaseModel], JsonObject]:
     # Fields are numbered and aliased: a parameter may be called `schema`, `copy` or `_x`.
     fields: dict[str, Any] = {
@@ -153,14 +153,14 @@ def _model(
         raw = model.model_json_schema(schema_generator=_Schema)
     except PydanticUserError as error:
         raise ConfigError(
-            f"a parameter of {called!r} has a type that JSON cannot carry: {error.message}"
+            f"a parameter of {tool_name!r} has a type that JSON cannot carry: {error.message}"
         ) from error
-    schema = dict(mapped(raw, _untitled))
+    schema = dict(map_schemas(raw, _drop_title))
     schema["properties"] = {
-        name: _described(value, texts.get(name, ""))
+        name: _add_description(value, texts.get(name, ""))
         for name, value in raw.get("properties", {}).items()
     }
-    return model, mapped(schema, _untitled)
+    return model, map_schemas(schema, _drop_title)
 
 
 def _field(index: int) -> str:
@@ -175,21 +175,21 @@ def _default(parameter: inspect.Parameter) -> object:
     return ... if parameter.default is parameter.empty else parameter.default
 
 
-def _described(schema: JsonObject, text: str) -> JsonObject:
+def _add_description(schema: JsonObject, text: str) -> JsonObject:
     return {**schema, "description": text} if text and not schema.get("description") else schema
 
 
-def _untitled(node: JsonObject) -> JsonObject:
+def _drop_title(node: JsonObject) -> JsonObject:
     return {
         key: value for key, value in node.items() if not (key == "title" and isinstance(value, str))
     }
 
 
-def _output(annotation: Any) -> JsonObject | None:
+def _output_schema(annotation: Any) -> JsonObject | None:
     if annotation is inspect.Signature.empty:
         return None
     try:
         schema = TypeAdapter(annotation).json_schema(mode="serialization", schema_generator=_Schema)
     except PydanticUserError:
         return None
-    return mapped(schema, _untitled) if schema.get("type") == "object" else None
+    return map_schemas(schema, _drop_title) if schema.get("type") == "object" else None

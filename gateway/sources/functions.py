@@ -18,37 +18,38 @@ from gateway.errors import ClosedError, ConfigError, Failed, UpstreamTimeoutErro
 from gateway.mcp.naming import check_server_name
 from gateway.options import UpstreamOptions
 from gateway.runtime.background_loop import in_thread
-from gateway.sources.protocol import Function, UnfitError, unknown_tool
+from gateway.sources.protocol import Function, InvalidCallError, unknown_tool
 from gateway.types import Content, Hints, InvokeResult, JsonObject, ToolDefinition
+from gateway.types.invocation import error_result
 from gateway.types.listing import Listing
 
 _NO_HINTS = Hints()
 
 
-class Callee(Protocol):
-    """A function that can be offered; see `gateway.sources.function_schema.Callee`."""
+class ToolFunction(Protocol):
+    """A function that can be offered; see `gateway.sources.function_schema.ToolFunction`."""
 
     @property
     def definition(self) -> ToolDefinition:
-        """What it is as a tool."""
+        """The function as a tool."""
 
     @property
     def function(self) -> Function:
         """What to call."""
 
     def bind(self, arguments: JsonObject) -> dict[str, object]:
-        """Check and coerce *arguments*, or raise `UnfitError`."""
+        """Check and coerce *arguments*, or raise `InvalidCallError`."""
         ...
 
 
-class LocalSource:
+class FunctionSource:
     """Functions of the host. Adding and removing is safe from any thread, at any time."""
 
     def __init__(self, server: str = "local", *, options: UpstreamOptions | None = None) -> None:
         self._server = check_server_name(server)
         self._options = options or UpstreamOptions()
         self._lock = threading.Lock()
-        self._callees: dict[str, Callee] = {}
+        self._functions: dict[str, ToolFunction] = {}
         self._closed = False
 
     @property
@@ -80,48 +81,48 @@ class LocalSource:
         Raises:
             ConfigError: It cannot be called with a JSON object, or the name is taken.
         """
-        from gateway.sources.function_schema import callee  # noqa: PLC0415  (pydantic is heavy: only who offers a function pays for it)
+        from gateway.sources.function_schema import describe_function  # noqa: PLC0415  (pydantic is heavy: only a host that offers functions pays for it)
 
-        made = callee(function, name=name, description=description, hints=hints)
+        tool = describe_function(function, name=name, description=description, hints=hints)
         with self._lock:
-            if made.definition.name in self._callees:
+            if tool.definition.name in self._functions:
                 raise ConfigError(
-                    f"{self._server!r} has a tool {made.definition.name!r} already: "
+                    f"{self._server!r} has a tool {tool.definition.name!r} already: "
                     "remove it first, or pass replace=True or another name=…"
                 )
-            self._callees[made.definition.name] = made
-        return made.definition
+            self._functions[tool.definition.name] = tool
+        return tool.definition
 
     def remove(self, name: str) -> bool:
-        """Take a tool away; say whether it was there."""
+        """Take a tool away; return whether it was there."""
         with self._lock:
-            return self._callees.pop(name, None) is not None
+            return self._functions.pop(name, None) is not None
 
     async def list_tools(self) -> Listing:
-        """Give the functions in the order in which they were added."""
+        """Return the functions in the order in which they were added."""
         self._check_open()
         with self._lock:
-            return Listing(tools=tuple(made.definition for made in self._callees.values()))
+            return Listing(tools=tuple(tool.definition for tool in self._functions.values()))
 
     async def call(self, tool: str, arguments: JsonObject, *, tool_id: str) -> InvokeResult:
         """Call the function; see `Source.call`."""
         self._check_open()
         with self._lock:
-            made = self._callees.get(tool)
-        if made is None:
+            entry = self._functions.get(tool)
+        if entry is None:
             return unknown_tool(tool_id, tool)
         try:
-            bound = made.bind(arguments)
-        except UnfitError as error:
-            return _failure(tool_id, f"invalid arguments: {error}")
+            bound = entry.bind(arguments)
+        except InvalidCallError as error:
+            return error_result(tool_id, f"invalid arguments: {error}")
         limit_s = self._options.call_timeout_s
         limit = asyncio.timeout(limit_s)
 
-        async def bounded() -> InvokeResult:
+        async def run_in_time() -> InvokeResult:
             async with limit:
-                return _result(tool_id, await _run(made.function, bound))
+                return _to_result(tool_id, await _run(entry.function, bound))
 
-        answer = await attempt(bounded())
+        answer = await attempt(run_in_time())
         if not isinstance(answer, Failed):
             return answer
         if limit.expired():
@@ -130,7 +131,7 @@ class LocalSource:
                 f"function {tool!r} did not answer within {limit_s} s; "
                 "raise UpstreamOptions.call_timeout_s if it may take longer",
             ) from answer.error
-        return _failure(tool_id, f"{type(answer.error).__name__}: {answer.error}")
+        return error_result(tool_id, f"{type(answer.error).__name__}: {answer.error}")
 
     async def close(self) -> None:
         """Refuse what comes later; functions that run may end."""
@@ -142,30 +143,22 @@ class LocalSource:
 
 
 async def _run(function: Function, arguments: dict[str, object]) -> object:
-    if _is_async(function):
+    if any(inspect.iscoroutinefunction(part) for part in (function, type(function).__call__)):
         answer = function(**arguments)
     else:
         answer = await in_thread(function, **arguments)
     return await answer if inspect.isawaitable(answer) else answer
 
 
-def _is_async(function: Function) -> bool:
-    return any(inspect.iscoroutinefunction(part) for part in (function, type(function).__call__))
-
-
-def _result(tool_id: str, answer: object) -> InvokeResult:
+def _to_result(tool_id: str, answer: object) -> InvokeResult:
     if isinstance(answer, str):
-        return InvokeResult(tool_id=tool_id, content=(_text(answer),))
-    from gateway.sources.function_schema import plain  # noqa: PLC0415  (pydantic is heavy: only who offers a function pays for it)
+        return InvokeResult(tool_id=tool_id, content=(_text_block(answer),))
+    from gateway.sources.function_schema import to_json  # noqa: PLC0415  (pydantic is heavy: only a host that offers functions pays for it)
 
-    structured = plain(answer)
-    block = _text(json.dumps(structured, ensure_ascii=False))
+    structured = to_json(answer)
+    block = _text_block(json.dumps(structured, ensure_ascii=False))
     return InvokeResult(tool_id=tool_id, content=(block,), structured=structured)
 
 
-def _failure(tool_id: str, text: str) -> InvokeResult:
-    return InvokeResult(tool_id=tool_id, content=(_text(text),), is_error=True)
-
-
-def _text(text: str) -> Content:
+def _text_block(text: str) -> Content:
     return Content(type="text", text=text, data={"type": "text", "text": text})

@@ -6,18 +6,18 @@ from collections.abc import Callable
 from typing import Protocol, runtime_checkable
 
 from gateway.types import (
-    Content,
     InvokeResult,
     JsonObject,
     Kind,
 )
+from gateway.types.invocation import error_result
 from gateway.types.listing import Listing, WatchCallbacks
 
 Function = Callable[..., object]
 """What a host may offer as a tool, plain or async."""
 
 
-class UnfitError(Exception):
+class InvalidCallError(Exception):
     """Arguments that a function cannot be called with, and why."""
 
 
@@ -26,7 +26,7 @@ class ResourceSource(Protocol):
     """A source that has more than tools: resources, prompts, completions."""
 
     async def ask(self, method: str, params: JsonObject) -> JsonObject:
-        """Send one request that changes nothing, and give its result as JSON.
+        """Send one request that changes nothing, and return its result as JSON.
 
         Args:
             method: ``resources/read``, ``prompts/get`` or ``completion/complete``.
@@ -41,13 +41,13 @@ class ResourceSource(Protocol):
 
 @runtime_checkable
 class Watchable(Protocol):
-    """A source that may say when a resource is another one."""
+    """A source that may report changes of a resource."""
 
-    async def watch(self, uri: str, heard: WatchCallbacks) -> None:
-        """Tell *heard* of changes of *uri* until cancelled, over as many connections as it takes.
+    async def watch(self, uri: str, callbacks: WatchCallbacks) -> None:
+        """Report changes of *uri* until cancelled, over as many connections as it takes.
 
         Raises:
-            InvalidRequestError: The source does not tell of this one.
+            InvalidRequestError: The source does not report changes of this one.
             UpstreamError: It could not be asked, the first time.
             ClosedError: After `close`.
         """
@@ -76,8 +76,8 @@ class Source(Protocol):
     async def call(self, tool: str, arguments: JsonObject, *, tool_id: str) -> InvokeResult:
         """Call *tool* with *arguments*, at most once.
 
-        What the tool itself says of a failure is a result with ``is_error``: so are an unknown
-        name and arguments that it refuses, for a model can mend both. Cancelling the caller
+        A failure that the tool itself reports is a result with ``is_error``. So are an unknown name
+        and arguments that it refuses, since a model can correct both. Cancelling the caller
         cancels the call.
 
         Args:
@@ -95,27 +95,25 @@ class Source(Protocol):
         """Let go of what is held, within seconds. Twice is harmless."""
 
 
-class Shape(Protocol):
-    """What becomes of a listing, and of the names in it."""
+class Transform(Protocol):
+    """A change of a listing, and of the names in it."""
 
     @property
     def kind(self) -> Kind:
-        """Whose names and texts it is about: ``tool``, ``prompt`` or ``resource``."""
+        """Whose names and texts it changes: ``tool``, ``prompt`` or ``resource``."""
 
-    def show(self, listing: Listing, *, server: str) -> Listing:
-        """Give what is shown of *listing*, with a diagnostic for what meets nothing.
+    def apply(self, listing: Listing, *, server: str) -> Listing:
+        """Return *listing* changed, with a diagnostic for each rule that matches nothing.
 
         Args:
-            listing: As its source gave it.
+            listing: As its source returned it.
             server: For messages.
         """
 
-    def own(self, name: str) -> str | None:
-        """Give the source's own name of what is shown as *name*; None if nothing is."""
+    def original_name(self, name: str) -> str | None:
+        """Return the source's own name of what is shown as *name*; None if nothing is."""
 
 
 def unknown_tool(tool_id: str, tool: str, why: str = "") -> InvokeResult:
-    """Give the answer to a call of a tool that a source does not have."""
-    text = f"unknown tool {tool!r}{why}"
-    block = Content(type="text", text=text, data={"type": "text", "text": text})
-    return InvokeResult(tool_id=tool_id, content=(block,), is_error=True)
+    """Return the answer to a call of a tool that a source does not have."""
+    return error_result(tool_id, f"unknown tool {tool!r}{why}")

@@ -17,10 +17,10 @@ from gateway.catalog.approvals import apply_policies
 from gateway.catalog.identity import canonical_id, definition_digest
 from gateway.catalog.resource_uris import entity_id
 from gateway.errors import ClosedError, StoreError, UpstreamError
-from gateway.mcp.naming import thing_key
+from gateway.mcp.naming import pin_key
 from gateway.options import UpstreamOptions
 from gateway.sources.aliases import meant, shown_as
-from gateway.sources.combined import joined, parts
+from gateway.sources.combined import list_all, merge_listings
 from gateway.sources.listing_store import ListingStore
 from gateway.sources.protocol import Source, unknown_tool
 from gateway.sources.virtual_servers import Alias, VirtualServer
@@ -54,7 +54,7 @@ class VirtualSource:
         self._owner = owner or table.fingerprint
         self._options = options
         self._listings: Mapping[str, Listing] = {}
-        things = {thing_key(kind, name): alias for kind, name, alias in table.things}
+        things = {pin_key(kind, name): alias for kind, name, alias in table.things}
         self._every: Mapping[str, Alias] = {**table.tools, **things}
         """Every alias, as its pin is called."""
         self._formerly: Mapping[str, str] = {}
@@ -88,8 +88,8 @@ class VirtualSource:
         """
         self._check_open()
         behind = self._behind()
-        self._listings = await parts(behind, self._listings)
-        whole = joined(
+        self._listings = await list_all(behind, self._listings)
+        whole = merge_listings(
             {
                 ("tool", name): (alias.server, alias.name)
                 for name, alias in self._table.tools.items()
@@ -101,12 +101,12 @@ class VirtualSource:
         changed = self._changed(whole.digests)
         seen = apply_policies(whole, changed, server=self.server, options=self._options)
         shown = self._described(self._as_pinned(seen))
-        left = {thing_key(thing.kind, thing.name) for thing in shown.things}
+        left = {pin_key(thing.kind, thing.name) for thing in shown.things}
         self._places = {
             kind: {
                 name: alias.of
                 for each, name, alias in self._table.things
-                if each == kind and thing_key(kind, name) in left
+                if each == kind and pin_key(kind, name) in left
             }
             for kind in ("resource", "prompt")
         }
@@ -185,7 +185,7 @@ class VirtualSource:
     def _with_things(self, whole: Listing) -> Listing:
         """Give *whole* with resources and prompts, and with the digest of everything."""
         found = {
-            thing_key(kind, name): (alias, *each)
+            pin_key(kind, name): (alias, *each)
             for kind, name, alias in self._table.things
             if alias.server in self._listings
             for each in shown_as(
@@ -199,7 +199,7 @@ class VirtualSource:
         }
         of_things = {
             key: self._listings[alias.server].digests.get(
-                thing_key(original.kind, original.name), self._formerly[key]
+                pin_key(original.kind, original.name), self._formerly[key]
             )
             for key, (alias, _, original, _) in found.items()
         }
@@ -250,9 +250,7 @@ class VirtualSource:
             listing,
             tools=tuple(tool for tool in listing.tools if tool.name not in blocked),
             things=tuple(
-                thing
-                for thing in listing.things
-                if thing_key(thing.kind, thing.name) not in blocked
+                thing for thing in listing.things if pin_key(thing.kind, thing.name) not in blocked
             ),
             diagnostics=(
                 *listing.diagnostics,

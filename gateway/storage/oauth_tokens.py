@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gateway.mcp.oauth import Tokens, Where
+from gateway.mcp.oauth import TokenStore, TokenStoreKind
 from gateway.mcp.servers import HttpServer
 from gateway.runtime.atomic_file import write_atomically
 
 
 class FileTokens:
-    """`Tokens` in one file, mode 0600, replaced as a whole.
+    """`TokenStore` in one file, mode 0600, replaced as a whole.
 
     Args:
         path: The file; its folder is made when it is first written.
@@ -20,18 +20,18 @@ class FileTokens:
         self._path = path
 
     def read(self) -> str | None:
-        """See `Tokens.read`."""
+        """See `TokenStore.read`."""
         try:
             return self._path.read_text("utf-8")
         except (OSError, UnicodeDecodeError):
             return None
 
     def write(self, text: str) -> None:
-        """See `Tokens.write`."""
+        """See `TokenStore.write`."""
         write_atomically(self._path, text)
 
     def forget(self) -> None:
-        """See `Tokens.forget`."""
+        """See `TokenStore.forget`."""
         self._path.unlink(missing_ok=True)
 
 
@@ -49,10 +49,10 @@ def with_token_store(name: str, target: HttpServer, folder: Path) -> HttpServer:
     if target.auth is None:
         return target
     made = _tokens(f"{name}-{target.launch[:16]}", target.auth.store, folder)
-    return target.signing_in(target.auth.kept_in(made))
+    return target.with_auth(target.auth.with_tokens(made))
 
 
-def _tokens(key: str, where: Where, folder: Path) -> Tokens:
+def _tokens(key: str, where: TokenStoreKind, folder: Path) -> TokenStore:
     if where != "keyring":
         return FileTokens(folder / f"{key}.json")
     from gateway.manifests.secrets import KeyringTokens  # noqa: PLC0415  (few servers ask for it)

@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 
 from gateway.errors import StoreError
-from gateway.mcp.retry import while_held
+from gateway.mcp.retry import retry_while_locked
 from gateway.runtime.vectors import Vector
 from gateway.storage.migrations import VECTORS, Schema
 
@@ -179,7 +179,7 @@ class Database:
         except sqlite3.OperationalError as error:
             if not _busy(error):
                 raise
-            while_held(switch, _busy, pause_s=_PAUSE_S, most_s=self._busy_s)
+            retry_while_locked(switch, _busy, pause_s=_PAUSE_S, max_s=self._busy_s)
 
     def _given_back(self, held: _Open) -> None:
         with self._pool:

@@ -36,6 +36,12 @@ class InvokeResult:
         return "\n".join(block.text for block in self.content if block.text)
 
 
+def error_result(tool_id: str, text: str) -> InvokeResult:
+    """Return a result that says that the tool failed, and why."""
+    block = Content(type="text", text=text, data={"type": "text", "text": text})
+    return InvokeResult(tool_id=tool_id, content=(block,), is_error=True)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptMessage:
     """One message of a prompt."""

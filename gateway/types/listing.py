@@ -1,4 +1,4 @@
-"""What a source of tools offers, and how it is heard of changes."""
+"""What a source of tools offers, and the callbacks for its changes."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ class Listing:
     diagnostics: tuple[Diagnostic, ...] = ()
     """One for each tool that cannot be used, and one if the listing was cut."""
     digests: Mapping[str, str] = field(default_factory=dict)
-    """By tool name: SHA-256 (hex) of the definition as it came; empty if nobody made any. What is
-    no tool goes by ``kind:name``."""
+    """By tool name: SHA-256 (hex) of the definition as it came; empty if none was made. The key of
+    anything but a tool is ``kind:name``."""
     suspicions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Under the same names: why a definition looks like an attack on a model; only such ones."""
+    """Under the same keys: why a definition looks like an attack on a model; only such ones."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchCallbacks:
-    """Who is told of a resource that is watched. Called on any thread."""
+    """The callbacks for one watched resource. Called on any thread."""
 
-    began: Callable[[], None]
-    """From now on changes are told; called again after each new connection."""
-    changed: Callable[[], None]
-    """It is, or may be, another one."""
+    on_start: Callable[[], None]
+    """From now on changes are reported; called again after each new connection."""
+    on_change: Callable[[], None]
+    """The resource changed, or may have."""

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from gateway.mcp.naming import thing_key
-from gateway.mcp.supervisor import State
+from gateway.mcp.naming import pin_key
+from gateway.mcp.supervisor import ConnectionState
 from gateway.options import UpstreamOptions
 from gateway.runtime.background_loop import Bridge
 from gateway.runtime.cache import SingleFlight
@@ -27,7 +27,7 @@ OPTIONS = UpstreamOptions(listing_ttl_s=100, retry_after_s=10)
 class LiveSource(ListSource):
     """A source whose listing waits for a door, and which learns what it listed."""
 
-    state: State = "idle"
+    state: ConnectionState = "idle"
     healthy = True
     watched = ""
 
@@ -47,18 +47,18 @@ class LiveSource(ListSource):
         await asyncio.to_thread(self.door.wait, 30)
         listing = await super().list_tools()
         digests = {each.name: repr(each) for each in listing.tools}
-        digests |= {thing_key(each.kind, each.name): repr(each) for each in self.things}
+        digests |= {pin_key(each.kind, each.name): repr(each) for each in self.things}
         digests |= {"server:srv": self.instructions}
         return replace(listing, things=self.things, instructions=self.instructions, digests=digests)
 
-    def learn(self, listing: Listing) -> None:
+    def note_repeatable(self, listing: Listing) -> None:
         self.learnt.append(listing)
 
     async def ask(self, method: str, params: JsonObject) -> JsonObject:
         return {"asked": method, **params}
 
-    async def watch(self, uri: str, heard: WatchCallbacks) -> None:
-        heard.began()
+    async def watch(self, uri: str, callbacks: WatchCallbacks) -> None:
+        callbacks.on_start()
         self.watched = uri
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.catalog.resource_uris import entity_id, from_gateway_uri, to_gateway_uri
-from gateway.mcp.naming import fits
+from gateway.mcp.naming import matches_template
 from gateway.types import Kind
 
 servers = st.from_regex(r"[A-Za-z0-9_.-]{1,64}", fullmatch=True)
@@ -80,9 +80,9 @@ def test_a_gateway_behind_a_gateway() -> None:
 )
 def test_which_uri_may_come_from_a_template(template: str, uri: str, expected: bool) -> None:
     """By the fixed parts, in their order."""
-    assert expected == fits(template, uri)
+    assert expected == matches_template(template, uri)
 
 
 def test_a_malicious_template_is_cheap() -> None:
     """No expression of a stranger is ever compiled (CVE-2026-0621)."""
-    assert not fits("{a}" * 5_000 + "b", "a" * 100_000)
+    assert not matches_template("{a}" * 5_000 + "b", "a" * 100_000)

@@ -33,7 +33,7 @@ from tests.fakes import ListSource, tool
 from tests.mcp.conftest import until
 
 OLD = Path(__file__).parent / "files" / "catalog-2.sql"
-SILENT = WatchCallbacks(began=lambda: None, changed=lambda: None)
+SILENT = WatchCallbacks(on_start=lambda: None, on_change=lambda: None)
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 from keyring.backend import KeyringBackend
 
 from gateway.manifests.secrets import KeyringTokens
-from gateway.mcp.oauth import OAuth, Tokens, Where
+from gateway.mcp.oauth import OAuth, TokenStore, TokenStoreKind
 from gateway.mcp.servers import HttpServer
 from gateway.storage.oauth_tokens import FileTokens, with_token_store
 
@@ -43,7 +43,7 @@ def ring() -> Iterator[None]:
     keyring.set_keyring(before)
 
 
-def tokens_of(target: HttpServer) -> Tokens:
+def tokens_of(target: HttpServer) -> TokenStore:
     assert target.auth is not None
     assert target.auth.tokens is not None
     return target.auth.tokens
@@ -51,7 +51,7 @@ def tokens_of(target: HttpServer) -> Tokens:
 
 @pytest.mark.usefixtures("ring")
 @pytest.mark.parametrize("store", ["file", "keyring"])
-def test_tokens_are_kept_replaced_and_forgotten(store: Where, tmp_path: Path) -> None:
+def test_tokens_are_kept_replaced_and_forgotten(store: TokenStoreKind, tmp_path: Path) -> None:
     """The same for every place."""
     auth = OAuth(store=store)
     tokens = tokens_of(with_token_store("srv", HttpServer("https://a/mcp", auth=auth), tmp_path))

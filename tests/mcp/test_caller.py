@@ -7,7 +7,14 @@ from mcp import MCPError, types
 from mcp.types import JSONRPCRequest
 
 from gateway.errors import CallerError
-from gateway.mcp.server_requests import check, declaring, incapable, lacking, on_behalf_of, passed
+from gateway.mcp.server_requests import (
+    capability_error,
+    check_capabilities,
+    declare_capabilities,
+    forwarded_capabilities,
+    missing_capabilities,
+    on_behalf_of,
+)
 from gateway.types import JsonObject
 from tests.mcp.callers import Person
 from tests.serve.asking import NAME, sample
@@ -47,16 +54,16 @@ def test_what_a_client_lacks(
     can: JsonObject, request_: types.InputRequest, missing: JsonObject
 ) -> None:
     """An empty elicitation is one for forms: there was nothing else once."""
-    assert missing == lacking(can, request_)
+    assert missing == missing_capabilities(can, request_)
 
 
 def test_nobody_is_asked_for_what_he_cannot_do() -> None:
-    """Nor is anybody where nobody waits."""
-    check("srv", Person({"elicitation": {}}), NAME)
+    """Nor is anybody where no client that can be asked waits."""
+    check_capabilities("srv", Person({"elicitation": {}}), NAME)
     with pytest.raises(CallerError, match="client cannot do it") as raised:
-        check("srv", Person({}), NAME)
-    with pytest.raises(CallerError, match="nobody waits here"):
-        check("srv", None, NAME)
+        check_capabilities("srv", Person({}), NAME)
+    with pytest.raises(CallerError, match="no client that can be asked waits here"):
+        check_capabilities("srv", None, NAME)
     assert {"elicitation": {}} == raised.value.needed
 
 
@@ -78,19 +85,19 @@ def test_a_server_is_told_what_this_caller_can_do() -> None:
     """And no more: nothing that we would not pass on, nothing of anybody else."""
     can: JsonObject = {"sampling": {"tools": {}}, "experimental": {"x": {}}, "roots": None}
     with on_behalf_of(Person(can)):
-        told = declaring(modern({"elicitation": {}}), askable=True)
+        told = declare_capabilities(modern({"elicitation": {}}), can_be_asked=True)
 
-    assert {"sampling": {"tools": {}}} == declared(told) == passed(can)
-    assert {} == declared(declaring(modern({"elicitation": {}}), askable=True))
+    assert {"sampling": {"tools": {}}} == declared(told) == forwarded_capabilities(can)
+    assert {} == declared(declare_capabilities(modern({"elicitation": {}}), can_be_asked=True))
 
 
 def test_a_session_declares_only_where_callers_can_be_asked() -> None:
     """For the older servers, once for all calls."""
     params = {"capabilities": {"elicitation": {}}, "protocolVersion": "2025-11-25"}
     first = JSONRPCRequest(jsonrpc="2.0", id=1, method="initialize", params=params)
-    silent = declaring(first, askable=False)
+    silent = declare_capabilities(first, can_be_asked=False)
 
-    assert first == declaring(first, askable=True)
+    assert first == declare_capabilities(first, can_be_asked=True)
     assert {"capabilities": {}, "protocolVersion": "2025-11-25"} == silent.params
 
 
@@ -99,7 +106,7 @@ def test_what_declares_nothing_stays_as_it_is(params: dict[str, object] | None) 
     """Requests of the older versions."""
     message = JSONRPCRequest(jsonrpc="2.0", id=1, method="tools/call", params=params)
 
-    assert message is declaring(message, askable=True)
+    assert message is declare_capabilities(message, can_be_asked=True)
 
 
 @pytest.mark.parametrize(
@@ -114,7 +121,7 @@ def test_a_servers_refusal_says_what_was_missing(
     data: object, needed: JsonObject, said: str
 ) -> None:
     """As far as the server says it."""
-    error = incapable("srv", MCPError(types.MISSING_REQUIRED_CLIENT_CAPABILITY, "no", data))
+    error = capability_error("srv", MCPError(types.MISSING_REQUIRED_CLIENT_CAPABILITY, "no", data))
 
     assert needed == error.needed
     assert said in str(error)

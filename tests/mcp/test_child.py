@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gateway.mcp.servers import StdioServer
-from gateway.mcp.stdio import end, spawn
+from gateway.mcp.stdio import start_process, stop_process
 from tests.mcp.conftest import lives, until
 
 STUBBORN = """
@@ -30,7 +30,7 @@ SEEN = "import json, os; print(json.dumps(dict(os.environ)))"
 
 async def started(script: str, tmp_path: Path, env: dict[str, str] | None = None) -> Process:
     with (tmp_path / "errors").open("w", encoding="utf-8") as errors:
-        return await spawn(StdioServer(sys.executable, ("-c", script), env or {}), errors)
+        return await start_process(StdioServer(sys.executable, ("-c", script), env or {}), errors)
 
 
 async def line(process: Process) -> str:
@@ -44,7 +44,7 @@ async def test_nothing_of_a_group_outlives_its_end(tmp_path: Path, script: str) 
     process = await started(script, tmp_path)
     inner = int(await line(process))
 
-    await end(process, grace_s=0.1 if script == STUBBORN else 20)
+    await stop_process(process, grace_s=0.1 if script == STUBBORN else 20)
 
     assert process.returncode is not None
     assert not lives(process.pid)
@@ -56,7 +56,7 @@ async def test_ending_what_ended_is_harmless(tmp_path: Path) -> None:
     process = await started("", tmp_path)
     await process.wait()
 
-    await end(process)
+    await stop_process(process)
 
     assert 0 == process.returncode
 
@@ -69,7 +69,7 @@ async def test_a_child_inherits_few_variables_and_gets_what_it_is_given(
     process = await started(SEEN, tmp_path, {"OWN": "1"})
 
     seen = await line(process)
-    await end(process)
+    await stop_process(process)
 
     assert "OTHER_API_KEY" not in seen
     assert '"OWN": "1"' in seen

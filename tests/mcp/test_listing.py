@@ -15,7 +15,7 @@ from mcp.shared.message import SessionMessage
 from mcp.types import JSONRPCRequest, JSONRPCResponse
 
 from gateway.errors import InvalidRequestError, UpstreamError, UpstreamTimeoutError
-from gateway.mcp.lenient_transport import RAW, SetAside
+from gateway.mcp.lenient_transport import RAW, LenientTransport
 from gateway.options import UpstreamOptions
 from gateway.runtime.background_loop import Bridge
 from gateway.sources.mcp import McpSource
@@ -141,7 +141,7 @@ async def test_what_the_sdk_would_refuse_whole_is_set_aside(
     method: str, key: str, value: object
 ) -> None:
     """It is given nothing that it could refuse, and we everything."""
-    transport = SetAside(echo({key: value, "_meta": {"a": 1}}), ended=lambda: None)
+    transport = LenientTransport(echo({key: value, "_meta": {"a": 1}}), on_end=lambda: None)
     async with transport as (read, write):
         request = JSONRPCRequest(jsonrpc="2.0", id=1, method=method)
         await write.send(SessionMessage(request))

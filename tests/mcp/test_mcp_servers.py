@@ -21,7 +21,7 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from gateway.errors import ClosedError, ConfigError, UpstreamError
-from gateway.mcp.lenient_transport import SetAside
+from gateway.mcp.lenient_transport import LenientTransport
 from gateway.mcp.servers import HttpServer, StdioServer
 from gateway.mcp.session import Session
 from gateway.options import UpstreamOptions
@@ -203,7 +203,7 @@ async def test_the_wrapped_transport_reads_one_message_as_well(record: Path) -> 
         command=sys.executable, args=[str(HERE / "hostile.py"), "malformed", str(record)]
     )
     request = JSONRPCRequest(jsonrpc="2.0", id=1, method="tools/list")
-    async with SetAside(stdio_client(parameters), ended=lambda: None) as (read, write):
+    async with LenientTransport(stdio_client(parameters), on_end=lambda: None) as (read, write):
         await write.send(SessionMessage(request))
         message = await read.receive()
         await write.aclose()

@@ -7,14 +7,14 @@ import asyncio
 import pytest
 
 from gateway.errors import ConfigError, UpstreamError
-from gateway.mcp.oauth import Answer, OAuth
-from gateway.mcp.oauth_callback import Callback, listening, sign_in
+from gateway.mcp.oauth import AuthorizationResponse, OAuth
+from gateway.mcp.oauth_callback import LoopbackSignIn, listen_for_sign_in, sign_in
 from gateway.mcp.servers import HttpServer
 from tests.mcp.conftest import PATIENT
 
 
-async def asked() -> Callback:
-    callback = Callback("srv", 7, lambda _url: None)
+async def asked() -> LoopbackSignIn:
+    callback = LoopbackSignIn("srv", 7, lambda _url: None)
     await callback.show("https://giver/authorize?state=ours")
     return callback
 
@@ -23,10 +23,13 @@ async def test_an_answer_is_taken_once() -> None:
     """With the issuer, which the SDK compares (RFC 9207)."""
     callback = await asked()
 
-    first = callback.take("/callback?code=c&state=ours&iss=https%3A%2F%2Fgiver")
-    second = callback.take("/callback?code=other&state=ours")
+    first = callback.receive("/callback?code=c&state=ours&iss=https%3A%2F%2Fgiver")
+    second = callback.receive("/callback?code=other&state=ours")
 
-    assert Answer(code="c", state="ours", issuer="https://giver") == await callback.answer()
+    assert (
+        AuthorizationResponse(code="c", state="ours", issuer="https://giver")
+        == await callback.wait()
+    )
     assert (True, True) == (first[0].startswith("200"), second[0].startswith("400"))
 
 
@@ -43,18 +46,18 @@ async def test_what_another_page_sends_counts_for_nothing(target: str, status: s
     """Any page can send a browser to this machine; the sign-in goes on."""
     callback = await asked()
 
-    refused = callback.take(target)
-    taken = callback.take("/callback?code=c&state=ours")
+    refused = callback.receive(target)
+    taken = callback.receive("/callback?code=c&state=ours")
 
     assert (status, "200") == (refused[0][:3], taken[0][:3])
-    assert "c" == (await callback.answer()).code
+    assert "c" == (await callback.wait()).code
 
 
 async def test_nothing_is_taken_before_it_was_asked_for() -> None:
     """An empty state is nobody's."""
-    callback = Callback("srv", 7, lambda _url: None)
+    callback = LoopbackSignIn("srv", 7, lambda _url: None)
 
-    assert "400" == callback.take("/callback?code=c&state=")[0][:3]
+    assert "400" == callback.receive("/callback?code=c&state=")[0][:3]
 
 
 @pytest.mark.parametrize(
@@ -65,15 +68,15 @@ async def test_a_refusal_is_told_by_its_code(query: str, told: str) -> None:
     """Words of a stranger are not."""
     callback = await asked()
 
-    callback.take(f"/callback?{query}&state=ours")
+    callback.receive(f"/callback?{query}&state=ours")
 
     with pytest.raises(UpstreamError, match=rf"refused \({told}\)"):
-        await callback.answer()
+        await callback.wait()
 
 
 async def test_a_line_that_is_no_request_is_answered_and_forgotten() -> None:
     """Port scanners exist."""
-    async with listening("srv", lambda _url: None) as callback:
+    async with listen_for_sign_in("srv", lambda _url: None) as callback:
         port = int(callback.address.split(":")[2].split("/")[0])
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(b"x" * 20_000 + b"\n")
@@ -85,10 +88,10 @@ async def test_a_line_that_is_no_request_is_answered_and_forgotten() -> None:
 
 async def test_a_port_that_is_taken_is_told_with_the_mend() -> None:
     """The person chose it, for it is registered."""
-    async with listening("srv", lambda _url: None) as callback:
+    async with listen_for_sign_in("srv", lambda _url: None) as callback:
         port = int(callback.address.split(":")[2].split("/")[0])
         with pytest.raises(ConfigError, match="choose another callback_port"):
-            async with listening("srv", lambda _url: None, port=port):
+            async with listen_for_sign_in("srv", lambda _url: None, port=port):
                 pass
 
 

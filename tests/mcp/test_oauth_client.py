@@ -39,7 +39,7 @@ class Place:
     record: Path
 
     def target(self, auth: OAuth | None = None) -> HttpServer:
-        kept = (auth or OAuth()).kept_in(self.tokens)
+        kept = (auth or OAuth()).with_tokens(self.tokens)
         return HttpServer(self.url, {"X-Key": "of-the-server"}, kept)
 
     @asynccontextmanager
@@ -103,7 +103,7 @@ async def test_a_server_that_wants_a_sign_in_says_how_and_asks_nobody(place: Pla
         for _ in range(7):
             with pytest.raises(UpstreamError, match=r"HTTP 401: sign in with: gateway login srv$"):
                 await source.list_tools()
-        breaker = source.breaker
+        breaker = source.supervisor.breaker
 
     assert ([], "closed") == (place.authority.seen, breaker)
 
@@ -168,7 +168,7 @@ async def test_where_nothing_can_be_refreshed_somebody_must_sign_in_again(
     async with place.source() as source:
         with pytest.raises(UpstreamError, match="gateway login srv") as raised:
             await source.list_tools()
-        breaker = source.breaker
+        breaker = source.supervisor.breaker
     await place.sign_in()
     async with place.source() as source:
         listing = await source.list_tools()

@@ -96,7 +96,7 @@ async def test_a_json_answer_that_is_too_long_fails_its_request_and_nothing_else
             with pytest.raises(UpstreamError, match="max_message_bytes"):
                 await srv.list_tools()
         opened = srv.supervisor.opened
-        breaker = srv.breaker
+        breaker = srv.supervisor.breaker
         await srv.close()
 
     assert (1, "closed") == (opened, breaker)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gateway.errors import ClosedError, UpstreamError, UpstreamTimeoutError
-from gateway.mcp.retry import at_most_once, until_connected, while_held
+from gateway.mcp.retry import retry_connect, retry_if_safe, retry_while_locked
 from gateway.options import UpstreamOptions
 
 OPTIONS = UpstreamOptions(connect_attempts=4, backoff_s=1.0, backoff_max_s=3.0)
@@ -34,7 +34,7 @@ async def test_a_server_that_cannot_be_reached_is_tried_again_within_growing_lim
     """Full jitter: each wait lies between nothing and a bound that doubles to its maximum."""
     tries = Tries(UNREACHED, UNREACHED, UNREACHED)
 
-    assert "done" == await until_connected(tries, OPTIONS, sleep=tries.wait)
+    assert "done" == await retry_connect(tries, OPTIONS, sleep=tries.wait)
     assert [True, True, True] == [
         0 <= wait <= bound for wait, bound in zip(tries.waits, (1.0, 2.0, 3.0), strict=True)
     ]
@@ -45,7 +45,7 @@ async def test_attempts_have_an_end() -> None:
     tries = Tries(*[UNREACHED] * 5)
 
     with pytest.raises(UpstreamError, match="nothing answers"):
-        await until_connected(tries, OPTIONS, sleep=tries.wait)
+        await retry_connect(tries, OPTIONS, sleep=tries.wait)
     assert 4 == tries.made
 
 
@@ -63,7 +63,7 @@ async def test_what_will_not_mend_itself_is_not_tried_again(fault: Exception) ->
     tries = Tries(fault)
 
     with pytest.raises(type(fault)):
-        await until_connected(tries, OPTIONS, sleep=tries.wait)
+        await retry_connect(tries, OPTIONS, sleep=tries.wait)
     assert (1, []) == (tries.made, tries.waits)
 
 
@@ -92,9 +92,9 @@ async def test_a_call_is_sent_again_only_if_it_never_left_or_may_run_twice(
 
     if made == 1:
         with pytest.raises(type(fault)):
-            await at_most_once(tries, repeatable=repeatable)
+            await retry_if_safe(tries, repeatable=repeatable)
     else:
-        assert "done" == await at_most_once(tries, repeatable=repeatable)
+        assert "done" == await retry_if_safe(tries, repeatable=repeatable)
     assert made == tries.made
 
 
@@ -103,7 +103,7 @@ async def test_a_call_is_sent_twice_at_the_most() -> None:
     tries = Tries(LOST, LOST, LOST)
 
     with pytest.raises(UpstreamError):
-        await at_most_once(tries, repeatable=True)
+        await retry_if_safe(tries, repeatable=True)
     assert 2 == tries.made
 
 
@@ -117,7 +117,9 @@ def test_what_others_hold_is_tried_until_they_let_go_and_nothing_else_is() -> No
         return "done"
 
     def tried(most_s: float) -> str:
-        return while_held(work, lambda each: isinstance(each, OSError), pause_s=0, most_s=most_s)
+        return retry_while_locked(
+            work, lambda each: isinstance(each, OSError), pause_s=0, max_s=most_s
+        )
 
     with pytest.raises(ValueError, match="other"):
         tried(60)

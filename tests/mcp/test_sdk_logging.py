@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.mcp.sdk_logging import quietly
+from gateway.mcp.sdk_logging import redirect_sdk_logs
 from gateway.mcp.servers import HttpServer
 from gateway.runtime.background_loop import Bridge
 from gateway.sources.mcp import McpSource
@@ -48,7 +48,7 @@ def test_of_an_address_that_the_sdk_tells_only_the_host_is_kept(
 ) -> None:
     """As in our own messages."""
     caplog.set_level(logging.DEBUG)
-    with quietly("srv"):
+    with redirect_sdk_logs("srv"):
         logger = logging.getLogger("mcp.client.streamable_http")
         logger.warning("redirect to https://me:pw@host:7/path?key=1 not followed")
         logger.debug("a whole message")

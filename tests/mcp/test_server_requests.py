@@ -8,7 +8,7 @@ import pytest
 from mcp import types
 
 from gateway.errors import CallerError
-from gateway.mcp.server_requests import Backchannel, Call, on_behalf_of
+from gateway.mcp.server_requests import ActiveCall, ActiveCalls, on_behalf_of
 from gateway.options import UpstreamOptions
 from gateway.types import JsonObject
 from tests.mcp.callers import Person
@@ -18,16 +18,16 @@ CAN: JsonObject = {"elicitation": {}}
 LONG_S = 60.0
 
 
-def back(**options: float) -> Backchannel:
+def back(**options: float) -> ActiveCalls:
     """A connection without calls."""
-    return Backchannel("srv", UpstreamOptions(**options))  # type: ignore[arg-type]  # only floats
+    return ActiveCalls("srv", UpstreamOptions(**options))  # type: ignore[arg-type]  # only floats
 
 
 async def test_a_question_goes_to_the_only_caller() -> None:
     """A server of before 2026-07-28 names no call."""
     channel, person = back(), Person(CAN)
     with on_behalf_of(person):
-        async with channel.call(LONG_S), channel.call(LONG_S):
+        async with channel.start(LONG_S), channel.start(LONG_S):
             said = await channel.answer(NAME)
 
     assert isinstance(said, types.ElicitResult)
@@ -39,10 +39,10 @@ async def test_a_question_that_could_be_anybodys_goes_to_nobody(second: str | No
     """With two clients waiting nobody can tell; a call without a client does not count."""
     channel, me, you = back(), Person(CAN), Person(CAN, who="you")
     with on_behalf_of(me):
-        async with channel.call(LONG_S):
+        async with channel.start(LONG_S):
             if second is not None:
                 with on_behalf_of(you):
-                    async with channel.call(LONG_S):
+                    async with channel.start(LONG_S):
                         said = await channel.answer(NAME)
             else:
                 said = await channel.answer(NAME)
@@ -55,21 +55,21 @@ async def test_without_a_call_there_is_nobody_to_ask() -> None:
     """Nor without a client."""
     channel = back()
     said = await channel.answer(NAME)
-    async with channel.call(LONG_S):
+    async with channel.start(LONG_S):
         again = await channel.answer(NAME)
 
     assert isinstance(said, types.ErrorData)
     assert isinstance(again, types.ErrorData)
     # The SDK takes -32600 for a session that the server has forgotten.
     assert {types.INVALID_PARAMS} == {said.code, again.code}
-    assert "nobody waits" in said.message
+    assert "no client that can be asked waits" in said.message
 
 
 async def test_what_a_client_cannot_do_is_refused() -> None:
     """It is not even asked."""
     channel, person = back(), Person(CAN)
     with on_behalf_of(person):
-        async with channel.call(LONG_S):
+        async with channel.start(LONG_S):
             said = await channel.answer(sample("hello"))
 
     assert isinstance(said, types.ErrorData)
@@ -81,7 +81,7 @@ async def test_the_limit_of_a_call_rests_while_somebody_is_asked() -> None:
     """A person is slower than a tool, and may be asked twice at once."""
     channel, person = back(), Person(CAN)
     with on_behalf_of(person):
-        async with channel.call(LONG_S) as call:
+        async with channel.start(LONG_S) as call:
             person.door.clear()
             asking = [asyncio.create_task(channel.answer(NAME)) for _ in range(2)]
             await person.called.wait()
@@ -100,7 +100,7 @@ async def test_a_client_that_never_answers_is_given_up() -> None:
     channel, person = back(ask_timeout_s=0.01), Person(CAN)
     person.door.clear()
     with on_behalf_of(person):
-        async with channel.call(LONG_S):
+        async with channel.start(LONG_S):
             said = await channel.answer(NAME)
 
     assert isinstance(said, types.ErrorData)
@@ -112,7 +112,7 @@ async def test_a_call_that_is_late_is_late() -> None:
     channel, person = back(), Person(CAN)
 
     async def call() -> None:
-        async with channel.call(0.01):
+        async with channel.start(0.01):
             await channel.answer(NAME)
             await asyncio.Event().wait()
 
@@ -144,8 +144,8 @@ async def test_rounds_are_played_until_the_server_is_content() -> None:
     channel, person = back(), Person(CAN)
     server = Server(required("1", who=NAME), required("2"), required(None, again=NAME), "done")
     with on_behalf_of(person):
-        async with channel.call(LONG_S) as call:
-            done = await channel.rounds(call, server)
+        async with channel.start(LONG_S) as call:
+            done = await channel.input_rounds(call, server)
 
     assert "done" == done
     assert ["who", "again"] == person.asked
@@ -158,9 +158,9 @@ async def test_rounds_have_an_end() -> None:
     channel, person = back(), Person(CAN)
     server = Server(required("s", who=NAME))
     with on_behalf_of(person):
-        async with channel.call(LONG_S) as call:
+        async with channel.start(LONG_S) as call:
             with pytest.raises(CallerError, match="asks again"):
-                await channel.rounds(call, server)
+                await channel.input_rounds(call, server)
 
     assert 17 == len(server.said)
 
@@ -168,12 +168,12 @@ async def test_rounds_have_an_end() -> None:
 async def test_progress_goes_to_who_wants_it() -> None:
     """And to nobody else."""
     channel, person = back(), Person(CAN)
-    async with channel.call(LONG_S) as silent:
-        nobody = channel.listener(silent)
+    async with channel.start(LONG_S) as silent:
+        nobody = silent.progress_listener
     with on_behalf_of(person):
-        call: Call
-        async with channel.call(LONG_S) as call:
-            listener = channel.listener(call)
+        call: ActiveCall
+        async with channel.start(LONG_S) as call:
+            listener = call.progress_listener
     assert listener is not None
     await listener(1, 2, "half")
 
@@ -187,8 +187,8 @@ async def test_a_call_ends_after_its_progress_and_tells_it_in_order() -> None:
     person.door.clear()
 
     async def called() -> None:
-        async with channel.call(LONG_S) as call:
-            listener = channel.listener(call)
+        async with channel.start(LONG_S) as call:
+            listener = call.progress_listener
             assert listener is not None
             told.extend(asyncio.ensure_future(listener(part, 3, None)) for part in (1, 2, 3))
             await asyncio.sleep(0)
@@ -212,12 +212,12 @@ async def test_an_answer_is_not_lost_to_a_caller_that_takes_no_progress() -> Non
     channel, person = back(), Person(CAN)
     person.door.clear()
     with on_behalf_of(person):
-        async with channel.call(LONG_S) as call:
-            listener = channel.listener(call)
+        async with channel.start(LONG_S) as call:
+            listener = call.progress_listener
             assert listener is not None
             stuck = asyncio.ensure_future(listener(1, 3, None))
             await asyncio.sleep(0)
-            await call.told(0.001)
+            await call.flush_progress(0.001)
 
             assert not stuck.done()
             assert call.limit.when() is None

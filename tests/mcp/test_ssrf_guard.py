@@ -6,7 +6,7 @@ import httpx2
 import pytest
 
 from gateway.errors import ConfigError
-from gateway.mcp.ssrf_guard import GuardedTransport, check_literal, guarded, resolved
+from gateway.mcp.ssrf_guard import GuardedTransport, check_literal, guarded_transport, resolve_host
 
 
 class Wire(httpx2.AsyncBaseTransport):
@@ -131,7 +131,7 @@ async def test_hosts_of_the_own_network_are_allowed_by_name() -> None:
 @pytest.mark.parametrize("url", ["http://127.0.0.1:9/x", "http://localhost/x", "http://[::1]/x"])
 def test_this_machine_needs_no_permission(url: str) -> None:
     """Servers under development live there."""
-    assert guarded(url, ()) is not None
+    assert guarded_transport(url, ()) is not None
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_this_machine_needs_no_permission(url: str) -> None:
 def test_an_address_that_may_not_be_used_is_refused_before_anything_is_opened(url: str) -> None:
     """Whatever stands before it."""
     with pytest.raises(ConfigError):
-        guarded(url, ())
+        guarded_transport(url, ())
 
 
 def test_a_proxy_of_the_environment_resolves_for_itself(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,12 +150,12 @@ def test_a_proxy_of_the_environment_resolves_for_itself(monkeypatch: pytest.Monk
     monkeypatch.setenv("https_proxy", "http://127.0.0.1:9")
     monkeypatch.delenv("no_proxy", raising=False)
 
-    assert guarded("https://mcp.example.org/x", ()) is None
+    assert guarded_transport("https://mcp.example.org/x", ()) is None
 
 
 async def test_names_of_other_forms_are_resolved_before_they_are_judged() -> None:
     """Decimal and octal addresses are names to us, and numbers to the system."""
-    assert ["127.0.0.1"] == await resolved("2130706433", 443)
+    assert ["127.0.0.1"] == await resolve_host("2130706433", 443)
     wire = Wire()
     async with httpx2.AsyncClient(transport=GuardedTransport((), inner=wire)) as http:
         with pytest.raises(ConfigError):
@@ -165,14 +165,14 @@ async def test_names_of_other_forms_are_resolved_before_they_are_judged() -> Non
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "[::1]"])
 async def test_a_server_elsewhere_may_not_lead_to_this_machine(host: str) -> None:
     """It names its own authorization server: that must not be a service of ours."""
-    transport = guarded("https://mcp.example.org/mcp", ())
-    local = guarded("http://127.0.0.1:7/mcp", ())
+    transport = guarded_transport("https://mcp.example.org/mcp", ())
+    local = guarded_transport("http://127.0.0.1:7/mcp", ())
     assert transport is not None
     assert local is not None
 
     with pytest.raises(ConfigError, match="which is this machine"):
-        await transport.judged(httpx2.URL(f"https://{host}:1/token"))
-    assert await local.judged(httpx2.URL(f"http://{host}:1/token"))
+        await transport.resolve_url(httpx2.URL(f"https://{host}:1/token"))
+    assert await local.resolve_url(httpx2.URL(f"http://{host}:1/token"))
 
 
 @pytest.mark.parametrize(

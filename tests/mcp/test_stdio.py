@@ -15,9 +15,9 @@ from mcp.shared.message import SessionMessage
 from mcp.types import JSONRPCError, JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
 
 from gateway.mcp.error_mapping import OVERSIZED
-from gateway.mcp.sdk_logging import stderr_log
+from gateway.mcp.sdk_logging import open_stderr_log
 from gateway.mcp.servers import StdioServer
-from gateway.mcp.stdio import Incoming, stdio
+from gateway.mcp.stdio import Incoming, open_stdio
 
 LIMIT = 200
 
@@ -82,7 +82,7 @@ async def test_a_write_to_a_child_that_is_gone_says_that_nothing_left(tmp_path: 
     request = SessionMessage(JSONRPCRequest(jsonrpc="2.0", id=1, method="tools/call"))
     target = StdioServer(sys.executable, ("-c", "import os; os.close(0); print(1, flush=True)"))
     with (tmp_path / "errors").open("w", encoding="utf-8") as errors:
-        async with stdio("s", target, errors, max_bytes=LIMIT) as (read_from, write_to):
+        async with open_stdio("s", target, errors, max_bytes=LIMIT) as (read_from, write_to):
             assert [] == await read(read_from)
             for _ in range(2):
                 with pytest.raises(anyio.BrokenResourceError):
@@ -94,7 +94,7 @@ def test_what_a_child_says_on_the_side_is_logged_without_its_secrets(
 ) -> None:
     """Programs print their environment when they fail."""
     caplog.set_level(logging.DEBUG, "gateway.upstream")
-    with stderr_log("srv", ["s3cret-key", "s3cret-key-2", "on"]) as errors:
+    with open_stderr_log("srv", ["s3cret-key", "s3cret-key-2", "on"]) as errors:
         errors.write("KEY=s3cret-key-2 s3cret-key on\nlast\n")
     relay = next((t for t in threading.enumerate() if t.name == "srv stderr"), None)
     if relay is not None:
@@ -111,7 +111,7 @@ async def test_a_request_that_was_withdrawn_is_no_longer_asked(tmp_path: Path) -
     )
     target = StdioServer(sys.executable, ("-c", "print(); print('x' * 500); input(); input()"))
     with (tmp_path / "errors").open("w", encoding="utf-8") as errors:
-        async with stdio("s", target, errors, max_bytes=LIMIT) as (read_from, write_to):
+        async with open_stdio("s", target, errors, max_bytes=LIMIT) as (read_from, write_to):
             await write_to.send(SessionMessage(request))
             await write_to.send(SessionMessage(withdrawal))
 

@@ -14,11 +14,11 @@ from mcp.server import Server
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ResourceUpdated
 
 from gateway.errors import ClosedError, InvalidRequestError, UpstreamError
-from gateway.mcp.subscriptions import Updates
+from gateway.mcp.subscriptions import Subscriptions
 from gateway.options import UpstreamOptions
 from gateway.runtime.background_loop import Bridge
 from gateway.sources.mcp import McpSource
-from gateway.sources.transforms import Shaped
+from gateway.sources.transforms import TransformedSource
 from gateway.types.listing import WatchCallbacks
 from tests.fakes import ListSource
 from tests.mcp.conftest import Hostile, lines, noted, until
@@ -30,7 +30,7 @@ class Ear:
     def __init__(self) -> None:
         self.begun = 0
         self.changes = 0
-        self.heard = WatchCallbacks(began=self._began, changed=self._changed)
+        self.heard = WatchCallbacks(on_start=self._began, on_change=self._changed)
 
     def _began(self) -> None:
         self.begun += 1
@@ -44,7 +44,7 @@ async def test_a_resource_is_watched_again_after_its_server_died(
 ) -> None:
     """And told to be another one: nobody knows what happened meanwhile."""
     source, ear = hostile("watched", backoff_s=0.01), Ear()
-    watching = asyncio.create_task(Shaped(source).watch("a:b", ear.heard))
+    watching = asyncio.create_task(TransformedSource(source).watch("a:b", ear.heard))
     await until(lambda: (ear.begun, ear.changes) == (1, 1))
 
     os.kill(int(lines(record)[-1].split()[-1]), signal.SIGKILL)
@@ -52,7 +52,7 @@ async def test_a_resource_is_watched_again_after_its_server_died(
     watching.cancel()
     await noted(record, "unsubscribe a:b")
 
-    assert "closed" == source.breaker
+    assert "closed" == source.supervisor.breaker
     await source.close()
 
 
@@ -98,8 +98,8 @@ async def test_what_never_began_is_told(
 
 async def test_what_a_source_cannot_tell_is_refused() -> None:
     """A wrapper promises no more than what it wraps."""
-    with pytest.raises(InvalidRequestError, match="tells of no changes"):
-        await Shaped(ListSource("plain")).watch("a:b", Ear().heard)
+    with pytest.raises(InvalidRequestError, match="reports no changes"):
+        await TransformedSource(ListSource("plain")).watch("a:b", Ear().heard)
 
 
 async def test_a_stream_that_ends_is_opened_anew(bridge: Bridge) -> None:
@@ -120,7 +120,7 @@ async def test_a_stream_that_ends_is_opened_anew(bridge: Bridge) -> None:
     await until(lambda: ear.changes == 3)
 
     watching.cancel()
-    assert "closed" == source.breaker
+    assert "closed" == source.supervisor.breaker
     await source.close()
 
 
@@ -135,7 +135,7 @@ async def test_a_stream_that_promises_nothing_is_refused(bridge: Bridge) -> None
     server: Server[object] = Server("deaf", on_subscriptions_listen=listen)
     source = McpSource("s", server, bridge=bridge, options=UpstreamOptions())
 
-    with pytest.raises(InvalidRequestError, match="does not tell of changes of 'a:b'"):
+    with pytest.raises(InvalidRequestError, match="does not report changes of 'a:b'"):
         await source.watch("a:b", Ear().heard)
     await source.close()
 
@@ -147,13 +147,13 @@ def _closed(listen: ListenHandler) -> Callable[[], Coroutine[None, None, None]]:
     return close
 
 
-async def test_a_part_is_of_the_whole_and_a_longer_name_is_not() -> None:
+def test_a_part_is_of_the_whole_and_a_longer_name_is_not() -> None:
     """``a:b/c`` is a part of ``a:b``, ``a:bc`` is another."""
-    updates, ear = Updates(), Ear()
+    subscriptions, ear = Subscriptions(), Ear()
 
-    async with updates.heard("a:b/", ear.heard), updates.heard("a:d", ear.heard):
+    with subscriptions.add("a:b/", ear.heard), subscriptions.add("a:d", ear.heard):
         for uri in ("a:b/", "a:b/c", "a:bc", "a:d", "a:de", "other"):
-            updates.said(uri)
+            subscriptions.notify(uri)
 
-    updates.said("a:d")
-    assert (3, False) == (ear.changes, updates.watched("a:d"))
+    subscriptions.notify("a:d")
+    assert (3, False) == (ear.changes, subscriptions.is_watched("a:d"))

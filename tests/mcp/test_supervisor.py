@@ -49,9 +49,9 @@ class Line:
     async def ask(self, method: str, params: JsonObject) -> JsonObject:
         return {"asked": method, **params}
 
-    async def watch(self, uri: str, heard: WatchCallbacks) -> None:
+    async def watch(self, uri: str, callbacks: WatchCallbacks) -> None:
         del uri
-        heard.began()
+        callbacks.on_start()
 
     async def close(self) -> None:
         self.closed += 1

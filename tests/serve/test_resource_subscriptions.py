@@ -183,12 +183,12 @@ class Telling(ListSource):
         self.heard: asyncio.Queue[WatchCallbacks] = asyncio.Queue()
         self.ended = asyncio.Event()
 
-    async def watch(self, uri: str, heard: WatchCallbacks) -> None:
+    async def watch(self, uri: str, callbacks: WatchCallbacks) -> None:
         """Note who wants to know, and wait."""
-        self.heard.put_nowait(heard)
+        self.heard.put_nowait(callbacks)
         if uri == "a:never":
             raise UpstreamError(self.server, "is not there")
-        heard.began()
+        callbacks.on_start()
         try:
             await asyncio.Event().wait()
         finally:
@@ -210,7 +210,7 @@ def test_a_server_is_asked_once_for_all_who_watch(open_gateway: OpenGateway) -> 
                 async with one.listen(resource_subscriptions=[address]):
                     pass
                 early = source.ended.is_set()
-                heard.changed()
+                heard.on_change()
                 event = await anext(events)
             await source.ended.wait()
         return event, early, source.heard.empty()
@@ -239,5 +239,5 @@ def test_no_more_than_so_many_are_watched(open_gateway: OpenGateway) -> None:
     never, silent, many = asyncio.run(asyncio.wait_for(talk(), 60))
 
     assert "is not there" in never
-    assert "tells of no changes" in silent
+    assert "reports no changes" in silent
     assert "1 resources are watched" in many

@@ -15,7 +15,7 @@ from gateway.errors import InvalidRequestError
 from gateway.gateway import Gateway
 from gateway.serve.mcp_server import mcp_server
 from gateway.serve.views import prompt_view, resource_view, rewrite_block, template_view
-from gateway.sources.transforms import Filter, Rename, Shaped
+from gateway.sources.transforms import Filter, Rename, TransformedSource
 from gateway.types import Entity, JsonObject, ToolDefinition
 from tests.conftest import OpenGateway
 from tests.fakes import suspicious
@@ -392,7 +392,7 @@ async def test_the_hosts_own_shapes_hold_for_aliases_too(open_gateway: OpenGatew
     """A source that is given shaped has no other names."""
     gateway = open_gateway()
     shop = Shop("shop", thing("prompt", "p"))
-    gateway.add_source(Shaped(shop, Rename({"p": "q"}, kind="prompt")))
+    gateway.add_source(TransformedSource(shop, Rename({"p": "q"}, kind="prompt")))
     gateway.add_virtual_server("work", {}, prompts={"hello": "shop/q"})
     for name in ("work/hello", "shop/q"):
         await gateway.prompt(name)

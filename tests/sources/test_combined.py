@@ -8,8 +8,8 @@ import pytest
 
 from gateway.errors import ConfigError, InvalidRequestError, UpstreamError
 from gateway.gateway import Gateway
-from gateway.sources.combined import Combined
-from gateway.sources.transforms import Filter, Prefix, Rename, Shaped
+from gateway.sources.combined import CombinedSource
+from gateway.sources.transforms import Filter, Prefix, Rename, TransformedSource
 from gateway.types import Content, InvokeResult, JsonObject, ToolDefinition
 from gateway.types.listing import Listing, WatchCallbacks
 from tests.conftest import OpenGateway
@@ -22,7 +22,9 @@ def pair() -> tuple[ListSource, ListSource]:
 
 async def test_what_is_not_shown_cannot_be_called() -> None:
     """A filter is no hint to a model, it is a wall."""
-    source = Shaped(ListSource("a", [tool("x"), tool("y")]), Filter(deny=("y",)), Prefix("p_"))
+    source = TransformedSource(
+        ListSource("a", [tool("x"), tool("y")]), Filter(deny=("y",)), Prefix("p_")
+    )
 
     assert ["p_x"] == [each.name for each in (await source.list_tools()).tools]
     assert "called x" == (await source.call("p_x", {}, tool_id="a/p_x")).text
@@ -35,10 +37,13 @@ def test_wrappers_pass_on_who_they_stand_for() -> None:
     """One that is not trusted makes none of the combination trusted."""
     trusted, other = ListSource("a", trusted=True), ListSource("b")
 
-    assert ("a", True) == (Shaped(trusted).server, Shaped(trusted, Prefix("p_")).trusted)
+    assert ("a", True) == (
+        TransformedSource(trusted).server,
+        TransformedSource(trusted, Prefix("p_")).trusted,
+    )
     assert [True, False] == [
-        Combined("c", [trusted]).trusted,
-        Combined("c", [trusted, other]).trusted,
+        CombinedSource("c", [trusted]).trusted,
+        CombinedSource("c", [trusted, other]).trusted,
     ]
 
 
@@ -46,7 +51,7 @@ def test_wrappers_pass_on_who_they_stand_for() -> None:
 async def test_a_name_that_two_have_is_qualified_in_both(turn: int) -> None:
     """Whichever comes first; each call reaches its own."""
     first, second = pair()[::turn]
-    combined = Combined("c", [first, second])
+    combined = CombinedSource("c", [first, second])
 
     listed = {each.name for each in (await combined.list_tools()).tools}
     answers = {name: (await combined.call(name, {}, tool_id="t")).text for name in listed}
@@ -58,7 +63,7 @@ async def test_a_name_that_stays_taken_is_told() -> None:
     """Names are unique, whatever the sources call themselves."""
     first, second = pair()
     second.tools.append(tool("a_x"))
-    listing = await Combined("c", [first, second]).list_tools()
+    listing = await CombinedSource("c", [first, second]).list_tools()
 
     assert ["a_x", "y", "b_x", "z"] == [each.name for each in listing.tools]
     assert ["'b': tool 'a_x': another one is called 'a_x'"] == [
@@ -69,7 +74,7 @@ async def test_a_name_that_stays_taken_is_told() -> None:
 async def test_one_source_that_fails_leaves_the_others_and_its_own_of_before() -> None:
     """And nothing but nothing is an error."""
     first, second = pair()
-    combined = Combined("c", [first, second])
+    combined = CombinedSource("c", [first, second])
     second.fail_with = UpstreamError("b", "is down")
     without = await combined.list_tools()
     second.fail_with = None
@@ -95,7 +100,7 @@ async def test_a_part_that_failed_is_tried_again_by_the_gateway(
     first, second = pair()
     second.fail_with = UpstreamError("b", "is down")
     gateway: Gateway = open_gateway(clock=lambda: clock[0])
-    gateway.add_source(Combined("c", [first, second]))
+    gateway.add_source(CombinedSource("c", [first, second]))
     without = await gateway.search()
     second.fail_with = None
     clock[0] = 31.0
@@ -111,7 +116,7 @@ async def test_a_part_that_failed_is_tried_again_by_the_gateway(
 def test_a_combination_needs_sources_of_different_names(sources: list[ListSource]) -> None:
     """Else nobody could tell them apart."""
     with pytest.raises(ConfigError, match="each of another name"):
-        Combined("c", sources)
+        CombinedSource("c", sources)
 
 
 async def test_a_shaped_source_is_found_and_called_by_what_it_shows(
@@ -121,7 +126,7 @@ async def test_a_shaped_source_is_found_and_called_by_what_it_shows(
     gateway = open_gateway()
     source = ListSource("a", [tool("send_mail", "Send an e-mail."), tool("drop_mail", "Drop it.")])
     gateway.add_source(
-        Shaped(source, Filter(deny=("drop_*",)), Rename({"send_mail": "post_letter"}))
+        TransformedSource(source, Filter(deny=("drop_*",)), Rename({"send_mail": "post_letter"}))
     )
 
     found = await gateway.search("e-mail")
@@ -171,18 +176,18 @@ class Shop(ListSource):
             return {**told, "messages": [{"role": "user", "content": block}, {"content": "odd"}]}
         return told
 
-    async def watch(self, uri: str, heard: WatchCallbacks) -> None:
-        heard.began()
+    async def watch(self, uri: str, callbacks: WatchCallbacks) -> None:
+        callbacks.on_start()
         self.watched.append(uri)
 
 
-SILENT = WatchCallbacks(began=lambda: None, changed=lambda: None)
+SILENT = WatchCallbacks(on_start=lambda: None, on_change=lambda: None)
 
 
 async def test_shapes_are_for_one_kind() -> None:
     """Tools, unless they say otherwise; the rest is passed through, from a source that has any."""
-    shaped = Shaped(Shop("a", prompt("x")), Prefix("p_"))
-    plain = Shaped(ListSource("b", [tool("x")]), Prefix("p_"))
+    shaped = TransformedSource(Shop("a", prompt("x")), Prefix("p_"))
+    plain = TransformedSource(ListSource("b", [tool("x")]), Prefix("p_"))
     listing = await shaped.list_tools()
 
     assert (["p_x", "p_of_a"], ["x"]) == (
@@ -197,7 +202,7 @@ async def test_shapes_are_for_one_kind() -> None:
 async def test_what_is_not_shown_cannot_be_read() -> None:
     """Neither listed, nor made of a template, nor watched; a prompt answers to its new name."""
     shop = Shop("a", prompt("x"), prompt("y"), resource("db://t/{id}"), resource("file:///a"))
-    shaped = Shaped(
+    shaped = TransformedSource(
         shop,
         Filter(deny=("db://*",), kind="resource"),
         Rename({"y": "z"}, kind="prompt"),
@@ -225,12 +230,12 @@ async def test_what_is_not_shown_cannot_be_read() -> None:
     assert ["file:///a"] == shop.watched
 
 
-def stores() -> Combined:
+def stores() -> CombinedSource:
     one = Shop(
         "a", prompt("x"), resource("file:///a"), resource("db://{id}"), resource("one://{n}")
     )
     two = Shop("b", prompt("x"), prompt("y"), resource("file:///a"), resource("db://{id}"))
-    return Combined("c", [one, two, ListSource("d", [tool("z")])])
+    return CombinedSource("c", [one, two, ListSource("d", [tool("z")])])
 
 
 async def test_things_of_several_sources_stand_behind_one_name() -> None:
@@ -277,7 +282,7 @@ async def test_a_resource_of_several_sources_is_read_where_it_is(
 async def test_a_template_wins_over_the_name_of_a_source() -> None:
     """A scheme may look like a qualified name; what fits no template is one."""
     forge = Shop("forge", resource("git+ssh://{host}/{repo}"), resource("{any}"))
-    combined = Combined("c", [Shop("git"), forge])
+    combined = CombinedSource("c", [Shop("git"), forge])
     uris = ("git+ssh://h/r", "git+file:///a", "forge+git+ssh://h/r")
     read = [await combined.ask("resources/read", {"uri": uri}) for uri in uris]
 
@@ -322,11 +327,11 @@ async def test_what_nobody_or_more_than_one_may_have_is_refused(
 async def test_a_resource_of_several_sources_is_watched_where_it_is() -> None:
     """Under its own URI; one whose source tells nothing is refused."""
     shop = Shop("a", resource("file:///a"))
-    combined = Combined("c", [shop, ListSource("d", [tool("z")])])
+    combined = CombinedSource("c", [shop, ListSource("d", [tool("z")])])
     await combined.watch("file:///a", SILENT)
 
     assert ["file:///a"] == shop.watched
-    with pytest.raises(InvalidRequestError, match="'d' tells of no changes of 'x:y'"):
+    with pytest.raises(InvalidRequestError, match="'d' reports no changes of 'x:y'"):
         await combined.watch("d+x:y", SILENT)
 
 

@@ -17,7 +17,7 @@ from pydantic import BaseModel, Field
 
 from gateway.errors import ConfigError, UpstreamTimeoutError
 from gateway.options import UpstreamOptions
-from gateway.sources.functions import LocalSource
+from gateway.sources.functions import FunctionSource
 from gateway.types import Hints
 
 
@@ -41,8 +41,8 @@ class Strange:
 
 
 @pytest.fixture
-def source() -> LocalSource:
-    return LocalSource()
+def source() -> FunctionSource:
+    return FunctionSource()
 
 
 def google(city: str, days: int = 3) -> str:
@@ -84,7 +84,9 @@ def rest(city: str, days: int = 3) -> str:
 
 
 @pytest.mark.parametrize("function", [google, numpy, rest])
-def test_a_docstring_of_any_common_form_gives_the_texts(source: LocalSource, function: Any) -> None:
+def test_a_docstring_of_any_common_form_gives_the_texts(
+    source: FunctionSource, function: Any
+) -> None:
     """Hosts document in the form of their house; the model needs the texts."""
     made = source.add(function)
 
@@ -100,7 +102,7 @@ def test_a_docstring_of_any_common_form_gives_the_texts(source: LocalSource, fun
     } == made.input_schema
 
 
-def test_types_become_schemas_without_pydantics_titles(source: LocalSource) -> None:
+def test_types_become_schemas_without_pydantics_titles(source: FunctionSource) -> None:
     """A title that repeats the name is paid for in tokens at each request."""
 
     def draw(
@@ -135,7 +137,7 @@ def test_types_become_schemas_without_pydantics_titles(source: LocalSource) -> N
     } == schema["$defs"]
 
 
-def test_a_default_that_json_cannot_write_is_left_out(source: LocalSource) -> None:
+def test_a_default_that_json_cannot_write_is_left_out(source: FunctionSource) -> None:
     """It still makes the parameter optional."""
 
     def take(at: int = Strange()) -> None:  # type: ignore[assignment]
@@ -144,7 +146,7 @@ def test_a_default_that_json_cannot_write_is_left_out(source: LocalSource) -> No
     assert {"at": {"type": "integer"}} == source.add(take).input_schema["properties"]
 
 
-def test_a_field_description_wins_over_the_docstring(source: LocalSource) -> None:
+def test_a_field_description_wins_over_the_docstring(source: FunctionSource) -> None:
     """The nearer word is the newer one."""
 
     def move(to: Annotated[str, Field(description="Near.")]) -> None:
@@ -171,7 +173,7 @@ def test_a_field_description_wins_over_the_docstring(source: LocalSource) -> Non
     ],
 )
 def test_only_an_object_has_an_output_schema(
-    source: LocalSource, annotation: Any, *, kept: bool
+    source: FunctionSource, annotation: Any, *, kept: bool
 ) -> None:
     """The protocol wants an object at the root."""
 
@@ -212,14 +214,14 @@ def refused_name(item: NotThere) -> None: ...  # type: ignore[name-defined]  # n
     ],
 )
 def test_a_function_that_no_json_object_can_call_is_refused_with_the_mend(
-    source: LocalSource, function: Any, mend: str
+    source: FunctionSource, function: Any, mend: str
 ) -> None:
     """Better when it is added than when a model calls it."""
     with pytest.raises(ConfigError, match=mend):
         source.add(function)
 
 
-async def test_parameters_may_have_any_name(source: LocalSource) -> None:
+async def test_parameters_may_have_any_name(source: FunctionSource) -> None:
     """Pydantic's own names must not forbid a host's."""
 
     def odd(schema: int, copy: int, model_config: int, _x: int, p0: int = 5) -> list[int]:
@@ -232,7 +234,7 @@ async def test_parameters_may_have_any_name(source: LocalSource) -> None:
     assert [1, 2, 3, 4, 6] == (await source.call("odd", {**given, "p0": 6}, tool_id="t")).structured
 
 
-async def test_arguments_are_coerced_to_the_declared_types(source: LocalSource) -> None:
+async def test_arguments_are_coerced_to_the_declared_types(source: FunctionSource) -> None:
     """A function gets what its annotations promise, not raw JSON."""
     got: list[object] = []
 
@@ -247,7 +249,7 @@ async def test_arguments_are_coerced_to_the_declared_types(source: LocalSource) 
 
 
 async def test_arguments_that_do_not_fit_name_the_fault_but_not_the_value(
-    source: LocalSource,
+    source: FunctionSource,
 ) -> None:
     """The model mends it from the text; a value may be a secret."""
 
@@ -275,7 +277,7 @@ async def test_arguments_that_do_not_fit_name_the_fault_but_not_the_value(
     ],
 )
 async def test_any_answer_becomes_text_and_structure(
-    source: LocalSource, given: object, text: str, structured: object
+    source: FunctionSource, given: object, text: str, structured: object
 ) -> None:
     """Functions return what suits Python; a model reads text, a program reads structure."""
     source.add(lambda: given, name="give", description="Give.")
@@ -285,7 +287,7 @@ async def test_any_answer_becomes_text_and_structure(
     assert (text, structured, False) == (answer.text, answer.structured, answer.is_error)
 
 
-async def test_an_answer_that_json_cannot_carry_is_an_error_result(source: LocalSource) -> None:
+async def test_an_answer_that_json_cannot_carry_is_an_error_result(source: FunctionSource) -> None:
     """It must not break the conversation."""
     loop: list[object] = []
     loop.append(loop)
@@ -313,7 +315,7 @@ async def _named(name: str) -> str:
     [Asks(), _named, functools.partial(_named), lambda name: _named(name)],  # noqa: PLW0108
 )
 async def test_async_functions_of_every_make_are_awaited(
-    source: LocalSource, function: Any
+    source: FunctionSource, function: Any
 ) -> None:
     """The model must never see the name of a coroutine object."""
     source.add(function, name="ask")
@@ -322,7 +324,7 @@ async def test_async_functions_of_every_make_are_awaited(
 
 
 async def test_plain_functions_leave_the_loop_free_and_keep_the_context(
-    source: LocalSource,
+    source: FunctionSource,
 ) -> None:
     """A blocking function must not stop other conversations, nor lose the trace."""
     user: contextvars.ContextVar[str] = contextvars.ContextVar("user")
@@ -339,7 +341,7 @@ async def test_plain_functions_leave_the_loop_free_and_keep_the_context(
 async def test_a_plain_function_beyond_its_limit_is_a_timeout() -> None:
     """The waiting ends; the thread ends by itself."""
     free = threading.Event()
-    source = LocalSource(options=UpstreamOptions(call_timeout_s=0.05))
+    source = FunctionSource(options=UpstreamOptions(call_timeout_s=0.05))
     source.add(free.wait, name="hang", description="Hang.")
 
     with pytest.raises(UpstreamTimeoutError, match="'hang' did not answer within"):
@@ -347,7 +349,7 @@ async def test_a_plain_function_beyond_its_limit_is_a_timeout() -> None:
     free.set()
 
 
-async def test_a_timeout_of_the_functions_own_is_its_answer(source: LocalSource) -> None:
+async def test_a_timeout_of_the_functions_own_is_its_answer(source: FunctionSource) -> None:
     """Only our limit is our error."""
 
     async def late() -> None:
@@ -386,7 +388,7 @@ def takes_the_first_of_nothing() -> object:
     ],
 )
 async def test_what_would_end_a_program_or_a_wait_is_an_answer_too(
-    source: LocalSource, function: Any, text: str
+    source: FunctionSource, function: Any, text: str
 ) -> None:
     """One tool never takes the conversation with it, and nobody waits for it in vain."""
     source.add(function)
@@ -396,7 +398,7 @@ async def test_what_would_end_a_program_or_a_wait_is_an_answer_too(
     assert (text, True) == (answer.text, answer.is_error)
 
 
-async def test_a_tool_can_be_removed_and_its_name_taken_again(source: LocalSource) -> None:
+async def test_a_tool_can_be_removed_and_its_name_taken_again(source: FunctionSource) -> None:
     """A host may change its mind while it runs."""
     source.add(lambda: 1, name="n", hints=Hints(tags=("a",)))
     with pytest.raises(ConfigError, match="has a tool 'n' already"):
@@ -409,7 +411,7 @@ async def test_a_tool_can_be_removed_and_its_name_taken_again(source: LocalSourc
     assert "2" == (await source.call("n", {}, tool_id="t")).text
 
 
-async def test_many_threads_may_add_at_once(source: LocalSource) -> None:
+async def test_many_threads_may_add_at_once(source: FunctionSource) -> None:
     """Plugins load in parallel."""
     await asyncio.gather(
         *(asyncio.to_thread(source.add, lambda: 0, name=f"n{i}") for i in range(50))

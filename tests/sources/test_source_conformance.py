@@ -15,11 +15,11 @@ from gateway.errors import ClosedError, UpstreamTimeoutError
 from gateway.mcp.servers import HttpServer, StdioServer
 from gateway.options import UpstreamOptions
 from gateway.runtime.background_loop import Bridge
-from gateway.sources.combined import Combined
-from gateway.sources.functions import LocalSource
+from gateway.sources.combined import CombinedSource
+from gateway.sources.functions import FunctionSource
 from gateway.sources.mcp import McpSource
 from gateway.sources.protocol import Source
-from gateway.sources.transforms import Describe, Filter, Prefix, Rename, Shaped
+from gateway.sources.transforms import Describe, Filter, Prefix, Rename, TransformedSource
 from gateway.sources.virtual import VirtualSource
 from gateway.sources.virtual_servers import Alias, VirtualServer
 from gateway.storage.listing_store import SqliteListingStore
@@ -36,8 +36,8 @@ class Bench:
     record: Path
 
 
-def local_source(record: Path, options: UpstreamOptions, name: str = "it") -> LocalSource:
-    source = LocalSource(name, options=options)
+def local_source(record: Path, options: UpstreamOptions, name: str = "it") -> FunctionSource:
+    source = FunctionSource(name, options=options)
 
     def echo(text: str) -> str:
         """Say it again.
@@ -72,15 +72,15 @@ def local_source(record: Path, options: UpstreamOptions, name: str = "it") -> Lo
 def shaped_source(record: Path, options: UpstreamOptions) -> Source:
     """The same tools, seen through every shape."""
     names = {f"x_{name}": name for name in ("echo", "add", "fail", "wait")}
-    inner = Shaped(local_source(record, options), Prefix("x_"), Filter(allow=("x_*",)))
-    return Shaped(inner, Rename(names), Describe({"add": "Add."}))
+    inner = TransformedSource(local_source(record, options), Prefix("x_"), Filter(allow=("x_*",)))
+    return TransformedSource(inner, Rename(names), Describe({"add": "Add."}))
 
 
 def combined_source(record: Path, options: UpstreamOptions) -> Source:
     """The same tools, half from each of two sources; errors name the one that has the tool."""
     one, two = (local_source(record, options, name) for name in ("other", "it"))
     first, second = Filter(allow=("echo", "add")), Filter(deny=("echo", "add"))
-    return Combined("it", [Shaped(one, first), Shaped(two, second)])
+    return CombinedSource("it", [TransformedSource(one, first), TransformedSource(two, second)])
 
 
 def virtual_source(record: Path, options: UpstreamOptions) -> Source:

@@ -31,7 +31,7 @@ from gateway.embed.local.encoders import ALL_MODELS, EncoderModel, is_available,
 from gateway.errors import GatewayError
 from gateway.manifests.manifest import Manifest
 from gateway.mcp.servers import StdioServer
-from gateway.mcp.ssrf_guard import guarded
+from gateway.mcp.ssrf_guard import guarded_transport
 from gateway.options import Options, UpstreamOptions
 from gateway.options.environment import catalog_store_path, environment
 from gateway.runtime import VERSION
@@ -226,7 +226,7 @@ def _check_target(status: ServerStatus, manifest: Manifest) -> Check:
     if isinstance(target, StdioServer):
         return _check_program(name, target)
     hosts = UpstreamOptions().private_hosts
-    return _try(name, f"{target.origin} may be asked", lambda: guarded(target.url, hosts))
+    return _try(name, f"{target.origin} may be asked", lambda: guarded_transport(target.url, hosts))
 
 
 def _check_program(name: str, target: StdioServer) -> Check:
