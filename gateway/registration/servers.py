@@ -109,7 +109,7 @@ class Servers:
             options=self._options,
             trusted=trusted,
             clock=self._clock,
-            changed=invalidate,
+            on_change=invalidate,
             capabilities=self.capabilities,
         )
         source = CachedSource(
