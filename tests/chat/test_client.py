@@ -28,17 +28,6 @@ def test_calls_without_tools_pass_through(stage: Stage, openai: OpenAI, function
         client.chat.completions.retrieve("chatcmpl-1")
 
 
-async def test_calls_without_tools_pass_through_async(
-    stage: Stage, speaker: Speaker, functions: Gateway
-) -> None:
-    """The twin."""
-    client = AsyncAutoDiscoveryClient(speaker.asynchronous, functions)
-
-    assert stage.server.model in [each.id async for each in client.models.list()]
-    with pytest.raises(sdk.NotFoundError):
-        await client.chat.completions.retrieve("chatcmpl-1")
-
-
 def test_a_wrapper_is_the_client_it_wraps(openai: OpenAI, functions: Gateway) -> None:
     """Whoever asks for an `OpenAI` may be given one; what is set on it is set on the bare one."""
     client = AutoDiscoveryClient(openai.with_options(), functions)
@@ -49,18 +38,6 @@ def test_a_wrapper_is_the_client_it_wraps(openai: OpenAI, functions: Gateway) ->
     assert 7 == client.openai.max_retries == client.max_retries
     assert client.embeddings is client.openai.embeddings
     assert str(openai.base_url) == str(client.base_url)
-
-
-async def test_an_async_wrapper_is_the_client_it_wraps(
-    speaker: Speaker, functions: Gateway
-) -> None:
-    """The twin."""
-    client = AsyncAutoDiscoveryClient(speaker.asynchronous.with_options(), functions)
-
-    client.max_retries = 7
-
-    assert isinstance(client, AsyncOpenAI)
-    assert 7 == client.openai.max_retries == client.max_retries
 
 
 async def test_what_cannot_work_is_refused_with_the_mend(
@@ -110,23 +87,6 @@ def test_a_client_with_other_options_still_discovers(
     changed.chat.completions.create(model=role.model, messages=ASK)
 
     assert 7.0 == changed.timeout != client.timeout
-    assert "add" in role.tool_names[1]
-    assert len(told) == 4
-
-
-@pytest.mark.parametrize("way", ["with_options", "copy"])
-async def test_an_async_client_with_other_options_still_discovers(
-    stage: Stage, speaker: Speaker, functions: Gateway, way: str
-) -> None:
-    """The twin."""
-    told: list[Event] = []
-    client = AsyncAutoDiscoveryClient(speaker.asynchronous, functions, observer=told.append)
-    role = stage.cast(find("add two numbers"), Turn("Done."))
-
-    changed = getattr(client, way)(max_retries=1)
-    await changed.chat.completions.create(model=role.model, messages=ASK)
-
-    assert 1 == changed.max_retries
     assert "add" in role.tool_names[1]
     assert len(told) == 4
 

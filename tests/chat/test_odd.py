@@ -64,15 +64,6 @@ def test_a_copy_is_a_wrapper_of_the_same_client(
     assert ("search_tools", "call_tool") == role.tool_names[0]
 
 
-async def test_an_async_copy_is_one_too(speaker: Speaker, functions: Gateway) -> None:
-    """The twin."""
-    client = AsyncAutoDiscoveryClient(speaker.asynchronous, functions)
-
-    assert type(client) is type(copy.copy(client))
-    with pytest.raises(TypeError, match="with_options"):
-        pickle.dumps(client)
-
-
 @pytest.mark.parametrize("take", [pickle.dumps, copy.deepcopy])
 def test_what_holds_connections_is_not_pickled(
     openai: OpenAI, functions: Gateway, take: Any

@@ -45,20 +45,6 @@ def test_the_last_reply_is_parsed(stage: Stage, openai: OpenAI, functions: Gatew
     assert 3 == told.turns
 
 
-async def test_the_last_reply_is_parsed_async(
-    stage: Stage, speaker: Speaker, functions: Gateway
-) -> None:
-    """The twin, raw too."""
-    role = working(stage)
-    chat = AsyncAutoDiscoveryClient(speaker.asynchronous, functions).chat.completions
-
-    answer = await chat.parse(model=role.model, messages=ASK, response_format=Sum)
-    raw = await chat.with_raw_response.parse(model=role.model, messages=ASK, response_format=Sum)
-
-    assert Sum(total=3) == answer.choices[0].message.parsed
-    assert Sum(total=3) == raw.parse().choices[0].message.parsed
-
-
 def test_a_raw_response_is_the_whole_call(stage: Stage, openai: OpenAI, functions: Gateway) -> None:
     """Its bytes are those of the reply that the caller would have got."""
     role = working(stage)
@@ -88,18 +74,6 @@ def test_a_response_that_is_held_open_is_the_whole_call(
         told = response.parse()
         assert '{"total": 3}' == told.choices[0].message.content
         assert b"total" in b"".join(response.iter_bytes())
-
-
-async def test_an_async_response_that_is_held_open_is_the_whole_call(
-    stage: Stage, speaker: Speaker, functions: Gateway
-) -> None:
-    """The twin."""
-    role = working(stage)
-    chat = AsyncAutoDiscoveryClient(speaker.asynchronous, functions).chat.completions
-
-    async with chat.with_streaming_response.create(model=role.model, messages=ASK) as response:
-        told = await response.parse()
-        assert '{"total": 3}' == told.choices[0].message.content
 
 
 def test_a_raw_stream_joins_the_turns(stage: Stage, openai: OpenAI, functions: Gateway) -> None:

@@ -11,7 +11,6 @@ from openai.types.responses import Response
 
 from gateway import AutoDiscoveryClient, Gateway
 from gateway.chat.accounting import accounting_of
-from gateway.chat.conversation import MAX_CONVERSATIONS, ConversationState, ConversationStore
 from gateway.chat.streams import ResponsesStreamMerger
 from gateway.discovery.tool_list import definition_tokens
 from gateway.errors import InvalidRequestError
@@ -427,16 +426,3 @@ async def test_raw_responses_tell_the_whole(
     assert "It is 3." == told.output_text
     assert told.usage is not None
     assert told.usage.input_tokens > 100
-
-
-def test_only_so_many_conversations_are_remembered() -> None:
-    """The least recently used one goes: its tools are searched for again."""
-    chains = ConversationStore()
-    chains.put("old", ConversationState(shown=("add",)))
-    chains.put("kept", ConversationState(shown=("add",)))
-    for number in range(MAX_CONVERSATIONS - 1):
-        assert ("add",) == chains.get("kept").shown
-        chains.put(str(number), ConversationState())
-
-    assert ConversationState() == chains.get("old")
-    assert ("add",) == chains.get("kept").shown

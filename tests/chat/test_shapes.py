@@ -8,13 +8,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from openai import AsyncOpenAI, OpenAI
+from openai import OpenAI
 from openai.types.chat import ChatCompletionMessage
 from pydantic import BaseModel
 
-from gateway import AsyncAutoDiscoveryClient, AutoDiscoveryClient, Gateway
+from gateway import AutoDiscoveryClient, Gateway
 from gateway.testing import ModelRequest, Turn
-from tests.chat.stage import Role, Speaker, Stage, function
+from tests.chat.stage import Role, Stage, function
 from tests.conftest import OpenGateway
 
 USER: dict[str, Any] = {"role": "user", "content": "Hi."}
@@ -188,36 +188,6 @@ def test_over_an_empty_catalog_the_bytes_are_those_of_the_bare_client(
 
 
 ASYNC = ["chat: plain", "chat: tools", "chat: stream with usage", "responses: text"]
-
-
-@pytest.mark.parametrize("name", [*ASYNC, "responses: stream"])
-async def test_the_async_client_sends_the_same_bytes(
-    stage: Stage, speaker: Speaker, open_gateway: OpenGateway, name: str
-) -> None:
-    """The twin, through the same code of the SDK."""
-    _, given = SHAPES[name]
-    role = stage.act(said)
-    options = {**given, "model": role.model}
-    if "input" not in options:
-        options["messages"] = [USER]
-
-    async def ask(client: AsyncOpenAI) -> Any:
-        api: Any = client.responses if "input" in options else client.chat.completions
-        reply = await api.create(**options)
-        return settled([each async for each in reply] if "stream" in options else reply)
-
-    bare = await ask(speaker.asynchronous)
-    before = sent(role)
-    stage.server.forget()
-    wrapped = await ask(AsyncAutoDiscoveryClient(speaker.asynchronous, open_gateway()))
-
-    assert before == sent(role)
-    assert bare == wrapped
-
-
-def test_there_are_enough_shapes() -> None:
-    """Of all that the SDK can send, what hosts use."""
-    assert len(SHAPES) >= 30
 
 
 @pytest.mark.parametrize("name", SHAPES)

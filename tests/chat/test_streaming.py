@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx2
 import pytest
-from openai import AsyncOpenAI, DefaultAsyncHttpxClient, DefaultHttpxClient, OpenAI, Stream
+from openai import AsyncOpenAI, DefaultHttpxClient, OpenAI, Stream
 from openai.types.chat import ChatCompletionChunk
 
 from gateway import AsyncAutoDiscoveryClient, AutoDiscoveryClient, Gateway
@@ -168,24 +168,6 @@ def test_text_passes_while_the_answer_is_still_being_sent(functions: Gateway) ->
     assert ["then.", None] == late
 
 
-async def test_text_passes_to_an_async_caller_while_it_is_still_being_sent(
-    functions: Gateway,
-) -> None:
-    """The same on a loop."""
-    parts = [event({"role": "assistant", "content": "Now "}), event({}, finish="stop"), DONE]
-    with Canned(parts, hold_at=1) as server:
-        async with _async(server) as client:
-            wrapped = AsyncAutoDiscoveryClient(client, functions)
-            stream = await wrapped.chat.completions.create(model="m", messages=ASK, stream=True)
-            early = (await anext(stream)).choices[0].delta.content
-            await server.gate.arrived()
-            server.gate.release()
-            late = [chunk.choices[0].finish_reason async for chunk in stream]
-
-    assert "Now " == early
-    assert ["stop"] == late
-
-
 def test_the_text_before_a_call_passes_before_the_call_is_run(
     stage: Stage, openai: OpenAI, functions: Gateway
 ) -> None:
@@ -248,23 +230,6 @@ def test_closing_in_a_later_turn_gives_its_connection_back(
                 pass
 
         assert client.with_options(max_retries=0).models.list().data
-    assert 2 == len(role.requests)
-
-
-async def test_closing_an_async_stream_in_a_later_turn_gives_its_connection_back(
-    stage: Stage, functions: Gateway
-) -> None:
-    """The same on a loop."""
-    role = stage.cast(find("add"), Turn(LONG))
-    http = DefaultAsyncHttpxClient(limits=ONE, timeout=PATIENCE)
-    url = stage.server.base_url
-    async with AsyncOpenAI(base_url=url, api_key="test", http_client=http) as client:
-        create = AsyncAutoDiscoveryClient(client, functions).chat.completions.create
-        async with await create(model=role.model, messages=ASK, stream=True) as stream:
-            while not (await anext(stream)).choices[0].delta.content:
-                pass
-
-        assert (await client.with_options(max_retries=0).models.list()).data
     assert 2 == len(role.requests)
 
 

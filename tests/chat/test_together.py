@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
 from openai import OpenAI
 
-from gateway import AsyncAutoDiscoveryClient, AutoDiscoveryClient, Gateway
+from gateway import AutoDiscoveryClient, Gateway
 from gateway.testing import Call, ModelRequest, Turn
-from tests.chat.stage import Role, Speaker, Stage, said
+from tests.chat.stage import Role, Stage, said
 from tests.testing.driving import rejoin
 
 THREADS = 16
-TASKS = 50
 
 
 def echo(canary: str) -> str:
@@ -68,27 +66,4 @@ def test_sixteen_threads_share_one_client(stage: Stage, openai: OpenAI, function
 
     assert expected(words) == answers
     assert 3 * THREADS == len(role.requests)
-    assert untouched(role, words)
-
-
-async def test_fifty_tasks_share_one_client(
-    stage: Stage, speaker: Speaker, functions: Gateway
-) -> None:
-    """The same on one loop."""
-    functions.add_tool(echo)
-    role = stage.act(parrot)
-    create = AsyncAutoDiscoveryClient(speaker.asynchronous, functions).chat.completions.create
-
-    async def talk(word: str) -> str:
-        if int(word.split("-")[1]) % 2:
-            answer = await create(model=role.model, messages=said(word))
-            return answer.choices[0].message.content or ""
-        stream = await create(model=role.model, messages=said(word), stream=True)
-        return str(rejoin([chunk async for chunk in stream])["choices"][0]["message"]["content"])
-
-    words = canaries(TASKS)
-    answers = await asyncio.gather(*map(talk, words))
-
-    assert expected(words) == answers
-    assert 3 * TASKS == len(role.requests)
     assert untouched(role, words)

@@ -140,15 +140,6 @@ def test_at_most_eight_of_a_search_become_proxies_and_the_others_are_named() -> 
     assert ["r3", "r4"] == json.loads(text)["also"]
 
 
-def test_what_is_not_direct_takes_no_proxy_away_from_the_others() -> None:
-    """Nine rows, one of them hidden by a tool of the host: eight proxies."""
-    result = SearchResult(mode="graph", matches=matches(9))
-
-    text = render(result, OPTIONS, hidden={"m3"})
-
-    assert tuple(f"m{number}" for number in range(9) if number != 3) == direct_names_in(text)
-
-
 @pytest.mark.parametrize(
     ("mode", "note"), [("empty", "The catalog is empty."), ("graph", "No tool matches.")]
 )
@@ -200,16 +191,6 @@ def test_a_result_keeps_to_its_budget_and_keeps_the_best(budget: int) -> None:
     assert estimate_tokens(text) <= budget
     assert every[: len(kept)] == kept
     assert len(kept) >= 2
-
-
-def test_the_best_match_is_never_dropped() -> None:
-    """Too large is better than nothing."""
-    vast = match("a", required=tuple(f"argument_{number}" for number in range(200)))
-    result = SearchResult(mode="graph", matches=(vast, match("b")))
-
-    text = render(result, DiscoveryOptions(result_token_budget=100))
-
-    assert ["a"] == [row["name"] for row in read(text)]
 
 
 MATCHES = st.lists(

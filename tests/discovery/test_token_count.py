@@ -26,12 +26,3 @@ def test_a_vocabulary_that_is_not_whole_is_none(tmp_path: Path) -> None:
     assert not has_vocabulary("o200k_base", tmp_path)
     assert not has_vocabulary("o200k_base", tmp_path / "nowhere")
     assert not has_vocabulary("another", tmp_path)
-
-
-def test_the_folder_is_the_one_that_tiktoken_reads() -> None:
-    """Its own variables, in its own order."""
-    named = {"TIKTOKEN_CACHE_DIR": "/a", "DATA_GYM_CACHE_DIR": "/b"}
-
-    assert Path("/a") == vocabulary_dir(named)
-    assert Path("/b") == vocabulary_dir({"DATA_GYM_CACHE_DIR": "/b"})
-    assert "data-gym-cache" == vocabulary_dir({}).name

@@ -176,19 +176,6 @@ async def test_an_offer_changes_nothing_that_it_was_given(
     assert tools[0] is offer.tools[0]
 
 
-async def test_the_same_state_gives_the_same_bytes(
-    many: tuple[Gateway, tuple[str, ...]],
-) -> None:
-    """From another client, too: nothing is kept but the messages."""
-    gateway, names = many
-    offers = [await offered(gateway, found(*names[:5])) for _ in range(2)]
-    discovery = ToolListBuilder(gateway)
-    offers += [await discovery.build(ToolListRequest(messages=found(*names[:5]))) for _ in range(2)]
-
-    assert 1 == len({json.dumps(offer.tools) for offer in offers})
-    assert definition_tokens(offers[0].tools) == offers[0].own_tokens > 0
-
-
 async def native(open_gateway: OpenGateway, catalog_of: CatalogOf, **options: Any) -> ToolList:
     """What a Responses request offers over sixty servers, searched by the service's own tool."""
     made = Options(discovery=DiscoveryOptions(mode="native", **options))
@@ -228,20 +215,6 @@ async def test_the_advising_meta_tools_stand_beside_the_services_own_search(
     assert [("function", "servers"), ("function", "then")] == [
         (each["type"], each["name"]) for each in rest
     ]
-
-
-async def test_every_host_has_names_beside_its_own(
-    many: tuple[Gateway, tuple[str, ...]],
-) -> None:
-    """However many hosts there are, and asked twice."""
-    discovery = ToolListBuilder(many[0])
-    for number in range(70):
-        tools = [named(f"own_{number}"), named("search_tools")]
-        for _ in range(2):
-            offer = await discovery.build(ToolListRequest(messages=(), host_tools=tools))
-
-            assert "gateway_search_tools" == offer.names.search
-            assert offer.host == {f"own_{number}", "search_tools"}
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -20,7 +19,7 @@ from gateway.embed.cache import (
 )
 from gateway.embed.protocol import Embedded, EmbedderInfo, EmbeddingLimits, Role
 from gateway.runtime.background_loop import Bridge
-from gateway.runtime.cache import Cache, Event, SingleFlight
+from gateway.runtime.cache import Cache, SingleFlight
 from gateway.runtime.telemetry import Telemetry
 from gateway.runtime.vectors import Vector, VectorStore
 from gateway.testing import HashingEmbedder, ManualClock
@@ -266,29 +265,6 @@ async def test_a_remembered_row_of_another_length_is_embedded_again(bridge: Brid
 
     answer = await queries(HashingEmbedder(64), bridge, cache)(["a"], dimensions=64)
 
-    assert (1, 64) == answer.vectors.shape
-
-
-async def test_a_flight_that_landed_after_the_look_into_the_cache_is_not_repeated(
-    bridge: Bridge,
-) -> None:
-    """Between looking and taking off, another caller's flight may come and go."""
-    embedder = HashingEmbedder(64)
-    overtaken: list[str] = []
-
-    def overtake(_name: str, event: Event) -> None:
-        if event == "miss" and not overtaken:
-            overtaken.append(event)
-            with ThreadPoolExecutor(1) as other:
-                other.submit(lambda: asyncio.run(embed(["a"], dimensions=64))).result()
-
-    cache = Cache[Vector]("c", max_items=9, ttl_s=60, on_event=overtake)
-    embed = queries(embedder, bridge, cache)
-
-    answer = await embed(["a"], dimensions=64)
-
-    assert ["miss"] == overtaken
-    assert 1 == embedder.calls
     assert (1, 64) == answer.vectors.shape
 
 

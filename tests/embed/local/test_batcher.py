@@ -61,11 +61,6 @@ def lengths(asked: Future[Matrix]) -> list[float]:
     return [float(length) for (length,) in asked.result(WAIT_S)]
 
 
-def test_an_idle_worker_starts_at_once(held: Held) -> None:
-    """A query alone must not wait for company."""
-    assert [["first"]] == held.passes
-
-
 def test_what_waits_goes_together_in_order(held: Held) -> None:
     """Each gets its own rows; what is too much for a pass waits for the next."""
     asked = [held.ask("a"), held.ask("bb", "ccc"), held.ask("dddd", "eeeee"), held.ask("f")]
@@ -94,18 +89,6 @@ def test_whoever_goes_away_is_left_out(held: Held) -> None:
     assert [2] == lengths(waiting)
     assert 2 == lengths(held.ask("bb"))[0]
     assert [["first"], ["aa"], ["bb"]] == held.passes
-
-
-def test_going_away_in_a_pass_hurts_nobody() -> None:
-    """What it asked for is done and thrown away."""
-    held = Held()
-    first = held.ask("first")
-    assert held.busy.wait(WAIT_S)
-    assert first.cancel()
-    second = held.ask("aa")
-    held.free.set()
-
-    assert [2] == lengths(second)
 
 
 def test_a_fault_is_not_told_to_who_went_away_in_its_pass() -> None:
@@ -168,11 +151,6 @@ def test_a_fault_ends_the_documents_that_it_met(held: Held) -> None:
     assert 3 == len(held.passes)
 
 
-def test_nothing_is_answered_with_nothing(held: Held) -> None:
-    """Without a pass of the model."""
-    assert (0, 0) == held.ask().result(WAIT_S).shape
-
-
 def test_whoever_waits_at_the_end_of_the_process_is_told(held: Held) -> None:
     """Or a thread would wait for ever, and the process with it."""
     waiting, behind = held.ask(*"abcd"), held.documents("d")
@@ -180,18 +158,6 @@ def test_whoever_waits_at_the_end_of_the_process_is_told(held: Held) -> None:
     held.free.set()
 
     for asked in (waiting, behind):
-        with pytest.raises(RuntimeError, match="shutdown"):
-            asked.result(WAIT_S)
-
-
-def test_however_many_wait_at_the_end_all_are_told(held: Held) -> None:
-    """More than a thread's stack could take one in the other."""
-    held.ask("first")
-    waiting = [held.ask(*"abcd") for _ in range(1500)]
-    held.batcher._executor.shutdown(wait=False)  # noqa: SLF001  (as the interpreter does)
-    held.free.set()
-
-    for asked in waiting:
         with pytest.raises(RuntimeError, match="shutdown"):
             asked.result(WAIT_S)
 

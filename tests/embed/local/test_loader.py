@@ -29,14 +29,6 @@ class Load:
         return RetryingLoader(self, clock=lambda: self.now)
 
 
-def test_it_loads_at_the_first_use_and_never_again() -> None:
-    load = Load()
-    loading = load.loading()
-    before = load.tried
-
-    assert ("loaded", "loaded", 0, 1) == (loading(), loading(), before, load.tried)
-
-
 @pytest.mark.parametrize(
     ("error", "told"),
     [

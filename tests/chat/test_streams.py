@@ -1,4 +1,4 @@
-"""One streamed turn, cut in every way. Pure: no server, no client."""
+"""Streamed turns of both formats, cut in every way. Pure: no server, no client."""
 
 from __future__ import annotations
 
@@ -10,8 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
+from openai.types.responses import ResponseStreamEvent
+from pydantic import TypeAdapter
 
-from gateway.chat.streams import ChatStreamMerger
+from gateway.chat.streams import ChatStreamMerger, ResponsesStreamMerger
+from gateway.testing import Call, ModelRequest, Turn
+from gateway.testing.items import item_events
+from gateway.testing.wire import Answer
 from tests.testing.driving import rejoin
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=30)
@@ -109,10 +114,10 @@ def test_however_a_turn_is_cut_its_calls_and_its_text_are_the_same(
 ) -> None:
     """To the byte: a call with one character lost is another call."""
     text, calls, chunks = turn
-    joined = ChatStreamMerger()
+    merger = ChatStreamMerger()
 
-    passed = [now for each in chunks for now in joined.push(each)]
-    reply = joined.reply()
+    passed = [now for each in chunks for now in merger.push(each)]
+    reply = merger.reply()
 
     assert text == "".join(each.choices[0].delta.content or "" for each in passed)
     assert not any(each.choices[0].delta.tool_calls for each in passed)
@@ -131,11 +136,11 @@ def test_whatever_calls_go_to_the_caller_arrive_whole(
     """All of them in the server's own pieces, or some of them, numbered anew."""
     text, calls, chunks = turn
     theirs = data.draw(st.sets(st.sampled_from([f"c{place}" for place in range(len(calls) or 1)])))
-    joined = ChatStreamMerger()
-    passed = [now for each in chunks for now in joined.push(each)]
-    final = only(joined.reply(), theirs)
+    merger = ChatStreamMerger()
+    passed = [now for each in chunks for now in merger.push(each)]
+    final = only(merger.reply(), theirs)
 
-    answer = rejoin([*passed, *joined.finish(final)])
+    answer = rejoin([*passed, *merger.finish(final)])
 
     (choice,) = answer["choices"]
     told = [
@@ -166,15 +171,15 @@ def test_later_turns_speak_with_the_id_of_the_first_and_without_a_role() -> None
 
 def test_a_second_choices_calls_and_end_pass_when_the_firsts_are_told_again() -> None:
     """Only the first choice is acted on; nothing of the others may get lost."""
-    joined = ChatStreamMerger()
+    merger = ChatStreamMerger()
     for index in (0, 1):
         for place, name in enumerate(("add", "mine")):
             head = {"index": place, "id": f"c{place}", "type": "function"}
             call = {**head, "function": {"name": name, "arguments": "{}"}}
-            list(joined.push(chunk({"role": "assistant", "tool_calls": [call]}, index=index)))
-        list(joined.push(chunk({}, "tool_calls", index=index)))
+            list(merger.push(chunk({"role": "assistant", "tool_calls": [call]}, index=index)))
+        list(merger.push(chunk({}, "tool_calls", index=index)))
 
-    told = [each.choices[0] for each in joined.finish(only(joined.reply(), {"c1"}))]
+    told = [each.choices[0] for each in merger.finish(only(merger.reply(), {"c1"}))]
 
     names = [
         (choice.index, call.function.name)
@@ -189,8 +194,50 @@ def test_a_second_choices_calls_and_end_pass_when_the_firsts_are_told_again() ->
 @pytest.mark.parametrize("delta", [{"refusal": "No."}, {"function_call": {"name": "old"}}])
 def test_what_is_neither_text_nor_a_tool_call_passes_at_once(delta: dict[str, Any]) -> None:
     """Refusals are text to the caller; what we do not know is not ours to hold."""
-    joined = ChatStreamMerger()
+    merger = ChatStreamMerger()
 
-    (passed,) = joined.push(chunk(delta))
+    (passed,) = merger.push(chunk(delta))
 
     assert delta == passed.choices[0].delta.to_dict()
+
+
+SPOKEN = "Grüße! Let me see, 你好 🎉."
+EVENTS: TypeAdapter[ResponseStreamEvent] = TypeAdapter(ResponseStreamEvent)
+
+
+REQUEST = ModelRequest(path="/v1/responses", body={"model": "m", "input": "x"})
+USAGE = {
+    "prompt_tokens": 1,
+    "completion_tokens": 1,
+    "total_tokens": 2,
+    "prompt_tokens_details": {"cached_tokens": 0},
+}
+
+
+@settings(max_examples=60, deadline=None, database=None)
+@given(st.integers(1, 40), st.permutations(["mine", "search_tools", "mine"]))
+def test_events_in_any_pieces_keep_the_hosts_calls_and_lose_ours(
+    size: int, names: list[str]
+) -> None:
+    """The Responses API: the host's arrive whole and without gaps in their numbers."""
+    turn = Turn(SPOKEN, tuple(Call(name, {"zone": "Ω"}) for name in names))
+    answer = Answer(request=REQUEST, turn=turn, usage=USAGE)
+    merger = ResponsesStreamMerger()
+    events = [
+        EVENTS.validate_python(json.loads(raw.split(b"data: ", 1)[1]))
+        for raw in item_events(answer, chunk_chars=size)
+    ]
+
+    passed = [
+        event
+        for pushed in events
+        for event in merger.push(pushed, lambda name: name == "search_tools")
+    ]
+    passed += merger.finish(merger.reply())
+
+    assert list(range(len(passed))) == [event.sequence_number for event in passed]
+    done = [event.item for event in passed if event.type == "response.output_item.done"]
+    assert ["message", "function_call", "function_call"] == [item.type for item in done]
+    assert SPOKEN == "".join(
+        event.delta for event in passed if event.type == "response.output_text.delta"
+    )
