@@ -12,7 +12,7 @@ from itertools import product
 from mcp import MCPError, types
 from mcp.server import Server
 
-from gateway.embed.cache import Embed, MemoryVectorStore, QueryRows
+from gateway.embed.cache import Embed, MemoryVectorStore, QueryEmbeddings
 from gateway.embed.protocol import Embedded, Role
 from gateway.errors import ClosedError, StoreError
 from gateway.runtime.vectors import Vector
@@ -264,7 +264,7 @@ class CountedStore(MemoryVectorStore):
     """Knows how many vectors it keeps; an empty one is false."""
 
     def __len__(self) -> int:
-        return len(self._kept)
+        return len(self._rows)
 
 
 class BrokenStore:
@@ -290,9 +290,9 @@ async def until(true: Callable[[], Awaitable[bool]]) -> None:
 def plain_embed(embedder: HashingEmbedder) -> Embed:
     """Embed queries without caches, telemetry or another loop."""
 
-    async def embed(texts: Sequence[str], *, dimensions: int | None) -> QueryRows:
+    async def embed(texts: Sequence[str], *, dimensions: int | None) -> QueryEmbeddings:
         del dimensions
-        return QueryRows(vectors=embedder.vectors(texts), embedded=len(texts))
+        return QueryEmbeddings(vectors=embedder.vectors(texts), embedded=len(texts))
 
     return embed
 

@@ -9,19 +9,19 @@ from gateway.errors import ConfigError
 from gateway.options.validation import check_members
 
 
-def resolve_embedder(given: Embedder | Literal["local"] | None) -> Embedder | None:
-    """Give the embedder that a host names or brings.
+def resolve_embedder(embedder: Embedder | Literal["local"] | None) -> Embedder | None:
+    """Return the embedder that a host names or brings.
 
     Raises:
         ConfigError: If it names another than ``local``, or is none.
         MissingExtraError: If the local one is not installed.
     """
-    if isinstance(given, str):
-        if given != "local":
-            raise ConfigError(f"unknown embedder {given!r}; give 'local' or an Embedder")
+    if isinstance(embedder, str):
+        if embedder != "local":
+            raise ConfigError(f"unknown embedder {embedder!r}; give 'local' or an Embedder")
         from gateway.embed.local.embedder import LocalEmbedder  # noqa: PLC0415  (only who embeds here pays for it)
 
         return LocalEmbedder()
-    if given is not None:
-        check_members("embedder", given, "'local' or an Embedder", "embed", "info")
-    return given
+    if embedder is not None:
+        check_members("embedder", embedder, "'local' or an Embedder", "embed", "info")
+    return embedder

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 
 import numpy as np
-from openai import AsyncOpenAI, OpenAI
+from openai import AsyncOpenAI, OpenAI, omit
 from openai.types import CreateEmbeddingResponse
 
 from gateway.embed.protocol import Embedded, EmbedderInfo, EmbeddingLimits, Role
@@ -14,7 +14,7 @@ from gateway.errors import EmbeddingError
 
 
 class OpenAIEmbedder:
-    """Asks an OpenAI-compatible endpoint; retries and time limits are the client's own.
+    """Embeds by an OpenAI-compatible endpoint; retries and time limits are the client's own.
 
     Args:
         client: Sync or async. A sync client is called in a worker thread. An async one must be
@@ -62,7 +62,7 @@ class OpenAIEmbedder:
             EmbeddingError: The service answered with other positions than were asked for.
         """
         prefixed = [self._prefixes[role] + text for text in texts]
-        answer = await self._ask(prefixed)
+        answer = await self._request(prefixed)
         rows = sorted(answer.data, key=lambda row: row.index)
         if [row.index for row in rows] != list(range(len(texts))):
             raise EmbeddingError(f"{self._model!r} answered {len(rows)} of {len(texts)} texts")
@@ -73,16 +73,12 @@ class OpenAIEmbedder:
         usage = getattr(answer, "usage", None)
         return Embedded(vectors=vectors, tokens=usage.prompt_tokens if usage else None)
 
-    async def _ask(self, texts: list[str]) -> CreateEmbeddingResponse:
+    async def _request(self, texts: list[str]) -> CreateEmbeddingResponse:
+        dimensions = omit if self._dimensions is None else self._dimensions
         if isinstance(self._client, AsyncOpenAI):
-            if self._dimensions is None:
-                return await self._client.embeddings.create(input=texts, model=self._model)
             return await self._client.embeddings.create(
-                input=texts, model=self._model, dimensions=self._dimensions
+                input=texts, model=self._model, dimensions=dimensions
             )
-        return await asyncio.to_thread(self._ask_blocking, self._client, texts)
-
-    def _ask_blocking(self, client: OpenAI, texts: list[str]) -> CreateEmbeddingResponse:
-        if self._dimensions is None:
-            return client.embeddings.create(input=texts, model=self._model)
-        return client.embeddings.create(input=texts, model=self._model, dimensions=self._dimensions)
+        return await asyncio.to_thread(
+            self._client.embeddings.create, input=texts, model=self._model, dimensions=dimensions
+        )

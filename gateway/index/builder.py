@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from gateway.embed.cache import DocumentVectors, document_vectors
+from gateway.embed.cache import DocumentVectors, embed_documents
 from gateway.embed.protocol import Embedder
 from gateway.index.compiler import SnapshotCompiler
 from gateway.index.snapshot import Snapshot
@@ -135,12 +135,12 @@ class SnapshotBuilder:
         texts = self._compiler.missing_texts
         if self._embedder is None or not texts:
             return DocumentVectors(rows={})
-        return await document_vectors(
+        return await embed_documents(
             sorted(texts),
             embedder=self._embedder,
             store=self._store,
             telemetry=self._telemetry,
             dimensions=self._dimensions,
             progress=self._progress,
-            most=limit,
+            max_new=limit,
         )

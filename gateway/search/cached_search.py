@@ -13,7 +13,7 @@ from functools import partial
 from os import urandom
 from typing import Any
 
-from gateway.embed.cache import Flights, QueryRows, QueryVectors
+from gateway.embed.cache import Flights, QueryEmbedder, QueryEmbeddings
 from gateway.embed.protocol import Embedder
 from gateway.index.snapshot import Snapshot
 from gateway.options import CacheOptions, SearchOptions
@@ -240,12 +240,12 @@ def cached_search(  # noqa: PLR0913  (keyword-only, wired in one place)
     embed = normalize = None
     if embedder is not None:
         flights = _flights(embedder, submit, caches.embeddings.name, telemetry)
-        embed = QueryVectors(
+        embed = QueryEmbedder(
             embedder,
             cache=caches.embeddings,
             flights=flights,
             telemetry=telemetry,
-            most_s=timeout_s,
+            timeout_s=timeout_s,
         )
     if normalizer is not None:
         normalize = _normalizer(normalizer, caches, submit, telemetry, timeout_s)
@@ -283,7 +283,7 @@ def _normalizer(
 
 
 def _flights(
-    embedder: Embedder, submit: Submit[QueryRows], name: str, telemetry: Telemetry
+    embedder: Embedder, submit: Submit[QueryEmbeddings], name: str, telemetry: Telemetry
 ) -> Flights:
     """Give what shares the embedding of equal queries that come at once.
 
@@ -294,5 +294,5 @@ def _flights(
         from gateway.embed.local.embedder import LocalEmbedder  # noqa: PLC0415  (whose modules are there if it is)
 
         if isinstance(embedder, LocalEmbedder):
-            return LoopFlight[QueryRows](name=name, on_event=telemetry.cache_event)
-    return SingleFlight[QueryRows](submit, name=name, on_event=telemetry.cache_event)
+            return LoopFlight[QueryEmbeddings](name=name, on_event=telemetry.cache_event)
+    return SingleFlight[QueryEmbeddings](submit, name=name, on_event=telemetry.cache_event)

@@ -12,9 +12,9 @@ import pytest
 from gateway.embed.cache import (
     DocumentVectors,
     MemoryVectorStore,
-    QueryRows,
-    QueryVectors,
-    document_vectors,
+    QueryEmbedder,
+    QueryEmbeddings,
+    embed_documents,
     text_key,
 )
 from gateway.embed.protocol import Embedded, EmbedderInfo, EmbeddingLimits, Role
@@ -53,7 +53,7 @@ async def documents(
     store: VectorStore | None = None,
     dimensions: int | None = None,
 ) -> DocumentVectors:
-    return await document_vectors(
+    return await embed_documents(
         texts,
         embedder=embedder,
         store=MemoryVectorStore() if store is None else store,
@@ -182,12 +182,12 @@ class Endless(HashingEmbedder):
 
 async def test_a_request_for_documents_that_hangs_has_failed() -> None:
     """Else everybody after it would wait for it too."""
-    found = await document_vectors(
+    found = await embed_documents(
         ["a"],
         embedder=Endless(64),
         store=MemoryVectorStore(),
         telemetry=TELEMETRY,
-        limit_s=0.001,
+        timeout_s=0.001,
     )
 
     assert found.failed
@@ -200,7 +200,7 @@ async def test_progress_is_told_after_each_request() -> None:
     """A first index of thousands takes a while."""
     told: list[tuple[int, int]] = []
 
-    await document_vectors(
+    await embed_documents(
         ["a", "b", "c"],
         embedder=Narrow(64),
         store=MemoryVectorStore(),
@@ -223,11 +223,11 @@ def bridge() -> Iterator[Bridge]:
 
 def queries(
     embedder: HashingEmbedder, bridge: Bridge, cache: Cache[Vector] | None = None
-) -> QueryVectors:
-    return QueryVectors(
+) -> QueryEmbedder:
+    return QueryEmbedder(
         embedder,
         cache=Cache("c", max_items=100, ttl_s=60, clock=ManualClock()) if cache is None else cache,
-        flights=SingleFlight[QueryRows](bridge.submit),
+        flights=SingleFlight[QueryEmbeddings](bridge.submit),
         telemetry=TELEMETRY,
     )
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from gateway.embed.cache import Flights, QueryRows, QueryVectors
+from gateway.embed.cache import Flights, QueryEmbedder, QueryEmbeddings
 from gateway.embed.protocol import Embedded, Role
 from gateway.errors import ClosedError, Failed
 from gateway.gateway import Gateway
@@ -234,15 +234,17 @@ async def test_a_build_that_is_cut_short_takes_its_vectors_along(
         await reporting
 
 
-def _here(work: Callable[[], Coroutine[None, None, QueryRows]]) -> Future[QueryRows]:
+def _here(work: Callable[[], Coroutine[None, None, QueryEmbeddings]]) -> Future[QueryEmbeddings]:
     return asyncio.run_coroutine_threadsafe(work(), asyncio.get_running_loop())
 
 
-@pytest.mark.parametrize("flights", [LoopFlight[QueryRows](), SingleFlight[QueryRows](_here)])
+@pytest.mark.parametrize(
+    "flights", [LoopFlight[QueryEmbeddings](), SingleFlight[QueryEmbeddings](_here)]
+)
 async def test_who_loses_patience_takes_nothing_from_the_others(flights: Flights) -> None:
     """Equal queries are embedded once, and each search has its own time."""
     embedder = Stuck()
-    embed = QueryVectors(embedder, cache=_cache(), flights=flights, telemetry=Telemetry())
+    embed = QueryEmbedder(embedder, cache=_cache(), flights=flights, telemetry=Telemetry())
     waiting = asyncio.ensure_future(embed([QUERY], dimensions=None))
     await embedder.gate.reached.wait()
 
@@ -257,12 +259,12 @@ async def test_who_loses_patience_takes_nothing_from_the_others(flights: Flights
 
 async def test_what_nobody_answers_ends() -> None:
     """Or whoever comes later would wait for it too, again and again."""
-    embed = QueryVectors(
+    embed = QueryEmbedder(
         Stuck(),
         cache=_cache(),
-        flights=LoopFlight[QueryRows](),
+        flights=LoopFlight[QueryEmbeddings](),
         telemetry=Telemetry(),
-        most_s=0.01,
+        timeout_s=0.01,
     )
     normalize = CachedNormalizer(
         Mute(),
