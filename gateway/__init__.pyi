@@ -1,5 +1,5 @@
 # The front door: what `import gateway` offers; `__init__.py` reads its names from this file.
-from gateway.catalog.entries import Catalog as Catalog
+from gateway.catalog.catalog import Catalog as Catalog
 from gateway.catalog.entries import Entry as Entry
 from gateway.chat.accounting import accounting_of as accounting_of
 from gateway.chat.client import AsyncAutoDiscoveryClient as AsyncAutoDiscoveryClient

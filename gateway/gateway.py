@@ -13,7 +13,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Literal, Self
 
-from gateway.catalog.entries import Catalog
+from gateway.catalog.catalog import Catalog
 from gateway.embed.factory import resolve_embedder
 from gateway.embed.protocol import Embedder
 from gateway.index.graph_documents import GraphFormat, GraphSource, export, source_of

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Self
 
-from gateway.catalog.entries import Entry, Page
+from gateway.catalog.catalog import Page
+from gateway.catalog.entries import Entry
 from gateway.gateway import Gateway
 from gateway.index.graph_documents import GraphFormat
 from gateway.registration.config_reload import Reloaded

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from gateway.catalog.entries import Catalog
+from gateway.catalog.catalog import Catalog
 from gateway.errors import ClosedError, InvalidRequestError, UnknownToolError
 from gateway.gateway import Gateway
 from gateway.search.library import Library

@@ -69,7 +69,7 @@ def _validator(schema: _Schema) -> Validator | None:
 
 @lru_cache(maxsize=16)
 def _unpatterned(kind: type[Validator]) -> type[Validator]:
-    """Give *kind* without the keywords that run a schema's regular expressions."""
+    """Return *kind* without the keywords that run a schema's regular expressions."""
 
     def nothing(*_: object) -> Iterable[ValidationError]:
         return ()

@@ -108,5 +108,5 @@ KINDS: Mapping[Kind, KindRow] = {
 
 
 def row_of(kind: Kind) -> KindRow:
-    """Give the row of *kind*, also of one that the host declares."""
+    """Return the row of *kind*, also of one that the host declares."""
     return KINDS.get(kind, _CUSTOM)

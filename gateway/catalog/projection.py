@@ -18,7 +18,7 @@ _MISSING: Final = object()
 
 
 def project(metadata: JsonObject, fields: Sequence[str] | None) -> JsonObject:
-    """Give the parts of *metadata* that *fields* name, in the shape that it has.
+    """Return the parts of *metadata* that *fields* name, in the shape that it has.
 
     A path goes through a list to each of its objects. What is not there is left out; a path of
     which another is the beginning adds nothing.

@@ -19,7 +19,7 @@ _ADDRESSES = ("supportedInterfaces", "url")
 
 
 def is_card(raw: Mapping[str, object]) -> bool:
-    """Say whether *raw* means to be an agent card."""
+    """Return whether *raw* means to be an agent card."""
     return "skills" in raw or any(key in raw for key in _ADDRESSES)
 
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 
-from gateway.catalog.entries import Entry
-from gateway.catalog.entry_json import jsonable, parsed
+from gateway.catalog.entries import Entry, entry_from_json, entry_to_json
 from gateway.errors import ConfigError
 from gateway.types import JsonObject
 
@@ -33,7 +32,7 @@ def read_bundle(raw: Mapping[str, object], *, where: str) -> tuple[Entry, ...]:
     found: dict[str, Entry] = {}
     for number, each in enumerate(entries, start=1):
         try:
-            entry = parsed(each)
+            entry = entry_from_json(each)
         except ConfigError as error:
             raise ConfigError(f"{where!r}, entry {number}: {error}") from error
         if entry.id in found:
@@ -43,9 +42,9 @@ def read_bundle(raw: Mapping[str, object], *, where: str) -> tuple[Entry, ...]:
 
 
 def bundle(entries: Iterable[Entry]) -> JsonObject:
-    """Give *entries* as a bundle, by id."""
+    """Return *entries* as a bundle, by id."""
     ordered = sorted(entries, key=lambda each: each.id)
-    return {"version": VERSION, "entries": [jsonable(each) for each in ordered]}
+    return {"version": VERSION, "entries": [entry_to_json(each) for each in ordered]}
 
 
 def write_bundle(entries: Iterable[Entry]) -> str:

@@ -17,7 +17,7 @@ TABLES = ("mcpServers", "servers")
 
 
 def is_configuration(raw: Mapping[str, object]) -> bool:
-    """Say whether *raw* means to be an ``mcp.json``."""
+    """Return whether *raw* means to be an ``mcp.json``."""
     return any(isinstance(raw.get(key), dict) for key in TABLES)
 
 

@@ -24,7 +24,7 @@ _SLUG_CHARS = 64
 
 
 def files_of(entries: Sequence[Entry], folder: Path) -> Mapping[Path, str]:
-    """Give the text of each file that *folder* would hold.
+    """Return the text of each file that *folder* would hold.
 
     What `read_manifests` makes of it, with the namespace of the entries, are the same entries.
     """

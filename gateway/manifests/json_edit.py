@@ -42,7 +42,7 @@ class _Object:
 
 
 def with_member(text: str, path: Sequence[str], value: object, *, where: str) -> str:
-    """Give *text* with *value* at *path*; objects on the way are made.
+    """Return *text* with *value* at *path*; objects on the way are made.
 
     Args:
         text: A JSON object, comments allowed; blank is an empty one.
@@ -70,7 +70,7 @@ def with_member(text: str, path: Sequence[str], value: object, *, where: str) ->
 
 
 def without_member(text: str, path: Sequence[str], *, where: str) -> str:
-    """Give *text* without what stands at *path*; the same if nothing does.
+    """Return *text* without what stands at *path*; the same if nothing does.
 
     Raises:
         ConfigError: It is no JSON object, or cannot be edited safely.
@@ -123,7 +123,7 @@ def _dropped(whole: object, path: Sequence[str]) -> object:
 
 
 def _deepest(text: str, path: Sequence[str]) -> tuple[_Object, list[str]]:
-    """Give the object that is as far along *path* as there are objects, and the rest of it."""
+    """Return the object that is as far along *path* as there are objects, and the rest of it."""
     holder = _object(text, 0)
     for depth, key in enumerate(path):
         member = holder.member(key)
@@ -201,7 +201,7 @@ def _unit(text: str) -> str:
 
 
 def _cut(text: str, member: _Member) -> tuple[int, int]:
-    """Give what of the text belongs to *member*: its whole lines, where it has them."""
+    """Return what of the text belongs to *member*: its whole lines, where it has them."""
     end = member.end if member.comma < 0 else member.comma + 1
     line = text.rfind("\n", 0, member.start) + 1
     rest = _REST_OF_LINE.match(text, end)

@@ -38,13 +38,13 @@ _RANDOM = re.compile(r"(?=.*[a-z])(?=.*[A-Z])(?=.*\d)[\w+/=-]{24,}")
 
 
 def sounds_secret(name: str) -> bool:
-    """Say whether a variable, header or flag of this *name* usually holds a secret."""
+    """Return whether a variable, header or flag of this *name* usually holds a secret."""
     words = [word.lower() for word in _SPLIT.split(name) if word]
     return bool(_WORDS.intersection(words)) and words[-1] not in _HARMLESS_ENDS
 
 
 def disclosed(name: str, value: str) -> Span | None:
-    """Give where in *value*, which stands under *name*, a secret begins and ends.
+    """Return where in *value*, which stands under *name*, a secret begins and ends.
 
     Returns:
         None if no secret is seen; references such as ``${NAME}`` are none.
@@ -65,7 +65,7 @@ def disclosed(name: str, value: str) -> Span | None:
 
 
 def doubtful(value: str) -> bool:
-    """Say whether *value* looks as random as a secret."""
+    """Return whether *value* looks as random as a secret."""
     return "${" not in value and _RANDOM.fullmatch(value) is not None
 
 

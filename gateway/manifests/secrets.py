@@ -21,18 +21,18 @@ _SHORT = 8
 
 
 def is_keyring(text: str) -> bool:
-    """Say whether *text* refers to the system's keyring."""
+    """Return whether *text* refers to the system's keyring."""
     return text.startswith(_KEYRING)
 
 
 def as_variable(text: str) -> str:
-    """Give ``env:NAME`` as ``${NAME}``, and anything else as it is."""
+    """Return ``env:NAME`` as ``${NAME}``, and anything else as it is."""
     found = _ENV.fullmatch(text)
     return f"${{{found.group(1)}}}" if found else text
 
 
 def from_keyring(text: str) -> str:
-    """Give the secret that *text*, ``keyring:SERVICE/NAME``, refers to.
+    """Return the secret that *text*, ``keyring:SERVICE/NAME``, refers to.
 
     Raises:
         ConfigError: It is none, or there is no such secret.
@@ -92,7 +92,7 @@ def _keyring(feature: str) -> _Ring:
 
 
 def literal_secrets(values: Mapping[str, object]) -> list[str]:
-    """Give the names in *values* that sound like secrets and hold a text instead of a reference."""
+    """Return the names of secrets in *values* that hold a text instead of a reference."""
     return [
         name
         for name, value in values.items()

@@ -45,7 +45,7 @@ class Reloaded:
 
 
 def configured(manifest: Manifest) -> dict[str, Configured]:
-    """Give what *manifest* says of each server, virtual ones last."""
+    """Return what *manifest* says of each server, virtual ones last."""
     real = {
         name: Configured(
             target=target, shapes=manifest.shapes.get(name, ()), owner=manifest.owner(name)
@@ -87,7 +87,7 @@ class ConfigFiles:
     """What was declared without a file."""
 
     def add(self, manifest: Manifest, taken: Container[str]) -> dict[str, Configured]:
-        """Add a file, and give its servers.
+        """Add a file, and return its servers.
 
         Args:
             manifest: What it says.

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace as replaced
 from pathlib import Path
 
-from gateway.catalog.entries import Catalog, View
+from gateway.catalog.catalog import Catalog, View
 from gateway.errors import ConfigError, attempt
 from gateway.manifests.manifest import Manifest
 from gateway.mcp.servers import server_target

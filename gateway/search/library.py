@@ -207,7 +207,7 @@ class Library:
         if not isinstance(source, VirtualSource):
             return server, name
         await self._snapshot()
-        found = source.meant(kind, name)
+        found = source.resolve(kind, name)
         if found is None:
             raise InvalidRequestError(f"virtual server {server!r} has no {kind} {name!r}")
         return found

@@ -6,8 +6,8 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from gateway.catalog.entries import Entries, Entry, entity_of
-from gateway.catalog.entry_json import jsonable, parsed
+from gateway.catalog.catalog import Entries
+from gateway.catalog.entries import Entry, entry_from_json, entry_to_json, to_entity
 from gateway.catalog.kinds import KINDS
 from gateway.errors import ClosedError, ConfigError, StoreError
 from gateway.options import CustomKind, UpstreamOptions
@@ -60,7 +60,7 @@ class EntrySource:
         return False
 
     async def list_tools(self) -> Listing:
-        """Give the entries; see `Source.list_tools`.
+        """Return the entries; see `Source.list_tools`.
 
         Only rows that changed are parsed anew. While the store fails the entries stay as they were.
         """
@@ -95,12 +95,12 @@ class EntrySource:
         if known is not None and known.text == text:
             return known
         try:
-            entry = parsed(json.loads(text))
+            entry = entry_from_json(json.loads(text))
         except (ConfigError, ValueError) as error:
             return _Row(text=text, entity=None, notes=(_note("tool_quarantined", key, str(error)),))
         from gateway.mcp.injection_scanner import scan_definition  # noqa: PLC0415  (only who has entries pays for it)
 
-        reasons = scan_definition(jsonable(entry))
+        reasons = scan_definition(entry_to_json(entry))
         blocked = bool(reasons) and self._options.on_suspicion == "block"
         told = f"{', '.join(reasons)}{'; it is left out' if blocked else ''}"
         notes = (_note("tool_suspicious", key, told),) if reasons else ()
@@ -111,9 +111,9 @@ class EntrySource:
 
     def _entity(self, entry: Entry) -> Entity:
         if entry.kind in KINDS:
-            return entity_of(entry)
+            return to_entity(entry)
         declared = self.kinds.get(entry.kind, CustomKind())
-        return entity_of(entry, searchable=declared.searchable)
+        return to_entity(entry, searchable=declared.searchable)
 
     async def call(self, tool: str, _arguments: JsonObject, *, tool_id: str) -> InvokeResult:
         """Refuse: an entry is not called; see `Source.call`."""

@@ -45,7 +45,7 @@ class Health:
         self._due: dict[str, float] = {}
 
     def held(self, filters: Filters | None) -> Filters:
-        """Give *filters*; if they want only the healthy, with all others named as left out.
+        """Return *filters*; if they want only the healthy, with all others named as left out.
 
         Args:
             filters: None stands for the default ones.
@@ -62,7 +62,7 @@ class Health:
         return replace(filters, without=filters.without | self.ailing())
 
     def ailing(self) -> frozenset[str]:
-        """Give the servers that cannot be reached, and the ids of virtual things behind them."""
+        """Return the servers that cannot be reached, and the ids of virtual things behind them."""
         sources = dict(self._lasting())
         down = {name for name, source in sources.items() if not source.live.healthy}
         self._due = {name: due for name, due in self._due.items() if name in down}

@@ -1,4 +1,9 @@
-"""Virtual servers as they are written: names for things of others, each with a text of its own."""
+"""Virtual servers as they are written: names for items of other servers, each with its own text.
+
+* A resource's alias is a URI of one's own, a prompt's a name.
+* The alias of a template ends as the template does, from its first expression on: what stands
+  before that is exchanged, so that every URI that is made of one leads to one of the other.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +13,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from gateway.errors import ConfigError
-from gateway.mcp.naming import check_server_name, check_tool_name
-from gateway.sources.aliases import check_alias
+from gateway.mcp.naming import MAX_URI_CHARS, check_server_name, check_tool_name
 from gateway.types import Kind
+
+MAX_PROMPT_CHARS = 128
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,11 +24,11 @@ class Alias:
     """Another name for a tool, a resource or a prompt.
 
     Raises:
-        ConfigError: If *of* is no ``server/name``.
+        ConfigError: *of* is no ``server/name``.
     """
 
     of: str
-    """The thing: ``server/name``, by the server's own name or URI of it."""
+    """The item: ``server/name``, by the server's own name or URI of it."""
     description: str = ""
     """Shown instead of its own; empty leaves that."""
     pin: str = ""
@@ -38,7 +44,7 @@ class Alias:
 
     @property
     def server(self) -> str:
-        """Whose thing it is."""
+        """The server that has the item."""
         return self.of.partition("/")[0]
 
     @property
@@ -47,9 +53,9 @@ class Alias:
         return self.of.partition("/")[2]
 
 
-def aliases(given: Mapping[str, str | Alias]) -> dict[str, Alias]:
-    """Give the aliases of *given*, where a text is one of ``server/name``."""
-    return {name: Alias(of=of) if isinstance(of, str) else of for name, of in given.items()}
+def aliases(table: Mapping[str, str | Alias]) -> dict[str, Alias]:
+    """Return the aliases of *table*, where a text is one of ``server/name``."""
+    return {name: Alias(of=of) if isinstance(of, str) else of for name, of in table.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +63,7 @@ class VirtualServer:
     """What a virtual server offers.
 
     Raises:
-        ConfigError: If a name cannot be used.
+        ConfigError: A name cannot be used.
     """
 
     name: str
@@ -72,20 +78,19 @@ class VirtualServer:
     def __post_init__(self) -> None:
         """Check the names."""
         check_server_name(self.name)
-        for name in self.tools:
-            check_tool_name(name)
-        for kind, name, alias in self.things:
-            check_alias(kind, name, alias.name)
+        for kind, name, alias in self.items:
+            _check_alias(kind, name, alias.name)
 
     @property
     def servers(self) -> frozenset[str]:
-        """Whose things it shows."""
-        things = (alias for _, _, alias in self.things)
-        return frozenset(alias.server for alias in (*self.tools.values(), *things))
+        """The servers whose items it shows."""
+        return frozenset(alias.server for _, _, alias in self.items)
 
     @property
-    def things(self) -> Iterator[tuple[Kind, str, Alias]]:
-        """Each resource and prompt that it shows: its kind, its alias, and what that is."""
+    def items(self) -> Iterator[tuple[Kind, str, Alias]]:
+        """What it shows: the kind, the name that is shown, and what that stands for."""
+        for name, alias in self.tools.items():
+            yield "tool", name, alias
         for name, alias in self.resources.items():
             yield "resource", name, alias
         for name, alias in self.prompts.items():
@@ -94,7 +99,49 @@ class VirtualServer:
     @property
     def fingerprint(self) -> str:
         """SHA-256 (hex) of its table."""
-        table = {name: alias.of for name, alias in self.tools.items()}
-        more = [[kind, name, alias.of] for kind, name, alias in self.things]
-        whole = [self.name, table, *more]
-        return hashlib.sha256(json.dumps(whole).encode()).hexdigest()
+        tools = {name: alias.of for name, alias in self.tools.items()}
+        others = [[kind, name, alias.of] for kind, name, alias in self.items if kind != "tool"]
+        return hashlib.sha256(json.dumps([self.name, tools, *others]).encode()).hexdigest()
+
+
+def _check_alias(kind: Kind, name: str, of: str) -> None:
+    """Raise `ConfigError` for a name by which nothing could be called or read."""
+    if kind == "tool":
+        check_tool_name(name)
+        return
+    longest = MAX_URI_CHARS if kind == "resource" else MAX_PROMPT_CHARS
+    if not name.strip() or len(name) > longest or not name.isprintable():
+        raise ConfigError(
+            f"{kind} name {name!r} cannot be used: take 1 to {longest} characters that can be seen"
+        )
+    if kind == "resource" and ":" not in name:
+        raise ConfigError(f"the alias of a resource is a URI such as 'docs:today', not {name!r}")
+    if kind == "resource" and _tail(name) != _tail(of):
+        raise ConfigError(
+            f"template {name!r} must end as {of!r} does, from its first expression on"
+        )
+
+
+def resolve_alias(targets: Mapping[str, str], kind: Kind, name: str) -> str | None:
+    """Return the ``server/name`` of what is shown as *name*; None if nothing is.
+
+    Args:
+        targets: ``server/name`` by alias.
+        kind: ``resource`` or ``prompt``.
+        name: An alias, or a URI that was made of the alias of a template.
+    """
+    if name in targets or kind != "resource":
+        return targets.get(name)
+    heads = {_head(alias): of for alias, of in targets.items() if _tail(alias)}
+    head = max((head for head in heads if name.startswith(head)), key=len, default=None)
+    if head is None:
+        return None
+    return _head(heads[head]) + name.removeprefix(head)
+
+
+def _head(template: str) -> str:
+    return template.partition("{")[0]
+
+
+def _tail(template: str) -> str:
+    return template[len(_head(template)) :]

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
-from gateway.catalog.entries import Entry
-from gateway.catalog.entry_json import readable, written
+from gateway.catalog.entries import Entry, decode_entries, encode_entry
 from gateway.storage.migrations import CATALOG
 from gateway.storage.sqlite import Database, database_of
 
@@ -37,11 +36,11 @@ class SqliteEntries:
 
     def entries(self) -> Sequence[Entry]:
         """See `Entries.entries`."""
-        return readable(self.rows())
+        return decode_entries(self.rows())
 
     def put(self, entries: Sequence[Entry]) -> None:
         """See `Entries.put`."""
-        rows = [(entry.id, written(entry)) for entry in entries]
+        rows = [(entry.id, encode_entry(entry)) for entry in entries]
         with self._database.transaction() as connection:
             connection.executemany("INSERT OR REPLACE INTO entries VALUES (?, ?)", rows)
 

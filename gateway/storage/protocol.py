@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 from typing import Protocol
 
-from gateway.catalog.entries import Entries
+from gateway.catalog.catalog import Entries
 from gateway.errors import ConfigError
 from gateway.options import Options
 from gateway.options.environment import catalog_store_path, ledger_path, vector_store_path
@@ -84,7 +84,7 @@ class SqliteStore:
 def store_of(
     options: Options, given: Store | None = None, *, vectors: VectorStore | None = None
 ) -> Store:
-    """Give the store of a gateway: the host's own, else SQLite files where *options* say.
+    """Return the store of a gateway: the host's own, else SQLite files where *options* say.
 
     Args:
         options: Where the files are.

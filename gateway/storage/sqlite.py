@@ -228,7 +228,7 @@ class Database:
 
 
 def database_of(file: Path | Database, schema: Schema) -> Database:
-    """Give the database of a file, or the one that others have open already."""
+    """Return the database of a file, or the one that others have open already."""
     return file if isinstance(file, Database) else Database(file, schema)
 
 
@@ -249,7 +249,7 @@ def _busy(error: BaseException) -> bool:
 
 
 def _code(error: BaseException) -> int | None:
-    """Give SQLite's primary code of *error*: the extended ones say where it happened."""
+    """Return SQLite's primary code of *error*: the extended ones say where it happened."""
     code: int | None = getattr(error, "sqlite_errorcode", None)
     return None if code is None else code & 0xFF
 
@@ -266,7 +266,7 @@ class SqliteVectorStore:
         self._database = Database(path, VECTORS)
 
     def get(self, model_id: str, keys: Sequence[str]) -> Mapping[str, Vector]:
-        """Give those of *keys* that are kept and whole."""
+        """Return those of *keys* that are kept and whole."""
         found: dict[str, Vector] = {}
         with self._database.reading() as connection:
             for start in range(0, len(keys), _CHUNK):

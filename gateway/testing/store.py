@@ -9,8 +9,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from gateway.catalog.entries import Entry
-from gateway.catalog.entry_json import readable, written
+from gateway.catalog.entries import Entry, decode_entries, encode_entry
 from gateway.embed.cache import MemoryVectorStore
 from gateway.runtime.cache import Clock
 from gateway.sources.listing_store import StoredListing
@@ -38,11 +37,11 @@ class MemoryEntries:
 
     def entries(self) -> Sequence[Entry]:
         """See `Entries.entries`."""
-        return readable(self.rows())
+        return decode_entries(self.rows())
 
     def put(self, entries: Sequence[Entry]) -> None:
         """See `Entries.put`."""
-        rows = {entry.id: written(entry) for entry in entries}
+        rows = {entry.id: encode_entry(entry) for entry in entries}
         with self._lock:
             self._rows |= rows
 

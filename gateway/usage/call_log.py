@@ -73,25 +73,25 @@ class CallLog(Protocol):
     """Where calls are noted. Every method may raise `StoreError`."""
 
     def note(self, call: Call) -> None:
-        """Note one call."""
+        """Record one call."""
 
     def tallies(self, tenant: str | None = None) -> Sequence[Tally]:
         """Count calls by tool and day, of one tenant or of all."""
 
     def tasks(self, tenant: str | None = None) -> Sequence[Task]:
-        """Give the tasks of one tenant or of all; calls without a task are none."""
+        """Return the tasks of one tenant or of all; calls without a task are none."""
 
     def show(self, *lists: Sequence[str]) -> None:
-        """Note what searches returned, one list of ids for each search."""
+        """Record what searches returned, one list of ids for each search."""
 
     def shown(self) -> Mapping[str, Seen]:
-        """Give how often each entity was returned; those that never were are absent."""
+        """Return how often each entity was returned; those that never were are absent."""
 
     def pairs(self) -> Mapping[frozenset[str], Seen]:
-        """Give how often two entities were returned together; of very many pairs, the newest."""
+        """Return how often two entities were returned together; of very many pairs, the newest."""
 
     def lines(self) -> Iterator[JsonObject]:
-        """Give all that is kept of calls, oldest first."""
+        """Return all that is kept of calls, oldest first."""
 
     def forget(self, *, tool: str = "", tenant: str = "") -> int:
         """Forget the calls of a tool, of a tenant, or both; of everybody without either.
@@ -105,7 +105,7 @@ class CallLog(Protocol):
 
 
 def shape_of(entity: Entity, arguments: JsonObject) -> Mapping[str, str]:
-    """Give the JSON type of each argument that the tool's schema names, by name.
+    """Return the JSON type of each argument that the tool's schema names, by name.
 
     Names that the schema does not have may be data themselves: they are counted, as ``+n``.
     """
@@ -129,5 +129,5 @@ def _type(value: object) -> str:
 
 
 def label(said: str) -> str:
-    """Give the digest of a host's label, since labels may be people's names; "" for ""."""
+    """Return the digest of a host's label, since labels may be people's names; "" for ""."""
     return hashlib.sha256(said.encode()).hexdigest()[:32] if said else ""

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gateway.errors import ConfigError
-from gateway.sources.aliases import meant
-from gateway.sources.virtual_servers import Alias, VirtualServer
+from gateway.sources.virtual_servers import Alias, VirtualServer, resolve_alias
 
 ALIASES = {
     "docs:today": "files/file:///notes.txt",
@@ -27,12 +26,14 @@ ALIASES = {
 )
 def test_an_alias_leads_to_what_it_stands_for(name: str, expected: str | None) -> None:
     """A URI that was made of the alias of a template too, by the longest that fits."""
-    assert expected == meant(ALIASES, "resource", name)
+    assert expected == resolve_alias(ALIASES, "resource", name)
 
 
 def test_the_name_of_a_prompt_is_no_template() -> None:
     """It is called as it is, or not at all."""
-    assert [None, "s/a{b"] == [meant({"a{b": "s/a{b"}, "prompt", each) for each in ("ac", "a{b")]
+    assert [None, "s/a{b"] == [
+        resolve_alias({"a{b": "s/a{b"}, "prompt", each) for each in ("ac", "a{b")
+    ]
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ def test_a_table_declares_kinds() -> None:
         ({"sample": {"fields": []}}, "sample: unknown key 'fields'"),
         ({"sample": {"searchable": "a"}}, "searchable must be a list"),
         ({"sample": {"maxEntries": True}}, "a whole number"),
-        ({"sample": {"maxEntries": 0}}, "at least 1"),
+        ({"sample": {"maxEntries": 0}}, "max_entries"),
         ({"sample": {"searchable": ["$a"]}}, "kind 'sample': field"),
     ],
 )

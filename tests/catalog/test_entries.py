@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from gateway.catalog.entries import Entry, Page
-from gateway.catalog.entry_json import written
+from gateway.catalog.catalog import Page
+from gateway.catalog.entries import Entry, encode_entry
 from gateway.errors import ClosedError, ConfigError, InvalidRequestError, StoreError
 from gateway.options import CatalogOptions, CustomKind, Options, UpstreamOptions
 from gateway.runtime.vectors import Vector
@@ -449,7 +449,7 @@ class FailingShelf:
     """Entries in memory, until it breaks."""
 
     def __init__(self, entries: Iterable[Entry]) -> None:
-        self._rows = {entry.id: written(entry) for entry in entries}
+        self._rows = {entry.id: encode_entry(entry) for entry in entries}
         self.broken = False
 
     def rows(self) -> Mapping[str, str]:

@@ -9,8 +9,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gateway.catalog.entries import Entry, cleaned
-from gateway.catalog.entry_json import jsonable, parsed, readable, written
+from gateway.catalog.entries import (
+    Entry,
+    clean_entry,
+    decode_entries,
+    encode_entry,
+    entry_from_json,
+    entry_to_json,
+)
 from gateway.errors import ConfigError
 from gateway.types import Hints, JsonObject
 
@@ -53,12 +59,12 @@ entries = st.builds(
 @given(entries)
 def test_what_is_written_is_read_again(entry: Entry) -> None:
     """To the last field."""
-    assert entry == parsed(json.loads(written(entry)))
+    assert entry == entry_from_json(json.loads(encode_entry(entry)))
 
 
 def test_what_is_left_open_is_left_out() -> None:
     """A bundle is read by people."""
-    assert {"kind": "skill", "name": "a"} == jsonable(Entry(kind="skill", name="a"))
+    assert {"kind": "skill", "name": "a"} == entry_to_json(Entry(kind="skill", name="a"))
 
 
 @pytest.mark.parametrize(
@@ -69,10 +75,10 @@ def test_what_is_left_open_is_left_out() -> None:
         ({"colour": "red"}, "unknown field 'colour'; put it into 'metadata'"),
         ({"hints": {"colour": "red"}}, "'hints' holds aliases"),
         ({"hints": []}, "'hints' holds aliases"),
-        ({"hints": {"tags": "red"}}, "'tags' must be a list of texts"),
-        ({"hints": {"enabled": "yes"}}, "'enabled' must be true or false"),
-        ({"hints": {"enabled": None}}, "'enabled' must be true or false"),
-        ({"scopes": [1]}, "'scopes' must be a list of texts"),
+        ({"hints": {"tags": "red"}}, "tags must be a collection of texts"),
+        ({"hints": {"enabled": "yes"}}, "enabled: "),
+        ({"hints": {"enabled": None}}, "enabled: "),
+        ({"scopes": [1]}, "scopes must be a set of texts"),
         ({"kind": 3}, "kind 3"),
         ({"title": None}, "must be texts"),
     ],
@@ -85,7 +91,7 @@ def test_what_is_odd_is_named(raw: JsonObject | list[object], told: str) -> None
         else raw
     )
     with pytest.raises(ConfigError, match=told):
-        parsed(whole)
+        entry_from_json(whole)
 
 
 anything = st.text(st.characters(), max_size=4)
@@ -112,13 +118,13 @@ def test_what_can_be_put_can_be_read(
 ) -> None:
     """Whatever it is: an entry is refused when it is made, or comes back as it was put."""
     try:
-        entry = cleaned(Entry(hints=Hints(**lists, **flags), **said))
+        entry = clean_entry(Entry(hints=Hints(**lists, **flags), **said))
     except ConfigError:
         return
     except TypeError as error:
         if str(error).startswith("Hints: "):
             return
         raise
-    row = written(entry).encode().decode()
+    row = encode_entry(entry).encode().decode()
 
-    assert [entry] == list(readable({entry.id: row}))
+    assert [entry] == list(decode_entries({entry.id: row}))

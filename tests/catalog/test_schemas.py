@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.catalog.entries import Entry
-from gateway.catalog.entry_json import parsed
+from gateway.catalog.entries import Entry, entry_from_json
 from gateway.storage.call_log import SqliteCallLog
 from gateway.storage.entry_store import SqliteEntries
 from gateway.storage.listing_store import SqliteListingStore
@@ -108,7 +107,7 @@ def test_entries_are_kept_in_a_file_of_any_version(
     """The first version had no place for them."""
     entries = SqliteEntries(made(name, tmp_path))
 
-    found = [parsed(json.loads(text)).name for text in entries.rows().values()]
+    found = [entry_from_json(json.loads(text)).name for text in entries.rows().values()]
     entries.put([Entry(kind="agent", name="new")])
 
     assert before == found

@@ -283,10 +283,10 @@ async def test_resources_and_prompts_have_aliases_too(desk: Desk) -> None:
     assert {"docs:today": "What is on today.", "docs:{path}": "", "report": "Report."} == things(
         listing
     )
-    assert ("hub", "file:///notes.txt") == source.meant("resource", "docs:today")
-    assert ("hub", "file:///a") == source.meant("resource", "docs:a")
-    assert ("hub", "weekly") == source.meant("prompt", "report")
-    assert [None, None] == [source.meant("prompt", each) for each in ("gone", "weekly")]
+    assert ("hub", "file:///notes.txt") == source.resolve("resource", "docs:today")
+    assert ("hub", "file:///a") == source.resolve("resource", "docs:a")
+    assert ("hub", "weekly") == source.resolve("prompt", "report")
+    assert [None, None] == [source.resolve("prompt", each) for each in ("gone", "weekly")]
     assert ["virtual server 'shelf': alias 'gone': 'hub/no-such' is not there, or is left out"] == [
         each for each in told(listing) if "hub/no-such" in each
     ]
@@ -309,7 +309,7 @@ async def test_a_thing_that_changed_is_told_until_it_is_approved(
     after = await source.list_tools()
 
     assert left == ("report" in things(listing))
-    assert left == (source.meant("prompt", "report") is not None) or left is False
+    assert left == (source.resolve("prompt", "report") is not None) or left is False
     assert "gateway approve shelf/prompt:report" in " ".join(told(listing))
     assert (["report"], []) == (list(things(after)), told(after))
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from gateway.catalog.entries import Entry, entity_of
+from gateway.catalog.entries import Entry, to_entity
 from gateway.embed.cache import text_key
 from gateway.index.compiler import SnapshotCompiler, compile_snapshot
 from gateway.index.snapshot import Snapshot
@@ -24,7 +24,7 @@ from tests.search.conftest import auto, rows_of, run
 CATALOG = [entity(each) for each in definitions(40)]
 TOOLS = [entity(each, server=f"srv{number % 3}") for number, each in enumerate(definitions(30))]
 OTHERS = [
-    entity_of(Entry(kind=kind, name=f"{kind}{number}", namespace=f"srv{number % 3}"))
+    to_entity(Entry(kind=kind, name=f"{kind}{number}", namespace=f"srv{number % 3}"))
     for kind in ("server", "agent", "dataset")
     for number in range(5)
 ]

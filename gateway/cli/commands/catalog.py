@@ -12,8 +12,7 @@ from typing import Annotated, get_args
 from rich.table import Table
 from typer import Argument, Option
 
-from gateway.catalog.entries import Entry
-from gateway.catalog.entry_json import parsed
+from gateway.catalog.entries import Entry, entry_from_json
 from gateway.catalog.kinds import KINDS
 from gateway.catalog.projection import project
 from gateway.cli import options
@@ -78,7 +77,7 @@ def add(  # noqa: PLR0913  (one for each option)
         "metadata": parsed_metadata,
     }
     with _open_entries() as entries:
-        (entry_id,) = entries.put(parsed(entry))
+        (entry_id,) = entries.put(entry_from_json(entry))
     return Output({"id": entry_id}, f"{entry_id} is in the catalog")
 
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from urllib.parse import quote
 
-from gateway.catalog.entries import Entry, cleaned, entity_of
+from gateway.catalog.entries import Entry, clean_entry, to_entity
 from gateway.gateway import Gateway
 from gateway.serve.api.auth import ALL_SCOPES, WRITE, Caller
 from gateway.serve.api.catalog_view import CatalogViews, is_server_listed
@@ -206,9 +206,9 @@ class EntityRoutes:
             raise RefusedError(
                 403, "scope_missing", f"you could not see it: your token lacks the scopes {missing}"
             )
-        clean = cleaned(entry)
+        clean = clean_entry(entry)
         await self._gateway.catalog.put(clean)
-        return entity_view(entity_of(clean))
+        return entity_view(to_entity(clean))
 
 
 def entity_view(entity: Entity) -> EntityView:

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from gateway.catalog.entries import Entries, Entry
-from gateway.catalog.entry_json import parsed
+from gateway.catalog.catalog import Entries
+from gateway.catalog.entries import Entry, entry_from_json
 from gateway.storage.protocol import Store
 from gateway.types import Hints
 from tests.catalog.conformance.stores import Opener
@@ -30,7 +30,7 @@ def entries(store: Store) -> Entries:
 
 
 def kept(entries: Entries) -> dict[str, Entry]:
-    return {key: parsed(json.loads(text)) for key, text in entries.rows().items()}
+    return {key: entry_from_json(json.loads(text)) for key, text in entries.rows().items()}
 
 
 def test_what_was_put_comes_back_as_it_was_also_in_another_process(opened: Opener) -> None:

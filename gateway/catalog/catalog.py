@@ -1,0 +1,206 @@
+"""All entities of a gateway, to look at, and the entries among them, to change."""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from gateway.catalog.entries import Entry, clean_entry
+from gateway.errors import InvalidRequestError
+from gateway.options import CatalogOptions
+from gateway.runtime.background_loop import in_thread
+from gateway.runtime.vectors import NDArray
+from gateway.types import Entity, Filters
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """Some of the catalog's entities."""
+
+    entities: tuple[Entity, ...]
+    """Ordered by id."""
+    next: str = ""
+    """What to give as *after* for the next page; empty on the last one."""
+
+
+class View(Protocol):
+    """The catalog at one moment."""
+
+    @property
+    def entities(self) -> Sequence[Entity]:
+        """All of them."""
+
+    def mask(self, filters: Filters) -> NDArray[np.bool_]:
+        """Say of each whether it passes *filters*, shape (n,)."""
+
+    def position(self, key: str) -> int:
+        """Say where the entity with this id stands; KeyError if there is none."""
+
+
+class Entries(Protocol):
+    """Where entries are kept. Every method may raise `StoreError`."""
+
+    def rows(self) -> Mapping[str, str]:
+        """Return each entry as JSON, by id."""
+
+    def ids(self) -> Collection[str]:
+        """Return the ids of all entries."""
+
+    def entries(self) -> Sequence[Entry]:
+        """Return all entries that can be read, by id."""
+
+    def put(self, entries: Sequence[Entry]) -> None:
+        """Keep *entries*, all or none, instead of those with the same ids."""
+
+    def remove(self, key: str) -> bool:
+        """Forget the entry with this id; return whether it was there."""
+
+    def close(self) -> None:
+        """Let go of what is held; the next call takes it up again."""
+
+
+class Catalog:
+    """All entities of one gateway, to look at, and the entries among them, to change.
+
+    Args:
+        store: Where entries are kept.
+        view: Gives the catalog as it is now.
+        changed: Called after every change of the entries.
+        options: How many there may be.
+        check_open: Raises what a closed gateway answers; asked before the store is.
+        held: Resolves ``healthy_only`` into the entities to leave out; see `Health.held`.
+    """
+
+    def __init__(
+        self,
+        store: Entries,
+        view: Callable[[], Awaitable[View]],
+        changed: Callable[[], None],
+        options: CatalogOptions,
+        check_open: Callable[[], None],
+        held: Callable[[Filters], Filters] = lambda filters: filters,
+    ) -> None:
+        self._store = store
+        self._options = options
+        self._view = view
+        self._changed = changed
+        self._check_open = check_open
+        self._held = held
+
+    async def put(self, *entries: Entry) -> tuple[str, ...]:
+        """Insert *entries*, all or none, replacing those with the same ids; return the ids.
+
+        The next search finds them.
+
+        Raises:
+            InvalidRequestError: There would be too many of them, or one is no `Entry`.
+            StoreError: They could not be kept.
+            ClosedError: The gateway was closed.
+        """
+        self._check_open()
+        for each in entries:
+            if not isinstance(each, Entry):
+                told = type(each).__name__
+                raise InvalidRequestError(f"put takes entries one by one, as put(*entries): {told}")
+        kept = tuple(map(clean_entry, entries))
+        await in_thread(self._put, kept)
+        self._changed()
+        return tuple(entry.id for entry in kept)
+
+    def _put(self, entries: Sequence[Entry]) -> None:
+        every = {*self._store.ids(), *(entry.id for entry in entries)}
+        most = self._options.max_entries
+        if len(every) > most:
+            raise InvalidRequestError(
+                f"the catalog takes {most} entries: remove some, or raise "
+                "CatalogOptions.max_entries"
+            )
+        for kind in {entry.kind for entry in entries} & self._options.kinds.keys():
+            most = self._options.kinds[kind].max_entries
+            if sum(key.startswith(f"{kind}:") for key in every) > most:
+                raise InvalidRequestError(
+                    f"the catalog takes {most} entries of kind {kind!r}: remove some, or raise "
+                    "CustomKind.max_entries"
+                )
+        self._store.put(entries)
+
+    async def remove(self, key: str) -> bool:
+        """Forget the entry with this id; return whether it was there.
+
+        Raises:
+            StoreError: It could not be forgotten.
+            ClosedError: The gateway was closed.
+        """
+        self._check_open()
+        gone = await in_thread(self._store.remove, key)
+        if gone:
+            self._changed()
+        return gone
+
+    async def entries(self) -> Sequence[Entry]:
+        """Return all entries as they were put, by id.
+
+        Raises:
+            StoreError: They cannot be read.
+            ClosedError: The gateway was closed.
+        """
+        self._check_open()
+        return await in_thread(self._store.entries)
+
+    async def get(self, key: str, filters: Filters | None = None) -> Entity | None:
+        """Return the entity with this id, an entry or not; None if there is none.
+
+        Args:
+            key: Its id.
+            filters: Who may be seen; None is everybody.
+        """
+        view = await self._view()
+        try:
+            at = view.position(key)
+        except KeyError:
+            return None
+        seen = filters is None or view.mask(self._held(filters))[at]
+        return view.entities[at] if seen else None
+
+    async def list(
+        self, filters: Filters | None = None, *, after: str = "", limit: int = 100
+    ) -> Page:
+        """Return the entities that follow the id *after*, at most *limit*, by id.
+
+        Args:
+            filters: Who may be seen; None is everybody, whatever the kind and the scopes.
+            after: The `Page.next` of the page before.
+            limit: At least 1.
+
+        Raises:
+            InvalidRequestError: If *limit* is below 1.
+        """
+        if limit < 1:
+            raise InvalidRequestError(f"limit must be at least 1, got {limit!r}")
+        later = (each for each in await self._seen(filters) if each.id > after)
+        found = heapq.nsmallest(limit + 1, later, key=lambda each: each.id)
+        more = found[limit - 1].id if len(found) > limit else ""
+        return Page(entities=tuple(found[:limit]), next=more)
+
+    async def tags(self, filters: Filters | None = None) -> Mapping[str, int]:
+        """Count the entities of each tag, by tag; tags without case.
+
+        Args:
+            filters: Who is counted; None is everybody.
+        """
+        counts: Counter[str] = Counter()
+        for entity in await self._seen(filters):
+            counts.update({tag.casefold() for tag in entity.hints.tags})
+        return {tag: counts[tag] for tag in sorted(counts)}
+
+    async def _seen(self, filters: Filters | None) -> Sequence[Entity]:
+        view = await self._view()
+        if filters is None:
+            return view.entities
+        mask = view.mask(self._held(filters))
+        return [view.entities[at] for at in np.flatnonzero(mask).tolist()]
