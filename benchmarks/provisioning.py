@@ -21,7 +21,7 @@ from typing import Annotated
 import typer
 
 from gateway import Gateway
-from gateway.provision.candidates import Candidate, bundled_servers, rank_servers
+from gateway.provision.candidates import ServerCandidate, bundled_servers, rank_servers
 from gateway.provision.options import ProvisionOptions
 from gateway.types import Strategy
 
@@ -69,7 +69,7 @@ def intents(path: Path = INTENTS) -> Iterator[Intent]:
             yield Intent(text=text, servers=frozenset(filter(None, names.split(","))))
 
 
-def judged(found: Sequence[tuple[Intent, Sequence[Candidate]]], bar: float) -> Figures:
+def judged(found: Sequence[tuple[Intent, Sequence[ServerCandidate]]], bar: float) -> Figures:
     """Count."""
     served = [(intent, ranked) for intent, ranked in found if intent.servers]
     unserved = [ranked for intent, ranked in found if not intent.servers]

@@ -36,7 +36,7 @@ _QUIET_CODES = frozenset({"name_qualified"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Session:
+class CatalogSession:
     """A gateway whose servers are listed."""
 
     gateway: SyncGateway
@@ -131,7 +131,7 @@ def open_session(
     documents: Path | None = None,
     relist: bool = False,
     optional: bool = False,
-) -> Iterator[Session]:
+) -> Iterator[CatalogSession]:
     """Open the gateway of a configuration, index its tools, and close it with the block.
 
     A recent tool list is used without starting its server.
@@ -160,7 +160,7 @@ def open_session(
         report = replace(report, diagnostics=(*manifest.warnings, *report.diagnostics))
         failed = sum(item.code == "source_load_failed" for item in report.diagnostics)
         warn_of_index(report.diagnostics)
-        yield Session(
+        yield CatalogSession(
             gateway=sync, strategy=strategy, report=report, unusable=failed + len(manifest.unusable)
         )
 

@@ -22,7 +22,7 @@ from gateway.gateway import Gateway
 from gateway.options import Options, UpstreamOptions
 from gateway.provision.options import ProvisionOptions
 from gateway.provision.registry import RegistryCache, diagnose, fetch, origin, parse_entries
-from gateway.provision.registry_schema import BUNDLED, Entry, parse_entry
+from gateway.provision.registry_schema import BUNDLED, RegistryEntry, parse_entry
 from gateway.runtime.background_loop import Bridge
 from gateway.types import Diagnostic, InvokeResult, JsonObject, Match, Strategy, ToolDefinition
 from gateway.types.listing import Listing
@@ -33,7 +33,7 @@ _SERVER = "mcp-server"
 
 
 @cache
-def bundled_servers() -> tuple[Entry, ...]:
+def bundled_servers() -> tuple[RegistryEntry, ...]:
     """Return the bundled list, in its order."""
     raw = json.loads(_BUNDLED_FILE.read_text(encoding="utf-8"))
     return tuple(parse_entry(item, source=BUNDLED) for item in raw)
@@ -43,7 +43,7 @@ def bundled_servers() -> tuple[Entry, ...]:
 class AvailableServers:
     """The servers outside the catalog."""
 
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[RegistryEntry, ...] = ()
     """One for each name; the bundled list wins, since it was checked."""
     diagnostics: tuple[Diagnostic, ...] = ()
     is_fetched: bool = False
@@ -109,17 +109,17 @@ def _store_diagnostic(error: StoreError) -> Diagnostic:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
+class ServerCandidate:
     """An entry and the confidence that it serves the intent."""
 
-    entry: Entry
+    entry: RegistryEntry
     confidence: float
     """Calibrated, 0 to 1, like that of a match."""
 
 
 async def rank_servers(
-    gateway: Gateway, entries: Sequence[Entry], intent: str, *, limit: int, max_ranked: int
-) -> tuple[Candidate, ...]:
+    gateway: Gateway, entries: Sequence[RegistryEntry], intent: str, *, limit: int, max_ranked: int
+) -> tuple[ServerCandidate, ...]:
     """Return up to *limit* of *entries* for *intent*, best first; none if none is likely to serve.
 
     Args:
@@ -152,14 +152,14 @@ def _with_limit(options: Options, limit: int) -> Options:
 
 
 async def _search(
-    entries: Sequence[Entry],
+    entries: Sequence[RegistryEntry],
     intent: str,
     options: Options,
     *,
     limit: int,
     strategy: Strategy = "graph",
     embedder: Embedder | None = None,
-) -> tuple[Candidate, ...]:
+) -> tuple[ServerCandidate, ...]:
     source = _EntrySource(entries)
     async with Gateway(strategy=strategy, embedder=embedder, options=options) as catalog:
         catalog.add_source(source)
@@ -191,16 +191,16 @@ class _EntrySource:
     server = _SERVER
     trusted = False
 
-    def __init__(self, entries: Sequence[Entry]) -> None:
-        self._by_name: dict[str, Entry] = {}
+    def __init__(self, entries: Sequence[RegistryEntry]) -> None:
+        self._by_name: dict[str, RegistryEntry] = {}
         for entry in sorted(entries, key=lambda entry: entry.name):
             # Of two publishers' servers of one name, the second gets the whole name.
             name = entry.short if entry.short not in self._by_name else entry.name
             self._by_name[name] = entry
 
-    def candidate(self, match: Match) -> Candidate:
+    def candidate(self, match: Match) -> ServerCandidate:
         entry = self._by_name[match.id.removeprefix(f"{_SERVER}/")]
-        return Candidate(entry=entry, confidence=match.confidence)
+        return ServerCandidate(entry=entry, confidence=match.confidence)
 
     async def list_tools(self) -> Listing:
         return Listing(

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from gateway.provision.registry_schema import Entry, Input, Package, Remote
+from gateway.provision.registry_schema import Input, Package, RegistryEntry, Remote
 
 _PLACEHOLDER = re.compile(r"\{([A-Za-z0-9_-]+)\}")
 _INVALID_CHARS = re.compile(r"[^A-Za-z0-9_.-]+")
@@ -92,7 +92,7 @@ class Needs:
 class Plan:
     """One way to one server."""
 
-    entry: Entry
+    entry: RegistryEntry
     route: Package | Remote
     server: str
     """Its name in the catalog."""
@@ -136,7 +136,7 @@ def format_command(command: Sequence[str]) -> str:
 
 
 def make_plan(  # noqa: PLR0913  (keyword-only, all that a plan depends on)
-    entry: Entry,
+    entry: RegistryEntry,
     route: Package | Remote,
     *,
     server: str,
@@ -177,7 +177,7 @@ def make_plan(  # noqa: PLR0913  (keyword-only, all that a plan depends on)
     return plan
 
 
-def server_name(entry: Entry, taken: frozenset[str]) -> str:
+def server_name(entry: RegistryEntry, taken: frozenset[str]) -> str:
     """Return a name for *entry* that is not *taken*: its own, with a number if need be."""
     base = _INVALID_CHARS.sub("-", entry.short)[:_MAX_NAME_CHARS].strip(".-") or "server"
     folded = {name.casefold() for name in taken}

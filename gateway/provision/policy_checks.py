@@ -17,7 +17,7 @@ from gateway.errors import ConfigError
 from gateway.mcp.ssrf_guard import check_address, check_scheme
 from gateway.provision.options import ProvisionOptions
 from gateway.provision.plan import Plan, Programs
-from gateway.provision.registry_schema import BUNDLED, Entry, Package, Remote
+from gateway.provision.registry_schema import BUNDLED, Package, RegistryEntry, Remote
 
 Verdict = Literal["pass", "ask", "refuse"]
 
@@ -86,12 +86,12 @@ def overall_verdict(checks: Iterable[PolicyCheck]) -> Verdict:
     return "ask" if "ask" in verdicts else "pass"
 
 
-def is_trusted(entry: Entry, namespaces: Iterable[str]) -> bool:
+def is_trusted(entry: RegistryEntry, namespaces: Iterable[str]) -> bool:
     """Return whether the host trusts the namespace or the name of *entry*."""
     return any(pattern in {f"{entry.namespace}/*", entry.name} for pattern in namespaces)
 
 
-def _check_status(entry: Entry) -> PolicyCheck:
+def _check_status(entry: RegistryEntry) -> PolicyCheck:
     if entry.status == "active":
         return PolicyCheck("status", "pass", "active")
     if entry.status == "deprecated":
@@ -99,7 +99,7 @@ def _check_status(entry: Entry) -> PolicyCheck:
     return PolicyCheck("status", "refuse", f"{entry.status!r}: it was taken out of the registry")
 
 
-def _check_source(entry: Entry, options: ProvisionOptions) -> PolicyCheck:
+def _check_source(entry: RegistryEntry, options: ProvisionOptions) -> PolicyCheck:
     if entry.source == BUNDLED:
         return PolicyCheck("source", "pass", "on the bundled list of well-known servers")
     if is_trusted(entry, options.namespaces):
@@ -178,7 +178,7 @@ def _check_url(url: str, private_hosts: frozenset[str]) -> PolicyCheck:
     return PolicyCheck("address", "refuse", "the address of the server cannot be used")
 
 
-def _check_text(entry: Entry) -> PolicyCheck:
+def _check_text(entry: RegistryEntry) -> PolicyCheck:
     if entry.suspicions:
         return PolicyCheck("text", "refuse", f"its description {', '.join(entry.suspicions)}")
     return PolicyCheck("text", "pass", "nothing suspicious in its description")

@@ -22,7 +22,7 @@ from gateway.gateway import Gateway
 from gateway.manifests.config_file import server_names
 from gateway.options.environment import environment
 from gateway.provision.audit import Audit, OnStep, hash_intent
-from gateway.provision.candidates import Candidate
+from gateway.provision.candidates import ServerCandidate
 from gateway.provision.consent import Consent, refuse_all
 from gateway.provision.options import ProvisionOptions
 from gateway.provision.plan import Plan, Programs, format_command, is_reference
@@ -48,7 +48,7 @@ class ProvisionResult:
     reason: str = ""
     local: tuple[Match, ...] = ()
     """The tools of the catalog that serve already."""
-    candidates: tuple[Candidate, ...] = ()
+    candidates: tuple[ServerCandidate, ...] = ()
     plan: Plan | None = None
     gates: tuple[PolicyCheck, ...] = ()
     """The policy checks of the plan."""

@@ -24,7 +24,7 @@ from gateway.mcp.retry import retry_connect
 from gateway.mcp.ssrf_guard import guarded_transport
 from gateway.options import UpstreamOptions
 from gateway.provision.options import ProvisionOptions
-from gateway.provision.registry_schema import Entry, parse_entry
+from gateway.provision.registry_schema import RegistryEntry, parse_entry
 from gateway.runtime import VERSION
 from gateway.runtime.cache import Clock
 from gateway.storage.migrations import ANSWERS
@@ -80,17 +80,19 @@ def origin(base: str) -> str:
     return f"{parts.scheme}://{shown}" + (f":{port}" if port else "")
 
 
-def parse_entries(raw: tuple[object, ...], *, source: str) -> tuple[list[Entry], list[Diagnostic]]:
+def parse_entries(
+    raw: tuple[object, ...], *, source: str
+) -> tuple[list[RegistryEntry], list[Diagnostic]]:
     """Parse the items of ``servers``.
 
     Args:
         raw: The decoded JSON.
-        source: See `Entry.source`.
+        source: See `RegistryEntry.source`.
 
     Returns:
         The newest version of each name, in their order, and diagnostics for what cannot be parsed.
     """
-    entries: dict[str, Entry] = {}
+    entries: dict[str, RegistryEntry] = {}
     faults: list[str] = []
     for number, item in enumerate(raw, 1):
         try:

@@ -171,7 +171,7 @@ class Remote:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=_CONFIG)
-class Entry:
+class RegistryEntry:
     """One server of a registry, at one version."""
 
     name: RequiredText
@@ -204,15 +204,15 @@ class Entry:
         return self.name.partition("/")[2]
 
 
-_ENTRY = TypeAdapter(Entry)
+_ENTRY = TypeAdapter(RegistryEntry)
 
 
-def parse_entry(raw: object, *, source: str) -> Entry:
+def parse_entry(raw: object, *, source: str) -> RegistryEntry:
     """Parse one item of ``servers``.
 
     Args:
         raw: The decoded JSON.
-        source: See `Entry.source`.
+        source: See `RegistryEntry.source`.
 
     Raises:
         ValueError: It cannot be used. The message holds no text of the entry but its name.

@@ -9,12 +9,12 @@ from pathlib import Path
 from gateway.errors import InvalidRequestError
 from gateway.gateway import Gateway
 from gateway.options.environment import variables
-from gateway.provision.candidates import Candidate, available_servers, rank_servers
+from gateway.provision.candidates import ServerCandidate, available_servers, rank_servers
 from gateway.provision.options import ProvisionOptions
 from gateway.provision.plan import Plan, Programs, make_plan, server_name
 from gateway.provision.policy_checks import PolicyCheck, check_plan, overall_verdict
 from gateway.provision.registry import RegistryCache
-from gateway.provision.registry_schema import Entry, Package, Remote
+from gateway.provision.registry_schema import Package, RegistryEntry, Remote
 from gateway.runtime.text import near
 from gateway.types import Diagnostic
 
@@ -42,7 +42,7 @@ class JudgedPlan:
 class Resolution:
     """The servers outside the catalog for an intent."""
 
-    candidates: tuple[Candidate, ...] = ()
+    candidates: tuple[ServerCandidate, ...] = ()
     """Best first."""
     best: JudgedPlan | None = None
     """The plan of the first candidate that nothing refuses, or that only lacks an input; else the
@@ -135,18 +135,18 @@ def _select_plan(plans: Sequence[Sequence[JudgedPlan]]) -> JudgedPlan | None:
 
 
 def _find_candidate(
-    name: str, entries: Sequence[Entry], candidates: Sequence[Candidate]
-) -> Candidate:
+    name: str, entries: Sequence[RegistryEntry], candidates: Sequence[ServerCandidate]
+) -> ServerCandidate:
     by_name = {candidate.entry.name: candidate for candidate in candidates}
     for entry in entries:
         if entry.name == name:
-            return by_name.get(name) or Candidate(entry=entry, confidence=0.0)
+            return by_name.get(name) or ServerCandidate(entry=entry, confidence=0.0)
     names = near(name, [entry.name for entry in entries])
     hint = f"; near names: {', '.join(names)}" if names else ""
     raise InvalidRequestError(f"no server is called {name!r}{hint}")
 
 
-def _make_plans(entry: Entry, site: InstallSite) -> list[Plan]:
+def _make_plans(entry: RegistryEntry, site: InstallSite) -> list[Plan]:
     server = server_name(entry, site.taken)
     routes: tuple[Package | Remote, ...] = (*entry.packages, *entry.remotes)
     names = frozenset(item.name for package in entry.packages for item in package.environment)

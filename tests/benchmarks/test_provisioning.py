@@ -7,8 +7,8 @@ import json
 from typer.testing import CliRunner
 
 from benchmarks.provisioning import Intent, app, intents, judged, measured
-from gateway.provision.candidates import Candidate, bundled_servers
-from gateway.provision.registry_schema import Entry
+from gateway.provision.candidates import ServerCandidate, bundled_servers
+from gateway.provision.registry_schema import RegistryEntry
 from tests.conftest import OpenGateway
 
 
@@ -25,8 +25,8 @@ def test_every_entry_that_an_intent_names_is_on_the_list() -> None:
 
 
 def test_what_is_counted() -> None:
-    def ranked(name: str, confidence: float) -> tuple[Candidate, ...]:
-        return (Candidate(entry=Entry(name=name), confidence=confidence),)
+    def ranked(name: str, confidence: float) -> tuple[ServerCandidate, ...]:
+        return (ServerCandidate(entry=RegistryEntry(name=name), confidence=confidence),)
 
     served = Intent(text="a", servers=frozenset({"a/a"}))
     nothing = Intent(text="b", servers=frozenset())

@@ -14,7 +14,7 @@ from gateway.gateway import Gateway
 from gateway.options import Options, SearchOptions
 from gateway.provision.candidates import bundled_servers, rank_servers
 from gateway.provision.discover import LIMIT, discover
-from gateway.provision.registry_schema import Entry
+from gateway.provision.registry_schema import RegistryEntry
 from gateway.testing import HashingEmbedder
 from gateway.types import Filters
 from tests.conftest import CatalogOf, OpenGateway
@@ -152,7 +152,10 @@ async def test_vectors_rank_too_on_the_gateways_own_loop(open_gateway: OpenGatew
     """An embedder's connections belong to one loop."""
     embedder = Watched()
     made = open_gateway(strategy="auto", embedder=embedder)
-    entries = [Entry(name="a/parcels", description="Weighs."), Entry(name="a/songs")]
+    entries = [
+        RegistryEntry(name="a/parcels", description="Weighs."),
+        RegistryEntry(name="a/songs"),
+    ]
 
     ranked = await rank_servers(made, entries, "parcels", limit=1, max_ranked=500)
 
@@ -166,8 +169,10 @@ async def test_vectors_rank_too_on_the_gateways_own_loop(open_gateway: OpenGatew
 async def test_of_a_large_registry_words_choose_what_is_embedded() -> None:
     """Embedding ten thousand entries for one question would take minutes."""
     embedder = Watched()
-    entries = [Entry(name=f"a/s{number}", description=f"Number {number}.") for number in range(300)]
-    entries.append(Entry(name="b/parcels", description="Weighs a parcel."))
+    entries = [
+        RegistryEntry(name=f"a/s{number}", description=f"Number {number}.") for number in range(300)
+    ]
+    entries.append(RegistryEntry(name="b/parcels", description="Weighs a parcel."))
     async with Gateway(
         strategy="auto", embedder=embedder, vector_store=MemoryVectorStore()
     ) as made:
@@ -179,8 +184,8 @@ async def test_of_a_large_registry_words_choose_what_is_embedded() -> None:
 
 async def test_equal_names_of_two_publishers_are_both_found(open_gateway: OpenGateway) -> None:
     entries = [
-        Entry(name="b/parcels", description="Weighs a parcel."),
-        Entry(name="a/parcels", description="Weighs a parcel."),
+        RegistryEntry(name="b/parcels", description="Weighs a parcel."),
+        RegistryEntry(name="a/parcels", description="Weighs a parcel."),
     ]
 
     ranked = await rank_servers(open_gateway(), entries, "weigh a parcel", limit=5, max_ranked=500)

@@ -12,7 +12,7 @@ from gateway.errors import ConfigError
 from gateway.provision.options import ProvisionOptions
 from gateway.provision.plan import Plan, Programs, format_command, make_plan, server_name
 from gateway.provision.policy_checks import PolicyCheck, check_plan, is_trusted, overall_verdict
-from gateway.provision.registry_schema import BUNDLED, Entry, Input, Package, Remote
+from gateway.provision.registry_schema import BUNDLED, Input, Package, RegistryEntry, Remote
 
 FOLDER = Path("/srv/tools/time")
 PROGRAMS = Programs(python="/py", npm=("/npm",), node="/node")
@@ -29,7 +29,7 @@ def plan(
     programs: Programs = PROGRAMS,
     **entry: Any,
 ) -> Plan:
-    told = Entry(**{"name": "org.example/time", "source": BUNDLED, **entry})
+    told = RegistryEntry(**{"name": "org.example/time", "source": BUNDLED, **entry})
     return make_plan(
         told,
         route,
@@ -192,7 +192,7 @@ def test_trust_is_of_a_whole_namespace_or_one_name(
     patterns: tuple[str, ...], *, expected: bool
 ) -> None:
     """``org.example`` is not ``org.example-evil``."""
-    entry = Entry(name="org.example/time", source="http://registry")
+    entry = RegistryEntry(name="org.example/time", source="http://registry")
 
     assert expected == is_trusted(entry, patterns)
     made = plan(source="http://registry")
@@ -374,7 +374,7 @@ def test_a_remote_server_is_configured_by_its_address() -> None:
     ],
 )
 def test_a_server_gets_a_name_of_its_own(name: str, taken: tuple[str, ...], expected: str) -> None:
-    assert expected == server_name(Entry(name=name), frozenset(taken))
+    assert expected == server_name(RegistryEntry(name=name), frozenset(taken))
 
 
 def test_what_is_on_this_machine_is_found() -> None:

@@ -13,7 +13,7 @@ import pytest
 from gateway.errors import UpstreamError, UpstreamTimeoutError
 from gateway.provision.install import install, run_command
 from gateway.provision.plan import Plan, Programs
-from gateway.provision.registry_schema import Entry, Package, Remote
+from gateway.provision.registry_schema import Package, RegistryEntry, Remote
 from tests.mcp.conftest import until
 
 PROGRAMS = Programs(node="/usr/bin/node")
@@ -98,7 +98,7 @@ async def test_the_path_that_is_given_comes_first(tmp_path: Path) -> None:
 
 def planned(folder: Path, kind: str) -> Plan:
     route = Package(kind=kind, identifier="tiny", version="1.0.0")
-    return Plan(entry=Entry(name="a/tiny"), route=route, server="tiny", folder=folder)
+    return Plan(entry=RegistryEntry(name="a/tiny"), route=route, server="tiny", folder=folder)
 
 
 def npm(folder: Path, manifest: object, **lock: Any) -> Path:
@@ -167,4 +167,6 @@ async def test_a_python_package_without_a_program_fails(tmp_path: Path) -> None:
 async def test_only_packages_are_installed() -> None:
     route = Remote(transport="streamable-http", url="https://x")
     with pytest.raises(AssertionError):
-        await install(Plan(entry=Entry(name="a/b"), route=route, server="b"), PROGRAMS, limit_s=1)
+        await install(
+            Plan(entry=RegistryEntry(name="a/b"), route=route, server="b"), PROGRAMS, limit_s=1
+        )

@@ -13,7 +13,7 @@ from gateway.provision.audit import Audit, hash_intent
 from gateway.provision.consent import Question, by_policy, refuse_all
 from gateway.provision.plan import Plan
 from gateway.provision.policy_checks import PolicyCheck
-from gateway.provision.registry_schema import Entry, Package
+from gateway.provision.registry_schema import Package, RegistryEntry
 from tests.fakes import ListSource, tool
 from tests.provision.conftest import MakeSite
 from tests.provision.registries import FakeRegistry, item, package
@@ -243,7 +243,9 @@ def test_an_audit_strikes_what_was_given(tmp_path: Path) -> None:
 
 async def test_policy_agrees_only_where_nothing_speaks_against_it() -> None:
     """What ``--yes`` means."""
-    plan = Plan(entry=Entry(name="a/b"), route=Package(kind="pypi", identifier="x"), server="b")
+    plan = Plan(
+        entry=RegistryEntry(name="a/b"), route=Package(kind="pypi", identifier="x"), server="b"
+    )
 
     def question(verdict: str, *warnings: str) -> Question:
         gate = PolicyCheck(name="g", verdict=verdict, reason="")  # type: ignore[arg-type]  # (a Verdict)

@@ -102,7 +102,7 @@ def provision(  # noqa: PLR0913  (one for each option)
     into: Annotated[
         Path | None, Option(help="The folder of all packages; default: in your data folder.")
     ] = None,
-    known: Annotated[
+    bundled: Annotated[
         bool, Option("--known/--no-known", help="Look at the bundled list as well.")
     ] = True,
     config: options.Config = None,
@@ -114,7 +114,7 @@ def provision(  # noqa: PLR0913  (one for each option)
     """
     inputs, path = _parse_values(values or ()), config or DEFAULT_CONFIG
     options = ProvisionOptions(
-        registry=registry, known=known, namespaces=tuple(trust or ()), folder=into
+        registry=registry, known=bundled, namespaces=tuple(trust or ()), folder=into
     )
     with _open_gateway(path, strategy=strategy) as gateway:
         provisioner = Provisioner(
@@ -244,8 +244,8 @@ def _plan_table(plan: Plan) -> RenderableType:
     ]
     if plan.url:
         rows.append(("address", plan.url))
-    given = (*plan.env.items(), *plan.headers.items())
-    rows += [("gives it", f"{name} = {value}") for name, value in given]
+    values = (*plan.env.items(), *plan.headers.items())
+    rows += [("gives it", f"{name} = {value}") for name, value in values]
     return plain_table("plan", "", rows=rows)
 
 

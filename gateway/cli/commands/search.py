@@ -12,7 +12,7 @@ from gateway.cli import options
 from gateway.cli.command import command, command_group
 from gateway.cli.exit_codes import NOTHING
 from gateway.cli.output import Output, warn
-from gateway.cli.session import Session, choose_strategy, open_session, parse_statuses
+from gateway.cli.session import CatalogSession, choose_strategy, open_session, parse_statuses
 from gateway.cli.tables import explanation, result_text, search_table, tool_table
 from gateway.errors import InvalidRequestError, UnknownToolError, UpstreamError
 from gateway.types import Filters, InvokeResult, JsonObject
@@ -87,7 +87,7 @@ def call(
     return Output(result, result_text(result), NOTHING if result.is_error else session.code)
 
 
-def _invoke(session: Session, tool: str, arguments: JsonObject) -> InvokeResult:
+def _invoke(session: CatalogSession, tool: str, arguments: JsonObject) -> InvokeResult:
     try:
         return session.gateway.invoke(tool, arguments)
     except UnknownToolError as error:

@@ -141,13 +141,13 @@ def _read_token(variable: str) -> str:
 
 
 def _refuse_over_pipes(options: dict[str, object]) -> None:
-    """Raise a `ConfigError` if an option was given that has a meaning for an address only.
+    """Raise a `ConfigError` for options that only an address needs.
 
-    A user who names a token must not be served without one.
+    A server whose user names a token must not run without one.
     """
-    given = [option for option, value in options.items() if value not in (None, "", [])]
-    if given:
-        raise ConfigError(f"{', '.join(given)} needs --http: over pipes there is no address")
+    names = [option for option, value in options.items() if value not in (None, "", [])]
+    if names:
+        raise ConfigError(f"{', '.join(names)} needs --http: over pipes there is no address")
 
 
 def _parse_extras(names: Collection[str], expose: Expose) -> frozenset[ExtraName]:

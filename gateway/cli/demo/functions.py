@@ -25,7 +25,7 @@ _METRES = {"m": 1.0, "km": 1000.0, "mi": 1609.344, "ft": 0.3048}
 
 
 def find_invoice(number: str) -> Invoice:
-    """Look up one invoice: who has to pay, how much, and whether it is paid.
+    """Look up one invoice: its customer, its amount, and whether it is paid.
 
     Args:
         number: The invoice number, for instance INV-2041.
