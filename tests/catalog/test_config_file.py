@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from gateway.errors import ConfigError
-from gateway.manifests.config_file import read_text, write_text
+from gateway.manifests.config_file import (
+    add_server,
+    read_text,
+    server_names,
+    undo_edit,
+    write_text,
+)
 
 AT = datetime(2026, 11, 22, 7, 8, 9, tzinfo=UTC)
 
@@ -58,3 +65,53 @@ def test_what_cannot_be_read_or_written_is_told(tmp_path: Path) -> None:
         read_text(file)
     with pytest.raises(ConfigError, match=r"cannot be (read|written)"):
         write_text(file / "b", "x", expected="")
+
+
+def test_adding_a_server_changes_nothing_else(tmp_path: Path) -> None:
+    """Order, other keys, the table's name and the file's mode stay."""
+    path = tmp_path / "mcp.json"
+    path.write_text('{"inputs": [1], "servers": {"b": {"url": "u"}, "a": {}}}')
+    path.chmod(0o600)
+    linked = tmp_path / "linked.json"
+    linked.symlink_to(path)
+
+    add_server(linked, "c", {"command": "é"})
+
+    assert {
+        "inputs": [1],
+        "servers": {"b": {"url": "u"}, "a": {}, "c": {"command": "é"}},
+    } == json.loads(path.read_text("utf-8"))
+    assert (0o600, True) == (path.stat().st_mode & 0o777, linked.is_symlink())
+    assert ["linked.json", "mcp.json"] == sorted(each.name for each in tmp_path.iterdir())
+    assert {"a", "b", "c"} == server_names(path)
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"mcpServers": []}', '{"mcpServers": {"c": {}}}'])
+def test_a_configuration_that_cannot_be_added_to_stays_as_it_is(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "mcp.json"
+    path.write_text(text)
+
+    with pytest.raises(ConfigError):
+        add_server(path, "c", {})
+    assert text == path.read_text()
+
+
+def test_an_edit_is_taken_back(tmp_path: Path) -> None:
+    """The file as it was; what somebody else wrote meanwhile stays."""
+    path = tmp_path / "mcp.json"
+    made = add_server(path, "c", {})
+    undo_edit(made)
+    gone = path.exists()
+    undo_edit(made)
+
+    path.write_text('{"a": 1}\n')
+    kept = add_server(path, "c", {})
+    undo_edit(kept)
+    as_it_was = path.read_text()
+    mine = add_server(path, "c", {})
+    add_server(path, "d", {})
+    undo_edit(mine)
+
+    assert not gone
+    assert '{"a": 1}\n' == as_it_was
+    assert {"a": 1, "mcpServers": {"d": {}}} == json.loads(path.read_text())

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gateway.cli import main
-from gateway.cli.exit_codes import EXIT_CODES, INTERRUPTED, OK, USAGE
+from gateway.cli.exit_codes import EXIT_CODES, INTERRUPTED, OK
 from gateway.runtime import VERSION
 from tests.cli.running import Place, child
 
@@ -48,22 +48,6 @@ def test_help_tells_every_exit_code(place: Place, command: tuple[str, ...]) -> N
     shown = " ".join(place.run(*command, "--help").out.split())
 
     assert [code for code, meaning in EXIT_CODES.items() if f"{code} {meaning}" not in shown] == []
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ("search", "x", "--strategy", "magic"),
-        ("search", "x", "--limit", "0"),
-        ("index", "burn"),
-        ("index", "show", "--rebuild"),
-        ("fly",),
-    ],
-)
-def test_wrong_usage_has_its_own_exit_code(place: Place, arguments: tuple[str, ...]) -> None:
-    ran = place.run(*arguments)
-
-    assert (USAGE, "") == (ran.code, ran.out)
 
 
 def test_colours_go_when_the_environment_says_so(place: Place) -> None:

@@ -73,13 +73,6 @@ def test_arguments_that_do_not_fit_show_the_schema(place: Place) -> None:
     assert data.json["error"]["schema"]["required"] == ["timezone"]
 
 
-def test_a_misspelt_name_is_answered_with_near_ones(place: Place) -> None:
-    ran = place.run("call", "get_curent_time", _TOKYO, "-c", place.config())
-
-    assert ran.code == USAGE
-    assert "near names: get_current_time" in ran.err
-
-
 def test_a_tool_of_a_dead_server_is_unavailable_and_not_unknown(place: Place) -> None:
     config = place.config({"gone": {"command": "no-such-program"}})
 

@@ -6,7 +6,7 @@ import contextlib
 import json
 from pathlib import Path
 
-from gateway.cli.exit_codes import NOTHING, OK, UNAVAILABLE, USAGE
+from gateway.cli.exit_codes import OK, UNAVAILABLE, USAGE
 from tests.cli.running import TIME, Place, child
 
 
@@ -47,13 +47,6 @@ def test_broken_json_is_told_with_its_place(place: Place) -> None:
     assert "line 2, column 11" in ran.err
 
 
-def test_a_fault_is_one_json_document_too(place: Place) -> None:
-    ran = place.run("tools", "-c", "nowhere.json", "--json")
-
-    assert (USAGE, "ConfigError") == (ran.code, ran.json["error"]["type"])
-    assert ran.json["error"]["message"] in ran.err
-
-
 def test_an_unknown_key_is_a_warning_and_no_more(place: Place) -> None:
     ran = place.run("tools", "-c", place.config({"time": {**TIME, "colour": "red"}}, theme="dark"))
 
@@ -81,10 +74,3 @@ def test_a_variable_that_is_not_set_costs_its_server_only(place: Place) -> None:
     assert ran.code == UNAVAILABLE
     assert "environment variable NOT_SET_HERE: set it" in ran.err
     assert "get_current_time" in ran.out
-
-
-def test_a_file_without_servers_holds_nothing(place: Place) -> None:
-    ran = place.run("tools", "-c", place.config({}))
-
-    assert ran.code == NOTHING
-    assert "0 tools; servers: none" in ran.out

@@ -16,7 +16,7 @@ from gateway.cli.demo.scripted_model import policy
 from gateway.cli.demo.stage import find_servers
 from gateway.cli.exit_codes import NOTHING, OK
 from gateway.errors import ConfigError, InvalidRequestError
-from gateway.testing import Call, Faults, ModelRequest, ScriptedModel, Turn, script
+from gateway.testing import Call, Faults, ModelRequest, ScriptedModel, Turn
 from tests.cli.running import Place, Ran, child
 
 _EXPECTED = ["excel/create_workbook", "time/get_current_time", "word/create_document"]
@@ -180,10 +180,3 @@ def test_the_functions_of_the_demo_do_what_they_say() -> None:
     assert convert_length(1, "km", "m") == 1000
     with pytest.raises(InvalidRequestError, match="INV-2041"):
         find_invoice("INV-1")
-
-
-def test_a_scripted_conversation_replays() -> None:
-    """The policy keeps no state: the same request gets the same turn."""
-    request = _request({"role": "user", "content": "hello"})
-
-    assert policy(request) == policy(request) == script(policy)(request)

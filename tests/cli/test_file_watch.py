@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.cli.file_watch import file_stamps, watch_files
+from gateway.cli.file_watch import watch_files
 
 PATIENCE_S = 60
 
@@ -56,12 +56,3 @@ async def test_a_signal_is_heard_with_and_without_the_extra(tmp_path: Path, pack
         await heard.again()
 
     assert (1, before) == (heard.calls, signal.getsignal(signal.SIGHUP))
-
-
-def test_a_file_that_is_not_there_has_no_stamp(tmp_path: Path) -> None:
-    """One that comes later is a change."""
-    file = tmp_path / "a"
-    without = file_stamps([file])
-    file.write_text("x")
-
-    assert ({}, [file]) == (without, list(file_stamps([file])))

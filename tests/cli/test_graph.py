@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from gateway.cli.exit_codes import NOTHING, OK, UNAVAILABLE, USAGE
+from gateway.cli.exit_codes import NOTHING, OK, USAGE
 from gateway.testing import ScriptedModel, Turn
 from graphs import read
-from tests.cli.running import TIME, Place, child
+from tests.cli.running import Place, child
 
 _WITHOUT_SHACL = """
 import sys
@@ -242,16 +242,6 @@ def test_without_pyshacl_the_rest_is_checked_and_the_extra_named(place: Place, n
     assert "tool-gateway[shacl]" in ran.err
 
 
-def test_an_empty_folder_is_fine(place: Place) -> None:
-    """A host may begin with nothing."""
-    folder = place.folder / "empty"
-    folder.mkdir()
-
-    ran = place.run("graph", "validate", str(folder))
-
-    assert (OK, ["0 documents read.", "Nothing is wrong."]) == (ran.code, ran.out.splitlines())
-
-
 def test_nothing_to_read_is_bad_usage(place: Place) -> None:
     """Of a path that was named, everybody expects that it is read."""
     config, gone = place.config({}), str(place.folder / "gone")
@@ -304,22 +294,6 @@ def test_a_yes_or_no_is_an_answer(place: Place) -> None:
     assert [(OK, "yes"), (OK, "no")] == [(each.code, each.out.strip()) for each in (yes, no)]
 
 
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [
-        ("DELETE WHERE { ?a ?b ?c }", "an update is none"),
-        ("SELECT * WHERE { SERVICE <http://127.0.0.1:1/> { ?a ?b ?c } }", "SERVICE"),
-        ("SELECT * FROM <file:///etc/passwd> WHERE { ?a ?b ?c }", "FROM"),
-    ],
-)
-def test_a_query_that_changes_or_fetches_is_refused(place: Place, text: str, told: str) -> None:
-    """With the reason; nothing was asked and nothing opened."""
-    ran = place.run("graph", "query", text, "-c", place.config({}), "--json")
-
-    assert (USAGE, "InvalidRequestError") == (ran.code, ran.json["error"]["type"])
-    assert told in ran.json["error"]["message"]
-
-
 def test_a_search_reads_the_hosts_documents_too(place: Place, notes: str) -> None:
     """What they declare is in the result, down to file and line."""
     ran = place.run(
@@ -329,15 +303,6 @@ def test_a_search_reads_the_hosts_documents_too(place: Place, notes: str) -> Non
 
     assert OK == ran.code
     assert "convert.md:4" in json.dumps(ran.json["result"])
-
-
-def test_a_dead_server_leaves_the_graph_of_the_others(place: Place) -> None:
-    """The exit code says that something is missing."""
-    config = place.config({"time": TIME, "gone": {"command": "no-such-program"}})
-
-    ran = place.run("graph", "show", "-c", config, "--json")
-
-    assert (UNAVAILABLE, 2) == (ran.code, ran.json["tools"])
 
 
 def test_a_model_proposes_and_a_person_decides(place: Place) -> None:

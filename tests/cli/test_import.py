@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from gateway.manifests.mcp_json import read_manifest
 from tests.cli.running import Place, Ran
 
 SECRET = "ghp_" + "a1B2" * 9
@@ -100,15 +99,6 @@ def test_people_read_what_became_of_each(user: User) -> None:
     assert "it is this gateway" in ran.out
     assert "written to mcp.json" in ran.out
     assert SECRET not in dry.out + ran.out
-
-
-def test_a_dry_run_writes_nothing(user: User) -> None:
-    """But shows what it would write."""
-    file = user.client("x.json", DESKTOP)
-    ran = user.here("import", "claude", "--from", str(file), "--dry-run", "--json")
-
-    assert (True, "npx") == (ran.json["dry_run"], ran.json["servers"][0]["entry"]["command"])
-    assert not (user.folder / "mcp.json").exists()
 
 
 def test_all_files_of_a_client_are_read_and_the_first_of_a_name_stays(user: User) -> None:
@@ -236,16 +226,6 @@ def test_equal_secrets_share_a_variable_and_different_ones_do_not(user: User) ->
         servers[name]["env"]["API_KEY"] for name in "abc"
     ]
     assert "https://h/mcp?token=${D_URL}" == servers["d"]["url"]
-
-
-def test_what_was_imported_is_a_configuration_that_works(user: User) -> None:
-    """The servers whose variables are missing say which."""
-    user.client(".config/Claude/claude_desktop_config.json", DESKTOP)
-    user.here("import", "claude")
-    manifest = read_manifest(user.folder / "mcp.json")
-
-    assert ("git-hub",) == manifest.unusable
-    assert "needs the environment variable GIT_HUB_API_KEY" in manifest.warnings[0].detail
 
 
 def test_nothing_to_import_is_told_and_a_broken_file_too(user: User) -> None:

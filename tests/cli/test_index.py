@@ -5,10 +5,6 @@ from __future__ import annotations
 import pytest
 
 from gateway.cli.exit_codes import NOTHING, OK, UNAVAILABLE
-from gateway.cli.session import vector_store
-from gateway.gateway import Gateway
-from gateway.options import Options
-from gateway.sync import SyncGateway
 from tests.cli.running import Place
 
 
@@ -74,10 +70,3 @@ def test_people_see_what_a_build_did(place: Place) -> None:
 
     assert "3; texts embedded now: 6" in ran.out
     assert "vectors.sqlite3" in ran.out
-
-
-def test_the_command_and_the_library_share_one_file() -> None:
-    """A vector embedded by one is not embedded again by the other."""
-    assert vector_store().path.name == "vectors.sqlite3"
-    with SyncGateway(Gateway(options=Options(vector_store_path=vector_store().path))) as twin:
-        assert twin.gateway.options.vector_store_path == vector_store().path

@@ -74,12 +74,3 @@ def test_a_server_that_nobody_signs_in_to_is_told(
     ended = place.run("login", server, "-c", place.config({"srv": entry}))
 
     assert (2, True) == (ended.code, told in ended.err)
-
-
-def test_signing_out_of_what_was_never_signed_in_is_harmless(place: Place) -> None:
-    """And --json says so."""
-    config = place.config({"srv": {"url": "https://a/mcp", "auth": {"type": "oauth"}}})
-
-    ended = place.run("login", "srv", "--forget", "--json", "-c", config)
-
-    assert (0, {"server": "srv", "signed_in": False}) == (ended.code, ended.json)

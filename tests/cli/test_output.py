@@ -20,7 +20,6 @@ from gateway.cli.tables import (
     path_text,
     result_text,
     search_table,
-    vector_count,
 )
 from gateway.types import (
     Content,
@@ -96,14 +95,6 @@ def test_a_supplement_is_explained_by_its_path() -> None:
     assert "No diagnostics." in shown
 
 
-def test_supplements_stand_under_the_matches() -> None:
-    shown = _shown(
-        search_table(SearchResult(mode="graph", matches=(_MATCH,), next_steps=(_MATCH,)))
-    )
-
-    assert "next steps" in shown
-
-
 def test_what_came_nearest_is_shown_where_nothing_serves() -> None:
     """The warning speaks of what is nearest: a person must be able to read it."""
     counts = Counts(eligible=2)
@@ -119,19 +110,6 @@ def test_a_kind_that_nothing_has_is_told_as_that() -> None:
     shown = _shown(search_table(SearchResult(mode="hybrid")))
 
     assert "Nothing was found: there is nothing of this kind, tag and status here.\n" == shown
-
-
-def test_what_is_only_browsed_has_no_confidence() -> None:
-    """Nothing was asked, so nothing is sure or unsure."""
-    shown = _shown(search_table(SearchResult(mode="browse", matches=(_MATCH,))))
-
-    assert ("two" in shown, "confidence" in shown, "%" in shown) == (True, False, False)
-
-
-def test_more_texts_than_vectors_are_no_debt() -> None:
-    """A tool has several texts, and some texts measure the model: nothing may be subtracted."""
-    assert "2; texts embedded now: 6" == vector_count(2, embedded=6)
-    assert "2; texts embedded now: none, all were in the store" == vector_count(2, embedded=0)
 
 
 def test_an_exact_name_is_evidence() -> None:

@@ -46,14 +46,6 @@ def test_the_reasons_are_shown_when_asked_for(place: Place) -> None:
     assert "2. " not in ran.out.partition("Related")[0].partition("Next steps")[0]
 
 
-def test_the_graph_alone_needs_no_vectors(place: Place) -> None:
-    ran = place.run("search", "current time", "-c", place.config(), "--strategy", "graph", "--json")
-
-    result = ran.json["result"]
-    assert (OK, "graph", 0) == (ran.code, result["mode"], result["counts"]["embedded_texts"])
-    assert not (place.cache / "vectors.sqlite3").exists()
-
-
 def test_an_empty_query_browses_by_name(place: Place) -> None:
     ran = place.run("search", "", "-c", place.config(), "--strategy", "graph")
 

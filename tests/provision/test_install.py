@@ -13,7 +13,7 @@ import pytest
 from gateway.errors import UpstreamError, UpstreamTimeoutError
 from gateway.provision.install import install, run_command
 from gateway.provision.plan import Plan, Programs
-from gateway.provision.registry_schema import Package, RegistryEntry, Remote
+from gateway.provision.registry_schema import Package, RegistryEntry
 from tests.mcp.conftest import until
 
 PROGRAMS = Programs(node="/usr/bin/node")
@@ -51,11 +51,6 @@ async def test_a_command_that_fails_tells_the_end_of_what_it_said(tmp_path: Path
         await python(program, tmp_path)
     assert "pw" not in str(caught.value)
     assert len(str(caught.value)) < 800
-
-
-async def test_a_command_that_fails_in_silence_says_so(tmp_path: Path) -> None:
-    with pytest.raises(UpstreamError, match="it said nothing"):
-        await python("raise SystemExit(3)", tmp_path)
 
 
 async def test_a_command_that_takes_too_long_is_ended_with_its_children(tmp_path: Path) -> None:
@@ -162,11 +157,3 @@ async def test_a_python_package_without_a_program_fails(tmp_path: Path) -> None:
 
     with pytest.raises(UpstreamError, match="the package has none"):
         await install(planned(tmp_path, "pypi"), PROGRAMS, limit_s=1)
-
-
-async def test_only_packages_are_installed() -> None:
-    route = Remote(transport="streamable-http", url="https://x")
-    with pytest.raises(AssertionError):
-        await install(
-            Plan(entry=RegistryEntry(name="a/b"), route=route, server="b"), PROGRAMS, limit_s=1
-        )

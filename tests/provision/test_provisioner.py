@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.errors import ConfigError, InvalidRequestError, StoreError
-from gateway.manifests.config_file import add_server, server_names, undo_edit
+from gateway.errors import InvalidRequestError, StoreError
 from gateway.provision.audit import Audit, hash_intent
 from gateway.provision.consent import Question, by_policy, refuse_all
 from gateway.provision.plan import Plan
@@ -89,11 +88,6 @@ async def test_nothing_that_serves_is_none(site: MakeSite, registry: FakeRegistr
     result = await site(registry.url).provisioner.provision("translate Finnish")
 
     assert ("none", "none of 1 servers is likely to serve") == (result.outcome, result.reason)
-
-
-async def test_a_blank_intent_is_refused(site: MakeSite) -> None:
-    with pytest.raises(InvalidRequestError):
-        await site().provisioner.provision("  ")
 
 
 async def test_the_first_candidate_that_nothing_forbids_is_planned(
@@ -258,75 +252,3 @@ async def test_policy_agrees_only_where_nothing_speaks_against_it() -> None:
         await by_policy(question("pass", "tool x: asks for secrets")),
     ]
     assert not await refuse_all(question("pass"))
-
-
-def test_adding_a_server_changes_nothing_else(tmp_path: Path) -> None:
-    """Order, other keys, the table's name and the file's mode stay."""
-    path = tmp_path / "mcp.json"
-    path.write_text('{"inputs": [1], "servers": {"b": {"url": "u"}, "a": {}}}')
-    path.chmod(0o600)
-    linked = tmp_path / "linked.json"
-    linked.symlink_to(path)
-
-    add_server(linked, "c", {"command": "é"})
-
-    assert {
-        "inputs": [1],
-        "servers": {"b": {"url": "u"}, "a": {}, "c": {"command": "é"}},
-    } == json.loads(path.read_text("utf-8"))
-    assert (0o600, True) == (path.stat().st_mode & 0o777, linked.is_symlink())
-    assert ["linked.json", "mcp.json"] == sorted(each.name for each in tmp_path.iterdir())
-    assert {"a", "b", "c"} == server_names(path)
-
-
-@pytest.mark.parametrize("text", ["{", "[]", '{"mcpServers": []}', '{"mcpServers": {"c": {}}}'])
-def test_a_configuration_that_cannot_be_added_to_stays_as_it_is(tmp_path: Path, text: str) -> None:
-    path = tmp_path / "mcp.json"
-    path.write_text(text)
-
-    with pytest.raises(ConfigError):
-        add_server(path, "c", {})
-    assert text == path.read_text()
-
-
-def test_an_edit_is_taken_back(tmp_path: Path) -> None:
-    """The file as it was; what somebody else wrote meanwhile stays."""
-    path = tmp_path / "mcp.json"
-    made = add_server(path, "c", {})
-    undo_edit(made)
-    gone = path.exists()
-    undo_edit(made)
-
-    path.write_text('{"a": 1}\n')
-    kept = add_server(path, "c", {})
-    undo_edit(kept)
-    as_it_was = path.read_text()
-    mine = add_server(path, "c", {})
-    add_server(path, "d", {})
-    undo_edit(mine)
-
-    assert not gone
-    assert '{"a": 1}\n' == as_it_was
-    assert {"a": 1, "mcpServers": {"d": {}}} == json.loads(path.read_text())
-
-
-def test_a_configuration_is_made_where_there_is_none(tmp_path: Path) -> None:
-    add_server(tmp_path / "new" / "mcp.json", "c", {"url": "u"})
-
-    assert (
-        '{\n  "mcpServers": {\n    "c": {\n      "url": "u"\n    }\n  }\n}\n'
-        == (tmp_path / "new" / "mcp.json").read_text()
-    )
-
-
-def test_a_file_that_cannot_be_written_is_told(tmp_path: Path) -> None:
-    """Its name leaves no room for the one that is written beside it."""
-    with pytest.raises(ConfigError, match="cannot be written"):
-        add_server(tmp_path / ("x" * 250), "c", {})
-
-
-def test_a_folder_that_cannot_be_written_is_a_configuration_fault(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-
-    with pytest.raises(ConfigError, match="cannot be"):
-        add_server(tmp_path / "file" / "mcp.json", "c", {})

@@ -82,13 +82,6 @@ async def test_an_answer_of_another_form_is_an_error(registry: FakeRegistry, bod
         await fetch(registry.url, OPTIONS, QUICK)
 
 
-async def test_an_answer_that_cannot_be_unpacked_is_an_error(registry: FakeRegistry) -> None:
-    registry.body, registry.encoding = b"no gzip", "gzip"
-
-    with pytest.raises(UpstreamError, match="cannot be read: DecodingError"):
-        await fetch(registry.url, OPTIONS, QUICK)
-
-
 async def test_a_page_that_is_too_large_is_not_held(registry: FakeRegistry) -> None:
     """A registry takes no more memory than it may."""
     registry.body = b'{"servers": [' + b" " * 5000 + b"]}"
@@ -116,13 +109,6 @@ async def test_caps_cut_and_say_so(
     assert (read, False) == (len(fetched.raw), fetched.is_complete)
     assert ["registry_truncated"] == [note.code for note in fetched.diagnostics]
     assert told in fetched.diagnostics[0].detail
-
-
-async def test_as_many_entries_as_allowed_are_whole(registry: FakeRegistry) -> None:
-    """The cap cuts only what is beyond it."""
-    registry.items = [item(f"org.example/s{number}") for number in range(4)]
-
-    assert (await fetch(registry.url, ProvisionOptions(max_entries=4), QUICK)).is_complete
 
 
 async def test_pages_in_a_circle_end(registry: FakeRegistry) -> None:

@@ -1,16 +1,23 @@
-"""What is looked at: the bundled list, a registry once a day, nothing that nobody configured."""
+"""Servers outside the catalog: the bundled list, a registry once a day, and their ranking."""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from gateway.embed.cache import MemoryVectorStore
+from gateway.embed.protocol import Embedded, Role
+from gateway.gateway import Gateway
 from gateway.options import UpstreamOptions
-from gateway.provision.candidates import available_servers, bundled_servers
+from gateway.provision.candidates import available_servers, bundled_servers, rank_servers
 from gateway.provision.options import ProvisionOptions
 from gateway.provision.registry import RegistryCache
-from gateway.testing import ManualClock
+from gateway.provision.registry_schema import RegistryEntry
+from gateway.testing import HashingEmbedder, ManualClock
+from tests.conftest import OpenGateway
 from tests.provision.registries import FakeRegistry, item
 
 QUICK = UpstreamOptions(connect_attempts=1)
@@ -32,12 +39,6 @@ async def test_without_a_registry_the_bundled_list_is_all(answers: RegistryCache
     found = await available_servers(ProvisionOptions(), QUICK, answers)
 
     assert (bundled_servers(), (), False) == (found.entries, found.diagnostics, found.is_fetched)
-
-
-async def test_neither_gives_nothing(answers: RegistryCache) -> None:
-    found = await available_servers(ProvisionOptions(known=False), QUICK, answers)
-
-    assert () == found.entries
 
 
 async def test_a_registry_is_asked_once_a_day(
@@ -145,3 +146,82 @@ def test_the_bundled_list_is_of_use() -> None:
     assert all(len(each.description) > 20 and not each.suspicions for each in entries)
     assert all(each.packages or each.remotes for each in entries)
     assert {"active", "deprecated"} == {each.status for each in entries}
+
+
+CASES = (
+    ("what time is it in Kyiv", "modelcontextprotocol/time"),
+    ("crawl a whole website", "firecrawl/firecrawl"),
+    ("make a pivot table in an Excel workbook", "haris-musa/excel"),
+    ("get the transcript of this YouTube video", "kimtaeyoon83/youtube-transcript"),
+    ("refund a customer in Stripe", "stripe/stripe"),
+)
+
+
+@pytest.mark.parametrize(("intent", "expected"), CASES)
+async def test_well_known_servers_are_found_by_what_they_are_for(
+    open_gateway: OpenGateway, intent: str, expected: str
+) -> None:
+    """By the search that ranks tools, words alone."""
+    ranked = await rank_servers(open_gateway(), bundled_servers(), intent, limit=3, max_ranked=500)
+
+    assert expected == ranked[0].entry.name
+    assert ranked[0].confidence > 0.9
+
+
+class Watched(HashingEmbedder):
+    """Notes what it embeds and on which loop."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.given: list[str] = []
+        self.loops: set[int] = set()
+
+    async def embed(self, texts: Sequence[str], *, role: Role) -> Embedded:
+        self.given += texts
+        self.loops.add(id(asyncio.get_running_loop()))
+        return await super().embed(texts, role=role)
+
+
+async def test_vectors_rank_too_on_the_gateways_own_loop(open_gateway: OpenGateway) -> None:
+    """An embedder's connections belong to one loop."""
+    embedder = Watched()
+    made = open_gateway(strategy="auto", embedder=embedder)
+    entries = [
+        RegistryEntry(name="a/parcels", description="Weighs."),
+        RegistryEntry(name="a/songs"),
+    ]
+
+    ranked = await rank_servers(made, entries, "parcels", limit=1, max_ranked=500)
+
+    async def loop() -> int:
+        return id(asyncio.get_running_loop())
+
+    assert ["a/parcels"] == [each.entry.name for each in ranked]
+    assert {await made.bridge.run(loop)} == embedder.loops
+
+
+async def test_of_a_large_registry_words_choose_what_is_embedded() -> None:
+    """Embedding ten thousand entries for one question would take minutes."""
+    embedder = Watched()
+    entries = [
+        RegistryEntry(name=f"a/s{number}", description=f"Number {number}.") for number in range(300)
+    ]
+    entries.append(RegistryEntry(name="b/parcels", description="Weighs a parcel."))
+    async with Gateway(
+        strategy="auto", embedder=embedder, vector_store=MemoryVectorStore()
+    ) as made:
+        ranked = await rank_servers(made, entries, "weigh a parcel", limit=3, max_ranked=100)
+
+    assert "b/parcels" == ranked[0].entry.name
+    assert not any("Number" in text for text in embedder.given)
+
+
+async def test_equal_names_of_two_publishers_are_both_found(open_gateway: OpenGateway) -> None:
+    entries = [
+        RegistryEntry(name="b/parcels", description="Weighs a parcel."),
+        RegistryEntry(name="a/parcels", description="Weighs a parcel."),
+    ]
+
+    ranked = await rank_servers(open_gateway(), entries, "weigh a parcel", limit=5, max_ranked=500)
+
+    assert {"a/parcels", "b/parcels"} == {each.entry.name for each in ranked}

@@ -293,7 +293,7 @@ def test_what_is_missing_is_refused_by_name(route: Package | Remote) -> None:
     assert gate.reason.startswith("needs ")
 
 
-def test_a_secret_is_named_not_format_command() -> None:
+def test_a_secret_is_named_not_written() -> None:
     """The configuration is a file that others read."""
     route = replace(TIME, environment=(Input(name="KEY", secret=True),))
     gate = judged(plan(route, inputs={"KEY": "canary-secret"}))["inputs"]
