@@ -39,8 +39,8 @@ from benchmarks.lifelike import NumberedEmbedder, near, question, servers, vecto
 from gateway import Gateway, Options
 from gateway.options import CacheOptions
 from gateway.runtime.vectors import Matrix, Vector
-from gateway.search.spelling.mending import Mending
-from gateway.search.spelling.wordlists import installed
+from gateway.spelling.corrector import SpellingCorrector
+from gateway.spelling.word_lists import find_word_lists
 from gateway.types import Strategy
 
 GOALS: Mapping[Strategy, Mapping[int, float]] = {
@@ -257,7 +257,7 @@ async def _remember(gateway: Gateway, about: Asked) -> None:
 
     A misspelt question is asked in its mended form too, and means the same.
     """
-    snapshot, mend = await gateway.snapshot(vectors=True), Mending(installed())
+    snapshot, mend = await gateway.snapshot(vectors=True), SpellingCorrector(find_word_lists())
     for text, row in zip(about.texts, about.queries, strict=True):
         for form in (text, mend(snapshot.lexical, text).text):
             gateway.caches.embeddings.put((NumberedEmbedder.MODEL_ID, form), row)

@@ -222,7 +222,7 @@ async def _half(
 
 async def _remember(gateway: Gateway, clock: ManualClock, tasks: Sequence[Sequence[str]]) -> None:
     """Put *tasks* in the place of whatever the ledger held, and let the gateway read it."""
-    ledger = gateway.usage.ledger
+    ledger = gateway.usage.call_log
     ledger.forget()
     for number, tools in enumerate(tasks):
         for tool in tools:
@@ -231,7 +231,7 @@ async def _remember(gateway: Gateway, clock: ManualClock, tasks: Sequence[Sequen
     for _ in range(2):
         clock.tick(_LATER_S)
         await gateway.usage.signals(snapshot)
-        await gateway.usage.judged()
+        await gateway.usage.measured_gains()
 
 
 async def _asked(gateway: Gateway, steps: Iterable[Step]) -> list[frozenset[str]]:

@@ -28,12 +28,12 @@ from gateway.runtime.cache import Clock, SingleFlight
 from gateway.runtime.telemetry import MeterProvider, Telemetry, TracerProvider
 from gateway.runtime.vectors import VectorStore
 from gateway.search.cached_search import Caches, cached_search, caches_of
+from gateway.search.expand.usage_evaluation import evaluate_usage
 from gateway.search.invoke import holding, invoke
 from gateway.search.library import Library
 from gateway.search.normalize import Normalizer
 from gateway.search.propose import Proposed, Proposer
 from gateway.search.request import prepare
-from gateway.search.usage.memory import Usage
 from gateway.sources.entries import ENTRIES
 from gateway.storage.protocol import Store, store_of
 from gateway.types import (
@@ -49,6 +49,7 @@ from gateway.types import (
     SearchResult,
     Strategy,
 )
+from gateway.usage.history import UsageTracker
 
 
 class Gateway(GatewaySources):
@@ -100,7 +101,6 @@ class Gateway(GatewaySources):
         self.options = resolved(options or Options())
         self.strategy = check_strategy(strategy)
         self.embedder = resolve_embedder(embedder)
-        bridge = Bridge()
         self.telemetry = Telemetry(
             tracer_provider=tracer_provider,
             meter_provider=meter_provider,
@@ -109,7 +109,7 @@ class Gateway(GatewaySources):
         on_event = self.telemetry.cache_event
         self.caches = caches_of(caches, self.options.cache, clock=clock, on_event=on_event)
         self._store = kept = store_of(self.options, store, vectors=vector_store)
-        super().__init__(bridge, kept, self.options, clock=clock)
+        super().__init__(Bridge(), kept, self.options, clock=clock)
         self._index = Indexer(
             self._registry,
             embedder=self.embedder if strategy != "graph" else None,
@@ -124,7 +124,9 @@ class Gateway(GatewaySources):
             words_first=strategy == "auto" and self.options.search.first_search == "words",
         )
         usage, submit = self.options.usage, self._bridge.submit
-        self.usage = Usage(kept.ledger, usage, telemetry=self.telemetry, clock=clock, submit=submit)
+        self.usage = UsageTracker(
+            kept.ledger, usage, evaluate_usage, telemetry=self.telemetry, clock=clock, submit=submit
+        )
         self._search = cached_search(
             self.options.search,
             strategy=strategy,

@@ -131,7 +131,7 @@ HOMES = {
     "mcp": ("gateway/mcp/", "gateway/serve/", "gateway/adapters/openai_agents.py"),
     "mcp_types": ("gateway/mcp/",),
     "mdit_py_plugins": ("graphs/markdown/body.py",),
-    "msgpack": ("gateway/search/spelling/wordlists.py",),
+    "msgpack": ("gateway/spelling/word_lists.py",),
     "openai": (
         "gateway/embed/openai.py",
         "gateway/search/openai.py",

@@ -32,12 +32,12 @@ from gateway.runtime.telemetry_names import CONTENT_ATTRIBUTES, Attributes
 from gateway.runtime.vectors import Vector
 from gateway.search.normalize import CachedNormalizer, Normalizer
 from gateway.search.pipeline import Search
-from gateway.search.spelling.mending import Mending
-from gateway.search.spelling.wordlists import installed
 from gateway.search.state import SHARED_TIMEOUT_FACTOR
-from gateway.search.usage.memory import Usage
-from gateway.search.usage.signals import Signals
+from gateway.spelling.corrector import SpellingCorrector
+from gateway.spelling.word_lists import find_word_lists
 from gateway.types import Diagnostic, SearchRequest, SearchResult, Strategy
+from gateway.usage.history import UsageTracker
+from gateway.usage.signals import UsageSignals
 
 _FALLBACK_REASONS = (
     "index_building",
@@ -105,7 +105,7 @@ class CachedSearch:
     search: Search
     cache: Cache[SearchResult]
     telemetry: Telemetry
-    usage: Usage
+    usage: UsageTracker
     identity: tuple[str, ...]
     """Gateway, embedder and normalizer. Part of every key."""
 
@@ -136,7 +136,7 @@ class CachedSearch:
             labels |= {"gateway.search.mode": result.mode, "gateway.cache.hit": result.cached}
             if span.is_recording():
                 self._describe(span, request.queries, result)
-        self.usage.showed(result)
+        self.usage.note_result(result)
         if not result.cached:
             self._measure(result)
         return result
@@ -153,7 +153,7 @@ class CachedSearch:
         snapshot: Snapshot,
         request: SearchRequest,
         diagnostics: Sequence[Diagnostic],
-        signals: Signals,
+        signals: UsageSignals,
     ) -> Hashable:
         return key_of(
             self.identity,
@@ -168,7 +168,7 @@ class CachedSearch:
             request.diversify,
             request.display_limit,
             request.tenant,
-            signals.mark,
+            signals.fingerprint,
             tuple(diagnostics),
         )
 
@@ -218,7 +218,7 @@ def cached_search(  # noqa: PLR0913  (keyword-only, wired in one place)
     caches: Caches,
     submit: Submit[Any],
     telemetry: Telemetry,
-    usage: Usage,
+    usage: UsageTracker,
 ) -> CachedSearch:
     """Put a search together from what a gateway has.
 
@@ -255,7 +255,7 @@ def cached_search(  # noqa: PLR0913  (keyword-only, wired in one place)
         embed=embed,
         model=model,
         normalize=normalize,
-        correct=Mending(installed()) if options.spelling else None,
+        correct=SpellingCorrector(find_word_lists()) if options.spelling else None,
     )
     rewriter = normalizer.model_id if normalizer is not None else ""
     return CachedSearch(

@@ -11,10 +11,10 @@ from gateway.errors import GatewayError, InvalidRequestError, UnknownToolError
 from gateway.index.snapshot import Snapshot, resolve
 from gateway.runtime.telemetry import Telemetry
 from gateway.runtime.telemetry_names import CONTENT_ATTRIBUTES
-from gateway.search.usage.memory import Usage
 from gateway.sources.registry import Registration
 from gateway.types import Entity, Filters, InvokeResult, JsonObject
 from gateway.usage.call_log import Call, Outcome, shape_of
+from gateway.usage.history import UsageTracker
 
 _ANYBODY = Filters()
 
@@ -41,7 +41,7 @@ async def invoke(  # noqa: PLR0913  (keyword-only, wired in one place)
     filters: Filters,
     call_id: str,
     telemetry: Telemetry,
-    usage: Usage,
+    usage: UsageTracker,
     task: str = "",
     tenant: str = "",
 ) -> InvokeResult:

@@ -33,10 +33,10 @@ from gateway.search.retrieve.lexical import LexicalMatch, match_terms, score_lex
 from gateway.search.retrieve.names import find_named
 from gateway.search.retrieve.vectors import Candidates, find_candidates
 from gateway.search.sayable import degrading
-from gateway.search.spelling.mending import Mend
 from gateway.search.state import SearchState
-from gateway.search.usage.signals import NOTHING, Signals
+from gateway.spelling.corrector import Correct
 from gateway.types import Diagnostic, RankingMode, SearchRequest, SearchResult, Strategy
+from gateway.usage.signals import NO_SIGNALS, UsageSignals
 
 Rewrite = Callable[[str], Awaitable[str]]
 
@@ -49,7 +49,7 @@ class Search:
     strategy: Strategy
     embed: Embed | None = None
     normalize: Rewrite | None = None
-    correct: Mend | None = None
+    correct: Correct | None = None
     """The offline spelling correction."""
     model: str = ""
     """The embedder's model id; empty without one."""
@@ -63,7 +63,7 @@ class Search:
         request: SearchRequest,
         diagnostics: Sequence[Diagnostic] = (),
         *,
-        usage: Signals = NOTHING,
+        usage: UsageSignals = NO_SIGNALS,
     ) -> SearchResult:
         """Answer *request*.
 
@@ -141,7 +141,7 @@ class Search:
         correction = self.correct(state.snapshot.lexical, text, mask)
         state.record_time("normalize")
         if correction.changed:
-            state.add_diagnostic("normalize", "query_mended", correction.told)
+            state.add_diagnostic("normalize", "query_mended", correction.summary)
         return correction.text
 
     async def _embed(self, state: SearchState, queries: Sequence[Query]) -> list[Query] | None:
@@ -295,7 +295,7 @@ class Search:
     ) -> SearchResult:
         """Choose the matches, add the graph's supplements, and write the result."""
         request = state.request
-        if state.usage.liked or state.usage.exposure:
+        if state.usage.multipliers or state.usage.associations:
             rankings = [_rerank_by_usage(state, ranking) for ranking in rankings]
         if request.diversify:
             rankings = [results.diversify(state.snapshot, each, request.limit) for each in rankings]

@@ -12,7 +12,6 @@ import numpy as np
 from gateway.errors import ClosedError, EmbeddingError, Failed, GatewayError, attempt_within
 from gateway.index.eligibility import Mask
 from gateway.index.snapshot import Snapshot
-from gateway.search.usage.signals import NOTHING, Signals
 from gateway.types import (
     Code,
     Counts,
@@ -23,6 +22,7 @@ from gateway.types import (
     SearchResult,
     Stage,
 )
+from gateway.usage.signals import NO_SIGNALS, UsageSignals
 
 T = TypeVar("T")
 SHARED_TIMEOUT_FACTOR = 3
@@ -43,7 +43,7 @@ class SearchState:
     """Eligible entities, shape (n,)."""
     diagnostics: list[Diagnostic]
     """In the order in which the stages left them; grows."""
-    usage: Signals = NOTHING
+    usage: UsageSignals = NO_SIGNALS
     """What past calls say of tools."""
     seconds: dict[str, float] = field(default_factory=dict)
     """Time spent so far, by stage."""

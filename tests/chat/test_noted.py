@@ -34,7 +34,7 @@ async def test_each_call_of_the_wrapper_is_a_task(
         role = stage.cast(find("add two numbers"), Turn(calls=calls), Turn("Done."))
         client.chat.completions.create(model=role.model, messages=ASK)
 
-    lines = [*gateway.usage.ledger.lines()]
+    lines = [*gateway.usage.call_log.lines()]
     tasks = [line["task"] for line in lines]
     assert ["local/add"] * 3 == [line["tool"] for line in lines]
     assert 2 == len(set(tasks))

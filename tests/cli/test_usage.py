@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 
 from gateway.cli.commands.usage import gain_rows, gain_text
-from gateway.search.replay import Replayed
-from gateway.search.usage.gain import Gain
 from gateway.storage.call_log import SqliteCallLog
 from gateway.usage.call_log import Call
+from gateway.usage.evaluation import Gain, UsageEvaluation
 from tests.cli.running import Place
 
 
@@ -102,7 +101,7 @@ def test_without_tools_there_is_nothing_to_judge(used: Place) -> None:
 def test_a_gain_is_told_with_what_auto_makes_of_it() -> None:
     """What is learned counts where the history is believed too."""
     sure = Gain(tasks=30, calls=60, mean=0.25, low=0.125, high=0.5, higher=40, lower=2)
-    found = Replayed(learn=sure, rerank=Gain(tasks=30, calls=60, mean=-0.5, low=-1.0))
+    found = UsageEvaluation(learn=sure, rerank=Gain(tasks=30, calls=60, mean=-0.5, low=-1.0))
 
     first, second = gain_text(gain_rows(found, is_trusted=True)).splitlines()
 

@@ -17,10 +17,10 @@ from gateway.search.expand.next_steps import score_next_steps
 from gateway.search.expand.supplements import supplement
 from gateway.search.index.toolgraphs import build
 from gateway.search.rank.parameters import LEARNED_SCALE, LEARNED_WEIGHT, POPULARITY_SHARE
-from gateway.search.usage.sequences import Followed, Learned
 from gateway.testing import HashingEmbedder, ManualClock
 from gateway.types import Entity, Filters, Match
 from gateway.usage.call_log import Call
+from gateway.usage.transitions import LearnedSteps, Transition
 from graphs import Document, Edge, parse
 from tests.conftest import OpenGateway
 from tests.fakes import tool
@@ -36,8 +36,8 @@ WRITTEN = "---\ntitle: plan\n---\n- find_room --next--> book_room\n"
 BANNED = "---\nid: find_room\ntitle: find\ngraph_forbid: [{object: send_mail}]\n---\n"
 
 
-def edge(after: str, *, before: str = "srv/find_room", confidence: float = 0.5) -> Followed:
-    return Followed(before=before, after=after, count=3, of=4, confidence=confidence)
+def edge(after: str, *, before: str = "srv/find_room", confidence: float = 0.5) -> Transition:
+    return Transition(before=before, after=after, count=3, of=4, confidence=confidence)
 
 
 def opened(
@@ -64,7 +64,7 @@ def opened(
     for number, (tenant, tools) in enumerate(tasks):
         for each in tools:
             call = Call(tool=f"shelf/{each}", outcome="ok", task=str(number), tenant=tenant)
-            gateway.usage.ledger.note(call)
+            gateway.usage.call_log.note(call)
     return gateway
 
 
@@ -111,7 +111,7 @@ async def test_a_result_lists_what_follows_its_matches(
     )
 
     first = await gateway.search(QUERY, limit=1)
-    gateway.usage.ledger.forget()
+    gateway.usage.call_log.forget()
     soon = await gateway.search(QUERY, limit=1)
     clock.tick(61)
     later = await gateway.search(QUERY, limit=1)
@@ -169,7 +169,7 @@ async def test_a_tenant_sees_first_what_it_does_itself(
 
 def test_tools_that_are_gone_and_forbidden_ones_are_left_out() -> None:
     """Histories outlive catalogs; what is often behind others counts half for what is open."""
-    learned = Learned(
+    learned = LearnedSteps(
         edges={"srv/find_room": (edge("srv/gone"), edge("srv/send_mail"), edge("srv/book_room"))},
         open={"srv/find_room": 0.4},
         often={"srv/read_mail": 0.5, "srv/gone": 0.5, "srv/send_mail": 0.1},
@@ -186,7 +186,7 @@ def test_tools_that_are_gone_and_forbidden_ones_are_left_out() -> None:
     assert {read: POPULARITY_SHARE * 0.5} == pytest.approx(
         {spot: each for spot, each in confidences(graph, learned, book).items() if spot == read}
     )
-    assert {} == confidences(graph, Learned(), find)
+    assert {} == confidences(graph, LearnedSteps(), find)
 
 
 async def test_a_shown_step_gains_by_its_confidence_and_passes_nothing_written(
@@ -207,7 +207,7 @@ async def test_a_shown_step_gains_by_its_confidence_and_passes_nothing_written(
     def scores(confidence: float) -> dict[str, float]:
         sure = edge("shelf/send_mail", before="shelf/find_room", confidence=confidence)
         again = replace(sure, after="shelf/book_room")
-        found = weighed.best(9, Learned(edges={"shelf/find_room": (again, sure)}))
+        found = weighed.best(9, LearnedSteps(edges={"shelf/find_room": (again, sure)}))
         return {snapshot.entities[each.position].name: each.score for each in found}
 
     plain = scores(0.0)
@@ -223,11 +223,11 @@ async def test_without_a_graph_nothing_is_learned(open_gateway: OpenGateway) -> 
     """Scores stay, and no way leads anywhere."""
     snapshot = await open_gateway(TOOLS).snapshot()
     spot = snapshot.position("shelf/find_room")
-    learned = Learned(edges={"shelf/find_room": (edge("shelf/send_mail"),)})
+    learned = LearnedSteps(edges={"shelf/find_room": (edge("shelf/send_mail"),)})
     bare = replace(snapshot, graph=None)
     weighed = score_next_steps(bare, [spot], task=None, mask=bare.mask(Filters()))
 
-    assert weighed.best(9, Learned()) == weighed.best(9, learned)
+    assert weighed.best(9, LearnedSteps()) == weighed.best(9, learned)
     assert all(each.path == () for each in weighed.best(9, learned))
 
 
@@ -236,7 +236,7 @@ def test_shown_steps_stay_inside_the_window_and_a_rules_edge_stays_the_rules() -
     graph = build(ENTITIES, [parse(WRITTEN, path="plan.md")], options=NO_RULES)
     book, find, read, send = range(4)
     steps = tuple(edge(f"srv/{name}") for name in ("send_mail", "read_mail", "book_room"))
-    learned = Learned(edges={"srv/find_room": steps})
+    learned = LearnedSteps(edges={"srv/find_room": steps})
 
     def listed(window: set[int], primaries: Sequence[int] = (find,), limit: int = 6) -> list[int]:
         found = supplement(

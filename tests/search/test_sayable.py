@@ -11,8 +11,8 @@ from gateway.index.snapshot import recurring
 from gateway.options import SearchOptions
 from gateway.search.pipeline import Search
 from gateway.search.sayable import unmatched
-from gateway.search.spelling.mending import Mending
-from gateway.search.spelling.wordlists import installed
+from gateway.spelling.corrector import SpellingCorrector
+from gateway.spelling.word_lists import find_word_lists
 from gateway.testing import HashingEmbedder
 from gateway.types import Diagnostic, Entity, Filters, Hints, SearchResult
 from tests.fakes import codes, entity, plain_embed, tool
@@ -32,7 +32,7 @@ def looked(query: str, filters: Filters, *notes: Diagnostic, floor: float = 0) -
         options=SearchOptions(no_match_confidence=floor),
         strategy="auto",
         embed=plain_embed(EMBEDDER),
-        correct=Mending(installed()),
+        correct=SpellingCorrector(find_word_lists()),
     )
     snapshot = replace(
         snapshot_of([OPEN, HIDDEN], EMBEDDER),
@@ -53,7 +53,7 @@ def test_no_word_is_mended_to_one_that_only_the_hidden_hold() -> None:
     assert "query_mended" in codes(own)
 
 
-@pytest.mark.skipif(installed() is None, reason="needs the word lists of the extra local")
+@pytest.mark.skipif(find_word_lists() is None, reason="needs the word lists of the extra local")
 def test_a_word_of_the_language_is_nobodys_secret() -> None:
     """Whoever else holds it."""
     found = looked("send a letter to my collegue", Filters())

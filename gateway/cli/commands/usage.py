@@ -19,13 +19,14 @@ from gateway.cli.session import choose_strategy, open_session
 from gateway.errors import InvalidRequestError
 from gateway.options import Options
 from gateway.options.environment import ledger_path
-from gateway.search.replay import Replayed, replay
-from gateway.search.usage import bounded
-from gateway.search.usage.bounded import Outcomes
-from gateway.search.usage.past import past_of, worn
-from gateway.search.usage.sequences import Followed, followed, trusted
+from gateway.search.expand.usage_evaluation import evaluate_usage
 from gateway.storage.call_log import SqliteCallLog
+from gateway.usage import outcome_rerank
 from gateway.usage.call_log import Tally
+from gateway.usage.evaluation import UsageEvaluation
+from gateway.usage.history import CallHistory, sum_outcomes
+from gateway.usage.outcome_rerank import Outcomes
+from gateway.usage.transitions import Transition, count_transitions, is_predictive
 
 _DOCUMENT = "urn:tool-gateway:shown-by-use"
 _NO_CALLS = "no calls are noted: a program has them noted with UsageOptions(record=True)"
@@ -42,9 +43,9 @@ def show(
     with _open_ledger() as ledger:
         tallies = [tally for tally in ledger.tallies() if tool in {"", tally.tool}]
         tasks = [task.tools for task in ledger.tasks()]
-    transitions = [item for item in followed(tasks) if tool in {"", item.before}]
+    transitions = [item for item in count_transitions(tasks) if tool in {"", item.before}]
     rows = _tool_rows(tallies)
-    is_trusted = trusted(tasks)
+    is_trusted = is_predictive(tasks)
     lines = [
         f"{row['tool']}: {row['succeeded']} of {row['calls']} calls succeeded, "
         f"scores x {row['multiplier']}"
@@ -74,8 +75,8 @@ def export(
     """Write next steps that use has shown as Markdown-LD, to read, edit and commit."""
     with _open_ledger() as ledger:
         tasks = [task.tools for task in ledger.tasks()]
-    transitions = followed(tasks, min_count=min_count)
-    if transitions and not trusted(tasks):
+    transitions = count_transitions(tasks, min_count=min_count)
+    if transitions and not is_predictive(tasks):
         note(_MAY_BE_CHANCE)
     documents = [_transition_document(transitions)] if transitions else []
     if out is not None:
@@ -97,18 +98,18 @@ def report(
 ) -> Output:
     """Show what the signals would have changed, by the tools that were really called next."""
     with _open_ledger() as ledger:
-        history = past_of(ledger)
+        history = CallHistory.read(ledger)
     with open_session(config, strategy=choose_strategy(strategy), documents=documents) as session:
-        replayed = replay(session.snapshot(), history.tasks, history.outcomes)
-    gains = gain_rows(replayed, is_trusted=history.trusted)
+        replayed = evaluate_usage(session.snapshot(), history.tasks, history.outcomes)
+    gains = gain_rows(replayed, is_trusted=history.is_predictive)
     return Output(
-        {"tasks": len(history.tasks), "believed": history.trusted, **gains},
+        {"tasks": len(history.tasks), "believed": history.is_predictive, **gains},
         gain_text(gains),
         session.code_for(replayed.learn.calls),
     )
 
 
-def gain_rows(replayed: Replayed, *, is_trusted: bool) -> dict[str, dict[str, object]]:
+def gain_rows(replayed: UsageEvaluation, *, is_trusted: bool) -> dict[str, dict[str, object]]:
     """Return the gain of each signal, and whether ``auto`` would turn it on."""
     return {
         "learn": {**asdict(replayed.learn), "on": replayed.learn.measured and is_trusted},
@@ -141,7 +142,7 @@ def forget(
     return Output({"forgotten": count}, f"{count} calls forgotten")
 
 
-def _transition_document(transitions: Sequence[Followed]) -> graphs.Document:
+def _transition_document(transitions: Sequence[Transition]) -> graphs.Document:
     edges = tuple(
         graphs.Edge(subject=item.before, predicate="nextStep", object=item.after)
         for item in transitions
@@ -161,19 +162,19 @@ def _open_ledger() -> closing[SqliteCallLog]:
 
 
 def _tool_rows(tallies: Sequence[Tally]) -> list[dict[str, object]]:
-    counts = worn([replace(tally, age_s=0.0) for tally in tallies])
+    counts = sum_outcomes([replace(tally, age_s=0.0) for tally in tallies])
     return [
         {
             "tool": tool,
             "calls": int(counts[tool].calls),
             "succeeded": int(counts[tool].succeeded),
-            "multiplier": round(bounded.multiplier(Outcomes(), outcomes), 3),
+            "multiplier": round(outcome_rerank.multiplier(Outcomes(), outcomes), 3),
         }
-        for tool, outcomes in sorted(worn(tallies).items())
+        for tool, outcomes in sorted(sum_outcomes(tallies).items())
     ]
 
 
-def _transition_fields(transition: Followed) -> dict[str, object]:
+def _transition_fields(transition: Transition) -> dict[str, object]:
     return {
         "before": transition.before,
         "after": transition.after,
@@ -183,7 +184,7 @@ def _transition_fields(transition: Followed) -> dict[str, object]:
     }
 
 
-def _transition_line(transition: Followed) -> str:
+def _transition_line(transition: Transition) -> str:
     counts = f"{transition.count} of {transition.of} tasks"
     confidence = f"sure to {transition.confidence:.2f}"
     return f"`{transition.before}` then `{transition.after}`: {counts}, {confidence}"

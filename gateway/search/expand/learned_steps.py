@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 from gateway.search.index.toolgraph import ToolGraph, node_of
 from gateway.search.rank.parameters import POPULARITY_SHARE
-from gateway.search.usage.sequences import Followed, Learned
 from gateway.types import PathStep
+from gateway.usage.transitions import LearnedSteps, Transition
 from graphs.facts.vocabulary import PREDICATES
 
 LEARNED = "learned"
@@ -20,8 +20,8 @@ PREDICATE = "nextStep"
 
 
 def learned_steps_after(
-    graph: ToolGraph, learned: Learned, position: int
-) -> Iterator[tuple[int, Followed]]:
+    graph: ToolGraph, learned: LearnedSteps, position: int
+) -> Iterator[tuple[int, Transition]]:
     """Yield what followed the entity at *position* in past tasks, the surest first.
 
     Each edge comes with the position of its end. Tools that are gone, and what a document of the
@@ -35,7 +35,7 @@ def learned_steps_after(
             yield end, edge
 
 
-def confidences(graph: ToolGraph, learned: Learned, position: int) -> dict[int, float]:
+def confidences(graph: ToolGraph, learned: LearnedSteps, position: int) -> dict[int, float]:
     """Return how likely each tool is to follow the entity at *position*, 0 to 1, by position.
 
     The learned edges say it. The share that they leave open is distributed by how many other tools
@@ -56,7 +56,7 @@ def confidences(graph: ToolGraph, learned: Learned, position: int) -> dict[int, 
     return shares
 
 
-def path_of(edge: Followed) -> tuple[PathStep, ...]:
+def path_of(edge: Transition) -> tuple[PathStep, ...]:
     """Return a learned edge as a path of one step; its counts are the source."""
     return (
         PathStep(
@@ -68,6 +68,6 @@ def path_of(edge: Followed) -> tuple[PathStep, ...]:
     )
 
 
-def strength(edge: Followed) -> float:
+def strength(edge: Transition) -> float:
     """Return the strength of a learned edge on the scale of the graph's edges, in (0, 1)."""
     return PREDICATES[PREDICATE].weight * edge.confidence

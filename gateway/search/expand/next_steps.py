@@ -38,9 +38,9 @@ from gateway.search.results import to_match
 from gateway.search.retrieve.lexical import score_lexical
 from gateway.search.retrieve.vectors import find_candidates
 from gateway.search.state import with_timeout
-from gateway.search.usage.sequences import Followed, Learned
-from gateway.search.usage.signals import NOTHING, Signals
 from gateway.types import Evidence, Filters, Match, PathStep
+from gateway.usage.signals import NO_SIGNALS, UsageSignals
+from gateway.usage.transitions import LearnedSteps, Transition
 from graphs.expansion import expand_at
 from graphs.neighbour import Neighbour
 
@@ -56,7 +56,7 @@ async def suggest_next_steps(  # noqa: PLR0913  (keyword-only, options of `Gatew
     filters: Filters,
     limit: int,
     options: SearchOptions,
-    usage: Signals = NOTHING,
+    usage: UsageSignals = NO_SIGNALS,
 ) -> tuple[Match, ...]:
     """Suggest what may come after *tools*, best first, never one of them.
 
@@ -161,7 +161,7 @@ class NextStepScores:
     edges: dict[int, Neighbour] = field(default_factory=dict)
     """The graph's next steps, by position."""
 
-    def best(self, limit: int, learned: Learned) -> tuple[NextStep, ...]:
+    def best(self, limit: int, learned: LearnedSteps) -> tuple[NextStep, ...]:
         """Return the best *limit* suggestions, with what calls have shown.
 
         A learned edge changes nothing of one that the host declared, and lifts no tool above one
@@ -175,11 +175,11 @@ class NextStepScores:
             for at in top(scores, min(limit, allowed)).tolist()
         )
 
-    def _learned_steps(self, learned: Learned) -> dict[int, Followed]:
+    def _learned_steps(self, learned: LearnedSteps) -> dict[int, Transition]:
         graph = self.snapshot.graph
         return {} if graph is None else dict(learned_steps_after(graph, learned, self.last))
 
-    def _with_learned(self, learned: Learned) -> Vector:
+    def _with_learned(self, learned: LearnedSteps) -> Vector:
         graph = self.snapshot.graph
         scores = self.scores.copy()
         if graph is None:
@@ -198,7 +198,7 @@ class NextStepScores:
         edge = self.edges.get(position)
         return edge is not None and all(step.declared for step in edge.path)
 
-    def _path(self, position: int, learned: dict[int, Followed]) -> tuple[PathStep, ...]:
+    def _path(self, position: int, learned: dict[int, Transition]) -> tuple[PathStep, ...]:
         graph, edge = self.snapshot.graph, self.edges.get(position)
         if graph is not None and edge is not None:
             return graph.steps(edge.path)

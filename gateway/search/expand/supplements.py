@@ -18,8 +18,8 @@ from gateway.options import SearchOptions
 from gateway.runtime.vectors import Vector
 from gateway.search.expand.learned_steps import learned_steps_after, path_of, strength
 from gateway.search.index.toolgraph import SURE, ToolGraph
-from gateway.search.usage.sequences import Learned
 from gateway.types import PathStep
+from gateway.usage.transitions import LearnedSteps
 from graphs.adjacency import Role
 from graphs.expansion import Barred, expand_at
 from graphs.neighbour import Expansion, Neighbour
@@ -32,7 +32,7 @@ GUESSED_HOPS = 2
 """How many edges a chain with derived ones may have for the first match; for others it is one."""
 MAX_GUESSED = 4
 """How many derived prerequisites are listed from outside the window."""
-_NONE = Learned()
+_NONE = LearnedSteps()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +116,7 @@ def supplement(  # noqa: PLR0913  (keyword-only, one a part of the search)
     mask: Mask,
     options: SearchOptions,
     nearness: Nearness | None = None,
-    learned: Learned = _NONE,
+    learned: LearnedSteps = _NONE,
 ) -> Supplements:
     """Gather the neighbours of *primaries*.
 
@@ -295,7 +295,7 @@ def _neighbours_in_window(
 def _shown(
     graph: ToolGraph,
     primaries: Sequence[int],
-    learned: Learned,
+    learned: LearnedSteps,
     inside: frozenset[int],
     limit: int,
     gathered: _Gathered,

@@ -1,27 +1,30 @@
 """Past calls -> a changed ranking: near ties are swapped, or associations re-score it. Pure.
 
-Usage moves only the entities that may be shown and a few behind them. Entities that the query calls
-by name stay in front.
+Usage moves only the entities that may be listed and a few behind them. Entities that the query
+calls by name stay in front.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import takewhile
 
 from gateway.index.snapshot import Snapshot
 from gateway.search.rank.fusion import RankedList
 from gateway.search.ranking import Ranking
-from gateway.search.usage import compat
-from gateway.search.usage.bounded import reranked
-from gateway.search.usage.compat import Access, Candidate
-from gateway.search.usage.signals import Exposure, Signals
+from gateway.usage import associative
+from gateway.usage.associative import AccessStats, AssociativeCandidate
+from gateway.usage.outcome_rerank import rerank
+from gateway.usage.signals import Associations, UsageSignals
 
 _ROLES = ("related", "next_step", "prerequisite", "member", "consumes", "produces")
-_NO_ACCESS = Access()
+_NO_ACCESS = AccessStats()
 
 
-def rerank_by_usage(snapshot: Snapshot, ranking: Ranking, usage: Signals, limit: int) -> RankedList:
+def rerank_by_usage(
+    snapshot: Snapshot, ranking: Ranking, usage: UsageSignals, limit: int
+) -> RankedList:
     """Return the order of *ranking* as past calls, and what searches returned, move it.
 
     Args:
@@ -30,21 +33,27 @@ def rerank_by_usage(snapshot: Snapshot, ranking: Ranking, usage: Signals, limit:
         usage: What the call log says.
         limit: How many matches are wanted.
     """
-    ranked, head = ranking.ranked, compat.EXPANSION * limit
+    ranked, head = ranking.ranked, associative.EXPANSION * limit
     positions = ranked.positions[:head].tolist()
     first = sum(1 for _ in takewhile(ranking.named.__contains__, positions))
     order = list(range(len(positions) - first))
-    if usage.exposure is not None:
-        order = _rank_by_association(snapshot, ranking, positions[first:], first, usage.exposure)
-    elif usage.liked:
+    if usage.associations is not None:
+        order = _rank_by_association(
+            snapshot, ranking, positions[first:], first, usage.associations
+        )
+    elif usage.multipliers:
         ids = [snapshot.entities[position].id for position in positions[first:]]
-        order = reranked(ids, ranked.scores[first:head].tolist(), usage.liked)
+        order = rerank(ids, ranked.scores[first:head].tolist(), usage.multipliers)
     indices = [*range(first), *(first + index for index in order)]
     return ranked.at([*indices, *range(len(positions), len(ranked.positions))])
 
 
 def _rank_by_association(
-    snapshot: Snapshot, ranking: Ranking, positions: Sequence[int], first: int, exposure: Exposure
+    snapshot: Snapshot,
+    ranking: Ranking,
+    positions: Sequence[int],
+    first: int,
+    seen: Associations,
 ) -> list[int]:
     """Rank the entities at *positions*, which begin at index *first* of the ranking.
 
@@ -57,24 +66,24 @@ def _rank_by_association(
     ids = [snapshot.entities[position].id for position in positions]
     scores = ranking.ranked.scores[first : first + len(positions)].tolist()
     candidates = [
-        Candidate(
+        AssociativeCandidate(
             id=entity,
             rank_score=score,
             distance=None if cosine is None else 1 - cosine,
-            access=_access(snapshot, entity, position, exposure),
+            access=_access(snapshot, entity, position, seen),
         )
         for entity, position, score, cosine in zip(ids, positions, scores, cosines, strict=True)
     ]
     indices = dict(zip(ids, range(len(ids)), strict=True))
-    order = compat.rank(candidates, exposure.pairs, now_s=exposure.now_s, limit=len(ids))
+    order = associative.rank(candidates, seen.pairs, now_s=seen.now_s, limit=len(ids))
     return [indices[scored.id] for scored in order]
 
 
-def _access(snapshot: Snapshot, entity: str, position: int, exposure: Exposure) -> Access:
+def _access(snapshot: Snapshot, entity: str, position: int, seen: Associations) -> AccessStats:
     """Return how often an entity was returned, and how many edges of the graph it has."""
-    seen = exposure.accesses.get(entity, _NO_ACCESS)
+    stats = seen.accesses.get(entity, _NO_ACCESS)
     degree = _degree(snapshot, position)
-    return Access(count=seen.count, days=seen.days, last_s=seen.last_s, degree=degree)
+    return replace(stats, degree=degree)
 
 
 def _degree(snapshot: Snapshot, position: int) -> int:

@@ -2,8 +2,8 @@
 
     score = base x (1 + 0.5 x importance) x temporal x (1 + 0.01 x co-occurrence)
 
-Exposure counts as use here, and nothing bounds what use adds: what was shown is shown again. It is
-for parity with systems that rank so; `gateway.search.usage.bounded` is for all others.
+Exposure counts as use here, and nothing bounds what it adds: what was listed is listed again. It
+is for parity with systems that rank so; `gateway.usage.outcome_rerank` is for all others.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from dataclasses import dataclass
 SALIENCE = 0.5
 DEGREE = 0.15
 CONSOLIDATION = 0.2
-MOST_DEGREE = 15
-DECAY_AN_HOUR = 0.0001
-FLOOR = 0.1
+MAX_DEGREE = 15
+DECAY_PER_HOUR = 0.0001
+MIN_DECAY = 0.1
 """The least that any decay leaves."""
-TOGETHER = 0.01
+CO_ACCESS_WEIGHT = 0.01
 EXPANSION = 3
 """How many candidates are ranked for each that is wanted."""
-_WORDS_LEAST, _WORDS_RANGE = 0.2, 0.6
+_MIN_BY_WORDS, _RANGE_BY_WORDS = 0.2, 0.6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Access:
+class AccessStats:
     """How often one entity was accessed."""
 
     count: int = 0
     days: int | None = None
-    """On how many days; None if nobody counted."""
+    """On how many days; None if they were not counted."""
     degree: int = 0
     """How many edges it has."""
     last_s: float | None = None
@@ -40,7 +40,7 @@ class Access:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Together:
+class CoAccess:
     """How often two entities were accessed together."""
 
     count: int
@@ -48,7 +48,7 @@ class Together:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
+class AssociativeCandidate:
     """One entity that may be shown."""
 
     id: str
@@ -56,7 +56,7 @@ class Candidate:
     """Its score by reciprocal ranks, > 0."""
     distance: float | None = None
     """1 - cosine; None if only words found it."""
-    access: Access = Access()
+    access: AccessStats = AccessStats()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,8 +75,8 @@ class Scored:
 
 
 def rank(
-    candidates: Sequence[Candidate],
-    pairs: Mapping[frozenset[str], Together],
+    candidates: Sequence[AssociativeCandidate],
+    pairs: Mapping[frozenset[str], CoAccess],
     *,
     now_s: float,
     limit: int,
@@ -89,57 +89,57 @@ def rank(
         now_s: Seconds since the epoch.
         limit: How many are wanted.
     """
-    most = max((each.access.count for each in candidates), default=0)
-    days = max((each.access.days or 0 for each in candidates), default=0)
-    scores = [each.rank_score for each in candidates]
-    found = []
-    for each in candidates:
-        weight = importance(each.access, most=most, most_days=days)
-        temporal = decay(each.access.last_s, now_s)
+    most = max((candidate.access.count for candidate in candidates), default=0)
+    days = max((candidate.access.days or 0 for candidate in candidates), default=0)
+    scores = [candidate.rank_score for candidate in candidates]
+    ranked = []
+    for candidate in candidates:
+        weight = importance(candidate.access, most=most, most_days=days)
+        temporal = decay(candidate.access.last_s, now_s)
         together = sum(
             math.log2(1 + pair.count) * decay(pair.last_s, now_s)
             for other in candidates
-            if other.id != each.id and (pair := pairs.get(frozenset({each.id, other.id})))
+            if other.id != candidate.id and (pair := pairs.get(frozenset({candidate.id, other.id})))
         )
-        salience, company = 1 + SALIENCE * weight, 1 + TOGETHER * together
-        found.append(
+        salience, association = 1 + SALIENCE * weight, 1 + CO_ACCESS_WEIGHT * together
+        ranked.append(
             Scored(
-                id=each.id,
-                score=base(each, scores) * salience * temporal * company,
+                id=candidate.id,
+                score=base(candidate, scores) * salience * temporal * association,
                 importance=weight,
                 temporal=temporal,
                 together=together,
             )
         )
-    return sorted(found, key=lambda each: (-each.score, each.id))[: max(limit, 0)]
+    return sorted(ranked, key=lambda scored: (-scored.score, scored.id))[: max(limit, 0)]
 
 
-def base(candidate: Candidate, scores: Sequence[float]) -> float:
-    """Say how relevant a candidate is: by its distance, or by where *scores* place it.
+def base(candidate: AssociativeCandidate, scores: Sequence[float]) -> float:
+    """Return how relevant a candidate is: by its distance, or by its place among *scores*.
 
     A candidate that only words found gets 0.2 to 0.8; if all scores are equal, 0.2.
     """
     if candidate.distance is not None:
         return max(0.0, 1 - candidate.distance)
-    least = min(scores)
-    spread = max(scores) - least
-    return _WORDS_LEAST + _WORDS_RANGE * (
-        (candidate.rank_score - least) / spread if spread else 0.0
+    lowest = min(scores)
+    spread = max(scores) - lowest
+    return _MIN_BY_WORDS + _RANGE_BY_WORDS * (
+        (candidate.rank_score - lowest) / spread if spread else 0.0
     )
 
 
-def importance(access: Access, *, most: int, most_days: int) -> float:
-    """Say how important an entity is by its accesses, its edges and its days, 0 to 1.38.
+def importance(access: AccessStats, *, most: int, most_days: int) -> float:
+    """Return how important an entity is by its accesses, its edges and its days, 0 to 1.38.
 
     Args:
         access: Its own.
         most: The most accesses of any candidate; 0 makes nothing important.
-        most_days: The most days of any candidate; up to 1 they have no say.
+        most_days: The most days of any candidate; up to 1 they do not count.
     """
     if most <= 0:
         return 0.0
     frequency = math.log2(1 + access.count) / math.log2(1 + most)
-    degree = 1 + DEGREE * min(access.degree, MOST_DEGREE) / MOST_DEGREE
+    degree = 1 + DEGREE * min(access.degree, MAX_DEGREE) / MAX_DEGREE
     steady = 1.0
     if most_days > 1:
         days = 1 if access.days is None else access.days
@@ -148,8 +148,8 @@ def importance(access: Access, *, most: int, most_days: int) -> float:
 
 
 def decay(then_s: float | None, now_s: float) -> float:
-    """Give exp(-0.0001 x hours), at least 0.1; 1 for the future and for what is unknown."""
+    """Return exp(-0.0001 x hours), at least 0.1; 1 for the future and for what is unknown."""
     if then_s is None:
         return 1.0
     hours = max(0.0, now_s - then_s) / 3600
-    return max(FLOOR, math.exp(-DECAY_AN_HOUR * hours))
+    return max(MIN_DECAY, math.exp(-DECAY_PER_HOUR * hours))

@@ -62,7 +62,7 @@ async def test_calls_are_noted_as_they_ended(open_gateway: OpenGateway, tmp_path
     await gateway.invoke("letter_x", {"to": "Ada"}, task="1", tenant="acme")
     assert (await gateway.invoke("broken")).is_error
 
-    first, second = gateway.usage.ledger.lines()
+    first, second = gateway.usage.call_log.lines()
     assert ("local/letter_x", "ok", {"to": "string"}) == (
         first["tool"],
         first["outcome"],
@@ -140,7 +140,7 @@ async def test_an_exact_name_stays_first(open_gateway: OpenGateway, tmp_path: Pa
 
     gateway.add_tool(typed, hints=Hints(keywords=("letter x",), aliases=("letter x",)))
     for _ in range(50):
-        gateway.usage.ledger.note(Call(tool="local/typed", outcome="ok"))
+        gateway.usage.call_log.note(Call(tool="local/typed", outcome="ok"))
 
     first, second, *_ = (await gateway.search("letter_x")).matches
 
@@ -153,7 +153,7 @@ async def test_a_tenants_own_calls_weigh_more_for_it(
 ) -> None:
     """Everybody has y; for acme it failed."""
     gateway = gateway_with(open_gateway, options(tmp_path, rerank="bounded"))
-    ledger = gateway.usage.ledger
+    ledger = gateway.usage.call_log
     for tenant, name, outcome in (
         *[("", "y", "ok")] * 30,
         *[("acme", "y", "failed")] * 15,
@@ -176,4 +176,4 @@ async def test_what_cannot_be_asked_is_a_failure(open_gateway: OpenGateway, tmp_
     with pytest.raises(UpstreamError):
         await gateway.invoke("x")
 
-    assert ["failed"] == [line["outcome"] for line in gateway.usage.ledger.lines()]
+    assert ["failed"] == [line["outcome"] for line in gateway.usage.call_log.lines()]

@@ -8,13 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.search.usage.sequences import MAX_EACH, Habits, followed, trusted
+from gateway.usage.transitions import (
+    MAX_FOLLOWERS,
+    TransitionCounts,
+    count_transitions,
+    is_predictive,
+)
 
 tasks = st.lists(st.lists(st.sampled_from("abcde"), max_size=6), max_size=12)
 
 
 def told(*sequences: str, min_count: int = 1) -> list[tuple[str, int, int, float]]:
-    found = followed([list(each) for each in sequences], min_count=min_count)
+    found = count_transitions([list(each) for each in sequences], min_count=min_count)
     return [(each.before + each.after, each.count, each.of, each.confidence) for each in found]
 
 
@@ -46,22 +51,22 @@ def test_one_tool_has_only_so_many_next_steps() -> None:
     letters = "bcdefghijklmn"
     found = told(*(f"a{letter}" for letter in letters))
 
-    assert [f"a{letter}" for letter in letters[:MAX_EACH]] == [pair for pair, *_ in found]
+    assert [f"a{letter}" for letter in letters[:MAX_FOLLOWERS]] == [pair for pair, *_ in found]
 
 
 def test_an_old_task_counts_less() -> None:
     """Two tasks of half a weight: their count is whole, their share is not."""
-    (found,) = Habits.of(["ab", "ab"], [0.5, 0.5]).behind("a")
+    (found,) = TransitionCounts.of(["ab", "ab"], [0.5, 0.5]).followers("a")
 
     assert (2, round((1 - 0.375) / 3, 6)) == (found.count, found.confidence)
 
 
 def test_a_tenants_share_is_shrunk_to_everybodys() -> None:
     """Everybody: b five times, c five times. The tenant: c three times of three, d once."""
-    own = Habits.of(["ac", "ac", "ac", "ad"])
-    everybody = Habits.of([*["ab"] * 5, "ac", "ac", "ac", "ac", "ac", "ad"])
+    own = TransitionCounts.of(["ac", "ac", "ac", "ad"])
+    everybody = TransitionCounts.of([*["ab"] * 5, "ac", "ac", "ac", "ac", "ac", "ad"])
 
-    found = {each.after: each.confidence for each in everybody.behind("a", own)}
+    found = {each.after: each.confidence for each in everybody.followers("a", own)}
 
     common = (5 - 0.75) / (11 + 2)
     assert {
@@ -70,43 +75,43 @@ def test_a_tenants_share_is_shrunk_to_everybodys() -> None:
         "d": pytest.approx((0.25 + 5 * 0.25 / 13) / (4 + 5), abs=1e-6),
     } == found
     assert ["c", "b", "d"] == [*found]
-    assert ["b", "c"] == [each.after for each in everybody.behind("a", Habits())]
+    assert ["b", "c"] == [each.after for each in everybody.followers("a", TransitionCounts())]
 
 
 def test_what_comes_behind_many_tools_is_known_for_it() -> None:
     """z comes behind three of four pairs; what the pairs of a leave open is what was taken off."""
-    learned = Habits.of(["az", "bz", "cz", "ab", "az"]).learned(before=["a", "x"])
+    learned = TransitionCounts.of(["az", "bz", "cz", "ab", "az"]).learned_steps(before=["a", "x"])
 
     assert {"z": 0.75, "b": 0.25} == learned.often
     assert {"a": pytest.approx(1 - (1.25 + 0.25) / 5), "x": 1.0} == learned.open
     assert ["a"] == [*learned.edges]
     assert learned
-    assert not Habits().learned()
+    assert not TransitionCounts().learned_steps()
 
 
 @given(tasks, tasks)
 def test_what_is_removed_leaves_nothing_behind(
     kept: list[list[str]], gone: list[list[str]]
 ) -> None:
-    """Habits are those of the tasks that are left."""
-    habits = Habits.of([*kept, *gone])
+    """TransitionCounts are those of the tasks that are left."""
+    habits = TransitionCounts.of([*kept, *gone])
     for task in gone:
         habits.remove(task)
 
-    left = Habits.of(kept)
-    assert left.often() == habits.often()
+    left = TransitionCounts.of(kept)
+    assert left.popularity() == habits.popularity()
     for before in "abcde":
-        assert left.behind(before) == habits.behind(before)
-        assert left.open(before) == pytest.approx(habits.open(before))
+        assert left.followers(before) == habits.followers(before)
+        assert left.open_share(before) == pytest.approx(habits.open_share(before))
 
 
 @given(tasks)
 def test_the_order_of_the_tasks_says_nothing(sequences: list[list[str]]) -> None:
     """Only the order within a task does; confidence stays a share."""
-    found = followed(sequences)
+    found = count_transitions(sequences)
 
-    assert found == followed(sequences[::-1])
-    assert trusted(sequences) == trusted(sequences[::-1])
+    assert found == count_transitions(sequences[::-1])
+    assert is_predictive(sequences) == is_predictive(sequences[::-1])
     assert all(0 < each.confidence < 1 and each.before != each.after for each in found)
 
 
@@ -118,8 +123,8 @@ def test_a_history_is_believed_if_it_foretells_itself() -> None:
     random.Random(7).shuffle(calls)  # noqa: S311  (nobody guards anything with it)
     shuffled = [calls[at : at + 5] for at in range(0, len(calls), 5)]
 
-    assert trusted(history)
-    assert not trusted(shuffled)
-    assert not trusted(ways)
-    assert not trusted(ways[:1] * 2)
-    assert not trusted([])
+    assert is_predictive(history)
+    assert not is_predictive(shuffled)
+    assert not is_predictive(ways)
+    assert not is_predictive(ways[:1] * 2)
+    assert not is_predictive([])

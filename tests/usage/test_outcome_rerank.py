@@ -1,4 +1,4 @@
-"""Usage that helps a little: what it may move, and what it may not."""
+"""UsageTracker that helps a little: what it may move, and what it may not."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.search.usage.bounded import (
+from gateway.usage.outcome_rerank import (
     HALF_LIFE_S,
-    MOST,
-    NEAR,
+    MAX_SHIFT,
+    TIE_SHARE,
     Outcomes,
-    decayed,
+    decay,
     multiplier,
-    reranked,
+    rerank,
 )
 
 NONE = Outcomes()
@@ -24,8 +24,8 @@ falling = st.lists(st.floats(-10, 10), max_size=12).map(lambda each: sorted(each
 
 def test_a_call_of_a_month_ago_counts_half() -> None:
     """And one of the future no more than one of now."""
-    assert [1.0, 0.5, 0.25] == [decayed(times * HALF_LIFE_S) for times in (0, 1, 2)]
-    assert 1.0 == decayed(-5)
+    assert [1.0, 0.5, 0.25] == [decay(times * HALF_LIFE_S) for times in (0, 1, 2)]
+    assert 1.0 == decay(-5)
 
 
 def test_without_calls_use_says_nothing() -> None:
@@ -39,16 +39,18 @@ def test_own_calls_weigh_as_far_as_there_are_any() -> None:
     everybody = Outcomes(succeeded=95, failed=5)
     common = 97.5 / 105
 
-    assert pytest.approx(1 + MOST * 100 / 105 * (2 * common - 1)) == multiplier(NONE, everybody)
+    assert pytest.approx(1 + MAX_SHIFT * 100 / 105 * (2 * common - 1)) == multiplier(
+        NONE, everybody
+    )
     own = Outcomes(failed=5)
     rate = 5 * common / 10
-    assert pytest.approx(1 + MOST * 100 / 105 * (2 * rate - 1)) == multiplier(own, everybody)
+    assert pytest.approx(1 + MAX_SHIFT * 100 / 105 * (2 * rate - 1)) == multiplier(own, everybody)
 
 
 @given(outcomes, outcomes)
 def test_the_multiplier_is_bounded(own: Outcomes, others: Outcomes) -> None:
     """0.85 to 1.15, whatever the counts."""
-    assert 1 - MOST <= multiplier(own, own + others) <= 1 + MOST
+    assert 1 - MAX_SHIFT <= multiplier(own, own + others) <= 1 + MAX_SHIFT
 
 
 def test_near_ties_swap_and_others_do_not() -> None:
@@ -56,26 +58,26 @@ def test_near_ties_swap_and_others_do_not() -> None:
     ids = ["a", "b", "c", "d"]
     liked = {"b": 1.15, "d": 1.15, "a": 0.85}
 
-    assert [1, 0, 2, 3] == reranked(ids, [1.0, 0.96, 0.5, 0.0], liked)
-    assert [0, 1, 2, 3] == reranked(ids, [1.0, 0.94, 0.5, 0.0], liked)
+    assert [1, 0, 2, 3] == rerank(ids, [1.0, 0.96, 0.5, 0.0], liked)
+    assert [0, 1, 2, 3] == rerank(ids, [1.0, 0.94, 0.5, 0.0], liked)
 
 
 def test_equal_scores_are_ordered_by_use() -> None:
     """And stay as they were where use says nothing."""
-    assert [1, 0, 2] == reranked(["a", "b", "c"], [0.3, 0.3, 0.3], {"b": 1.1})
-    assert [0, 1, 2] == reranked(["a", "b", "c"], [0.3, 0.3, 0.3], {})
-    assert [] == reranked([], [], {})
+    assert [1, 0, 2] == rerank(["a", "b", "c"], [0.3, 0.3, 0.3], {"b": 1.1})
+    assert [0, 1, 2] == rerank(["a", "b", "c"], [0.3, 0.3, 0.3], {})
+    assert [] == rerank([], [], {})
 
 
-@given(falling, st.lists(st.floats(1 - MOST, 1 + MOST), min_size=12, max_size=12))
+@given(falling, st.lists(st.floats(1 - MAX_SHIFT, 1 + MAX_SHIFT), min_size=12, max_size=12))
 def test_nobody_passes_whom_it_is_not_near_to(scores: list[float], said: list[float]) -> None:
     """Whoever stands behind another although it ranked better is a near tie of it."""
     ids = [str(place) for place in range(len(scores))]
 
-    order = reranked(ids, scores, dict(zip(ids, said, strict=False)))
+    order = rerank(ids, scores, dict(zip(ids, said, strict=False)))
 
     assert sorted(order) == list(range(len(scores)))
-    near = NEAR * (scores[0] - scores[-1]) if scores else 0.0
+    near = TIE_SHARE * (scores[0] - scores[-1]) if scores else 0.0
     for at, place in enumerate(order):
         for later in order[at + 1 :]:
             assert later > place or scores[later] - scores[place] <= near

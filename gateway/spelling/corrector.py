@@ -2,7 +2,7 @@
 
 * A word that anybody knows stays: the catalog, a likely language, or the user, who wrote a name,
   an identifier or a literal.
-* Any other word becomes the likeliest guess of `gateway.search.spelling.slips`, if that is less of
+* Any other word becomes the likeliest guess of `gateway.spelling.error_model`, if that is less of
   a wonder than a word that nobody knows.
 * A query in no language that we have a list of is mended from the catalog alone.
 """
@@ -15,17 +15,24 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from gateway.index.eligibility import Mask
-from gateway.search.spelling.slips import guesses, split, unknown
-from gateway.search.spelling.typed import MIN_LETTERS, Word, cased, folded, loose, words
-from gateway.search.spelling.wordlists import (
+from gateway.spelling.error_model import find_guesses, split_words, unknown_cost
+from gateway.spelling.query_words import (
+    MIN_LETTERS,
+    QueryWord,
+    correctable,
+    fold_words,
+    match_case,
+    words,
+)
+from gateway.spelling.word_lists import (
     COMMON,
     LANGUAGES,
     CatalogWords,
-    Heads,
+    LanguageSigns,
+    Mask,
     WordList,
     common_words,
-    heads,
+    language_signs,
     word_list,
 )
 from graphs.lexical.bm25_index import Postings
@@ -53,7 +60,7 @@ _REMEMBERED = 4096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mended:
+class Correction:
     """A query after the spelling pass."""
 
     text: str
@@ -64,16 +71,16 @@ class Mended:
     """ISO 639 code of most of its words; empty if that is not known."""
 
     @property
-    def told(self) -> str:
+    def summary(self) -> str:
         """What was changed, in one line."""
         return ", ".join(f"{before} → {after}" for before, after in self.changed)
 
 
-class Mend(Protocol):
+class Correct(Protocol):
     """Mends a query to the catalog behind an index."""
 
-    def __call__(self, index: Postings, query: str, mask: Mask | None = None) -> Mended:
-        """Mend *query*. Never raises.
+    def __call__(self, index: Postings, query: str, mask: Mask | None = None) -> Correction:
+        """Correct *query*. Never raises.
 
         Args:
             index: The catalog's words.
@@ -83,7 +90,7 @@ class Mend(Protocol):
         ...
 
 
-class Mending:
+class SpellingCorrector:
     """Mends queries to whichever index is current.
 
     Args:
@@ -92,18 +99,20 @@ class Mending:
 
     def __init__(self, folder: Path | None) -> None:
         self._folder = folder
-        self._mender: Mender | None = None
+        self._corrector: CatalogCorrector | None = None
 
-    def __call__(self, index: Postings, query: str, mask: Mask | None = None) -> Mended:
-        """Mend *query* to *index*, whose words are indexed when the first unknown one asks."""
-        mender = self._mender
-        if mender is None or mender.catalog.postings is not index:
-            mender = self._mender = Mender(CatalogWords(postings=index), self._folder)
-        return mender.mend(query, mask)
+    def __call__(self, index: Postings, query: str, mask: Mask | None = None) -> Correction:
+        """Correct *query* to *index*, whose words are indexed when the first unknown one asks."""
+        corrector = self._corrector
+        if corrector is None or corrector.catalog.postings is not index:
+            corrector = self._corrector = CatalogCorrector(
+                CatalogWords(postings=index), self._folder
+            )
+        return corrector.correct(query, mask)
 
 
 @dataclass(frozen=True, slots=True)
-class Mender:
+class CatalogCorrector:
     """Mends queries to one catalog."""
 
     catalog: CatalogWords
@@ -112,16 +121,16 @@ class Mender:
     guessed: dict[str, dict[str, str]] = field(default_factory=dict, compare=False)
     """What unknown words became so far, by language; nothing for those that stayed."""
 
-    def mend(self, query: str, mask: Mask | None = None) -> Mended:
-        """Mend *query*; a text without words comes back as it is. See `Mend`."""
+    def correct(self, query: str, mask: Mask | None = None) -> Correction:
+        """Correct *query*; a text without words comes back as it is. See `Correct`."""
         if self._plain(query):
-            return Mended(text=query, language="en")
+            return Correction(text=query, language="en")
         found = words(query)
         changed: dict[int, str] = {}
         languages: Counter[str] = Counter()
         for script in dict.fromkeys(word.script for word in found):
             group = [word for word in found if word.script == script]
-            lists = self._likely(script, group)
+            lists = self._likely_languages(script, group)
             home = self._home(group, lists)
             languages.update({each.language: len(group) for each in home})
             guessed = self._guessed(query, group, lists, home)
@@ -129,7 +138,7 @@ class Mender:
                 guessed = {at: to for at, to in guessed.items() if self._open(to, home, mask)}
             changed |= guessed
         before = {word.start: word.written for word in found if word.start in changed}
-        return Mended(
+        return Correction(
             text=_replaced(query, before, changed),
             changed=tuple((written, changed[start]) for start, written in before.items()),
             language=max(languages, key=lambda name: languages[name], default=""),
@@ -139,14 +148,14 @@ class Mender:
         """Say quickly whether *query* is English without a fault, as most queries are."""
         if self.folder is None or not query.isascii():
             return False
-        asked, common = folded(query), common_words(self.folder, "en")
+        asked, common = fold_words(query), common_words(self.folder, "en")
         rare = asked - common
         if not asked or len(asked) - len(rare) < _PLAINLY * len(asked):
             return False
         strange = [word for word in rare if not self.catalog.knows(word)]
         return not strange or word_list(self.folder, "en").costs.keys() >= set(strange)
 
-    def _likely(self, script: str, group: Sequence[Word]) -> list[WordList]:
+    def _likely_languages(self, script: str, group: Sequence[QueryWord]) -> list[WordList]:
         """Give the lists of the languages that *group* may be in, the likeliest first."""
         if self.folder is None or script not in LANGUAGES:
             return []
@@ -155,11 +164,14 @@ class Mender:
         if others:
             asked = Counter(word.folded for word in group)
             if not _is_plainly(word_list(self.folder, first), asked):
-                names = likely(heads(self.folder, script), asked, rather=first) or names
+                names = (
+                    likely_languages(language_signs(self.folder, script), asked, rather=first)
+                    or names
+                )
         lists = (word_list(self.folder, name) for name in names)
         return [each for each in lists if each.costs]
 
-    def _home(self, group: Sequence[Word], lists: Sequence[WordList]) -> list[WordList]:
+    def _home(self, group: Sequence[QueryWord], lists: Sequence[WordList]) -> list[WordList]:
         """Give the list that *group* is in; none if the likeliest knows too little of it.
 
         Short words do not count: any language has some that look like them.
@@ -173,14 +185,14 @@ class Mender:
     def _guessed(
         self,
         query: str,
-        group: Sequence[Word],
+        group: Sequence[QueryWord],
         lists: Sequence[WordList],
         home: Sequence[WordList],
     ) -> dict[int, str]:
         """Give what the words of *group* that none of *lists* knows become, by their starts."""
         strange = [word for word in group if not self._known(word.folded, lists)]
         least = MIN_LETTERS if home else MIN_FOREIGN_LETTERS
-        asked = [word for word in loose(query, strange) if len(word.folded) >= least]
+        asked = [word for word in correctable(query, strange) if len(word.folded) >= least]
         asked = asked[:MAX_GUESSES]
         if not asked:
             return {}
@@ -192,18 +204,18 @@ class Mender:
             new = asked
         if new:
             everything = [self.catalog.words, *home]
-            found = guesses([word.folded for word in new], everything)
+            found = find_guesses([word.folded for word in new], everything)
             if home:
                 _add_splits(found, new, everything)
             pairs = zip(new, found, strict=True)
             kept.update((word.written, _best(word, choices)) for word, choices in pairs)
         best = ((word, kept[word.written]) for word in asked)
-        return {word.start: cased(word.written, guess) for word, guess in best if guess}
+        return {word.start: match_case(word.written, guess) for word, guess in best if guess}
 
     def _open(self, guess: str, home: Sequence[WordList], mask: Mask) -> bool:
         """Say whether each word of *guess* is of a language, or of somebody who may be found."""
         return all(
-            any(word in each.costs for each in home) or self.catalog.held(word, mask)
+            any(word in each.costs for each in home) or self.catalog.occurs(word, mask)
             for word in guess.casefold().split()
         )
 
@@ -218,35 +230,37 @@ def _is_plainly(language: WordList, asked: Collection[str]) -> bool:
 
 
 def _add_splits(
-    found: Sequence[dict[str, int]], asked: Sequence[Word], lists: Sequence[WordList]
+    found: Sequence[dict[str, int]], asked: Sequence[QueryWord], lists: Sequence[WordList]
 ) -> None:
     costs = [each.costs for each in lists]
     for word, choices in zip(asked, found, strict=True):
-        if pieces := split(word.folded, costs):
+        if pieces := split_words(word.folded, costs):
             choices[pieces[0]] = pieces[1]
 
 
-def _best(word: Word, choices: Mapping[str, int]) -> str:
+def _best(word: QueryWord, choices: Mapping[str, int]) -> str:
     """Give the likeliest guess for *word*; nothing if it is rather a new word."""
     best = min(choices, key=lambda each: (choices[each], each), default="")
-    return best if best and choices[best] < unknown(word.written) else ""
+    return best if best and choices[best] < unknown_cost(word.written) else ""
 
 
-def likely(heads: Heads, asked: Mapping[str, int], *, rather: str = "") -> list[str]:
+def likely_languages(
+    signs: LanguageSigns, asked: Mapping[str, int], *, rather: str = ""
+) -> list[str]:
     """Give the languages that a text may be in, the likeliest first; at most three.
 
     Args:
-        heads: The commonest words of each language.
+        signs: The commonest words of each language.
         asked: The words of the text, and how often they stand in it.
         rather: Comes first if it is nearly as likely as the likeliest.
     """
     scores: dict[int, int] = {}
     for word, count in asked.items():
-        for place, points in heads.points.get(word, ()):
+        for place, points in signs.points.get(word, ()):
             scores[place] = scores.get(place, 0) + count * points
     order = sorted(scores, key=lambda place: (-scores[place], place))
     least = _LIKELY * max(scores.values(), default=0)
-    named = [(heads.languages[place], scores[place]) for place in order]
+    named = [(signs.languages[place], scores[place]) for place in order]
     found = [name for name, score in named if score >= least and name != rather]
     first = [rather] if dict(named).get(rather, 0) * _LIKELY >= least * _RATHER > 0 else []
     return [*first, *found][:_MAX_LIKELY]

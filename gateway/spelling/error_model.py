@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from types import MappingProxyType
 
-from gateway.search.spelling.wordlists import Costs, WordList
+from gateway.spelling.word_lists import Costs, WordList
 from graphs.lexical.analysis import bare
 from graphs.lexical.deletions import Typed
 
@@ -49,12 +49,12 @@ def _beside() -> frozenset[tuple[str, str]]:
 _BESIDE = _beside()
 
 
-def unknown(written: str) -> int:
+def unknown_cost(written: str) -> int:
     """Give what *written* costs if it is a word that nobody knows."""
     return UNKNOWN + UNKNOWN_LETTER * len(written) - (NAME if written[:1].isupper() else 0)
 
 
-def guesses(typed: Sequence[str], lists: Sequence[WordList]) -> list[dict[str, int]]:
+def find_guesses(typed: Sequence[str], lists: Sequence[WordList]) -> list[dict[str, int]]:
     """Give, for each word of *typed*, what it may have been and what that costs.
 
     Guesses are words of *lists* one slip away; two slips away if there are none and it is long.
@@ -64,8 +64,8 @@ def guesses(typed: Sequence[str], lists: Sequence[WordList]) -> list[dict[str, i
     for words in lists:
         for word, choices, ids in zip(typed, found, words.near.one_edit(hashed), strict=True):
             for at in ids:
-                _offer(choices, words, words.near.words[at], slip(word, words.near.words[at]))
-            if accented := words.bared.get(bare(word)):
+                _offer(choices, words, words.near.words[at], edit_cost(word, words.near.words[at]))
+            if accented := words.accented.get(bare(word)):
                 _offer(choices, words, accented, SLIPS["accent"])
     for word, choices in zip(typed, found, strict=True):
         if not choices and len(word) >= LONG:
@@ -85,7 +85,7 @@ def _offer(choices: dict[str, int], words: WordList, choice: str, cost: int) -> 
         choices[choice] = min(price, choices.get(choice, price))
 
 
-def slip(typed: str, meant: str) -> int:
+def edit_cost(typed: str, meant: str) -> int:
     """Give what it costs to type *typed* for *meant*, which is one edit away; 0 if it is equal."""
     pairs = enumerate(zip(typed, meant, strict=False))
     at = next((at for at, (a, b) in pairs if a != b), min(len(typed), len(meant)))
@@ -104,7 +104,7 @@ def _kind(typed: str, meant: str, at: int) -> str:
     return "near" if (typed[at], meant[at]) in _BESIDE else "other"
 
 
-def split(typed: str, lists: Sequence[Costs]) -> tuple[str, int] | None:
+def split_words(typed: str, lists: Sequence[Costs]) -> tuple[str, int] | None:
     """Find the words that *typed* is without the spaces between them, and what that costs.
 
     Returns:

@@ -10,10 +10,10 @@ import pytest
 
 from gateway.gateway import Gateway
 from gateway.options import GraphOptions, Options, UsageOptions
-from gateway.search.replay import MOST_CALLS, replay
-from gateway.search.usage.bounded import Outcomes
+from gateway.search.expand.usage_evaluation import MAX_CALLS, evaluate_usage
 from gateway.testing import ManualClock
 from gateway.usage.call_log import Call, Task
+from gateway.usage.outcome_rerank import Outcomes
 from tests.conftest import OpenGateway
 from tests.fakes import tool
 
@@ -51,8 +51,8 @@ async def test_an_order_that_repeats_gains_and_chance_does_not(
     """Three calls of each task come after another."""
     snapshot = await opened(open_gateway, tmp_path).snapshot()
 
-    real = replay(snapshot, told(HISTORY), {}).learn
-    chance = replay(snapshot, told(shuffled(HISTORY)), {}).learn
+    real = evaluate_usage(snapshot, told(HISTORY), {}).learn
+    chance = evaluate_usage(snapshot, told(shuffled(HISTORY)), {}).learn
 
     assert (len(HISTORY), 3 * len(HISTORY)) == (real.tasks, real.calls)
     assert real.measured
@@ -73,8 +73,8 @@ async def test_outcomes_gain_where_the_failing_tools_are_not_called(
         f"shelf/{bad}": Outcomes(failed=30.0),
     }
 
-    assert replay(snapshot, tasks, outcomes).rerank.measured
-    assert 0.0 == replay(snapshot, tasks, {}).rerank.mean
+    assert evaluate_usage(snapshot, tasks, outcomes).rerank.measured
+    assert 0.0 == evaluate_usage(snapshot, tasks, {}).rerank.mean
 
 
 async def test_tools_that_are_gone_are_passed_over_and_the_newest_tasks_are_judged(
@@ -83,11 +83,11 @@ async def test_tools_that_are_gone_are_passed_over_and_the_newest_tasks_are_judg
     """So many calls at most."""
     snapshot = await opened(open_gateway, tmp_path).snapshot()
 
-    few = replay(snapshot, [*told([["gone", TOOLS[0]]]), Task(tools=("x/y",))], {})
-    many = replay(snapshot, told([TOOLS[:2]] * (MOST_CALLS + 9)), {})
+    few = evaluate_usage(snapshot, [*told([["gone", TOOLS[0]]]), Task(tools=("x/y",))], {})
+    many = evaluate_usage(snapshot, told([TOOLS[:2]] * (MAX_CALLS + 9)), {})
 
     assert 0 == few.learn.calls
-    assert MOST_CALLS == many.learn.calls
+    assert MAX_CALLS == many.learn.calls
 
 
 @pytest.mark.parametrize(("helpful", "on"), [(True, True), (False, False)])
@@ -98,14 +98,14 @@ async def test_auto_turns_on_what_was_measured_to_help(
     gateway = opened(open_gateway, tmp_path, learn="auto", rerank="auto", refresh_s=0.0)
     for number, task in enumerate(HISTORY if helpful else shuffled(HISTORY)):
         for name in task:
-            gateway.usage.ledger.note(Call(tool=f"shelf/{name}", outcome="ok", task=str(number)))
+            gateway.usage.call_log.note(Call(tool=f"shelf/{name}", outcome="ok", task=str(number)))
     first, second, *_ = WAYS[0]
 
     before = await gateway.next_steps([first])
-    judged = await gateway.usage.judged()
+    judged = await gateway.usage.measured_gains()
     after = await gateway.next_steps([first])
 
     assert not any(each.evidence.path for each in before)
     assert (on, False) == (judged.learn, judged.rerank)
     assert on == (after[0].name == second and bool(after[0].evidence.path))
-    assert await gateway.usage.judged() == judged
+    assert await gateway.usage.measured_gains() == judged

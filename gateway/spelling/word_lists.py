@@ -22,7 +22,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from gateway.index.eligibility import Mask
+from gateway.runtime.vectors import NDArray
 from graphs.lexical.analysis import bare, stem
 from graphs.lexical.bm25_index import Postings
 from graphs.lexical.deletions import Nearby
@@ -54,6 +54,8 @@ LANGUAGES: Mapping[str, tuple[str, ...]] = MappingProxyType(
 _READ_BYTES = 1 << 13
 """Read at once: a list has megabytes, and its head is in the first of them."""
 _FORMAT = {"format": "cB", "version": 1}
+Mask = NDArray[np.bool_]
+"""Shape (n,): True where an entity may be found."""
 Costs: TypeAlias = Mapping[str, int]
 
 
@@ -71,7 +73,7 @@ class WordList:
         return Nearby.build(list(islice(self.costs, GUESSED_WORDS)))
 
     @cached_property
-    def bared(self) -> Mapping[str, str]:
+    def accented(self) -> Mapping[str, str]:
         """The commonest accented spelling of each word, by how it looks without accents."""
         found: dict[str, str] = {}
         for word in self.costs:
@@ -90,7 +92,7 @@ class CatalogWords:
         """Say whether some entity holds *word*, in this or another form."""
         return word in self.postings.spelling.ids or stem(word) in self.postings.terms
 
-    def held(self, word: str, mask: Mask) -> bool:
+    def occurs(self, word: str, mask: Mask) -> bool:
         """Say whether an entity that passes *mask* holds *word*, in this or another form."""
         index = self.postings
         at = index.spelling.ids.get(word)
@@ -110,7 +112,7 @@ class CatalogWords:
         return WordList(language="", costs=found)
 
 
-def installed() -> Path | None:
+def find_word_lists() -> Path | None:
     """Say where the lists are; None without the extra ``local``."""
     spec = find_spec("wordfreq")
     return Path(spec.origin).parent / "data" if spec and spec.origin else None
@@ -129,7 +131,7 @@ def common_words(folder: Path, language: str) -> frozenset[str]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Heads:
+class LanguageSigns:
     """The commonest words of several languages, in one table: one look a word, not one a list."""
 
     languages: tuple[str, ...]
@@ -137,7 +139,7 @@ class Heads:
     """By word: the place of each language that it is a sign of, and how much of one, > 0."""
 
     @classmethod
-    def of(cls, lists: Mapping[str, Costs]) -> Heads:
+    def of(cls, lists: Mapping[str, Costs]) -> LanguageSigns:
         """Take what is common of each list; see `COMMON`."""
         points: dict[str, tuple[tuple[int, int], ...]] = {}
         for place, costs in enumerate(lists.values()):
@@ -148,9 +150,9 @@ class Heads:
 
 
 @lru_cache(maxsize=len(LANGUAGES))
-def heads(folder: Path, script: str) -> Heads:
+def language_signs(folder: Path, script: str) -> LanguageSigns:
     """Read the `HEAD_WORDS` commonest words of each language of *script*."""
-    return Heads.of({each: _read(folder, each, HEAD_WORDS) for each in LANGUAGES[script]})
+    return LanguageSigns.of({each: _read(folder, each, HEAD_WORDS) for each in LANGUAGES[script]})
 
 
 def _read(folder: Path, language: str, limit: int) -> Costs:

@@ -8,7 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.search.usage.compat import Access, Candidate, Together, base, decay, importance, rank
+from gateway.usage.associative import (
+    AccessStats,
+    AssociativeCandidate,
+    CoAccess,
+    base,
+    decay,
+    importance,
+    rank,
+)
 
 NOW = 1_000_000_000.0
 HOUR = 3600.0
@@ -33,18 +41,18 @@ def test_time_wears_down_to_a_tenth(hours: float, left: float) -> None:
 
 def test_importance_is_frequency_edges_and_days() -> None:
     """log2(1 + 3) / log2(1 + 15) = 0.5; five edges of 15; two days of eight."""
-    found = importance(Access(count=3, days=2, degree=5), most=15, most_days=8)
+    found = importance(AccessStats(count=3, days=2, degree=5), most=15, most_days=8)
 
     assert pytest.approx(0.5 * 1.05 * (1 + 0.2 * math.log2(3) / math.log2(9))) == found
 
 
 def test_importance_has_its_edges() -> None:
     """Nobody accessed: none. Degree stops at 15. One day says nothing; unknown days are one."""
-    assert 0.0 == importance(Access(count=0), most=0, most_days=0)
-    assert pytest.approx(1.15) == importance(Access(count=7, degree=99), most=7, most_days=1)
-    one = importance(Access(count=7, days=1), most=7, most_days=9)
-    assert one == importance(Access(count=7), most=7, most_days=9)
-    most = importance(Access(count=7, days=9, degree=15), most=7, most_days=9)
+    assert 0.0 == importance(AccessStats(count=0), most=0, most_days=0)
+    assert pytest.approx(1.15) == importance(AccessStats(count=7, degree=99), most=7, most_days=1)
+    one = importance(AccessStats(count=7, days=1), most=7, most_days=9)
+    assert one == importance(AccessStats(count=7), most=7, most_days=9)
+    most = importance(AccessStats(count=7, days=9, degree=15), most=7, most_days=9)
     assert pytest.approx(1.38) == most
 
 
@@ -52,27 +60,29 @@ def test_relevance_is_nearness_or_where_the_ranks_place_it() -> None:
     """Words alone give 0.2 to 0.8, over all that were found."""
     scores = [0.01, 0.02, 0.03]
 
-    assert 0.75 == base(Candidate(id="a", rank_score=0.01, distance=0.25), scores)
-    assert 0.0 == base(Candidate(id="a", rank_score=0.01, distance=1.7), scores)
-    assert pytest.approx(0.2) == base(Candidate(id="a", rank_score=0.01), scores)
-    assert pytest.approx(0.5) == base(Candidate(id="a", rank_score=0.02), scores)
-    assert pytest.approx(0.8) == base(Candidate(id="a", rank_score=0.03), scores)
-    assert 0.2 == base(Candidate(id="a", rank_score=0.02), [0.02, 0.02])
+    assert 0.75 == base(AssociativeCandidate(id="a", rank_score=0.01, distance=0.25), scores)
+    assert 0.0 == base(AssociativeCandidate(id="a", rank_score=0.01, distance=1.7), scores)
+    assert pytest.approx(0.2) == base(AssociativeCandidate(id="a", rank_score=0.01), scores)
+    assert pytest.approx(0.5) == base(AssociativeCandidate(id="a", rank_score=0.02), scores)
+    assert pytest.approx(0.8) == base(AssociativeCandidate(id="a", rank_score=0.03), scores)
+    assert 0.2 == base(AssociativeCandidate(id="a", rank_score=0.02), [0.02, 0.02])
 
 
 def test_all_of_it_by_hand() -> None:
     """base x (1 + 0.5 importance) x temporal x (1 + 0.01 company)."""
     candidates = [
-        Candidate(
+        AssociativeCandidate(
             id="used",
             rank_score=1 / 61,
             distance=0.5,
-            access=Access(count=31, days=4, degree=15, last_s=NOW - 720 * HOUR),
+            access=AccessStats(count=31, days=4, degree=15, last_s=NOW - 720 * HOUR),
         ),
-        Candidate(id="near", rank_score=1 / 62, distance=0.4, access=Access(count=1, last_s=NOW)),
-        Candidate(id="word", rank_score=1 / 63, access=Access()),
+        AssociativeCandidate(
+            id="near", rank_score=1 / 62, distance=0.4, access=AccessStats(count=1, last_s=NOW)
+        ),
+        AssociativeCandidate(id="word", rank_score=1 / 63, access=AccessStats()),
     ]
-    pairs = {frozenset({"used", "near"}): Together(count=7, last_s=NOW - 24 * HOUR)}
+    pairs = {frozenset({"used", "near"}): CoAccess(count=7, last_s=NOW - 24 * HOUR)}
 
     found = {each.id: each for each in rank(candidates, pairs, now_s=NOW, limit=10)}
 
@@ -90,23 +100,25 @@ def test_all_of_it_by_hand() -> None:
 def test_nothing_comes_of_nothing() -> None:
     """No candidates, or none wanted."""
     assert [] == rank([], {}, now_s=NOW, limit=5)
-    assert [] == rank([Candidate(id="a", rank_score=1.0)], {}, now_s=NOW, limit=-1)
+    assert [] == rank([AssociativeCandidate(id="a", rank_score=1.0)], {}, now_s=NOW, limit=-1)
 
 
 @given(
     st.lists(
         st.builds(
-            Candidate,
+            AssociativeCandidate,
             id=st.sampled_from("abcdefgh"),
             rank_score=st.floats(0.001, 0.033),
             distance=st.none() | st.floats(0, 2),
-            access=st.builds(Access, count=st.integers(0, 99), last_s=st.floats(0, NOW)),
+            access=st.builds(AccessStats, count=st.integers(0, 99), last_s=st.floats(0, NOW)),
         ),
         unique_by=lambda each: each.id,
     ),
     st.integers(0, 9),
 )
-def test_the_order_is_that_of_the_scores(candidates: list[Candidate], limit: int) -> None:
+def test_the_order_is_that_of_the_scores(
+    candidates: list[AssociativeCandidate], limit: int
+) -> None:
     """The same input gives the same order, whatever order it came in."""
     found = rank(candidates, {}, now_s=NOW, limit=limit)
 

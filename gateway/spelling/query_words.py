@@ -29,7 +29,7 @@ _SCRIPTS: tuple[tuple[int, int, str], ...] = (
 )
 
 
-class Word(NamedTuple):
+class QueryWord(NamedTuple):
     """One word of a query, without its ``'s``."""
 
     start: int
@@ -40,14 +40,14 @@ class Word(NamedTuple):
     """Empty for scripts that are not mended: those without spaces, and rare ones."""
 
 
-def folded(query: str) -> set[str]:
+def fold_words(query: str) -> set[str]:
     """Give the different words of *query*, an ASCII text, as word lists spell them."""
     return {word.removesuffix("'s") for word in _PLAIN_WORD.findall(query.casefold())}
 
 
-def words(query: str) -> list[Word]:
+def words(query: str) -> list[QueryWord]:
     """Give the words of *query*, in order."""
-    found: list[Word] = []
+    found: list[QueryWord] = []
     for match in _WORD.finditer(query):
         written = match.group()
         if written[-2:] in _OWNERS:
@@ -55,11 +55,11 @@ def words(query: str) -> list[Word]:
         folded = written.casefold()
         if not folded.isascii():
             folded = folded.replace("\u2019", "'")
-        found.append(Word(match.start(), written, folded, _script(folded)))
+        found.append(QueryWord(match.start(), written, folded, _script(folded)))
     return found
 
 
-def loose(query: str, asked: Sequence[Word]) -> list[Word]:
+def correctable(query: str, asked: Sequence[QueryWord]) -> list[QueryWord]:
     """Give those of *asked*, words of *query*, that may be mended.
 
     Words too short or too long stay, parts of literals and of identifiers, and words in mixed case.
@@ -77,7 +77,7 @@ def loose(query: str, asked: Sequence[Word]) -> list[Word]:
     ]
 
 
-def cased(written: str, better: str) -> str:
+def match_case(written: str, better: str) -> str:
     """Give *better* with the capitals of *written*."""
     if written.isupper():
         return better.upper()

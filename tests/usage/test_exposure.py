@@ -13,11 +13,11 @@ from gateway.errors import StoreError
 from gateway.gateway import Gateway
 from gateway.options import Options, SearchOptions, UsageOptions
 from gateway.search.pipeline import Search
-from gateway.search.usage import compat
-from gateway.search.usage.signals import Exposure, Signals
 from gateway.storage.call_log import SqliteCallLog
 from gateway.testing import HashingEmbedder, ManualClock
 from gateway.types import SearchRequest
+from gateway.usage import associative
+from gateway.usage.signals import Associations, UsageSignals
 from tests.conftest import OpenGateway
 from tests.fakes import names, plain_embed
 
@@ -74,7 +74,7 @@ async def test_a_search_does_not_wait_for_the_ledger(
 ) -> None:
     """Thirty answers are out before one is noted; then all are, in few transactions."""
     gateway = letters(open_gateway, tmp_path)
-    ledger = gateway.usage.ledger = Counted(tmp_path / "usage.sqlite3")
+    ledger = gateway.usage.call_log = Counted(tmp_path / "usage.sqlite3")
 
     found = [names(await gateway.search("a letter", limit=2)) for _ in range(30)]
     before = list(ledger.writes)
@@ -94,7 +94,7 @@ async def test_what_is_not_written_is_lost_and_nothing_else(
 ) -> None:
     """Best effort; a search that found nothing showed nothing."""
     gateway = letters(open_gateway, tmp_path)
-    ledger = gateway.usage.ledger = Counted(tmp_path / "usage.sqlite3")
+    ledger = gateway.usage.call_log = Counted(tmp_path / "usage.sqlite3")
     ledger.broken = True
     ledger.go.set()
 
@@ -112,7 +112,7 @@ async def test_exposure_counts_for_nobody_else(
 ) -> None:
     """Thirty equal searches write nothing, and change nothing."""
     gateway = letters(open_gateway, tmp_path, rerank=rerank, refresh_s=0.0)
-    ledger = gateway.usage.ledger = Counted(tmp_path / "usage.sqlite3")
+    ledger = gateway.usage.call_log = Counted(tmp_path / "usage.sqlite3")
     ledger.go.set()
 
     found = [
@@ -131,7 +131,7 @@ async def test_who_was_shown_is_shown_again(open_gateway: OpenGateway, tmp_path:
     gateway = letters(open_gateway, tmp_path, refresh_s=0.0)
     before = await gateway.search("send a letter", ranking="hybrid")
     for _ in range(3):
-        gateway.usage.ledger.show(["local/letter_y", "local/parcel"])
+        gateway.usage.call_log.show(["local/letter_y", "local/parcel"])
 
     after = await gateway.search("send a letter", ranking="hybrid")
     lexical = await gateway.search("send a letter", ranking="lexical")
@@ -141,7 +141,7 @@ async def test_who_was_shown_is_shown_again(open_gateway: OpenGateway, tmp_path:
     assert "letter_y" == names(after)[0]
     assert "letter_y" == names(lexical)[0]
     assert "letter_x" == names(named)[0]
-    assert compat.SALIENCE == 0.5
+    assert associative.SALIENCE == 0.5
 
 
 def written(folder: Path) -> bytes:
@@ -156,13 +156,14 @@ async def test_a_memory_of_associations_needs_no_graph(
     gateway = letters(open_gateway, tmp_path)
     snapshot = await gateway.snapshot(vectors=True)
     bare = replace(snapshot, graph=None)
-    seen = {"local/letter_y": compat.Access(count=7, days=1)}
-    exposure = Exposure(accesses=seen, pairs={}, now_s=0.0)
+    seen = {"local/letter_y": associative.AccessStats(count=7, days=1)}
+    exposure = Associations(accesses=seen, pairs={}, now_s=0.0)
     search = Search(options=SearchOptions(), strategy="auto", embed=plain_embed(HashingEmbedder()))
     request = SearchRequest(queries=("send a letter",), limit=3)
 
     found = [
-        await search(each, request, usage=Signals(exposure=exposure)) for each in (snapshot, bare)
+        await search(each, request, usage=UsageSignals(associations=exposure))
+        for each in (snapshot, bare)
     ]
 
     assert ["letter_y", "letter_y"] == [names(each)[0] for each in found]
@@ -178,7 +179,7 @@ async def test_no_value_and_no_query_reaches_the_file(
     await gateway.search(f"a letter to {CONTENT}", tenant=CONTENT)
     await gateway.next_steps(["letter_x"], query=f"then {CONTENT}", tenant=CONTENT)
     await gateway.usage.finish()
-    gateway.usage.ledger.close()
+    gateway.usage.call_log.close()
 
     held = written(tmp_path)
     assert b"local/letter_x" in held

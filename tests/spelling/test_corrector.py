@@ -13,13 +13,18 @@ from hypothesis import strategies as st
 
 from gateway.options import SearchOptions
 from gateway.search.pipeline import Search
-from gateway.search.spelling.mending import Mended, Mender, Mending, likely
-from gateway.search.spelling.wordlists import (
+from gateway.spelling.corrector import (
+    CatalogCorrector,
+    Correction,
+    SpellingCorrector,
+    likely_languages,
+)
+from gateway.spelling.word_lists import (
     COMMON,
     CatalogWords,
-    Heads,
+    LanguageSigns,
     common_words,
-    installed,
+    find_word_lists,
     word_list,
 )
 from gateway.testing import HashingEmbedder
@@ -27,7 +32,7 @@ from graphs import Postings
 from tests.fakes import codes, entity, plain_embed, tool
 from tests.search.conftest import run, snapshot_of
 
-CASES = Path(__file__).parents[2] / "cases" / "spelling.md"
+CASES = Path(__file__).parents[1] / "cases" / "spelling.md"
 TEXTS = (
     "get the weather forecast of a city",
     "send an email to somebody",
@@ -47,34 +52,34 @@ def rows() -> list[tuple[str, str, str]]:
 
 
 @pytest.fixture(scope="module")
-def mend() -> Mender:
-    return Mender(CatalogWords(postings=index()), installed())
+def correct() -> CatalogCorrector:
+    return CatalogCorrector(CatalogWords(postings=index()), find_word_lists())
 
 
 @pytest.mark.parametrize(("asked", "mended", "language"), rows())
 def test_a_query_is_mended_as_the_case_says(
-    mend: Mender, asked: str, mended: str, language: str
+    correct: CatalogCorrector, asked: str, mended: str, language: str
 ) -> None:
     """What was asked, what it became, and in which language it is."""
-    found = mend.mend(asked)
+    found = correct.correct(asked)
 
     assert (mended, language) == (found.text, found.language)
 
 
-def test_what_was_changed_is_told(mend: Mender) -> None:
+def test_what_was_changed_is_told(correct: CatalogCorrector) -> None:
     """A person can see what was done to the words."""
-    found = mend.mend("show the weahter and the forcast")
+    found = correct.correct("show the weahter and the forcast")
 
     assert (("weahter", "weather"), ("forcast", "forecast")) == found.changed
-    assert "weahter → weather, forcast → forecast" == found.told
+    assert "weahter → weather, forcast → forecast" == found.summary
 
 
 def test_without_word_lists_the_catalog_mends() -> None:
     """The core has no lists of languages: only long words, and only to words of the catalog."""
-    mender = Mender(CatalogWords(postings=index()))
+    corrector = CatalogCorrector(CatalogWords(postings=index()))
 
-    assert "weather wnat invoices" == mender.mend("weahter wnat invocies").text
-    assert "" == mender.mend("weather").language
+    assert "weather wnat invoices" == corrector.correct("weahter wnat invocies").text
+    assert "" == corrector.correct("weather").language
 
 
 def test_a_language_without_a_list_mends_from_the_catalog(tmp_path: Path) -> None:
@@ -84,7 +89,8 @@ def test_a_language_without_a_list_mends_from_the_catalog(tmp_path: Path) -> Non
 
     assert {} == word_list(tmp_path, "en").costs
     assert (
-        "the weather" == Mender(CatalogWords(postings=index()), tmp_path).mend("the weahter").text
+        "the weather"
+        == CatalogCorrector(CatalogWords(postings=index()), tmp_path).correct("the weahter").text
     )
 
 
@@ -93,12 +99,12 @@ def test_common_words_and_those_of_the_catalog_need_no_list(tmp_path: Path) -> N
     lists = [["the"]] * COMMON + [["gizmo"]]
     with gzip.open(tmp_path / "large_en.msgpack.gz", "wb") as file:
         file.write(msgpack.packb([{"format": "cB", "version": 1}, *lists]))
-    mender = Mender(CatalogWords(postings=index()), tmp_path)
+    corrector = CatalogCorrector(CatalogWords(postings=index()), tmp_path)
 
     before = word_list.cache_info().misses
-    plain = mender.mend("the weather")
+    plain = corrector.correct("the weather")
     none = word_list.cache_info().misses - before
-    other = mender.mend("the gizmo")
+    other = corrector.correct("the gizmo")
     one = word_list.cache_info().misses - before
 
     assert ("en", "en", 0, 1) == (plain.language, other.language, none, one)
@@ -122,12 +128,15 @@ def test_an_empty_catalog_mends_by_the_language() -> None:
     """No word of a catalog is needed to know English."""
     empty = Postings.build([], weights={"text": 1.0})
 
-    assert "the weather of today" == Mending(installed())(empty, "the weahter of today").text
+    assert (
+        "the weather of today"
+        == SpellingCorrector(find_word_lists())(empty, "the weahter of today").text
+    )
 
 
 def test_the_words_of_the_current_catalog_are_used() -> None:
     """Another snapshot, other words."""
-    mending = Mending(None)
+    mending = SpellingCorrector(None)
 
     assert "frobnicate" == mending(index("frobnicate the gizmo"), "frobnciate").text
     assert "frobnciate" == mending(index(), "frobnciate").text
@@ -135,18 +144,18 @@ def test_the_words_of_the_current_catalog_are_used() -> None:
 
 def test_the_first_language_of_a_script_wins_when_it_is_near() -> None:
     """``in`` alone says nothing: it is a word of half of Europe."""
-    heads = Heads.of({"en": {"in": 180}, "sl": {"in": 150}, "fi": {"on": 150}})
+    heads = LanguageSigns.of({"en": {"in": 180}, "sl": {"in": 150}, "fi": {"on": 150}})
 
-    assert ["en", "sl"] == likely(heads, {"in": 1}, rather="en")
-    assert ["sl", "en"] == likely(heads, {"in": 1})
-    assert [] == likely(heads, {"zzz": 1}, rather="en")
+    assert ["en", "sl"] == likely_languages(heads, {"in": 1}, rather="en")
+    assert ["sl", "en"] == likely_languages(heads, {"in": 1})
+    assert [] == likely_languages(heads, {"zzz": 1}, rather="en")
 
 
 @given(st.text(max_size=80))
 @settings(max_examples=150, deadline=None)
-def test_any_text_is_mended_without_an_error(mend: Mender, text: str) -> None:
+def test_any_text_is_mended_without_an_error(correct: CatalogCorrector, text: str) -> None:
     """Lone surrogates, marks alone, every script: no change, no change told."""
-    found = mend.mend(text)
+    found = correct.correct(text)
 
     assert (found.text != text) == any(before != after for before, after in found.changed)
 
@@ -156,11 +165,11 @@ _ENGLISH = ("please", "show", "weather", "tomorrow", "between", "customer", "the
 
 @given(st.lists(st.sampled_from(_ENGLISH), min_size=1, max_size=12))
 @settings(deadline=None)
-def test_words_of_the_dictionary_stay(mend: Mender, words: list[str]) -> None:
+def test_words_of_the_dictionary_stay(correct: CatalogCorrector, words: list[str]) -> None:
     """A clean query never loses."""
     text = " ".join(words)
 
-    assert text == mend.mend(text).text
+    assert text == correct.correct(text).text
 
 
 @given(
@@ -169,24 +178,24 @@ def test_words_of_the_dictionary_stay(mend: Mender, words: list[str]) -> None:
     )
 )
 @settings(max_examples=60, deadline=None)
-def test_literals_stay(mend: Mender, literal: str) -> None:
+def test_literals_stay(correct: CatalogCorrector, literal: str) -> None:
     """Ids, names in code and files are somebody's, however they are spelt."""
-    assert literal in mend.mend(f"please show the weahter of {literal} today").text
+    assert literal in correct.correct(f"please show the weahter of {literal} today").text
 
 
 @given(st.lists(st.sampled_from(("weahter", "forcast", "invocies", "shwo", "the")), max_size=3))
 @settings(max_examples=40, deadline=None)
-def test_what_is_mended_stays_mended(mend: Mender, words: list[str]) -> None:
+def test_what_is_mended_stays_mended(correct: CatalogCorrector, words: list[str]) -> None:
     """A second pass finds nothing more to do."""
-    once = mend.mend("please show me the " + " ".join(words)).text
+    once = correct.correct("please show me the " + " ".join(words)).text
 
-    assert once == mend.mend(once).text
+    assert once == correct.correct(once).text
 
 
 def searched(*, spelling: bool) -> Search:
-    mend = Mending(None) if spelling else None
+    correct = SpellingCorrector(None) if spelling else None
     embed = plain_embed(HashingEmbedder())
-    return Search(options=SearchOptions(), strategy="auto", embed=embed, correct=mend)
+    return Search(options=SearchOptions(), strategy="auto", embed=embed, correct=correct)
 
 
 def test_a_search_sees_both_spellings_and_says_so() -> None:
@@ -211,32 +220,32 @@ def test_a_clean_query_is_not_asked_twice() -> None:
 
     assert 1 == found.counts.embedded_texts
     assert "query_mended" not in codes(found)
-    assert Mended(text="weather") == Mending(None)(snapshot.lexical, "weather")
+    assert Correction(text="weather") == SpellingCorrector(None)(snapshot.lexical, "weather")
 
 
-def test_a_very_long_word_is_no_word(mend: Mender) -> None:
+def test_a_very_long_word_is_no_word(correct: CatalogCorrector) -> None:
     """A key or a cat on the keyboard is looked for in no list, and cut nowhere."""
     asked = "show me the {} now please"
 
-    assert asked.format("weather weather") == mend.mend(asked.format(2 * "weather")).text
-    assert asked.format(7 * "weather") == mend.mend(asked.format(7 * "weather")).text
+    assert asked.format("weather weather") == correct.correct(asked.format(2 * "weather")).text
+    assert asked.format(7 * "weather") == correct.correct(asked.format(7 * "weather")).text
 
 
 def test_a_word_is_guessed_once() -> None:
     """Fingers slip on the same words again; not too many of them are kept."""
-    mender = Mender(CatalogWords(postings=index()))
+    corrector = CatalogCorrector(CatalogWords(postings=index()))
 
-    first = mender.mend("the forecats of a city")
-    kept = dict(mender.guessed[""])
-    again = mender.mend("a forecats for the airports")
+    first = corrector.correct("the forecats of a city")
+    kept = dict(corrector.guessed[""])
+    again = corrector.correct("a forecats for the airports")
 
     assert (("forecats", "forecast"),) == first.changed == again.changed
-    assert kept == mender.guessed[""]
+    assert kept == corrector.guessed[""]
     for start in range(0, 26 * 26 * 26, 20):
         words = (f"qqq{letters(number)}" for number in range(start, start + 20))
-        mender.mend(" ".join(words))
-    assert len(mender.guessed[""]) <= 4096
-    assert first.changed == mender.mend("the forecats of a city").changed
+        corrector.correct(" ".join(words))
+    assert len(corrector.guessed[""]) <= 4096
+    assert first.changed == corrector.correct("the forecats of a city").changed
 
 
 def letters(number: int) -> str:

@@ -6,17 +6,17 @@ import random
 
 import pytest
 
-from gateway.search.usage.gain import ENOUGH, Gain, gain
+from gateway.usage.evaluation import MIN_TASKS, Gain, measure_gain
 
 
 def test_nothing_is_no_gain() -> None:
     """Neither without tasks nor without calls in them."""
-    assert Gain() == gain([]) == gain([[], []])
+    assert Gain() == measure_gain([]) == measure_gain([[], []])
 
 
 def test_calls_are_counted_and_their_mean_is_over_calls() -> None:
     """A long task counts by its calls."""
-    found = gain([[0.5, 0.25, 0.0], [-0.25], []])
+    found = measure_gain([[0.5, 0.25, 0.0], [-0.25], []])
 
     assert (2, 4, 2, 1) == (found.tasks, found.calls, found.higher, found.lower)
     assert pytest.approx(0.125) == found.mean
@@ -27,18 +27,18 @@ def test_calls_are_counted_and_their_mean_is_over_calls() -> None:
 @pytest.mark.parametrize(
     ("tasks", "measured"),
     [
-        ([[0.5]] * ENOUGH, True),
-        ([[0.5]] * (ENOUGH - 1), False),
-        ([[0.0]] * ENOUGH, False),
-        ([[0.5]] * ENOUGH + [[-0.5]] * ENOUGH, False),
-        ([[0.5]] * 3 * ENOUGH + [[-0.5]] * ENOUGH, True),
+        ([[0.5]] * MIN_TASKS, True),
+        ([[0.5]] * (MIN_TASKS - 1), False),
+        ([[0.0]] * MIN_TASKS, False),
+        ([[0.5]] * MIN_TASKS + [[-0.5]] * MIN_TASKS, False),
+        ([[0.5]] * 3 * MIN_TASKS + [[-0.5]] * MIN_TASKS, True),
     ],
 )
 def test_a_gain_is_measured_if_it_is_more_than_chance(
     tasks: list[list[float]], measured: bool
 ) -> None:
     """Zero lies below the interval, and there are enough tasks."""
-    assert measured == gain(tasks).measured
+    assert measured == measure_gain(tasks).measured
 
 
 def test_tasks_hang_together() -> None:
@@ -47,5 +47,5 @@ def test_tasks_hang_together() -> None:
     tasks = [[sign * 0.3 + drawn.random() / 9 for _ in range(10)] for sign in (1, 1, 1, -1)]
     apart = [[call] for task in tasks for call in task]
 
-    assert gain(tasks).low < 0 < gain(apart).low
-    assert gain(tasks) == gain(tasks)
+    assert measure_gain(tasks).low < 0 < measure_gain(apart).low
+    assert measure_gain(tasks) == measure_gain(tasks)

@@ -1,0 +1,303 @@
+"""The calls of a gateway, noted and read again.
+
+* A call is noted when it has ended, while its caller gets the answer: a call log that fails costs
+  no call, and a metric counts it.
+* What was noted is read again after a while, all at once; until then no search reads it.
+* What searches returned is noted in the background, and only for an associative memory.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import ParamSpec, TypeVar
+
+from gateway.errors import Failed, attempt
+from gateway.index.snapshot import Snapshot
+from gateway.options import UsageOptions
+from gateway.runtime.background_loop import in_thread
+from gateway.runtime.cache import Cache, Clock, SingleFlight, Submit
+from gateway.runtime.telemetry import Telemetry
+from gateway.types import SearchResult
+from gateway.usage.associative import AccessStats, CoAccess
+from gateway.usage.call_log import Call, CallLog, Tally, Task
+from gateway.usage.evaluation import UsageEvaluation
+from gateway.usage.outcome_rerank import Outcomes, decay, multiplier
+from gateway.usage.signals import NO_SIGNALS, Associations, Multipliers, UsageSignals
+from gateway.usage.transitions import LearnedSteps, TransitionCounts, is_predictive
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Evaluate = Callable[[Snapshot, Sequence[Task], Mapping[str, Outcomes]], UsageEvaluation]
+"""Measures on a catalog what each signal would have gained."""
+MAX_PENDING = 1_000
+"""Searches that may wait to be noted; of more, the oldest are lost."""
+_MAX_TENANTS = 64
+_GROWTH = 1.1
+"""A history is evaluated again when its tasks have grown by this factor."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallHistory:
+    """What all tenants called, as it was read last."""
+
+    outcomes: Mapping[str, Outcomes]
+    tasks: Sequence[Task]
+    transitions: TransitionCounts
+    is_predictive: bool
+    """Whether its tasks predict each other; else the order of calls may be chance."""
+    read_at: float = -math.inf
+
+    @classmethod
+    def read(cls, call_log: CallLog) -> CallHistory:
+        """Read what all tenants called.
+
+        Raises:
+            StoreError: If the call log cannot be read.
+        """
+        tasks = call_log.tasks()
+        return cls(
+            outcomes=sum_outcomes(call_log.tallies()),
+            tasks=tasks,
+            transitions=_count_transitions(tasks),
+            is_predictive=is_predictive([task.tools for task in tasks]),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredGains:
+    """Which signals showed a gain when they were measured, and what they were measured on."""
+
+    learn: bool = False
+    rerank: bool = False
+    version: int = -1
+    tasks: int = 0
+
+    def holds(self, snapshot: Snapshot, history: CallHistory) -> bool:
+        """Return whether it was measured on about the same catalog and history."""
+        return self.version == snapshot.version and len(history.tasks) <= _GROWTH * self.tasks
+
+
+class UsageTracker:
+    """The call log of one gateway, read now and then.
+
+    Args:
+        call_log: Where calls are noted.
+        options: What they may change.
+        evaluate: Measures a gain, where the options want one.
+        telemetry: Counts failures of the call log.
+        clock: Seconds that only grow.
+        submit: Starts work in the background.
+    """
+
+    def __init__(
+        self,
+        call_log: CallLog,
+        options: UsageOptions,
+        evaluate: Evaluate,
+        *,
+        telemetry: Telemetry,
+        clock: Clock,
+        submit: Submit[object],
+    ) -> None:
+        self.options = options
+        self.call_log = call_log
+        self._telemetry = telemetry
+        self._clock = clock
+        self._evaluate = evaluate
+        self._signals = Cache[UsageSignals](
+            "usage", max_items=_MAX_TENANTS, ttl_s=math.inf, clock=clock
+        )
+        self._exposures = _PendingExposures(self._note_exposures, submit)
+        self._flights = SingleFlight[object](submit)
+        self._lock = threading.Lock()
+        self._history: CallHistory | None = None
+        self._gains = MeasuredGains()
+
+    async def note(self, call: Call) -> None:
+        """Note a call that has ended, if calls are noted."""
+        if self.options.record:
+            await self._attempt(self.call_log.note, call)
+
+    def note_result(self, result: SearchResult) -> None:
+        """Note later what a search returned, if rankings are those of an associative memory."""
+        if self.options.rerank == "compat":
+            self._exposures.add([match.id for match in result.matches])
+
+    async def signals(self, snapshot: Snapshot, tenant: str = "") -> UsageSignals:
+        """Return what the call log says, as it was read within the last minute.
+
+        Args:
+            snapshot: The catalog on which a gain is measured.
+            tenant: Whose own calls count more; the last 64 are remembered.
+        """
+        if not self.options.reads:
+            return NO_SIGNALS
+        now = self._clock()
+        cached = self._signals.peek(tenant) or NO_SIGNALS
+        if now - cached.read_at < self.options.refresh_s:
+            return cached
+        read = await self._attempt(self._read, tenant, now)
+        signals = replace(read or cached, read_at=now)
+        self._signals.put(tenant, signals)
+        history = self._history
+        if self.options.measures and history and not self._gains.holds(snapshot, history):
+            self._flights.start("measure", lambda: self._measure(snapshot, history))
+        return signals
+
+    async def finish(self) -> None:
+        """Wait until what searches returned is noted."""
+        await self._exposures.settle()
+
+    async def measured_gains(self) -> MeasuredGains:
+        """Wait until nothing is measured any more, and return what was."""
+        await self._flights.run("measure", _nothing)
+        return self._gains
+
+    async def _note_exposures(self, *lists: Sequence[str]) -> None:
+        await self._attempt(self.call_log.show, *lists)
+
+    async def _attempt(
+        self, work: Callable[P, T], *arguments: P.args, **named: P.kwargs
+    ) -> T | None:
+        result = await attempt(in_thread(work, *arguments, **named))
+        if isinstance(result, Failed):
+            error_type = type(result.error).__name__
+            self._telemetry.add("gateway.usage.failures", attributes={"error.type": error_type})
+            return None
+        return result
+
+    def _read(self, tenant: str, now: float) -> UsageSignals:
+        associations = None
+        if self.options.rerank == "compat":
+            associations = _read_associations(self.call_log)
+        history = self._read_history(now)
+        multipliers = self._multipliers(history, tenant) if self._reranks else {}
+        learned = LearnedSteps()
+        if self._learns and history.is_predictive:
+            own = _count_transitions(self.call_log.tasks(tenant))
+            learned = history.transitions.learned_steps(own)
+        return UsageSignals(
+            multipliers=multipliers,
+            learned=learned,
+            associations=associations,
+            fingerprint=_fingerprint(multipliers, learned, associations),
+        )
+
+    def _read_history(self, now: float) -> CallHistory:
+        with self._lock:
+            history = self._history
+            if history is None or now - history.read_at >= self.options.refresh_s:
+                history = replace(CallHistory.read(self.call_log), read_at=now)
+                self._history = history
+            return history
+
+    @property
+    def _reranks(self) -> bool:
+        chosen = self.options.rerank
+        return chosen == "bounded" or (chosen == "auto" and self._gains.rerank)
+
+    @property
+    def _learns(self) -> bool:
+        chosen = self.options.learn
+        return chosen == "on" or (chosen == "auto" and self._gains.learn)
+
+    def _multipliers(self, history: CallHistory, tenant: str) -> Multipliers:
+        own = sum_outcomes(self.call_log.tallies(tenant)) if tenant else {}
+        return {
+            tool: multiplier(own.get(tool, Outcomes()), outcomes)
+            for tool, outcomes in history.outcomes.items()
+        }
+
+    async def _measure(self, snapshot: Snapshot, history: CallHistory) -> None:
+        work = self._evaluate
+        evaluation = await self._attempt(work, snapshot, history.tasks, history.outcomes)
+        if evaluation is not None:
+            self._gains = MeasuredGains(
+                learn=history.is_predictive and evaluation.learn.measured,
+                rerank=evaluation.rerank.measured,
+                version=snapshot.version,
+                tasks=len(history.tasks),
+            )
+
+
+class _PendingExposures:
+    """What searches returned, noted in batches in the background.
+
+    What cannot be written is lost, and so are the oldest if searches are faster than the call log.
+
+    Args:
+        write: Notes lists of ids; never raises.
+        submit: Starts work in the background.
+    """
+
+    def __init__(self, write: Callable[..., Awaitable[object]], submit: Submit[object]) -> None:
+        self._write = write
+        self._flights = SingleFlight[object](submit)
+        self._pending = deque[Sequence[str]](maxlen=MAX_PENDING)
+
+    def add(self, ids: Sequence[str]) -> None:
+        """Note later that a search returned *ids*."""
+        if ids:
+            self._pending.append(ids)
+            self._flights.start("write", self._drain)
+
+    async def settle(self) -> None:
+        """Wait until everything so far is written."""
+        await self._flights.run("write", self._drain)
+        while self._pending:
+            await self._flights.run("write", self._drain)
+
+    async def _drain(self) -> None:
+        while self._pending:
+            await self._write(*[self._pending.popleft() for _ in range(len(self._pending))])
+
+
+def sum_outcomes(tallies: Sequence[Tally]) -> dict[str, Outcomes]:
+    """Add up how the calls of each tool ended, older ones counting less."""
+    outcomes: dict[str, Outcomes] = {}
+    for tally in tallies:
+        weight = decay(tally.age_s)
+        ended = Outcomes(succeeded=weight * tally.succeeded, failed=weight * tally.failed)
+        outcomes[tally.tool] = outcomes.get(tally.tool, Outcomes()) + ended
+    return outcomes
+
+
+def _count_transitions(tasks: Sequence[Task]) -> TransitionCounts:
+    """Count what came behind what, older tasks counting less."""
+    weights = (decay(task.age_s) for task in tasks)
+    return TransitionCounts.of((task.tools for task in tasks), weights)
+
+
+def _read_associations(call_log: CallLog) -> Associations:
+    return Associations(
+        accesses={
+            entity: AccessStats(count=seen.count, days=seen.days, last_s=seen.last_s)
+            for entity, seen in call_log.shown().items()
+        },
+        pairs={
+            pair: CoAccess(count=seen.count, last_s=seen.last_s)
+            for pair, seen in call_log.pairs().items()
+        },
+        now_s=time.time(),
+    )
+
+
+def _fingerprint(
+    multipliers: Multipliers, learned: LearnedSteps, associations: Associations | None
+) -> int:
+    parts = (
+        frozenset(multipliers.items()),
+        frozenset(edge for edges in learned.edges.values() for edge in edges),
+        frozenset(learned.often.items()),
+        None if associations is None else frozenset(associations.accesses.items()),
+    )
+    return hash(parts)
+
+
+async def _nothing() -> None:
+    return
