@@ -153,7 +153,7 @@ def _exact(
     """Rank the eligible by scoring each of them; positions, best first, ties by position."""
     positions = np.flatnonzero(eligible)
     if policy == "lexical":
-        scores = snapshot.lexical.scores(text)[positions]
+        scores = snapshot.lexical.match(text).scores[positions]
         positions, scores = positions[scores > 0], scores[scores > 0]
     elif policy == "strategy" and snapshot.vectors is not None:
         scores = snapshot.vectors.rows(positions) @ row

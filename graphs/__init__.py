@@ -1,79 +1,23 @@
-"""Markdown-LD graphs: documents, facts, search and typed neighbours."""
+"""Markdown-LD graphs: documents, facts, text search and typed neighbours."""
 
+from __future__ import annotations
+
+import re
 from importlib import import_module
+from pathlib import Path
 
-_HOMES = {
-    "Answer": "graphs.rdf.answer",
-    "Builder": "graphs.facts.build",
-    "Compiler": "graphs.compiler",
-    "Document": "graphs.markdown.document",
-    "DocumentError": "graphs.errors",
-    "Edge": "graphs.markdown.parts",
-    "Expansion": "graphs.neighbour",
-    "ExtraError": "graphs.errors",
-    "Fact": "graphs.facts.fact",
-    "Fault": "graphs.rdf.faults",
-    "Finding": "graphs.search",
-    "Follow": "graphs.rdf.profile",
-    "Followed": "graphs.rdf.schema_search",
-    "Found": "graphs.search",
-    "GraphError": "graphs.errors",
-    "GraphIndex": "graphs.graph",
-    "Hits": "graphs.lexical.explain",
-    "Link": "graphs.markdown.parts",
-    "Mode": "graphs.search",
-    "Neighbour": "graphs.neighbour",
-    "Notice": "graphs.errors",
-    "Postings": "graphs.lexical.bm25_index",
-    "Profile": "graphs.rdf.profile",
-    "QueryError": "graphs.errors",
-    "QueryTimeoutError": "graphs.errors",
-    "Ranked": "graphs.text_search",
-    "Relation": "graphs.rdf.profile",
-    "Role": "graphs.adjacency",
-    "SchemaMatch": "graphs.rdf.schema_search",
-    "SchemaResult": "graphs.rdf.schema_search",
-    "Section": "graphs.markdown.parts",
-    "Sparql": "graphs.rdf.sparql_process",
-    "StateError": "graphs.errors",
-    "Step": "graphs.neighbour",
-    "Term": "graphs.rdf.answer",
-    "Text": "graphs.markdown.parts",
-    "TextEvidence": "graphs.rdf.schema_search",
-    "TextRule": "graphs.rdf.profile",
-    "WordMatch": "graphs.lexical.explain",
-    "collect": "graphs.markdown.files",
-    "dot": "graphs.diagrams",
-    "expand": "graphs.expansion",
-    "extract_facts": "graphs.facts.build",
-    "find": "graphs.search",
-    "focused": "graphs.text_search",
-    "from_json_ld": "graphs.rdf.importer",
-    "from_turtle": "graphs.rdf.importer",
-    "json_ld": "graphs.rdf.exporter",
-    "load": "graphs.state",
-    "mermaid": "graphs.diagrams",
-    "n_triples": "graphs.rdf.exporter",
-    "parse": "graphs.markdown.document",
-    "read": "graphs.markdown.files",
-    "render": "graphs.markdown.writer",
-    "save": "graphs.state",
-    "svg": "graphs.diagrams",
-    "turtle": "graphs.rdf.exporter",
-    "validate": "graphs.rdf.shapes",
-    "write": "graphs.markdown.files",
-}
-"""Where each public name lives. `__init__.pyi` says the same to type checkers; a test holds them
-equal. None of them is called as a module of this package is: the module would hide it."""
+_STUB = Path(__file__).with_suffix(".pyi").read_text(encoding="utf-8")
+_MODULES = {name: module for module, name in re.findall(r"(?m)^from (\S+) import (\w+) as", _STUB)}
+"""The module of each public name, as `__init__.pyi` lists it."""
 
-__all__ = sorted(_HOMES)  # noqa: PLE0605  (a list of names all the same)
+__all__ = sorted(_MODULES)  # noqa: PLE0605  (a list of names all the same)
 
 
 def __getattr__(name: str) -> object:
-    """Load a public name when it is first used: who searches a saved index reads no Markdown."""
-    if name not in _HOMES:
+    """Load a public name when it is first used, so that a start pays for nothing else."""
+    if name not in _MODULES:
         raise AttributeError(f"module 'graphs' has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+    return getattr(import_module(_MODULES[name]), name)
 
 
 def __dir__() -> list[str]:

@@ -1,42 +1,39 @@
-from graphs.adjacency import Role as Role
-from graphs.compiler import Compiler as Compiler
-from graphs.diagrams import dot as dot
-from graphs.diagrams import mermaid as mermaid
-from graphs.diagrams import svg as svg
+# The front door: what `import graphs` offers; `__init__.py` reads its names from this file.
+from graphs.diagrams import to_dot as to_dot
+from graphs.diagrams import to_mermaid as to_mermaid
 from graphs.errors import DocumentError as DocumentError
 from graphs.errors import ExtraError as ExtraError
 from graphs.errors import GraphError as GraphError
 from graphs.errors import Notice as Notice
 from graphs.errors import QueryError as QueryError
 from graphs.errors import QueryTimeoutError as QueryTimeoutError
-from graphs.errors import StateError as StateError
+from graphs.expansion import Expansion as Expansion
+from graphs.expansion import Neighbour as Neighbour
+from graphs.expansion import Role as Role
+from graphs.expansion import Step as Step
 from graphs.expansion import expand as expand
-from graphs.facts.build import Builder as Builder
-from graphs.facts.build import extract_facts as extract_facts
+from graphs.facts.extraction import extract_facts as extract_facts
 from graphs.facts.fact import Fact as Fact
 from graphs.graph import GraphIndex as GraphIndex
-from graphs.lexical.bm25_index import Postings as Postings
+from graphs.graph_builder import GraphBuilder as GraphBuilder
+from graphs.graph_builder import compile_facts as compile_facts
+from graphs.lexical.bm25_index import BM25Index as BM25Index
+from graphs.lexical.explain import AnalyzedQuery as AnalyzedQuery
 from graphs.lexical.explain import Hits as Hits
 from graphs.lexical.explain import WordMatch as WordMatch
 from graphs.markdown.document import Document as Document
-from graphs.markdown.document import parse as parse
+from graphs.markdown.document import Edge as Edge
+from graphs.markdown.document import Link as Link
+from graphs.markdown.document import Section as Section
+from graphs.markdown.document import Text as Text
 from graphs.markdown.files import collect as collect
 from graphs.markdown.files import read as read
 from graphs.markdown.files import write as write
-from graphs.markdown.parts import Edge as Edge
-from graphs.markdown.parts import Link as Link
-from graphs.markdown.parts import Section as Section
-from graphs.markdown.parts import Text as Text
+from graphs.markdown.parser import parse as parse
 from graphs.markdown.writer import render as render
-from graphs.neighbour import Expansion as Expansion
-from graphs.neighbour import Neighbour as Neighbour
-from graphs.neighbour import Step as Step
-from graphs.rdf.answer import Answer as Answer
-from graphs.rdf.answer import Term as Term
-from graphs.rdf.exporter import json_ld as json_ld
-from graphs.rdf.exporter import n_triples as n_triples
-from graphs.rdf.exporter import turtle as turtle
-from graphs.rdf.faults import Fault as Fault
+from graphs.rdf.exporter import to_json_ld as to_json_ld
+from graphs.rdf.exporter import to_n_triples as to_n_triples
+from graphs.rdf.exporter import to_turtle as to_turtle
 from graphs.rdf.importer import from_json_ld as from_json_ld
 from graphs.rdf.importer import from_turtle as from_turtle
 from graphs.rdf.profile import Follow as Follow
@@ -47,32 +44,31 @@ from graphs.rdf.schema_search import Followed as Followed
 from graphs.rdf.schema_search import SchemaMatch as SchemaMatch
 from graphs.rdf.schema_search import SchemaResult as SchemaResult
 from graphs.rdf.schema_search import TextEvidence as TextEvidence
+from graphs.rdf.shapes import ShapeViolation as ShapeViolation
 from graphs.rdf.shapes import validate as validate
-from graphs.rdf.sparql_process import Sparql as Sparql
-from graphs.search import Finding as Finding
-from graphs.search import Found as Found
-from graphs.search import Mode as Mode
-from graphs.search import find as find
-from graphs.state import load as load
-from graphs.state import save as save
-from graphs.text_search import Ranked as Ranked
-from graphs.text_search import focused as focused
+from graphs.rdf.sparql_process import Answer as Answer
+from graphs.rdf.sparql_process import SparqlProcess as SparqlProcess
+from graphs.rdf.sparql_process import Term as Term
+from graphs.text_search import Mode as Mode
+from graphs.text_search import SearchHit as SearchHit
+from graphs.text_search import SearchHits as SearchHits
+from graphs.text_search import TextMatch as TextMatch
+from graphs.text_search import find as find
+from graphs.text_search import search_text as search_text
 
 __all__ = [
+    "AnalyzedQuery",
     "Answer",
-    "Builder",
-    "Compiler",
+    "BM25Index",
     "Document",
     "DocumentError",
     "Edge",
     "Expansion",
     "ExtraError",
     "Fact",
-    "Fault",
-    "Finding",
     "Follow",
     "Followed",
-    "Found",
+    "GraphBuilder",
     "GraphError",
     "GraphIndex",
     "Hits",
@@ -80,42 +76,41 @@ __all__ = [
     "Mode",
     "Neighbour",
     "Notice",
-    "Postings",
     "Profile",
     "QueryError",
     "QueryTimeoutError",
-    "Ranked",
     "Relation",
     "Role",
     "SchemaMatch",
     "SchemaResult",
+    "SearchHit",
+    "SearchHits",
     "Section",
-    "Sparql",
-    "StateError",
+    "ShapeViolation",
+    "SparqlProcess",
     "Step",
     "Term",
     "Text",
     "TextEvidence",
+    "TextMatch",
     "TextRule",
     "WordMatch",
     "collect",
-    "dot",
+    "compile_facts",
     "expand",
     "extract_facts",
     "find",
-    "focused",
     "from_json_ld",
     "from_turtle",
-    "json_ld",
-    "load",
-    "mermaid",
-    "n_triples",
     "parse",
     "read",
     "render",
-    "save",
-    "svg",
-    "turtle",
+    "search_text",
+    "to_dot",
+    "to_json_ld",
+    "to_mermaid",
+    "to_n_triples",
+    "to_turtle",
     "validate",
     "write",
 ]

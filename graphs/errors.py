@@ -2,7 +2,6 @@
 
 GraphError
 ├── DocumentError
-├── StateError
 ├── QueryError
 │   └── QueryTimeoutError
 └── ExtraError
@@ -63,11 +62,11 @@ class Notice:
 
 
 class GraphError(Exception):
-    """Tell what is wrong with a graph and what to do about it."""
+    """A fault of a graph, with what to do about it."""
 
 
 class DocumentError(GraphError):
-    """Tell which line of which document cannot be read, and how to mend it."""
+    """A document cannot be read; the message names the line and the remedy."""
 
     path: str
     """The document's path as it was given; empty when the text came from no file."""
@@ -83,23 +82,12 @@ class DocumentError(GraphError):
         self.detail = detail
 
 
-class StateError(GraphError):
-    """Tell that a saved index cannot be loaded; building it again helps."""
-
-    path: str
-    """The folder of the index."""
-
-    def __init__(self, detail: str, *, path: str) -> None:
-        super().__init__(f"the index in {path!r} {detail}: build and save it again")
-        self.path = path
-
-
 class QueryError(GraphError):
-    """Tell why a SPARQL query is refused or cannot be answered."""
+    """A SPARQL query is refused or cannot be answered."""
 
 
 class QueryTimeoutError(QueryError):
-    """Tell that a query took longer than it may; a narrower one helps."""
+    """A query took longer than it may; a narrower one helps."""
 
     timeout_s: float
     """The limit that was passed, in seconds."""
@@ -110,7 +98,7 @@ class QueryTimeoutError(QueryError):
 
 
 class ExtraError(GraphError):
-    """Tell which optional part is not installed, and how to install it."""
+    """An optional part is not installed; the message says how to install it."""
 
     extra: str
     """The name of the extra."""

@@ -1,34 +1,90 @@
-"""Neighbours: what stands around given nodes, by typed, weighted, directed edges.
+"""Neighbours of given nodes by typed, weighted, directed edges.
 
-* Only the surroundings of the seeds are touched; `Expansion.visited` counts them.
-* A crowd relates nobody to anybody: a large group, or a kind of data that everything takes, is
-  passed over, and a small one counts the less the more it holds.
-* Every neighbour brings the statements that led to it.
-* What stands around a node is worked out once and remembered with the index.
+* Only the surroundings of the seeds are read; `Expansion.visited` counts the edges.
+* A large group, or a kind of data that everything takes, relates nothing. A small one counts the
+  less the more members it has.
+* Every neighbour brings the statements that lead to it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from math import log2
+from typing import Literal, TypeAlias
 
-from graphs.adjacency import THROUGH, Move, Reader, Role
-from graphs.facts.fact import Fact
-from graphs.graph import GraphIndex
-from graphs.neighbour import Expansion, Near, Neighbour, Step
+from graphs.facts.vocabulary import PREDICATES
+from graphs.graph import MAX_GROUP_SIZE, EdgeRole, GraphIndex, NetworkEdge
 
-Barred = Callable[[int], bool]
-"""Says of a node, by its place in `GraphIndex.nodes`, whether it is to be told of nowhere."""
+Role = Literal["related", "next_step", "prerequisite"]
+ExcludeNode: TypeAlias = Callable[[str], bool]
+"""Returns whether a node may neither be found nor stand on the way to one that is."""
+SHARED_CONCEPTS: Mapping[Role, tuple[EdgeRole, EdgeRole]] = {
+    "related": ("member", "member"),
+    "next_step": ("produces", "consumes"),
+    "prerequisite": ("consumes", "produces"),
+}
+"""The roles of the edges to a concept and back from it, by which two nodes are neighbours."""
+_RARITY = tuple(1 / (1 + log2(max(count, 1)) / 2) for count in range(MAX_GROUP_SIZE + 1))
+"""What a shared concept counts, by its number of other members."""
+_Move: TypeAlias = tuple[str, float, tuple[NetworkEdge, ...]]
+"""Where it leads, how near that is, and the edges of the way."""
+_Ranked: TypeAlias = tuple[float, str, str, tuple[NetworkEdge, ...]]
+"""A neighbour as it is sorted: minus its score, its label, its id; then its way."""
 
 
-def expand(  # noqa: PLR0913  (the question has eight parts, six of them by name)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One statement on the way from a seed to a neighbour."""
+
+    subject: str
+    """The node that it is about."""
+    predicate: str
+    """A name of the vocabulary."""
+    object: str
+    """The node that it points to."""
+    path: str
+    """The file that it was read from; empty if from none."""
+    line: int
+    """The line of the file, counted from 1; 0 if unknown."""
+    declared: bool
+    """Whether the host states it."""
+    origin: str = ""
+    """Which rule derived it; empty if a document states it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Neighbour:
+    """A node near a seed."""
+
+    node: str
+    """The node's id; never a concept and never a seed."""
+    role: Role
+    """What it is to the seed."""
+    score: float
+    """How near it is, in (0, 1]; comparable within one role."""
+    path: tuple[Step, ...]
+    """The statements that lead from the seed to it, in order."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expansion:
+    """The neighbours of some seeds, and what they cost."""
+
+    neighbours: tuple[Neighbour, ...]
+    """Best first; prerequisites by seed and distance."""
+    visited: int
+    """How many edges were looked at."""
+
+
+def expand(  # noqa: PLR0913  (keyword-only, one a bound)
     index: GraphIndex,
     seeds: Sequence[str],
     *,
     role: Role,
     within: Collection[str] | None = None,
-    barred: Barred | None = None,
+    excluded: ExcludeNode | None = None,
     declared_only: bool = False,
     hops: int = 1,
     limit: int,
@@ -37,12 +93,12 @@ def expand(  # noqa: PLR0913  (the question has eight parts, six of them by name
 
     Args:
         index: The graph.
-        seeds: Node ids, the most important first; unknown ones are passed over.
+        seeds: Node ids, the most important first; unknown ones have no neighbours.
         role: ``related``: stated relations, either way, and shared rare groups. ``next_step``:
             stated next steps, and takers of what a seed produces. ``prerequisite``: what a
             seed requires, and makers of what it consumes.
         within: Which nodes may be found; None for all. Others are not walked through either.
-        barred: Which nodes are neither found nor on the way to one that is; None for none.
+        excluded: Which nodes are neither found nor on the way to one that is; None for none.
         declared_only: Whether only statements of the host count.
         hops: How many times neighbours of neighbours are followed, >= 1.
         limit: How many neighbours at most.
@@ -51,179 +107,126 @@ def expand(  # noqa: PLR0913  (the question has eight parts, six of them by name
         ``related`` and ``next_step``: best first, ties by label. ``prerequisite``: the first
         seed's first, and of each seed the nearest first.
     """
-    return expand_at(
-        index,
-        _places(index, seeds),
-        role=role,
-        within=None if within is None else _places(index, within),
-        barred=barred,
-        declared_only=declared_only,
-        hops=hops,
-        limit=limit,
-    )
-
-
-def expand_at(  # noqa: PLR0913  (as `expand`)
-    index: GraphIndex,
-    seeds: Sequence[int],
-    *,
-    role: Role,
-    within: Iterable[int] | None = None,
-    barred: Barred | None = None,
-    declared_only: bool = False,
-    hops: int = 1,
-    limit: int,
-) -> Expansion:
-    """Do what `expand` does, where nodes are known by their positions."""
-    walk = _Walk(
+    traversal = _Traversal(
         index=index,
         role=role,
         declared_only=declared_only,
         seeds=dict.fromkeys(seeds),
-        allowed=None if within is None else frozenset(within),
-        barred=barred,
-        # Better ones of each seed than these there are enough of, even where all seeds are among
-        # them; only where nothing is left out by the window is that known beforehand.
-        head=limit + len(seeds) if within is None and hops == 1 and limit >= 0 else None,
+        reachable=None if within is None else frozenset(within).union(seeds),
+        excluded=excluded,
     )
-    found: dict[int, Near] = {}
-    for seed in walk.worth_reading(hops):
-        for near in walk.around(seed, hops):
-            known = found.get(near[3])
-            if known is None or (role != "prerequisite" and near[0] < known[0]):
-                found[near[3]] = near
-    # No two are of the same node, so that positions and ways are never compared.
-    nearest: Iterable[Near] = found.values() if role == "prerequisite" else sorted(found.values())
-    chosen = islice(nearest, max(limit, 0))
-    return Expansion(
-        neighbours=tuple(_neighbour(index, role, near) for near in chosen), visited=walk.visited
+    found: dict[str, _Ranked] = {}
+    for seed in traversal.seeds:
+        for ranked in traversal.around(seed, hops):
+            known = found.get(ranked[2])
+            if known is None or (role != "prerequisite" and ranked[0] < known[0]):
+                found[ranked[2]] = ranked
+    # No two have the same id, so that ways are never compared.
+    nearest = found.values() if role == "prerequisite" else sorted(found.values())
+    neighbours = (
+        Neighbour(node=node, role=role, score=-score, path=tuple(map(_step, way)))
+        for score, _, node, way in islice(nearest, max(limit, 0))
     )
-
-
-def _places(index: GraphIndex, nodes: Iterable[str]) -> list[int]:
-    known = map(index.position, nodes)
-    return [at for at in known if at is not None]
+    return Expansion(neighbours=tuple(neighbours), visited=traversal.visited)
 
 
 @dataclass(slots=True, kw_only=True)
-class _Walk:
+class _Traversal:
     index: GraphIndex
     role: Role
     declared_only: bool
-    seeds: dict[int, None]
-    allowed: frozenset[int] | None
-    barred: Barred | None
-    head: int | None
+    seeds: dict[str, None]
+    reachable: frozenset[str] | None
+    """Which nodes may be found or walked through; None for all."""
+    excluded: ExcludeNode | None
     visited: int = 0
 
-    def worth_reading(self, hops: int) -> Collection[int]:
-        """Give the seeds that anybody who may be found may stand next to.
-
-        A window is small: next to most that nobody asked about before, none of it stands.
-        """
-        if self.allowed is None or hops > 1:
-            return self.seeds
-        memo = self.index.remembered.around
-        new = [seed for seed in self.seeds if (seed, self.role, self.declared_only) not in memo]
-        apart = set(new).difference(self.index.adjacency.tied(new, self.allowed, self.role))
-        return [seed for seed in self.seeds if seed not in apart]
-
-    def around(self, seed: int, hops: int) -> Sequence[Near]:
-        """Walk breadth first from *seed*, nearest first; rows are those of the whole way."""
-        seeds, allowed = self.seeds, self.allowed
-        if hops == 1:
-            near = self._next_to(seed)[: self.head]
-            if allowed is None:
-                return [each for each in near if each[3] not in seeds]
-            return [each for each in near if each[3] in allowed and each[3] not in seeds]
-        found: list[Near] = []
-        level: list[Near] = [(-1.0, "", "", seed, ())]
+    def around(self, seed: str, hops: int) -> list[_Ranked]:
+        """Walk breadth first from *seed*; the nodes of each level are sorted, seeds left out."""
+        found: list[_Ranked] = []
+        level: list[_Ranked] = [(-1.0, "", seed, ())]
         reached = {seed}
         for _ in range(hops):
-            level = self._ahead(level, reached)
-            reached.update(each[3] for each in level)
-            found += (each for each in level if each[3] not in seeds)
+            level = self._next_level(level, reached)
+            reached.update(ranked[2] for ranked in level)
+            found += (ranked for ranked in level if ranked[2] not in self.seeds)
         return found
 
-    def _ahead(self, level: Sequence[Near], reached: set[int]) -> list[Near]:
-        """Give what is one hop further than *level*, nearest first."""
-        ahead: dict[int, Near] = {}
-        for here in level:
-            for near in self._next_to(here[3]):
-                at, score = near[3], near[0] * -here[0]
-                known = ahead.get(at)
-                if at not in reached and (known is None or score < known[0]) and self._may(at):
-                    ahead[at] = (score, *near[1:4], here[4] + near[4])
-        return sorted(ahead.values())
+    def _next_level(self, level: Sequence[_Ranked], reached: set[str]) -> list[_Ranked]:
+        best: dict[str, tuple[float, tuple[NetworkEdge, ...]]] = {}
+        for distance, _, node, way in level:
+            for end, weight, edges in self._moves(node):
+                score = weight * -distance
+                if end not in reached and (end not in best or best[end][0] < score):
+                    best[end] = score, way + edges
+        label = self.index.label
+        return sorted((-score, label(node), node, way) for node, (score, way) in best.items())
 
-    def _may(self, at: int) -> bool:
-        return self.allowed is None or at in self.allowed or at in self.seeds
+    def _moves(self, node: str) -> Iterator[_Move]:
+        """Yield the moves from *node*, some to the same node."""
+        for edge in self._read(self.index.edges_from(node, self.role)):
+            if self._may_reach(edge[1]):
+                yield edge[1], _strength(edge), (edge,)
+        if self.role != "related":
+            yield from self._through_concepts(node)
+            return
+        for edge in self._read(self.index.edges_to(node, self.role)):
+            if self._may_reach(edge[0]):
+                yield edge[0], _strength(edge), (edge,)
+        yield from self._fellow_members(node)
 
-    def _next_to(self, node: int) -> tuple[Near, ...]:
-        memo = self.index.remembered.around
-        key = node, self.role, self.declared_only
-        known = memo.get(key)
-        if known is None:
-            found = self._read(node)
-            known = memo.keep(key, found, size=1 + len(found[0]))
-        near, seen = known
-        self.visited += seen
-        if self.barred is None:
-            return near
-        barred = self.barred
-        return tuple(
-            each
-            for each in near
-            if not (barred(each[3]) or any(map(barred, self._hub(node, each[4]))))
-        )
+    def _fellow_members(self, node: str) -> Iterator[_Move]:
+        """Yield each fellow member once, the nearer the more and the rarer groups are shared."""
+        shared: dict[str, tuple[float, float, tuple[NetworkEdge, ...]]] = {}
+        for fellow, weight, way in self._through_concepts(node):
+            distance, best, best_way = shared.get(fellow, (1.0, 0.0, ()))
+            strongest = (weight, way) if weight > best else (best, best_way)
+            shared[fellow] = (distance * (1 - weight), *strongest)
+        top = PREDICATES["memberOf"].weight
+        for fellow, (distance, _, way) in shared.items():
+            yield fellow, min(top, 1 - distance), way
 
-    def _hub(self, node: int, rows: tuple[int, ...]) -> tuple[int, ...]:
-        """Give what both ends of a way of one hop share; nothing where one leads to the other."""
-        if not rows[1:]:
-            return ()
-        there = self.index.adjacency.of(node, THROUGH[self.role])
-        return tuple(end for end, row, _, _ in there if row == rows[0])
+    def _through_concepts(self, node: str) -> Iterator[_Move]:
+        there, back = SHARED_CONCEPTS[self.role]
+        for first in self.index.edges_from(node, there):
+            concept = first[1]
+            members = self.index.members(concept, back)
+            if not members or (self.excluded is not None and self.excluded(concept)):
+                continue
+            if not self._read([first]):
+                continue
+            others = [edge for edge in self._read(members) if edge[0] != node]
+            rarity = _RARITY[len(others)]
+            near = _strength(first)
+            for edge in others:
+                if self._may_reach(edge[0]):
+                    yield edge[0], min(near, _strength(edge)) * rarity, (first, edge)
 
-    def _read(self, node: int) -> tuple[tuple[Near, ...], int]:
-        index = self.index
-        reader = Reader(adjacency=index.adjacency, role=self.role, declared_only=self.declared_only)
-        best: dict[int, Move] = {}
-        for move in reader.moves(node):
-            known = best.get(move[0])
-            if known is None or known[1] < move[1]:
-                best[move[0]] = move
-        best.pop(node, None)
-        near = [
-            (-score, index.labels[at], index.nodes[at], at, rows)
-            for at, score, rows in best.values()
-            if at < index.document_count or not index.is_concept(index.nodes[at])
-        ]
-        return tuple(sorted(near)), reader.seen
+    def _read(self, edges: Sequence[NetworkEdge]) -> Sequence[NetworkEdge]:
+        """Count *edges*, and return those that count."""
+        self.visited += len(edges)
+        return [edge for edge in edges if edge[3]["declared"]] if self.declared_only else edges
 
-
-def _neighbour(index: GraphIndex, role: Role, near: Near) -> Neighbour:
-    score, _, node, at, rows = near
-    memo = index.remembered.neighbours
-    key = role, score, at, rows
-    known = memo.get(key)
-    if known is not None:
-        return known
-    path = tuple(_step(index, row) for row in rows)
-    return memo.keep(key, Neighbour(node=node, role=role, score=-score, path=path))
+    def _may_reach(self, node: str) -> bool:
+        if self.reachable is not None and node not in self.reachable:
+            return False
+        if self.excluded is not None and self.excluded(node):
+            return False
+        return not self.index.is_concept(node)
 
 
-def _step(index: GraphIndex, row: int) -> Step:
-    memo = index.remembered.steps
-    return memo.get(row) or memo.keep(row, _cited(index.evidence[row]))
+def _strength(edge: NetworkEdge) -> float:
+    return PREDICATES[edge[2]].weight * float(edge[3]["weight"])
 
 
-def _cited(fact: Fact) -> Step:
+def _step(edge: NetworkEdge) -> Step:
+    subject, target, predicate, data = edge
     return Step(
-        subject=fact.subject,
-        predicate=fact.predicate,
-        object=fact.object,
-        path=fact.path,
-        line=fact.line,
-        declared=fact.declared,
-        origin=fact.origin,
+        subject=subject,
+        predicate=predicate,
+        object=target,
+        path=data["path"],
+        line=data["line"],
+        declared=data["declared"],
+        origin=data["rule"],
     )

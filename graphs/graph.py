@@ -1,189 +1,166 @@
-"""Facts, compiled into what search and expansion read; immutable.
+"""The graph: a `networkx.MultiDiGraph` of typed edges, with an index of its texts.
 
-Documents stand first among the nodes, so that a mask over documents is a prefix.
+* Nodes are known by their ids. A node's data has a ``label`` and a ``kind``: ``document``,
+  ``group`` (a concept or thing that the host declares members of), ``concept`` or ``other``.
+* Edges have their predicate as key. An edge's data has ``role``, ``weight``, ``declared``,
+  ``rule`` (empty if a document states it), ``path`` and ``line``.
+* A group, topic or kind of data is a node; its members are not linked to each other.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from operator import itemgetter
 from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-import numpy as np
-
-from graphs.adjacency import NUMBERS, Adjacency
-from graphs.arrays import Moves
 from graphs.facts.fact import Fact
-from graphs.facts.vocabulary import CONCEPT_BASE
-from graphs.grown import EDGE_PREDICATES, EDGE_ROLES, EdgeRole, Grown
-from graphs.lexical.bm25_index import Postings
-from graphs.lexical.lexicon import Lexicon
-from graphs.neighbour import Remembered
+from graphs.facts.provenance import Triple, merge_facts
+from graphs.facts.vocabulary import CONCEPT_BASE, PREDICATES
+from graphs.lexical.bm25_index import BM25Index
 
-__all__ = ["EDGE_PREDICATES", "EDGE_ROLES", "WEIGHTS", "EdgeRole", "GraphIndex", "Stated"]
-WEIGHTS: Mapping[str, float] = MappingProxyType(
-    {"name": 3.0, "alias": 2.5, "keywords": 1.5, "description": 1.0, "text": 0.5}
+if TYPE_CHECKING:
+    # networkx takes longer to import than all other parts of a start: the builder imports it.
+    import networkx as nx
+
+EdgeRole = Literal["related", "next_step", "prerequisite", "member", "consumes", "produces"]
+EDGE_PREDICATES: Mapping[str, EdgeRole] = MappingProxyType(
+    {
+        row.name: row.role
+        for row in PREDICATES.values()
+        if row.role != "text" and row.role != "fact"  # noqa: PLR1714  (mypy narrows by these)
+    }
 )
-"""Weight of each field of a node's text."""
+"""The role of each predicate that makes an edge."""
+MAX_GROUP_SIZE = 64
+"""More edges of one role than this at one concept, and it relates nothing."""
+EdgeData: TypeAlias = Mapping[str, Any]
+Network: TypeAlias = "nx.MultiDiGraph[str]"
+NetworkTables: TypeAlias = tuple[dict[str, Any], dict[str, Any], dict[str, Any]]
+NetworkEdge: TypeAlias = tuple[str, str, str, EdgeData]
+"""Subject, object, predicate and data."""
 
 
-class Stated:
-    """Facts that are put together when somebody asks for all of them."""
+@dataclass(frozen=True, kw_only=True, eq=False)
+class GraphIndex:
+    """A compiled graph; immutable. `graphs.graph_builder.GraphBuilder` makes it."""
 
-    def __init__(self, gather: Callable[[], Sequence[Fact]]) -> None:
-        self._gather = gather
+    network: Network
+    """Documents, concepts and what else an edge joins. Shared: copy it before changing it."""
+    documents: Sequence[str]
+    """Ids of the documents by label and id; their places are the first rows of `texts`."""
+    groups: Sequence[str]
+    """Ids of the declared groups by label and id; the further rows of `texts`."""
+    texts: BM25Index
+    """The texts of documents and declared groups."""
+    statements: Sequence[Sequence[Fact]] = ()
+    """The facts that the graph was compiled from, by their source."""
+    forbidden: frozenset[Triple] = frozenset()
+    """What the host forbids to derive: subject, predicate, empty for any, and object."""
+    _members: dict[tuple[str, str], tuple[NetworkEdge, ...]] = field(
+        default_factory=dict, repr=False
+    )
 
     @cached_property
-    def facts(self) -> Sequence[Fact]:
-        """All of them, in order."""
-        return self._gather()
+    def facts(self) -> tuple[Fact, ...]:
+        """Every fact once, in the order of its first source."""
+        return merge_facts(self.statements, self.forbidden)
 
+    @cached_property
+    def rows(self) -> Mapping[str, int]:
+        """The row of each document and group in `texts`."""
+        return {node: row for row, node in enumerate((*self.documents, *self.groups))}
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class GraphIndex:
-    """A graph, ready to be asked."""
-
-    nodes: Sequence[str]
-    """Ids of all nodes: documents, groups that somebody declared, all others; each part in the
-    order of the ids."""
-    positions: Mapping[str, int]
-    """Where each id stands in `nodes`."""
-    labels: Sequence[str]
-    """What to call each node, in the order of `nodes`."""
-    ranks: np.ndarray
-    """Where each node would stand if all were sorted by label and id, int32: what ties fall by."""
-    document_count: int
-    """How many of the nodes, counted from the first, are documents."""
-    postings: Postings
-    """The texts of the documents and of declared groups, in the order of `nodes`."""
-    edge_count: int
-    """How many facts are edges with a role in search."""
-    adjacency: Adjacency
-    """The edges, as an expansion reads them."""
-    evidence: Sequence[Fact]
-    """The facts of the edges, by their numbers; others may be among them."""
-    stated: Stated
-    """What the index was compiled from."""
-    moves: Moves | None = None
-    """How the nodes moved since the index before, if there was one."""
-    remembered: Remembered = field(default_factory=Remembered, init=False)
-    """What expansions have worked out; it changes no answer."""
-
-    @classmethod
-    def compile(
-        cls,
-        facts: Iterable[Fact],
-        *,
-        weights: Mapping[str, float] = WEIGHTS,
-        lexicon: Lexicon | None = None,
-    ) -> GraphIndex:
-        """Compile *facts*.
-
-        Args:
-            facts: Without facts the index is empty and finds nothing.
-            weights: Weight of each text field: name, alias, keywords, description, text.
-            lexicon: Remembers the texts that were read, for the next time.
-        """
-        from graphs.growing import Growing  # noqa: PLC0415  (who reads a compiled index needs none of it)
-
-        given = tuple(facts)
-        grown = Growing(weights, lexicon=lexicon).change((), given)
-        return cls.of(grown, Stated(lambda: given))
-
-    @classmethod
-    def of(cls, grown: Grown, stated: Stated) -> GraphIndex:
-        """Make an index of its parts."""
-        return cls(
-            nodes=grown.nodes,
-            positions=grown.positions,
-            labels=grown.labels,
-            ranks=grown.ranks,
-            document_count=grown.document_count,
-            postings=grown.postings,
-            edge_count=grown.edge_count,
-            adjacency=grown.adjacency,
-            evidence=grown.evidence,
-            stated=stated,
-            moves=grown.moves,
-        )
-
-    @property
-    def facts(self) -> Sequence[Fact]:
-        """What the index was compiled from."""
-        return self.stated.facts
-
-    @property
-    def documents(self) -> frozenset[str]:
-        """Ids of the nodes that are documents."""
-        return frozenset(self.nodes[: self.document_count])
-
-    @property
-    def forward(self) -> Edges:
-        """Edge facts by subject and role."""
-        return Edges(self, "out")
-
-    @property
-    def backward(self) -> Edges:
-        """Edge facts by object and role."""
-        return Edges(self, "in")
-
-    @property
-    def node_count(self) -> int:
-        """How many nodes there are, concepts included."""
-        return len(self.nodes)
-
-    def position(self, node: str) -> int | None:
-        """Give the position of *node* in `nodes`; None if the graph does not know it."""
-        return self.positions.get(node)
+    @cached_property
+    def _tables(self) -> NetworkTables:
+        return tables_of(self.network)
 
     def label(self, node: str) -> str:
-        """Give the name of *node*; the id itself where it has none or is unknown."""
-        at = self.positions.get(node)
-        return node if at is None else self.labels[at]
+        """Return the name of *node*; the id itself where it has none or is unknown."""
+        data = self.network.nodes.get(node)
+        return node if data is None else str(data["label"])
 
     def is_concept(self, node: str) -> bool:
-        """Tell whether *node* is a group, a topic or a kind of data: nothing one can use."""
-        at = self.positions.get(node, self.document_count)
-        return at >= self.document_count and node.startswith(CONCEPT_BASE)
+        """Return whether *node* is a group, a topic or a kind of data: nothing one can use."""
+        return node.startswith(CONCEPT_BASE) and node not in self.rows_of_documents
 
-    def members(self, group: int) -> np.ndarray:
-        """Give the positions of the documents in the group at *group*, ascending, each once."""
-        ends = np.unique(self.adjacency.ends(group, "member", "in"))
-        return ends[: ends.searchsorted(self.document_count)]
+    @cached_property
+    def rows_of_documents(self) -> frozenset[str]:
+        """The documents, as a set."""
+        return frozenset(self.documents)
 
-    def outgoing(self, node: str, kind: EdgeRole) -> tuple[Fact, ...]:
-        """Give the edges of a role that start at *node*; empty if there are none."""
-        return self.forward.get((node, kind), ())
+    def renamed(self, names: Mapping[str, str]) -> Network:
+        """Return a copy of the network, its nodes renamed by *names*; the others keep their ids."""
+        import networkx as nx  # noqa: PLC0415  (heavy; a start need not pay for it)
 
-    def incoming(self, node: str, kind: EdgeRole) -> tuple[Fact, ...]:
-        """Give the edges of a role that end at *node*; empty if there are none."""
-        return self.backward.get((node, kind), ())
+        network: Network = nx.relabel_nodes(self.network, dict(names))
+        return network
+
+    def edges_from(self, node: str, role: EdgeRole) -> list[NetworkEdge]:
+        """Return the edges of a role that start at *node*, in the order of their ends."""
+        return self._edges(node, role, incoming=False)
+
+    def edges_to(self, node: str, role: EdgeRole) -> list[NetworkEdge]:
+        """Return the edges of a role that end at *node*, in the order of their starts."""
+        return self._edges(node, role, incoming=True)
+
+    def members(self, concept: str, role: EdgeRole) -> tuple[NetworkEdge, ...]:
+        """Return the edges of a role that end at *concept*; none if there are too many.
+
+        They are remembered: a concept stands next to many nodes.
+        """
+        known = self._members.get((concept, role))
+        if known is None:
+            edges = self.edges_to(concept, role)
+            known = tuple(edges) if len(edges) <= MAX_GROUP_SIZE else ()
+            self._members[concept, role] = known
+        return known
+
+    def _edges(self, node: str, role: EdgeRole, *, incoming: bool) -> list[NetworkEdge]:
+        _, successors, predecessors = self._tables
+        table = (predecessors if incoming else successors).get(node, {})
+        found: list[NetworkEdge] = [
+            (other, node, predicate, data) if incoming else (node, other, predicate, data)
+            for other, keys in table.items()
+            for predicate, data in keys.items()
+            if data["role"] == role
+        ]
+        if len(found) > 1:
+            found.sort(key=_ends)
+        return found
 
 
-class Edges(Mapping[tuple[str, str], tuple[Fact, ...]]):
-    """The edges of a graph by one of their ends and their role, made when they are asked for."""
+_ends = itemgetter(0, 1, 2)
 
-    def __init__(self, index: GraphIndex, way: str) -> None:
-        self._index = index
-        self._way = way
 
-    def __getitem__(self, key: tuple[str, str]) -> tuple[Fact, ...]:
-        """Give the edges of a node in a role, in the order of their other ends."""
-        node, role = key
-        index = self._index
-        rows = index.adjacency.rows(index.positions[node], role, self._way)
-        if not rows:
-            raise KeyError(key)
-        return tuple(index.evidence[row] for row in rows)
+def tables_of(network: Network) -> NetworkTables:
+    """Return the tables of nodes, successors and predecessors behind *network*.
 
-    def __iter__(self) -> Iterator[tuple[str, str]]:
-        """Give the keys, by role and node."""
-        kinds = {number: role for (role, way), number in NUMBERS.items() if way == self._way}
-        for number, node in self._index.adjacency.starts():
-            if number in kinds:
-                yield self._index.nodes[node], kinds[number]
+    networkx names them for subclasses. Its views cost ten times as much, and its copies as much as
+    a new build.
+    """
+    private: Any = network
+    return private._node, private._succ, private._pred  # noqa: SLF001
 
-    def __len__(self) -> int:
-        """Count the keys."""
-        return sum(1 for _ in self)
+
+def fact_of(edge: NetworkEdge) -> Fact:
+    """Return the fact that an edge stands for."""
+    subject, target, predicate, data = edge
+    return Fact(
+        subject=subject,
+        predicate=predicate,
+        object=target,
+        literal=False,
+        weight=data["weight"],
+        path=data["path"],
+        line=data["line"],
+        origin=data["rule"],
+        declared=data["declared"],
+    )
+
+
+def edges_of(network: Network) -> Iterable[NetworkEdge]:
+    """Return all edges, by subject, predicate and object."""
+    return sorted(network.edges(keys=True, data=True), key=lambda edge: (edge[0], edge[2], edge[1]))

@@ -1,39 +1,50 @@
-"""Focused search: the documents that a text is about."""
+"""Text search over a graph: by words, by schema (SPARQL), or by both."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
+from typing import Literal, TypeAlias
 
 import numpy as np
 
+from graphs.expansion import Step
 from graphs.graph import GraphIndex
-from graphs.lexical.bm25_index import Question
+from graphs.lexical.bm25_index import Query
 from graphs.lexical.explain import Hits
+from graphs.rdf.profile import DEFAULT, Profile
+from graphs.rdf.schema_search import SchemaMatch, SchemaResult, search_schema
+from graphs.rdf.sparql_process import AskSparql
 
-_CONCEPT_SHARE = 0.15
-_CONCEPTS = 16
+GROUP_SHARE = 0.15
+"""What a document gets of the score of a declared group that it belongs to."""
+MAX_GROUPS = 16
+RRF_K = 60
+"""After Cormack, Clarke and Buettcher, *Reciprocal rank fusion* (2009)."""
+POOL_FACTOR = 4
+"""How many times the limit each way brings to the fusion."""
 _LONG = 8192
 _WIDTH = 16
 """More scores than `_LONG` are first looked at as columns of so many."""
-Allowed = np.ndarray | Callable[[str], bool] | None
+DocumentFilter: TypeAlias = np.ndarray | Callable[[str], bool] | None
+Mode = Literal["focused", "schema", "hybrid"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Best:
-    """The documents that answer best, as columns; see `Ranked` for what the numbers mean."""
+class TopDocuments:
+    """The documents that answer best, as columns; see `TextMatch` for the numbers."""
 
-    places: list[int]
-    """Where each stands in ``index.nodes``, best first."""
+    rows: list[int]
+    """Positions in ``index.documents``, best first."""
     scores: list[float]
     coverage: list[float]
     hits: Hits
-    """What the words alone met."""
+    """What the words alone match."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ranked:
+class TextMatch:
     """A document, and how well it answers."""
 
     node: str
@@ -41,129 +52,227 @@ class Ranked:
     score: float
     """BM25F score with the share of its groups, > 0; comparable within one search only."""
     coverage: float
-    """Share of the text's words that the document matches, by rarity, in [0, 1]."""
+    """Share of the text's words that the document matches, by idf, in [0, 1]."""
     words: tuple[str, ...]
-    """The words that it matches, as they were asked; empty if only a group matched, or if nobody
-    asked for them."""
+    """The matched words, as the query spells them; empty if only a group matched, or if they
+    were not asked for."""
 
 
-def focused(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchHit:
+    """A node, and the evidence of each way of search."""
+
+    node: str
+    label: str
+    score: float
+    """Comparable within one search only, > 0."""
+    by_words: TextMatch | None = None
+    """Of the text search; None if it did not find the node."""
+    by_schema: SchemaMatch | None = None
+    """Of the profile; None if it did not find the node."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchHits:
+    """The hits of one search."""
+
+    mode: Mode
+    matches: tuple[SearchHit, ...]
+    """Best first, ties by label and id."""
+    schema: SchemaResult | None = None
+    """The queries, and what belongs to the matches; None if the schema was not asked."""
+
+
+def find(
+    index: GraphIndex,
+    text: str,
+    *,
+    mode: Mode = "focused",
+    ask: AskSparql | None = None,
+    profile: Profile = DEFAULT,
+    limit: int = 5,
+) -> SearchHits:
+    """Find what answers *text*.
+
+    Args:
+        index: The graph.
+        text: A question in any language; an empty one finds nothing.
+        mode: ``focused``: words, near spellings and groups; no SPARQL. ``schema``: the profile.
+            ``hybrid``: both, fused by rank: a node that both find comes first.
+        ask: Answers SPARQL over the same graph, such as `graphs.SparqlProcess`; needed by
+            ``schema`` and ``hybrid``.
+        profile: What ``schema`` and ``hybrid`` look at.
+        limit: How many matches at most.
+
+    Raises:
+        ValueError: *mode* needs *ask*, and there is none.
+        QueryError: The query of the profile cannot be answered.
+    """
+    if mode == "focused":
+        matches = search_text(index, text, limit=limit)
+        return SearchHits(mode=mode, matches=tuple(_hit(index, match) for match in matches))
+    if ask is None:
+        raise ValueError(f"the mode {mode!r} needs `ask`: pass a graphs.SparqlProcess of the facts")
+    pool = limit if mode == "schema" else limit * POOL_FACTOR
+    result = _with_sources(search_schema(ask, text, profile=profile, limit=pool), index)
+    found = {
+        match.node: SearchHit(
+            node=match.node, label=match.label, score=match.score, by_schema=match
+        )
+        for match in result.matches
+    }
+    if mode == "hybrid":
+        found = _fused(index, found, search_text(index, text, limit=pool))
+    ranked = sorted(found.values(), key=lambda hit: (-hit.score, hit.label, hit.node))
+    return SearchHits(mode=mode, matches=tuple(ranked[: max(limit, 0)]), schema=result)
+
+
+def search_text(
     index: GraphIndex,
     text: str,
     *,
     limit: int,
-    allowed: Allowed = None,
+    allowed: DocumentFilter = None,
     explain: bool = True,
-) -> tuple[Ranked, ...]:
+) -> tuple[TextMatch, ...]:
     """Find the documents that answer *text*.
 
     Args:
         index: The graph.
         text: A question in any language; an empty one finds nothing.
         limit: How many documents at most.
-        allowed: Which may be found: a boolean mask over ``index.nodes`` or its documents, or a
-            question asked of the best documents, one by one, until there are enough.
-        explain: Whether to say which words were met.
+        allowed: Which may be found: a boolean mask over ``index.documents``, or a function that
+            is called with the best documents, one by one, until there are enough.
+        explain: Whether to return the matched words.
 
     Returns:
         Best first, equal scores by label and id.
     """
-    found = best(index, text, limit=limit, allowed=allowed)
-    nobody: tuple[str, ...] = ()
-    words = (
-        index.postings.held(found.hits, found.places).words
-        if explain
-        else [nobody] * len(found.places)
-    )
+    top = top_documents(index, text, limit=limit, allowed=allowed)
+    words: Sequence[tuple[str, ...]] = [()] * len(top.rows)
+    if explain:
+        words = index.texts.document_matches(top.hits, top.rows).words
+    columns = zip(top.rows, top.scores, top.coverage, words, strict=True)
     return tuple(
-        Ranked(node=index.nodes[at], score=score, coverage=coverage, words=met)
-        for at, score, coverage, met in zip(
-            found.places, found.scores, found.coverage, words, strict=True
-        )
+        TextMatch(node=index.documents[row], score=score, coverage=coverage, words=matched)
+        for row, score, coverage, matched in columns
     )
 
 
-def best(index: GraphIndex, query: Question, *, limit: int, allowed: Allowed = None) -> Best:
-    """Find what `focused` finds, without making a value of each document.
-
-    Args:
-        index: The graph.
-        query: A text or its tokens; an empty one finds nothing.
-        limit: How many documents at most.
-        allowed: As in `focused`.
-    """
-    hits = index.postings.match(query)
+def top_documents(
+    index: GraphIndex, query: Query, *, limit: int, allowed: DocumentFilter = None
+) -> TopDocuments:
+    """Find what `search_text` finds, as columns."""
+    hits = index.texts.match(query)
     scores, coverage = _with_groups(index, hits)
-    places = _places(index, scores, limit, allowed)
-    return Best(
-        places=places,
-        scores=scores[places].tolist(),
-        coverage=coverage[places].tolist(),
-        hits=hits,
+    rows = _top_rows(index, scores, limit, allowed)
+    return TopDocuments(
+        rows=rows, scores=scores[rows].tolist(), coverage=coverage[rows].tolist(), hits=hits
     )
 
 
-def among(
-    index: GraphIndex, query: Question, places: Sequence[int]
+def score_documents(
+    index: GraphIndex, query: Query, rows: Sequence[int]
 ) -> tuple[list[float], list[float]]:
-    """Give the scores and the coverage that `best` would give the documents at *places*.
-
-    Only these are looked at, unless the host declares groups, whose share depends on all.
-    """
-    read = index.postings.read(query)
-    if index.postings.size == index.document_count:
-        held = index.postings.held(read, places)
-        return held.scores, held.coverage
-    scores, coverage = _with_groups(index, index.postings.match(read))
-    spots = list(places)
-    return scores[spots].tolist(), coverage[spots].tolist()
+    """Return the scores and the coverage of the documents at *rows*."""
+    scores, coverage = _with_groups(index, index.texts.match(query))
+    wanted = list(rows)
+    return scores[wanted].tolist(), coverage[wanted].tolist()
 
 
 def _with_groups(index: GraphIndex, hits: Hits) -> tuple[np.ndarray, np.ndarray]:
-    """Give each document the share of its best groups, which stand behind the documents."""
-    count = index.document_count
+    """Return the scores of documents, with the share of their best groups."""
+    count = len(index.documents)
     scores, coverage = hits.scores[:count], hits.coverage[:count]
-    groups = _strongest(hits.scores[count:]) + count
-    members = [index.members(at) for at in groups.tolist()]
-    if not members:
+    groups = _best_groups(hits.scores[count:])
+    if not groups:
         return scores, coverage
-    sizes = [len(each) for each in members]
-    everybody = np.concatenate(members)
     bonus = np.zeros_like(scores)
-    np.maximum.at(bonus, everybody, (hits.scores[groups] * _CONCEPT_SHARE).repeat(sizes))
     covered = coverage.copy()
-    np.maximum.at(covered, everybody, (hits.coverage[groups] * _CONCEPT_SHARE).repeat(sizes))
+    for group in groups:
+        score, share = hits.scores[count + group], hits.coverage[count + group]
+        starts = {edge[0] for edge in index.edges_to(index.groups[group], "member")}
+        rows = [row for row in map(index.rows.get, starts) if row is not None and row < count]
+        bonus[rows] = np.maximum(bonus[rows], score * np.float32(GROUP_SHARE))
+        covered[rows] = np.maximum(covered[rows], share * np.float32(GROUP_SHARE))
     return scores + bonus, covered
 
 
-def _strongest(concepts: np.ndarray) -> np.ndarray:
-    """Give the places of the best concepts that answer at all; ties by place."""
-    (found,) = concepts.nonzero()
-    if found.size > _CONCEPTS:
-        last = np.partition(concepts[found], found.size - _CONCEPTS)[found.size - _CONCEPTS]
-        found = found[concepts[found] >= last]
-    return found[(-concepts[found]).argsort(kind="stable")[:_CONCEPTS]]
+def _best_groups(scores: np.ndarray) -> list[int]:
+    """Return the best groups that answer at all; ties by position."""
+    (found,) = scores.nonzero()
+    best: list[int] = found[(-scores[found]).argsort(kind="stable")[:MAX_GROUPS]].tolist()
+    return best
 
 
-def _places(index: GraphIndex, scores: np.ndarray, limit: int, allowed: Allowed) -> list[int]:
+def _top_rows(
+    index: GraphIndex, scores: np.ndarray, limit: int, allowed: DocumentFilter
+) -> list[int]:
     if limit < 1:
         return []
     if isinstance(allowed, np.ndarray):
-        scores = np.where(allowed[: len(scores)], scores, np.float32(0))
-    asked = allowed if callable(allowed) else None
-    # Everything that ties with the last place stays in, so that labels decide, not chance.
-    least = 0.0 if asked else last_place(scores, limit)
+        scores = np.where(allowed, scores, np.float32(0))
+    ask = allowed if callable(allowed) else None
+    # Everything that ties with the last one stays in: rows stand by label and id.
+    least = 0.0 if ask else kth_score(scores, limit)
     (found,) = (scores >= least if least > 0 else scores > 0).nonzero()
-    ranked: list[int] = found[np.lexsort((index.ranks[found], -scores[found]))].tolist()
-    if asked is None:
+    ranked: list[int] = found[(-scores[found]).argsort(kind="stable")].tolist()
+    if ask is None:
         return ranked[:limit]
-    return list(islice((at for at in ranked if asked(index.nodes[at])), limit))
+    return list(islice((row for row in ranked if ask(index.documents[row])), limit))
 
 
-def last_place(scores: np.ndarray, limit: int) -> float:
-    """Give the score of the last of *limit* places; 0 if there are fewer scores."""
+def kth_score(scores: np.ndarray, limit: int) -> float:
+    """Return the score of the last of *limit* best; 0 if there are fewer scores."""
     if len(scores) > _LONG:
-        # As many columns reach their last place, so that nobody below it is among the best.
+        # As many columns reach the score of the last, so that nothing below it is among the best.
         columns = scores[: len(scores) // _WIDTH * _WIDTH].reshape(_WIDTH, -1).max(axis=0)
-        scores = scores[scores >= last_place(columns, limit)]
+        scores = scores[scores >= kth_score(columns, limit)]
     return float(np.partition(scores, -limit)[-limit]) if len(scores) >= limit else 0.0
+
+
+def _hit(index: GraphIndex, match: TextMatch) -> SearchHit:
+    return SearchHit(
+        node=match.node, label=index.label(match.node), score=match.score, by_words=match
+    )
+
+
+def _fused(
+    index: GraphIndex, by_schema: dict[str, SearchHit], matches: Sequence[TextMatch]
+) -> dict[str, SearchHit]:
+    found = {
+        node: replace(hit, score=1 / (RRF_K + rank))
+        for rank, (node, hit) in enumerate(by_schema.items(), 1)
+    }
+    for rank, match in enumerate(matches, 1):
+        known = found.get(match.node, replace(_hit(index, match), score=0.0))
+        score = known.score + 1 / (RRF_K + rank)
+        found[match.node] = replace(known, by_words=match, score=score)
+    return found
+
+
+def _with_sources(result: SchemaResult, index: GraphIndex) -> SchemaResult:
+    """Add file and line to the statements, which RDF does not keep."""
+
+    def sourced(path: tuple[Step, ...]) -> tuple[Step, ...]:
+        return tuple(_source(step, index) for step in path)
+
+    matches = tuple(
+        replace(match, evidence=tuple(replace(e, path=sourced(e.path)) for e in match.evidence))
+        for match in result.matches
+    )
+    followed = tuple(replace(each, path=sourced(each.path)) for each in result.followed)
+    return replace(result, matches=matches, followed=followed)
+
+
+def _source(step: Step, index: GraphIndex) -> Step:
+    data = index.network.get_edge_data(step.subject, step.object, key=step.predicate)
+    if data is None:
+        return step
+    return replace(
+        step,
+        path=data["path"],
+        line=data["line"],
+        declared=data["declared"],
+        origin=data["rule"],
+    )

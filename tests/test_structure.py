@@ -132,6 +132,7 @@ HOMES = {
     "mcp_types": ("gateway/mcp/",),
     "mdit_py_plugins": ("graphs/markdown/body.py",),
     "msgpack": ("gateway/spelling/word_lists.py",),
+    "networkx": ("graphs/",),
     "openai": (
         "gateway/embed/openai.py",
         "gateway/search/openai.py",
@@ -141,7 +142,7 @@ HOMES = {
     "opentelemetry": ("gateway/runtime/telemetry.py", "gateway/cli/demo/"),
     "platformdirs": ("gateway/options/environment.py", "gateway/provision/provisioner.py"),
     "pydantic_ai": ("gateway/adapters/pydantic_ai.py",),
-    "pyshacl": ("graphs/rdf/shacl.py",),
+    "pyshacl": ("graphs/rdf/shapes.py",),
     "rapidfuzz": ("gateway/runtime/text.py", "graphs/"),
     "rdflib": ("graphs/",),
     "referencing": ("gateway/catalog/arguments.py",),

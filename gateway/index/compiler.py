@@ -18,14 +18,14 @@ from gateway.embed.cache import text_key
 from gateway.index.eligibility import Eligibility, Mask, Positions
 from gateway.index.snapshot import Snapshot, recurring
 from gateway.index.texts import embedding_text, lexical_fields, name_text
+from gateway.index.tool_graph_builder import ToolGraphBuilder
 from gateway.index.vectors.exact import VectorIndex
 from gateway.options import GraphOptions
 from gateway.runtime.vectors import Matrix, Vector, unit_rows
-from gateway.search.index.toolgraphs import ToolGraphs
 from gateway.types import Diagnostic, Entity
 from graphs.lexical.analysis import fold
-from graphs.lexical.bm25_index import Postings
-from graphs.lexical.lexicon import Lexicon
+from graphs.lexical.bm25_index import BM25Index
+from graphs.lexical.token_cache import TokenCache
 from graphs.markdown.document import Document
 
 NAME_WEIGHT = 0.4
@@ -103,12 +103,12 @@ class SnapshotCompiler:
     """In the order of the exposed names, by entity id."""
     _vectors: dict[str, Vector] = field(default_factory=dict)
     """By text key."""
-    _tokens: Lexicon = field(default_factory=Lexicon)
-    _graphs: ToolGraphs = field(init=False)
+    _tokens: TokenCache = field(default_factory=TokenCache)
+    _graphs: ToolGraphBuilder = field(init=False)
 
     def __post_init__(self) -> None:
         """Begin without a catalog."""
-        self._graphs = ToolGraphs(self.graph_options)
+        self._graphs = ToolGraphBuilder(self.graph_options)
 
     def prepare(self, entities: Iterable[Entity]) -> None:
         """Make *entities* the catalog, in any order; what is known of equal ones is kept."""
@@ -175,7 +175,7 @@ class SnapshotCompiler:
                 entities=entities,
                 by_name={name: tuple(positions) for name, positions in by_name.items()},
                 eligibility=Eligibility.of(entities),
-                lexical=Postings.build(fields, weights=_WEIGHTS, lexicon=self._tokens),
+                lexical=BM25Index.build(fields, weights=_WEIGHTS, cache=self._tokens),
                 graph=graph if entities else None,
                 vectors=None,
                 mean_vector=None,

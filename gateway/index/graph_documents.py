@@ -2,49 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, TypeAlias
 
 import graphs
 from gateway.errors import ConfigError, Failed, attempt
 from gateway.index.snapshot import Snapshot, resolve
-from gateway.search.index.toolgraph import ToolGraph
+from gateway.index.tool_graph import ToolGraph
 from gateway.types import Diagnostic, Filters
 from graphs.errors import GraphError, Notice
-from graphs.facts.fact import Fact
-from graphs.graph import GraphIndex
 
 GraphSource: TypeAlias = (
     "str | Path | Sequence[graphs.Document] | Callable[[], Sequence[graphs.Document]]"
 )
 """A folder, a file or a bundle on disk; documents; or a function that gives them at each build."""
-GraphFormat = Literal["turtle", "json-ld", "n-triples", "mermaid", "dot", "svg"]
-
-
-class Draw(Protocol):
-    """Draws a graph, as a whole or around one node."""
-
-    def __call__(self, index: GraphIndex, *, centre: str | None, hops: int) -> str:
-        """Give the picture as text."""
-        ...
-
-
-def _rdf() -> Mapping[str, Callable[[Iterable[Fact]], str]]:
-    return {"turtle": graphs.turtle, "json-ld": graphs.json_ld, "n-triples": graphs.n_triples}
-
-
-def _pictures() -> Mapping[str, Draw]:
-    return {"mermaid": graphs.mermaid, "dot": graphs.dot, "svg": graphs.svg}
+RDF_FORMATS = ("turtle", "json-ld", "n-triples")
+DIAGRAM_FORMATS = ("mermaid", "dot")
+GraphFormat = Literal["turtle", "json-ld", "n-triples", "mermaid", "dot"]
 
 
 def export(snapshot: Snapshot, form: GraphFormat, *, centre: str = "", hops: int = 1) -> str:
     """Write the graph of *snapshot* as RDF (``turtle``, ``json-ld``, ``n-triples``), or draw it.
 
     Args:
-        snapshot: Whose graph.
-        form: Or ``mermaid``, ``dot``, ``svg``: a picture.
-        centre: For a picture: the tool in its middle; empty draws everything.
+        snapshot: The index that holds the graph.
+        form: Or ``mermaid``, ``dot``: a diagram.
+        centre: For a diagram: the tool in its middle; empty draws everything.
         hops: How far from the centre, in edges.
 
     Raises:
@@ -52,21 +36,22 @@ def export(snapshot: Snapshot, form: GraphFormat, *, centre: str = "", hops: int
         UnknownToolError: If *centre* is no tool.
     """
     graph = graph_of(snapshot)
-    texts, pictures = _rdf(), _pictures()
-    if form in texts:
+    if form in RDF_FORMATS:
         if centre:
-            raise ConfigError(f"{form} has no centre: draw one with {', '.join(pictures)}")
-        return texts[form](graph.facts)
-    if form in pictures:
-        middle = node_named(snapshot, graph, centre) if centre else None
-        return pictures[form](graph.index, centre=middle, hops=hops)
-    forms = ", ".join((*texts, *pictures))
+            raise ConfigError(f"{form} has no centre: draw one with {', '.join(DIAGRAM_FORMATS)}")
+        writers = {"turtle": graphs.to_turtle, "json-ld": graphs.to_json_ld}
+        return writers.get(form, graphs.to_n_triples)(graph.facts)
+    if form in DIAGRAM_FORMATS:
+        node = node_named(snapshot, graph, centre) if centre else None
+        draw = graphs.to_mermaid if form == "mermaid" else graphs.to_dot
+        return draw(graph.index, centre=node, hops=hops)
+    forms = ", ".join((*RDF_FORMATS, *DIAGRAM_FORMATS))
     raise ConfigError(f"unknown graph format {form!r}; it is one of {forms}")
 
 
 def graph_of(snapshot: Snapshot) -> ToolGraph:
-    """Give the graph of *snapshot*; an empty catalog has an empty one."""
-    return snapshot.graph or ToolGraph.empty()
+    """Return the graph of *snapshot*; an empty catalog has an empty one."""
+    return snapshot.graph or ToolGraph.of(graphs.compile_facts(()), ())
 
 
 def node_named(snapshot: Snapshot, graph: ToolGraph, tool: str) -> str:

@@ -284,8 +284,8 @@ def _report(generation: int, result: BuildResult, duration_s: float) -> IndexRep
         vectors=0 if snapshot.vectors is None else snapshot.vectors.count,
         embedded_texts=result.embedded,
         tokens=result.tokens,
-        graph_nodes=graph.index.node_count if graph else 0,
-        graph_edges=graph.index.edge_count if graph else 0,
+        graph_nodes=len(graph.index.network) if graph else 0,
+        graph_edges=graph.index.network.number_of_edges() if graph else 0,
         duration_s=duration_s,
         diagnostics=snapshot.diagnostics,
     )

@@ -10,14 +10,14 @@ from typing import Self
 from gateway.catalog.kinds import row_of
 from gateway.errors import InvalidRequestError, UnknownToolError
 from gateway.index.eligibility import Eligibility, Mask, Positions
+from gateway.index.tool_graph import ToolGraph
 from gateway.index.vectors.exact import VectorIndex
 from gateway.runtime.text import near
 from gateway.runtime.vectors import Vector
-from gateway.search.index.toolgraph import ToolGraph
 from gateway.types import Diagnostic, Entity, Filters, Match
 from gateway.types.diagnostics import DEGRADING, REPEATED
 from graphs.lexical.analysis import fold
-from graphs.lexical.bm25_index import Postings
+from graphs.lexical.bm25_index import BM25Index
 
 _MAX_RECURRING = 5
 """How many diagnostics of a harmless code every search repeats."""
@@ -34,7 +34,7 @@ class Snapshot:
     by_name: Mapping[str, tuple[int, ...]]
     """Positions by folded exposed name, folded own name and folded id; ascending."""
     eligibility: Eligibility
-    lexical: Postings
+    lexical: BM25Index
     graph: ToolGraph | None
     """None for an empty catalog."""
     vectors: VectorIndex | None

@@ -7,11 +7,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from gateway.search.index.toolgraph import ToolGraph
+from gateway.index.tool_graph import ToolGraph
 from graphs.facts.fact import Fact
 from graphs.graph import EDGE_PREDICATES
-from graphs.markdown.document import Document
-from graphs.markdown.parts import Link
+from graphs.markdown.document import Document, Link
 
 _BY_LINK: Mapping[str, str] = {
     "memberOf": "groups",
@@ -53,7 +52,7 @@ def around(graph: ToolGraph, node: str) -> tuple[ShownEdge, ...]:
 
 def name_of(graph: ToolGraph, node: str) -> str:
     """Give a tool's id, or the label of another node."""
-    return graph.said(node) if node in graph.positions else graph.index.label(node)
+    return graph.entity_id(node) if node in graph.positions else graph.index.label(node)
 
 
 def written(graph: ToolGraph) -> tuple[Document, ...]:
@@ -71,7 +70,7 @@ def written(graph: ToolGraph) -> tuple[Document, ...]:
 
 
 def _document(graph: ToolGraph, rule: str, node: str, links: Mapping[str, list[Link]]) -> Document:
-    tool = graph.said(node)
+    tool = graph.entity_id(node)
     server, _, name = tool.partition("/")
     return Document(
         id=tool,

@@ -18,11 +18,11 @@ import numpy as np
 
 from gateway.embed.cache import Embed
 from gateway.index.snapshot import Snapshot
+from gateway.index.tool_graph import ToolGraph
 from gateway.index.vectors.exact import VectorIndex
 from gateway.options import SearchOptions
 from gateway.search import results, tags
 from gateway.search.expand.supplements import Supplements, supplement
-from gateway.search.index.toolgraph import ToolGraph
 from gateway.search.query import Query
 from gateway.search.rank import policies
 from gateway.search.rank.fusion import RankedList, fuse, interleave, pin_exact_names

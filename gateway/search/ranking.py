@@ -18,7 +18,7 @@ from gateway.search.retrieve.graph import GraphHits
 from gateway.search.retrieve.lexical import LexicalMatch
 from gateway.search.retrieve.vectors import Candidates
 from gateway.types import Evidence, PathStep
-from graphs.lexical.explain import Held
+from graphs.lexical.explain import DocumentMatches
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +30,7 @@ class EntityScores:
     """How likely each is what was asked for, 0 to 1."""
     cosines: Sequence[float | None]
     """The best over the query's forms, -1 to 1; None without vectors."""
-    words: Held
+    words: DocumentMatches
     """The query's words that they hold."""
 
 

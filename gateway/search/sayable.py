@@ -14,11 +14,11 @@ import numpy as np
 from gateway.index.eligibility import Mask
 from gateway.index.snapshot import Snapshot
 from gateway.types import Diagnostic, Filters
-from graphs.lexical.bm25_index import Postings
-from graphs.lexical.explain import Asked, Reading
+from graphs.lexical.bm25_index import BM25Index
+from graphs.lexical.explain import AnalyzedQuery, QueryTerm
 
 
-def unmatched(index: Postings, readings: Iterable[Reading], mask: Mask) -> tuple[str, ...]:
+def unmatched(index: BM25Index, readings: Iterable[AnalyzedQuery], mask: Mask) -> tuple[str, ...]:
     """Give the words of queries that nobody holds who may be found, as they were asked.
 
     Args:
@@ -26,12 +26,12 @@ def unmatched(index: Postings, readings: Iterable[Reading], mask: Mask) -> tuple
         readings: The queries, resolved against it.
         mask: Who may be found.
     """
-    asked = (word for reading in readings for word in reading.asked)
+    asked = (word for reading in readings for word in reading.terms)
     return tuple(dict.fromkeys(word.word for word in asked if not _held(index, word, mask)))
 
 
-def _held(index: Postings, asked: Asked, mask: Mask) -> bool:
-    return any(index.held_by(row, mask) for rows, _ in asked.ways for row in rows)
+def _held(index: BM25Index, asked: QueryTerm, mask: Mask) -> bool:
+    return any(index.occurs_in(row, mask) for rows, _ in asked.expansions for row in rows)
 
 
 def degrading(snapshot: Snapshot, filters: Filters, mask: Mask) -> list[Diagnostic]:

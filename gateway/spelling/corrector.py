@@ -35,7 +35,7 @@ from gateway.spelling.word_lists import (
     language_signs,
     word_list,
 )
-from graphs.lexical.bm25_index import Postings
+from graphs.lexical.bm25_index import BM25Index
 
 MAX_GUESSES = 32
 """How many unknown words of one query are mended."""
@@ -79,7 +79,7 @@ class Correction:
 class Correct(Protocol):
     """Mends a query to the catalog behind an index."""
 
-    def __call__(self, index: Postings, query: str, mask: Mask | None = None) -> Correction:
+    def __call__(self, index: BM25Index, query: str, mask: Mask | None = None) -> Correction:
         """Correct *query*. Never raises.
 
         Args:
@@ -101,7 +101,7 @@ class SpellingCorrector:
         self._folder = folder
         self._corrector: CatalogCorrector | None = None
 
-    def __call__(self, index: Postings, query: str, mask: Mask | None = None) -> Correction:
+    def __call__(self, index: BM25Index, query: str, mask: Mask | None = None) -> Correction:
         """Correct *query* to *index*, whose words are indexed when the first unknown one asks."""
         corrector = self._corrector
         if corrector is None or corrector.catalog.postings is not index:

@@ -12,7 +12,7 @@ from types import MappingProxyType
 
 from gateway.spelling.word_lists import Costs, WordList
 from graphs.lexical.analysis import bare
-from graphs.lexical.deletions import Typed
+from graphs.lexical.deletions import HashedWords
 
 UNKNOWN = 450
 UNKNOWN_LETTER = 80
@@ -60,9 +60,11 @@ def find_guesses(typed: Sequence[str], lists: Sequence[WordList]) -> list[dict[s
     Guesses are words of *lists* one slip away; two slips away if there are none and it is long.
     """
     found: list[dict[str, int]] = [{} for _ in typed]
-    hashed = Typed.of(typed)
+    hashed = HashedWords.of(typed)
     for words in lists:
-        for word, choices, ids in zip(typed, found, words.near.one_edit(hashed), strict=True):
+        for word, choices, ids in zip(
+            typed, found, words.near.within_one_edit(hashed), strict=True
+        ):
             for at in ids:
                 _offer(choices, words, words.near.words[at], edit_cost(word, words.near.words[at]))
             if accented := words.accented.get(bare(word)):
@@ -75,7 +77,7 @@ def find_guesses(typed: Sequence[str], lists: Sequence[WordList]) -> list[dict[s
 
 def _two_slips(choices: dict[str, int], typed: str, lists: Sequence[WordList]) -> None:
     for words in lists:
-        for at in words.near.two_edits(typed):
+        for at in words.near.within_two_edits(typed):
             _offer(choices, words, words.near.words[at], TWO_EDITS)
 
 

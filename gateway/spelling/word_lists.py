@@ -24,8 +24,8 @@ import numpy as np
 
 from gateway.runtime.vectors import NDArray
 from graphs.lexical.analysis import bare, stem
-from graphs.lexical.bm25_index import Postings
-from graphs.lexical.deletions import Nearby
+from graphs.lexical.bm25_index import BM25Index
+from graphs.lexical.deletions import DeletionIndex
 
 LIST_WORDS = 60_000
 """How many words of a language are known."""
@@ -68,9 +68,9 @@ class WordList:
     costs: Costs
 
     @cached_property
-    def near(self) -> Nearby:
+    def near(self) -> DeletionIndex:
         """The commonest words by their spellings; made when the first unknown word asks."""
-        return Nearby.build(list(islice(self.costs, GUESSED_WORDS)))
+        return DeletionIndex.build(list(islice(self.costs, GUESSED_WORDS)))
 
     @cached_property
     def accented(self) -> Mapping[str, str]:
@@ -86,24 +86,24 @@ class WordList:
 class CatalogWords:
     """The words of one index."""
 
-    postings: Postings
+    postings: BM25Index
 
     def knows(self, word: str) -> bool:
         """Say whether some entity holds *word*, in this or another form."""
-        return word in self.postings.spelling.ids or stem(word) in self.postings.terms
+        return word in self.postings.word_ids or stem(word) in self.postings.terms
 
     def occurs(self, word: str, mask: Mask) -> bool:
         """Say whether an entity that passes *mask* holds *word*, in this or another form."""
         index = self.postings
-        at = index.spelling.ids.get(word)
-        rows = [index.terms.get(stem(word)), None if at is None else int(index.meanings[at])]
-        return any(index.held_by(row, mask) for row in rows if row is not None)
+        at = index.word_ids.get(word)
+        rows = [index.terms.get(stem(word)), None if at is None else int(index.word_terms[at])]
+        return any(index.occurs_in(row, mask) for row in rows if row is not None)
 
     @cached_property
     def words(self) -> WordList:
         """The words as they are written, by how many entities hold them."""
-        counts = np.diff(self.postings.offsets)[self.postings.meanings].tolist()
-        spelt = zip(counts, self.postings.spelling.words, strict=True)
+        counts = np.diff(self.postings.offsets)[self.postings.word_terms].tolist()
+        spelt = zip(counts, self.postings.words, strict=True)
         held = [(count, word) for count, word in spelt if word]
         total = math.log10(max(sum(count for count, _ in held), 1))
         found: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""What one document says, as facts.
+"""What one document states, as facts.
 
 * A label is looked up among the names; what is left is a concept.
 * A fact keeps the file and the line it was read from.
@@ -6,25 +6,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from graphs.facts.fact import Fact
-from graphs.facts.labels import Names
+from graphs.facts.labels import LabelResolver
+from graphs.facts.provenance import Triple, merge_facts
 from graphs.facts.vocabulary import (
     CONCEPT_BASE,
     CONCEPT_TYPE,
     DOCUMENT_TYPE,
     NAMESPACES,
+    NO_NAMES,
     PERSON_TYPE,
     absolute,
     is_iri,
     role,
 )
 from graphs.lexical.analysis import slug
-from graphs.markdown.document import Document
+from graphs.markdown.document import Document, Edge, Link
 from graphs.markdown.fields import is_date
-from graphs.markdown.parts import Edge, Link
 
 _LINKS = (
     ("authors", "author"),
@@ -41,18 +42,18 @@ _OF_CONCEPTS = frozenset({"author", "about", "memberOf", "consumes", "produces"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
-    """A document that states facts; it stamps each with where it comes from."""
+class FactExtractor:
+    """Reads the facts of one document; each keeps where it comes from."""
 
     document: Document
-    names: Names
-    looked_up: dict[str, str]
-    """Takes each label that was looked up, and the node it means."""
+    labels: LabelResolver
+    resolved_labels: dict[str, str]
+    """Takes each label that is looked up, and its node."""
 
     def facts(self) -> Iterator[Fact]:
-        """Give every fact of the document, as often as it is said."""
+        """Yield every fact of the document, as often as it is stated."""
         document = self.document
-        subject = self.names.subject(document)
+        subject = self.labels.subject(document)
         yield self._edge(subject, "type", DOCUMENT_TYPE)
         for kind in document.types:
             yield self._edge(subject, "type", self._type(kind))
@@ -68,7 +69,7 @@ class Said:
             yield from self._stated(edge)
 
     def ban(self, edge: Edge) -> tuple[str, str, str]:
-        """Give the subject, predicate and object of an edge that nobody may derive."""
+        """Return the subject, predicate and object of an edge that may not be derived."""
         concept = edge.predicate in _OF_CONCEPTS
         subject, _ = self._node(edge.subject, concept=False)
         target, _ = self._node(edge.object, concept=concept)
@@ -124,7 +125,7 @@ class Said:
         yield from self._described(node, name, link, kind)
 
     def _described(self, node: str, name: str, link: Link, kind: str) -> Iterator[Fact]:
-        """Give what *link* says of its node besides that it is there."""
+        """Yield what *link* states about its node besides that it is there."""
         if name and not link.types:
             yield from self._concept(node, link.label or name, kind, link.line)
         elif name or link.label:
@@ -135,10 +136,10 @@ class Said:
             yield self._edge(node, "sameAs", self._absolute(each), link.line)
 
     def _node(self, target: str, *, concept: bool) -> tuple[str, str]:
-        """Give a node's id, and what to call it if it is a concept."""
+        """Return a node's id, and its label if it is a concept."""
         if not concept:
-            known = self.names.find(target)
-            self.looked_up[target] = known
+            known = self.labels.find(target)
+            self.resolved_labels[target] = known
             if known:
                 return known, ""
         node = self._absolute(target)
@@ -201,3 +202,88 @@ def _datatype(date: str) -> str:
     if not is_date(date):
         return ""
     return NAMESPACES["xsd"] + ("dateTime" if "T" in date else "date")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class DocumentFacts:
+    """What one document states, as long as its labels keep their meaning."""
+
+    document: Document
+    subject: str
+    """The node that it is about."""
+    facts: tuple[Fact, ...]
+    """Each once."""
+    bans: tuple[Triple, ...]
+    """What nobody may derive; empty for a document that is not the host's."""
+    resolved_labels: Mapping[str, str]
+    """The node of each label that was looked up."""
+
+    @classmethod
+    def extract(cls, document: Document, labels: LabelResolver) -> DocumentFacts:
+        """Work out what *document* states."""
+        extractor = FactExtractor(document=document, labels=labels, resolved_labels={})
+        facts = merge_facts([extractor.facts()])
+        bans = document.forbidden if document.declared else ()
+        return cls(
+            document=document,
+            subject=labels.subject(document),
+            facts=facts,
+            bans=tuple(map(extractor.ban, bans)),
+            resolved_labels=extractor.resolved_labels,
+        )
+
+    def is_current(self, labels: LabelResolver) -> bool:
+        """Return whether its labels still mean what they meant."""
+        return labels.subject(self.document) == self.subject and all(
+            labels.find(label) == node for label, node in self.resolved_labels.items()
+        )
+
+
+class FactCache:
+    """Facts of documents that stay the same objects from build to build. Not for two threads."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, DocumentFacts] = {}
+        self.extracted = 0
+        """How many documents the last build worked out."""
+
+    def extract(
+        self, documents: Iterable[Document], names: Mapping[str, str]
+    ) -> tuple[DocumentFacts, ...]:
+        """Return what each of *documents* states; the arguments are those of `extract_facts`."""
+        all_documents = tuple(documents)
+        labels = LabelResolver(all_documents, names)
+        known, self._known, self.extracted = self._known, {}, 0
+        for document in all_documents:
+            # The entry holds the document, so that its id stays its own.
+            facts = known.get(id(document))
+            if facts is None or not facts.is_current(labels):
+                facts = DocumentFacts.extract(document, labels)
+                self.extracted += 1
+            self._known[id(document)] = facts
+        return tuple(self._known.values())
+
+
+def extract_facts(
+    documents: Iterable[Document],
+    *,
+    names: Mapping[str, str] = NO_NAMES,
+    derived: Iterable[Fact] = (),
+) -> tuple[Fact, ...]:
+    """Turn *documents* into facts.
+
+    Args:
+        documents: In any order; of equal facts the declared one stays, else the first by file
+            and line.
+        names: Node ids by the names a text may use for them. Compared exactly first, then
+            without regard to case, spaces, ``_`` and ``-``. A document with such an id, title
+            or file name speaks about that node.
+        derived: What nobody wrote: facts of the host's own rules, with their ``origin``.
+
+    Returns:
+        Each fact once, in the order of the documents, then the derived ones; without those
+        that a declared document forbids. Empty without documents.
+    """
+    stated = FactCache().extract(documents, names)
+    bans = frozenset(ban for each in stated for ban in each.bans)
+    return merge_facts([*(each.facts for each in stated), derived], bans)

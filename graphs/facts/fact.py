@@ -30,4 +30,4 @@ class Fact:
     origin: str = ""
     """Which rule derived it; empty if a document says it."""
     declared: bool
-    """Whether the host stands for it."""
+    """Whether the host declares it."""

@@ -1,129 +1,98 @@
 """What a label means: the host's names first, then the documents'.
 
-Ambiguity is silence: a label that two documents share points to neither.
+Ambiguity resolves to nothing: a label that two documents share points to neither.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from graphs.lexical.analysis import fold
 from graphs.markdown.document import Document
 
-# Every build folds the same labels again; folding is a third of its time.
-folded = lru_cache(maxsize=1 << 17)(fold)
+fold_label = lru_cache(maxsize=1 << 17)(fold)
 
 
-class _Table:
-    """Nodes by a name that some of them may share."""
+class LabelResolver:
+    """Node ids by the names that a text may use for them.
 
-    def __init__(self) -> None:
-        self._nodes: dict[str, str | Counter[str]] = {}
-        """The one holder, or how often each holds the name."""
+    Args:
+        documents: All documents.
+        names: Node ids by the host's own names for them.
+    """
 
-    def add(self, name: str, node: str, count: int) -> None:
-        held = self._nodes.get(name)
-        if held is None:
-            self._nodes[name] = node
-        elif held == node and count < 0:
-            del self._nodes[name]
-        else:
-            shared = Counter([held]) if isinstance(held, str) else held
-            shared[node] += count
-            if not shared[node]:
-                del shared[node]
-            if shared:
-                self._nodes[name] = shared
-            else:
-                del self._nodes[name]
+    def __init__(self, documents: Iterable[Document], names: Mapping[str, str]) -> None:
+        self._documents = tuple(documents)
+        self._names = names
 
-    def get(self, name: str) -> str | None:
-        """Give the node of *name*; empty if there is more than one, None if there is none."""
-        held = self._nodes.get(name)
-        if held is None or isinstance(held, str):
-            return held
-        return next(iter(held)) if len(held) == 1 else ""
+    @cached_property
+    def host_nodes(self) -> frozenset[str]:
+        """The nodes that the host names."""
+        return frozenset(self._names.values())
 
-
-class Names:
-    """Node ids by the names that a text may use for them. They come and go one by one."""
-
-    def __init__(self) -> None:
-        self._host: dict[str, str] = {}
-        self._host_folded = _Table()
-        self._host_nodes: Counter[str] = Counter()
-        self._ids = _Table()
-        self._said = _Table()
-        self._said_folded = _Table()
-
-    def rename(self, names: Mapping[str, str]) -> Iterator[str]:
-        """Take *names* for the host's own instead of those until now, and give what changed."""
-        for name in self._host.keys() - names.keys():
-            yield from self.name(name, "")
-        for name, node in names.items():
-            if self._host.get(name) != node:
-                yield from self.name(name, node)
-
-    def name(self, name: str, node: str) -> Iterator[str]:
-        """Let the host's *name* mean *node*, or nothing if that is empty; give what changed."""
-        known = self._host.pop(name, "")
-        for each, count in ((known, -1), (node, 1)):
-            if each:
-                self._host_folded.add(folded(name), each, count)
-                self._host_nodes[each] += count
-                yield from (name, each)
-        if not self._host_nodes[known]:
-            del self._host_nodes[known]
-        if node:
-            self._host[name] = node
-
-    def add(self, document: Document, node: str, count: int = 1) -> Iterator[str]:
-        """Let *document*, which speaks about *node*, say its names; -1 takes them back."""
-        self._ids.add(document.id, node, count)
-        yield document.id
-        for name in _names_of(document):
-            self._said.add(name, node, count)
-            self._said_folded.add(folded(name), node, count)
-            yield name
-
-    def node(self, document: Document) -> str:
-        """Give the node that *document* speaks about, as the host's names tell."""
-        if document.id in self._host_nodes:
+    def described_node(self, document: Document) -> str:
+        """Return the node that *document* describes, by the host's names."""
+        if document.id in self.host_nodes:
             return document.id
-        found = (
-            self._host.get(name) or self._host_folded.get(folded(name)) for name in own(document)
+        stem = document.path.rpartition("/")[2].removesuffix(".md")
+        labels = filter(None, (document.id, document.title, stem))
+        named = (
+            self._names.get(label) or self._folded_names.get(fold_label(label)) for label in labels
         )
-        return next(filter(None, found), document.id)
+        return next(filter(None, named), document.id)
 
     def subject(self, document: Document) -> str:
-        """Give the node that the facts of *document* are about."""
-        return self._exact(document.id) or document.id
+        """Return the node that the facts of *document* are about."""
+        if document.id in self.host_nodes:
+            return document.id
+        return self._find_exactly(document.id) or document.id
 
     def find(self, label: str) -> str:
-        """Give the node that *label* means; empty if there is none, or more than one."""
-        found = self._exact(label)
+        """Return the node that *label* means; empty if there is none, or more than one."""
+        found = self._find_exactly(label)
         if not found:
-            found = self._host_folded.get(folded(label))
+            found = self._folded_names.get(fold_label(label))
         if found is None:
-            found = self._said_folded.get(folded(label))
+            found = self._folded_titles.get(fold_label(label))
         return found or ""
 
-    def _exact(self, label: str) -> str | None:
-        known = self._host.get(label)
-        if known is None and label in self._host_nodes:
-            known = label
-        if known is None:
-            known = self._ids.get(label)
-        return self._said.get(label) if known is None else known
+    def _find_exactly(self, label: str) -> str | None:
+        found = self._names.get(label)
+        if found is None and label in self.host_nodes:
+            found = label
+        if found is None:
+            found = self._ids.get(label)
+        return self._titles.get(label) if found is None else found
+
+    @cached_property
+    def _folded_names(self) -> Mapping[str, str]:
+        return _unique((fold_label(name), node) for name, node in self._names.items())
+
+    @cached_property
+    def _ids(self) -> Mapping[str, str]:
+        return _unique((each.id, self.described_node(each)) for each in self._documents)
+
+    @cached_property
+    def _titles(self) -> Mapping[str, str]:
+        return _unique(self._titled())
+
+    @cached_property
+    def _folded_titles(self) -> Mapping[str, str]:
+        return _unique((fold_label(title), node) for title, node in self._titled())
+
+    def _titled(self) -> Iterator[tuple[str, str]]:
+        for document in self._documents:
+            node = self.described_node(document)
+            path = document.path
+            for title in filter(None, (document.title, path, path.removesuffix(".md"))):
+                yield title, node
 
 
-def own(document: Document) -> Iterable[str]:
-    """Give the names by which the host may mean *document*."""
-    stem = document.path.rpartition("/")[2].removesuffix(".md")
-    return filter(None, (document.id, document.title, stem))
-
-
-def _names_of(document: Document) -> Iterable[str]:
-    return filter(None, (document.title, document.path, document.path.removesuffix(".md")))
+def _unique(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Return the node of each name; empty where a name has several."""
+    found: dict[str, str] = {}
+    for name, node in pairs:
+        if found.setdefault(name, node) != node:
+            found[name] = ""
+    return found

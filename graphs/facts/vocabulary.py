@@ -42,6 +42,7 @@ ABOUT_STATEMENTS: Mapping[str, str] = MappingProxyType(
 """What RDF says of a statement: how sure it is, the rule that derived it, the line of its file."""
 
 NO_PREFIXES: Mapping[str, str] = MappingProxyType({})
+NO_NAMES: Mapping[str, str] = MappingProxyType({})
 
 PredicateRole = Literal[
     "text",
@@ -145,7 +146,7 @@ _BY_IRI: Mapping[str, str] = MappingProxyType({row.iri: row.name for row in PRED
 
 
 def is_iri(text: str) -> bool:
-    """Tell whether *text* is an absolute ``http(s):`` or ``urn:`` IRI."""
+    """Return whether *text* is an absolute ``http(s):`` or ``urn:`` IRI."""
     return _ABSOLUTE.fullmatch(text) is not None
 
 
@@ -174,12 +175,12 @@ def absolute(word: str, prefixes: Mapping[str, str] = NO_PREFIXES) -> str:
 
 
 def iri(name: str) -> str:
-    """Give the IRI of a predicate name; an IRI stays what it is."""
+    """Return the IRI of a predicate name; an IRI stays what it is."""
     return PREDICATES[name].iri if name in PREDICATES else name
 
 
 def role(name: str) -> PredicateRole:
-    """Give the role of a predicate name; ``fact`` for every other IRI."""
+    """Return the role of a predicate name; ``fact`` for every other IRI."""
     return PREDICATES[name].role if name in PREDICATES else "fact"
 
 

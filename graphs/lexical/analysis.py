@@ -101,19 +101,19 @@ def tokens(text: str, *, language: str = "") -> list[Token]:
         text = normalize("NFKC", text)
     found: list[Token] = []
     for chunk in _CHUNK.findall(text.replace("_", " ")):
-        found += (_kept if len(chunk) <= _CACHED_CHARS else _tokens)(chunk, language)
+        found += (_cached_tokens if len(chunk) <= _CACHED_CHARS else _tokens)(chunk, language)
     return [token for token in found if not token.stop] or found
 
 
 def words(text: str, *, language: str = "") -> list[str]:
-    """Give the terms of *text*, in order and with repetitions; see `tokens`."""
+    """Return the terms of *text*, in order and with repetitions; see `tokens`."""
     return [
         term for token in tokens(text, language=language) for term in (*token.parts, *token.wholes)
     ]
 
 
 def stem(word: str, language: str = "") -> str:
-    """Give the term of one casefolded word; see `tokens` for *language*."""
+    """Return the term of one casefolded word; see `tokens` for *language*."""
     return _stem(word, language)
 
 
@@ -128,14 +128,8 @@ def split_identifier(name: str) -> tuple[str, ...]:
     return tuple(part.casefold() for chunk in chunks for part in _humps(chunk))
 
 
-def trigrams(word: str) -> list[str]:
-    """Give the character trigrams of *word* between two marks; empty for an empty word."""
-    marked = f"${word}$"
-    return [marked[at : at + 3] for at in range(len(word))]
-
-
 def fold(text: str) -> str:
-    """Give the form in which labels are compared: case, spaces, ``_`` and ``-`` do not count."""
+    """Return the form in which labels are compared: case, spaces, ``_`` and ``-`` do not count."""
     plain = (text if text.isascii() else normalize("NFKC", text)).casefold()
     return "".join(plain.replace("_", " ").replace("-", " ").split())
 
@@ -178,7 +172,7 @@ def _runs() -> re.Pattern[str]:
     return re.compile(rf"([{_UNSPACED}]+)|([^{_UNSPACED}]+)")
 
 
-_kept = lru_cache(maxsize=1 << 16)(_tokens)
+_cached_tokens = lru_cache(maxsize=1 << 16)(_tokens)
 
 
 def _pairs(run: str) -> list[Token]:

@@ -1,207 +1,238 @@
-"""An inverted index with BM25F scores, immutable and vectorised.
+"""A BM25F index, built whole from token counts; immutable and vectorized.
 
-* Everything that does not depend on the question is computed when the index is built.
-* A question costs its words' postings, never a step of Python a document.
+After Robertson, Zaragoza and Taylor, *Simple BM25 extension to multiple weighted fields* (2004):
+fields are summed before saturation, each with its own length normalization. All that does not
+depend on the query is computed at the build; a query costs its words' postings.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from dataclasses import field as made
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import islice
 from typing import TypeAlias
 
 import numpy as np
 
 from graphs.lexical.analysis import Token, stem, tokens
-from graphs.lexical.bm25 import Scale
-from graphs.lexical.explain import Asked, Held, Hits, Reading, WayOf, WordMatch
-from graphs.lexical.few import Rows
-from graphs.lexical.inverted import Inverted
-from graphs.lexical.lexicon import Fields, Lexicon
-from graphs.lexical.trigrams import Spelling
+from graphs.lexical.explain import (
+    AnalyzedQuery,
+    DocumentMatches,
+    Expansion,
+    Hits,
+    QueryTerm,
+    WordMatch,
+)
+from graphs.lexical.token_cache import DocumentTokens, Fields, TokenCache
+from graphs.lexical.trigrams import TrigramIndex
 
-_SHORTEST_TO_MEND = 4
-_LIKELY_TYPOS = 12
-"""More unknown words than this in one question are not all typos."""
-_TWO_WORDS = 0.8
-"""How surely a word is two known ones without the space between them."""
-_WHOLE_OF_NUMBERED = 0.7
-_MOST_WORDS = 1024
-"""More words of one question than this are not looked up; no request that a person writes has them,
-but 600 letters of a script without spaces do, each of which begins a word."""
-_REMEMBERED = 8192
-"""How many words are remembered, resolved; real questions use the same ones again and again."""
-Question: TypeAlias = str | Sequence[str | Token]
-"""A text, its terms, or its tokens, which need no second reading."""
-_Met: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]
+Query: TypeAlias = str | Sequence[Token] | AnalyzedQuery
+"""A text, its tokens, or what `BM25Index.analyze` has made of either."""
+MIN_CORRECTED_LENGTH = 4
+MAX_CORRECTIONS = 12
+"""More unknown words than this in one query are not all typos: each counts the less."""
+SPLIT_SHARE = 0.8
+"""What a word counts that is two known ones without the space between them."""
+STEM_OF_NUMBERED_SHARE = 0.7
+"""What ``sha`` counts for ``sha256``."""
+MAX_QUERY_WORDS = 1024
+"""Further words of a query are not looked up; in scripts without spaces each letter begins one."""
+MAX_REMEMBERED_WORDS = 8192
+_Matched: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]
 """Documents, each once; what a word adds to the score and to the coverage of each."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Postings:
-    """The index: for each term, the documents that hold it and what it is worth there."""
+@dataclass(frozen=True, kw_only=True, eq=False)
+class BM25Index:
+    """For each term, the documents that hold it and what it is worth there."""
 
-    inverted: Inverted
-    """What stands where, as the next change needs it."""
     size: int
     """How many documents are indexed."""
     fields: tuple[str, ...]
     """The names of the fields, in the order of their numbers."""
     languages: tuple[str, ...]
-    """The languages of the texts; a question is read in each of them."""
-    terms: Mapping[str, int]
-    """Row of each term."""
+    """The languages of the texts; a query is read in each of them."""
     names: Sequence[str]
-    """The term of each row; also of rows that hold nobody any more."""
-    rarity: np.ndarray
+    """The terms, by row."""
+    words: Sequence[str]
+    """The words as documents spell them; one stands there once for each term that it has."""
+    word_terms: np.ndarray
+    """Row of the term of each of those words, int32."""
+    idf: np.ndarray
     """Inverse document frequency of each term, float32, > 0."""
     offsets: np.ndarray
-    """Where the row of a term begins and ends in the arrays below, int64."""
+    """Where the postings of a term begin and end in `positions` and `impacts`, int64."""
     positions: np.ndarray
-    """Documents, ascending within a row, int32."""
+    """Documents, ascending within a term, int32."""
     impacts: np.ndarray
     """What the term adds to the document's score, float32."""
-    sources: np.ndarray
-    """Number of the field that weighs most, uint8."""
-    spelling: Spelling
-    """Near spellings of the words as they stand in the documents."""
-    meanings: np.ndarray
-    """Row of the term of each of those words, int32."""
-    resolved: dict[Token, tuple[Asked, ...]] = made(default_factory=dict, repr=False)
-    """The words that were asked so far, not too many of them."""
-    numbered: list[Rows] = made(default_factory=list, repr=False)
-    """What `few` gives, once it was asked for."""
+    entry_offsets: np.ndarray
+    """Where a posting begins and ends in `entry_fields` and `entry_shares`, int64."""
+    entry_fields: np.ndarray
+    """The fields of a document that hold a term, ascending, uint8."""
+    entry_shares: np.ndarray
+    """What each of those fields contributes before saturation, float32."""
+    lengths: np.ndarray
+    """How many terms each document has in each field, int32, shape (documents, fields)."""
+    _resolved: dict[Token, tuple[QueryTerm, ...]] = field(
+        default_factory=dict, init=False, repr=False
+    )
 
     @classmethod
     def build(
         cls,
-        documents: Sequence[Fields],
+        documents: Iterable[Fields],
         *,
         weights: Mapping[str, float],
         k1: float = 1.2,
         b: float = 0.75,
-        lexicon: Lexicon | None = None,
-    ) -> Postings:
-        """Index *documents*, each a mapping of field to text.
+        cache: TokenCache | None = None,
+    ) -> BM25Index:
+        """Index *documents*.
 
         Args:
             documents: The position in the sequence is the document's position in every array.
-                A field is a text, or texts with their languages.
             weights: Weight of each field, > 0; a field that is not named here is not indexed.
             k1: How soon repetitions stop to count, >= 0.
             b: How much a long field discounts its words, in [0, 1].
-            lexicon: Remembers the texts that were read, for the next build.
+            cache: Remembers tokenized documents for the next build. One cache serves one index.
         """
-        lexicon = lexicon or Lexicon()
-        lexicon.turn()
-        scale = Scale(fields=tuple(weights), weights=tuple(weights.values()), k1=k1, b=b)
-        return cls.of(Inverted.build(documents, scale, lexicon))
-
-    @classmethod
-    def of(cls, inverted: Inverted) -> Postings:
-        """Weigh *inverted*: what a word adds depends on how rare it is among all documents."""
-        df = inverted.df
-        rarity = np.log1p((inverted.size - df + 0.5) / (df + 0.5)).astype(np.float32)
-        impacts = np.repeat(rarity, df)
-        impacts *= inverted.saturated
+        cache = cache or TokenCache()
+        fields = tuple(weights)
+        counted = cache.count(documents, fields)
+        lengths = _joined([document.lengths for document in counted]).reshape(-1, len(fields))
+        entries = _joined([document.entries for document in counted], width=3)
+        positions = np.repeat(
+            np.arange(len(counted), dtype=np.int32), [len(each.entries) for each in counted]
+        )
+        # Entries stand by document and field; a stable sort by term keeps that order.
+        order = _stable_order(entries[:, 0])
+        terms, numbers, counts = (np.ascontiguousarray(column[order]) for column in entries.T)
+        positions = positions[order]
+        shares = _shares(counts, numbers, positions, lengths, list(weights.values()), b)
+        changes = (np.diff(terms, prepend=-1) != 0) | (np.diff(positions, prepend=-1) != 0)
+        starts = np.flatnonzero(changes)
+        totals = np.add.reduceat(shares, starts) if starts.size else shares
+        df = np.bincount(terms[starts], minlength=len(cache.terms))
+        used = np.flatnonzero(df)
+        words, word_terms = _spelt_words(counted, cache, used)
+        names = list(cache.terms)
+        idf = np.log1p((len(counted) - df[used] + 0.5) / (df[used] + 0.5)).astype(np.float32)
+        impacts = np.repeat(idf, df[used]) * (totals * (k1 + 1) / (k1 + totals))
+        cache.trim(len(used))
         return cls(
-            inverted=inverted,
-            size=inverted.size,
-            fields=inverted.scale.fields,
-            languages=tuple(sorted(inverted.languages)),
-            terms=inverted.terms,
-            names=inverted.names,
-            rarity=rarity,
-            offsets=inverted.offsets,
-            positions=inverted.positions,
-            impacts=impacts,
-            sources=inverted.sources,
-            spelling=inverted.spelling,
-            meanings=inverted.meanings,
+            size=len(counted),
+            fields=fields,
+            languages=tuple(sorted(frozenset[str]().union(*(each.languages for each in counted)))),
+            names=[names[term] for term in used.tolist()],
+            words=words,
+            word_terms=word_terms,
+            idf=idf,
+            offsets=np.concatenate([np.zeros(1, np.int64), np.cumsum(df[used])]),
+            positions=positions[starts],
+            impacts=impacts.astype(np.float32),
+            entry_offsets=np.append(starts, len(shares)),
+            entry_fields=numbers.astype(np.uint8),
+            entry_shares=shares.astype(np.float32),
+            lengths=lengths,
         )
 
-    def changed(self, gone: Mapping[int, Fields], new: Mapping[int, Fields]) -> Postings:
-        """Give the index without some documents and with others.
+    @cached_property
+    def terms(self) -> Mapping[str, int]:
+        """Row of each term."""
+        return {term: row for row, term in enumerate(self.names)}
 
-        Args:
-            gone: What left, by its position until now, with the texts that it had.
-            new: What came, by its position from now on. The others keep their order.
-        """
-        return self.of(self.inverted.changed(gone, new)) if gone or new else self
+    @cached_property
+    def word_ids(self) -> Mapping[str, int]:
+        """Position of each word in `words`; the last one where there are several."""
+        return {word: number for number, word in enumerate(self.words)}
 
-    def match(self, query: Question | Reading) -> Hits:
-        """Score every document for *query* in one pass.
+    @cached_property
+    def spelling(self) -> TrigramIndex:
+        """Suggestions for misspelt words; made when the first unknown word asks."""
+        return TrigramIndex.build(self.words)
 
-        Args:
-            query: A text, its tokens, terms that `words` has made of it, or what
-                `read` has.
+    def match(self, query: Query) -> Hits:
+        """Score every document for *query*.
 
         Returns:
             Zeros everywhere for an empty query.
         """
-        read = query if isinstance(query, Reading) else self.read(query)
-        total = read.weight
-        met = [self._met(word, word.weight / total) for word in read.asked if word.ways]
-        columns = zip(zip(_NOTHING, *met, strict=True), _SUMMED, strict=True)
-        # As counting takes them, so that it copies nothing.
-        positions, scores, shares = (np.concatenate(each, dtype=kind) for each, kind in columns)
-        coverage = self._summed(positions, shares)
+        analyzed = self.analyze(query)
+        scores = np.zeros(self.size, dtype=np.float32)
+        coverage = np.zeros(self.size, dtype=np.float32)
+        for term in analyzed.terms:
+            if term.expansions:
+                positions, impacts, shares = self._matched(term, term.weight / analyzed.weight)
+                scores[positions] += impacts
+                coverage[positions] += shares
         return Hits(
-            scores=self._summed(positions, scores),
+            words=analyzed.words,
+            unmatched=analyzed.unmatched,
+            terms=analyzed.terms,
+            scores=scores,
             coverage=np.minimum(coverage, 1.0, out=coverage),
-            words=read.words,
-            unmatched=read.unmatched,
-            asked=read.asked,
-            touched=len(positions),
         )
 
-    def read(self, query: Question) -> Reading:
-        """Resolve the first 1,024 different words of *query* without looking at a document."""
-        asked = tuple(self._asked(query))
-        words = tuple(dict.fromkeys([word.word for word in asked]))
-        return Reading(words=words, unmatched=_unmatched(asked), asked=asked)
-
-    def scores(self, query: Question) -> np.ndarray:
-        """Give the score of each document, float32, >= 0; see `match`."""
-        return self.match(query).scores
-
-    def coverage(self, query: Question) -> np.ndarray:
-        """Give the share of *query* that each document matches, float32 in [0, 1]."""
-        return self.match(query).coverage
-
-    def unmatched(self, query: Question) -> tuple[str, ...]:
-        """Give the words of *query* that no document holds, as they were asked."""
-        return _unmatched(self._asked(query))
-
-    def explain(self, query: Question | Reading, position: int) -> tuple[WordMatch, ...]:
-        """Tell which words of *query* the document at *position* matches, and where.
-
-        Args:
-            query: A text, terms, or the hits of one, which saves resolving it again.
-            position: A document; one that matches nothing gives an empty tuple.
-        """
-        resolved = query.asked if isinstance(query, Reading) else self._asked(query)
-        return tuple(
-            WordMatch(
-                word=asked.word,
-                term=self.names[term],
-                field=self.fields[self.sources[at]],
-                weight=float(self.impacts[at] * share),
-            )
-            for asked in resolved
-            for ids, share in asked.ways
-            for term in ids
-            if (at := self._posting(term, position)) is not None
+    def analyze(self, query: Query) -> AnalyzedQuery:
+        """Resolve the first 1,024 different words of *query* without scoring a document."""
+        if isinstance(query, AnalyzedQuery):
+            return query
+        distinct = {
+            token.parts: token for token in (tokens(query) if isinstance(query, str) else query)
+        }
+        looked_up = islice(distinct.values(), MAX_QUERY_WORDS)
+        terms = [term for token in looked_up for term in self._resolve(token)]
+        corrections = sum(term.is_spelling_correction for term in terms)
+        if corrections > MAX_CORRECTIONS:
+            terms = [term.discounted(MAX_CORRECTIONS / corrections) for term in terms]
+        return AnalyzedQuery(
+            words=tuple(dict.fromkeys(term.word for term in terms)),
+            unmatched=tuple(dict.fromkeys(term.word for term in terms if not term.expansions)),
+            terms=tuple(terms),
         )
 
-    def standing(self, asked: Asked, whole: str = "") -> tuple[np.ndarray, np.ndarray]:
-        """Say in which fields each document holds one word of a question; see `read`.
+    def explain(self, query: Query, position: int) -> tuple[WordMatch, ...]:
+        """Return which words of *query* the document at *position* matches, and where."""
+        found: list[WordMatch] = []
+        for query_term in self.analyze(query).terms:
+            for rows, share in query_term.expansions:
+                for row in rows:
+                    posting = self._postings(row, [position])[0]
+                    if posting < 0:
+                        continue
+                    entries = slice(*self.entry_offsets[posting : posting + 2])
+                    best = int(self.entry_shares[entries].argmax())
+                    match = WordMatch(
+                        word=query_term.word,
+                        term=self.names[row],
+                        field=self.fields[self.entry_fields[entries][best]],
+                        weight=float(self.impacts[posting] * share),
+                    )
+                    found.append(match)
+        return tuple(found)
+
+    def document_matches(self, query: Query, positions: Sequence[int]) -> DocumentMatches:
+        """Return what the documents at *positions* match of *query*."""
+        hits = query if isinstance(query, Hits) else self.match(query)
+        words: list[dict[str, None]] = [{} for _ in positions]
+        for term in hits.terms:
+            for row in {row for rows, _ in term.expansions for row in rows}:
+                for number in (self._postings(row, positions) >= 0).nonzero()[0].tolist():
+                    words[number][term.word] = None
+        wanted = list(positions)
+        return DocumentMatches(
+            scores=hits.scores[wanted].tolist(),
+            coverage=hits.coverage[wanted].tolist(),
+            words=[tuple(matched) for matched in words],
+        )
+
+    def fields_containing(self, term: QueryTerm, whole: str = "") -> tuple[np.ndarray, np.ndarray]:
+        """Return in which fields each document holds one word of a query.
 
         Args:
-            asked: The word; of a near spelling it is said where that stands.
+            term: The word; of a near spelling it is said where that stands.
             whole: A field, to be asked whether the word is all that stands in it.
 
         Returns:
@@ -209,190 +240,157 @@ class Postings:
             bool; shape (documents,) each. An identifier stands where all its parts do.
         """
         bits = np.zeros(self.size, dtype=np.uint64)
-        all_of_it = np.zeros(self.size, dtype=np.bool_)
-        column = self.fields.index(whole) if whole in self.fields else None
-        for ids, _ in asked.ways:
-            parts = [self.inverted.fields_of(term) for term in ids]
-            held = np.bitwise_and.reduce(parts)
-            bits |= held
-            if column is not None:
-                alone = self.inverted.lengths[:, column] == len(ids)
-                all_of_it |= alone & ((held >> np.uint64(column)) & np.uint64(1)).astype(np.bool_)
-        return bits, all_of_it
+        is_whole = np.zeros(self.size, dtype=np.bool_)
+        for rows, _ in term.expansions:
+            common = np.bitwise_and.reduce([self._field_bits(row) for row in rows])
+            bits |= common
+            if whole in self.fields:
+                number = self.fields.index(whole)
+                alone = self.lengths[:, number] == len(rows)
+                is_whole |= alone & (common >> np.uint64(number) & np.uint64(1)).astype(np.bool_)
+        return bits, is_whole
 
-    def scarcity(self, read: Reading, among: np.ndarray | None = None) -> tuple[float, float]:
-        """Tell of the words of a question that nobody holds, and of those that somebody does.
+    def has_texts(self, name: str) -> bool:
+        """Return whether any document has a text in the field *name*."""
+        return name in self.fields and bool(self.lengths[:, self.fields.index(name)].any())
 
-        Args:
-            read: The question; one without words has 0 of both.
-            among: A mask over all documents: of whom it is asked. None asks of all.
+    def occurs_in(self, row: int, mask: np.ndarray) -> bool:
+        """Return whether a document of *mask* holds the term of *row*."""
+        return bool(mask[self.positions[self.offsets[row] : self.offsets[row + 1]]].any())
 
-        Returns:
-            The share of the words that nobody holds, by rarity, and how rare the rarest of the
-            others is, as a share of how rare such a word is; 0 to 1 each.
-        """
-        held = [word.weight for word in read.asked if self._anywhere(word, among)]
-        unknown = 1.0 - sum(held) / read.weight if read.asked else 0.0
-        return unknown, max(held, default=0.0) / self._rarest
+    def _field_bits(self, row: int) -> np.ndarray:
+        first, last = self.offsets[row : row + 2].tolist()
+        starts = self.entry_offsets[first:last]
+        entries = slice(int(starts[0]), int(self.entry_offsets[last]))
+        flags = np.uint64(1) << self.entry_fields[entries].astype(np.uint64)
+        bits = np.zeros(self.size, dtype=np.uint64)
+        bits[self.positions[first:last]] = np.bitwise_or.reduceat(flags, starts - starts[0])
+        return bits
 
-    @property
-    def _rarest(self) -> float:
-        return float(np.log1p((self.size + 0.5) / 0.5))
+    def _postings(self, row: int, positions: Sequence[int]) -> np.ndarray:
+        """Return the posting of the term in each of the documents; -1 where there is none."""
+        first, last = self.offsets[row : row + 2].tolist()
+        documents = self.positions[first:last]
+        found = documents.searchsorted(positions)
+        held = documents.take(found, mode="clip") == positions
+        return np.where(held, found + first, -1)
 
-    def _anywhere(self, word: Asked, among: np.ndarray | None) -> bool:
-        if among is None:
-            return bool(word.ways)
-        return any(all(self.held_by(term, among) for term in ids) for ids, _ in word.ways)
-
-    def held_by(self, row: int, among: np.ndarray) -> bool:
-        """Say whether a document of *among*, a mask over all of them, holds the term of *row*."""
-        return bool(among[self.positions[self.offsets[row] : self.offsets[row + 1]]].any())
-
-    def _posting(self, term: int, position: int) -> int | None:
-        # A handful of places: bisect beats the cost of a call into numpy.
-        start, end = int(self.offsets[term]), int(self.offsets[term + 1])
-        at = bisect_left(self.positions, position, start, end)
-        return at if at < end and self.positions[at] == position else None
-
-    def held(self, read: Reading, positions: Sequence[int]) -> Held:
-        """Tell what each of *positions* holds of a question, without looking at anybody else.
-
-        Says less than `explain`, and costs a look-up a word where that costs one a document too.
-        """
-        return self.few.held(read, positions)
-
-    @property
-    def few(self) -> Rows:
-        """The postings as they are looked into for a few documents; numbered when first asked."""
-        if not self.numbered:
-            rows = Rows.of(
-                offsets=self.offsets,
-                positions=self.positions,
-                impacts=self.impacts,
-                size=self.size,
-            )
-            self.numbered.append(rows)
-        return self.numbered[0]
-
-    def _asked(self, query: Question) -> list[Asked]:
-        said = tokens(query) if isinstance(query, str) else map(_token, query)
-        found = {token.parts: token for token in said}
-        looked_up = islice(found.values(), _MOST_WORDS)
-        asked = [word for token in looked_up for word in self._resolve(token)]
-        if len(asked) <= _LIKELY_TYPOS:
-            return asked
-        # A long request is full of words that nobody misspelt: each guess counts the less.
-        guesses = sum(word.guessed for word in asked)
-        if guesses <= _LIKELY_TYPOS:
-            return asked
-        return [_doubted(word, _LIKELY_TYPOS / guesses) if word.guessed else word for word in asked]
-
-    def _resolve(self, token: Token) -> tuple[Asked, ...]:
-        known = self.resolved.get(token)
+    def _resolve(self, token: Token) -> tuple[QueryTerm, ...]:
+        known = self._resolved.get(token)
         if known is None:
-            if len(self.resolved) >= _REMEMBERED:
-                self.resolved.clear()
-            known = self.resolved[token] = tuple(map(self._word, self._units(token)))
+            if len(self._resolved) >= MAX_REMEMBERED_WORDS:
+                self._resolved.clear()
+            known = self._resolved[token] = tuple(map(self._query_term, self._units(token)))
         return known
 
     def _units(self, token: Token) -> Iterator[Token]:
-        """Give *token* itself, or its parts where only they may be known."""
+        """Yield *token* itself, or its parts where only they may be known."""
         if len(token.parts) == 1 or self._wholes(token):
             yield token
             return
         for part, spelt in zip(token.parts, token.spelt, strict=True):
             yield Token(surface=spelt, parts=(part,), spelt=(spelt,))
 
-    def _word(self, token: Token) -> Asked:
-        ways = self._ways(token)
-        if not ways:
-            return self._mended(token)
-        weight = max(self._rarity(ids) for ids, _ in ways)
-        return Asked(word=token.surface, ways=tuple(ways), weight=weight)
-
-    def _ways(self, token: Token) -> list[WayOf]:
-        """Give the ways to meet *token* as it is written; empty if nothing knows it."""
-        whole_share = 1.0 if len(token.parts) > 1 else _WHOLE_OF_NUMBERED
-        ways: list[WayOf] = [((whole,), whole_share) for whole in self._wholes(token)]
-        forms = dict.fromkeys([token.parts, *self._abroad(token.spelt)])
+    def _query_term(self, token: Token) -> QueryTerm:
+        whole_share = 1.0 if len(token.parts) > 1 else STEM_OF_NUMBERED_SHARE
+        expansions: list[Expansion] = [((whole,), whole_share) for whole in self._wholes(token)]
+        forms = dict.fromkeys([token.parts, *self._foreign_stems(token.spelt)])
         known = (form for form in forms if all(part in self.terms for part in form))
-        ways += ((tuple(self.terms[part] for part in form), 1.0) for form in known)
-        return ways
+        expansions += ((tuple(self.terms[part] for part in form), 1.0) for form in known)
+        if not expansions:
+            return self._corrected(token)
+        weight = max(float(self.idf[list(rows)].sum()) for rows, _ in expansions)
+        return QueryTerm(word=token.surface, expansions=tuple(expansions), weight=weight)
 
     def _wholes(self, token: Token) -> list[int]:
         forms = list(token.wholes)
         if len(token.spelt) > 1:
-            forms += [each for (each,) in self._abroad(("".join(token.spelt),))]
+            forms += [form for (form,) in self._foreign_stems(("".join(token.spelt),))]
         return [self.terms[form] for form in dict.fromkeys(forms) if form in self.terms]
 
-    def _abroad(self, spelt: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-        """Give the terms of *spelt* in each language that a text says it is in."""
+    def _foreign_stems(self, spelt: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+        """Yield the terms of *spelt* in each language that a text says it is in."""
         for language in self.languages:
             if language:
                 yield tuple(stem(word, language) for word in spelt)
 
-    def _rarity(self, ids: tuple[int, ...]) -> float:
-        return float(self.rarity[list(ids)].sum())
-
-    def _mended(self, token: Token) -> Asked:
+    def _corrected(self, token: Token) -> QueryTerm:
         (word,) = token.spelt
         near: dict[tuple[int, ...], float] = {}
-        if len(word) >= _SHORTEST_TO_MEND:
-            for spelling, like in self.spelling.near(word):
-                near.setdefault((int(self.meanings[spelling]),), like)
-            if pair := self.spelling.split(word):
-                near.setdefault(tuple(int(self.meanings[half]) for half in pair), _TWO_WORDS)
-        return Asked(
+        if len(word) >= MIN_CORRECTED_LENGTH:
+            for number, share in self.spelling.suggest(word):
+                near.setdefault((int(self.word_terms[number]),), share)
+            if halves := self.spelling.split(word):
+                near.setdefault(tuple(int(self.word_terms[half]) for half in halves), SPLIT_SHARE)
+        unknown = float(np.log1p((self.size + 0.5) / 0.5))
+        return QueryTerm(
             word=token.surface,
-            ways=tuple(near.items()),
-            weight=max(map(self._rarity, near), default=self._rarest),
-            guessed=True,
+            expansions=tuple(near.items()),
+            weight=max((float(self.idf[list(rows)].sum()) for rows in near), default=unknown),
+            is_spelling_correction=True,
         )
 
-    def _met(self, asked: Asked, weight: float) -> _Met:
-        """Give what *asked* meets: of several ways to each document, the best."""
-        ways = [self._way(ids, share, weight) for ids, share in asked.ways]
-        if len(ways) == 1:
-            return ways[0]
-        positions, scores, shares = (np.concatenate(column) for column in zip(*ways, strict=True))
-        order = positions.argsort(kind="stable")
-        positions = positions[order]
-        new = np.ones(len(positions), dtype=np.bool_)
-        np.not_equal(positions[1:], positions[:-1], out=new[1:])
-        starts = np.flatnonzero(new)
-        return (
-            positions[starts],
-            np.maximum.reduceat(scores[order], starts),
-            np.maximum.reduceat(shares[order], starts),
+    def _matched(self, term: QueryTerm, weight: float) -> _Matched:
+        """Return what *term* matches: for each document the best of several expansions."""
+        found = [self._expanded(rows, share, weight) for rows, share in term.expansions]
+        if len(found) == 1:
+            return found[0]
+        positions, inverse = np.unique(
+            np.concatenate([one[0] for one in found]), return_inverse=True
         )
+        impacts = np.zeros(len(positions), dtype=np.float32)
+        shares = np.zeros(len(positions), dtype=np.float32)
+        np.maximum.at(impacts, inverse, np.concatenate([one[1] for one in found], dtype=np.float32))
+        np.maximum.at(shares, inverse, np.concatenate([one[2] for one in found], dtype=np.float32))
+        return positions, impacts, shares
 
-    def _way(self, ids: tuple[int, ...], share: float, weight: float) -> _Met:
-        rows = [slice(self.offsets[term], self.offsets[term + 1]) for term in ids]
-        if len(rows) == 1:
-            positions, impacts = self.positions[rows[0]], self.impacts[rows[0]]
-            shares = np.empty(len(positions))
-            shares.fill(share * weight)
-            return positions, impacts if share == 1.0 else impacts * share, shares
-        found = np.concatenate([self.positions[row] for row in rows])
-        positions, place = np.unique(found, return_inverse=True)
-        impacts = np.bincount(place, np.concatenate([self.impacts[row] for row in rows]))
-        return positions, impacts * share, np.bincount(place) * (share * weight / len(ids))
-
-    def _summed(self, positions: np.ndarray, values: np.ndarray) -> np.ndarray:
-        return np.bincount(positions, values, minlength=self.size).astype(np.float32)
-
-
-def _token(said: str | Token) -> Token:
-    return said if isinstance(said, Token) else Token(surface=said, parts=(said,), spelt=(said,))
+    def _expanded(self, rows: tuple[int, ...], share: float, weight: float) -> _Matched:
+        slices = [slice(*self.offsets[row : row + 2].tolist()) for row in rows]
+        if len(slices) == 1:
+            positions, impacts = self.positions[slices[0]], self.impacts[slices[0]]
+            return positions, impacts * np.float32(share), np.full(len(positions), share * weight)
+        joined = np.concatenate([self.positions[each] for each in slices])
+        positions, inverse = np.unique(joined, return_inverse=True)
+        impacts = np.bincount(inverse, np.concatenate([self.impacts[each] for each in slices]))
+        return positions, impacts * share, np.bincount(inverse) * (share * weight / len(rows))
 
 
-def _doubted(word: Asked, share: float) -> Asked:
-    return replace(word, ways=tuple((ids, like * share) for ids, like in word.ways))
+def _joined(arrays: Sequence[np.ndarray], width: int = 0) -> np.ndarray:
+    nothing = np.zeros((0, width) if width else 0, dtype=np.int32)
+    return np.concatenate([nothing, *arrays])
 
 
-_SUMMED = (np.intp, np.float64, np.float64)
-_NOTHING: _Met = (np.zeros(0, np.int32), np.zeros(0, np.float32), np.zeros(0))
+def _stable_order(numbers: np.ndarray) -> np.ndarray:
+    """Return what sorts *numbers*, int32, >= 0: numpy sorts 16 bits at once in linear time."""
+    order = np.argsort((numbers & 0xFFFF).astype(np.uint16), kind="stable")
+    if numbers.size and int(numbers.max()) > 0xFFFF:
+        high = (numbers[order] >> 16).astype(np.uint16)
+        order = order[np.argsort(high, kind="stable")]
+    return order
 
 
-def _unmatched(asked: Sequence[Asked]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys([word.word for word in asked if not word.ways]))
+def _shares(
+    counts: np.ndarray,
+    numbers: np.ndarray,
+    positions: np.ndarray,
+    lengths: np.ndarray,
+    weights: Sequence[float],
+    b: float,
+) -> np.ndarray:
+    """Return what each entry contributes before saturation, normalized by its field's length."""
+    filled = np.maximum((lengths > 0).sum(axis=0), 1)
+    means = np.maximum(lengths.sum(axis=0) / filled, 1.0)
+    norms = np.asarray(weights) / (1 - b + b * lengths / means)
+    shares: np.ndarray = counts * norms[positions, numbers]
+    return shares
+
+
+def _spelt_words(
+    counted: Sequence[DocumentTokens], cache: TokenCache, used: np.ndarray
+) -> tuple[list[str], np.ndarray]:
+    """Return the words of the documents as they are spelt, and the row of the term of each."""
+    uses = np.bincount(_joined([each.words for each in counted]), minlength=len(cache.words))
+    known = list(cache.words)
+    pairs = [known[number] for number in np.flatnonzero(uses).tolist()]
+    terms = np.fromiter((term for _, term in pairs), dtype=np.int32, count=len(pairs))
+    return [word for word, _ in pairs], used.searchsorted(terms).astype(np.int32)

@@ -1,24 +1,24 @@
-"""What a question meets in an index, before and after its documents are looked at."""
+"""What a query matches in an index, before and after documents are scored."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
 
-WayOf: TypeAlias = tuple[tuple[int, ...], float]
-"""Rows of terms, and the share that meeting all of them earns."""
+Expansion: TypeAlias = tuple[tuple[int, ...], float]
+"""Rows of index terms, and the share of the word that a match of all of them earns."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WordMatch:
-    """One word of a question and what it met in a document."""
+    """One word of a query and the term that it matches in a document."""
 
     word: str
-    """The word as it was asked."""
+    """The word as the query spells it."""
     term: str
-    """The term of the index that it met; another one where the word was misspelt."""
+    """The term of the index; another one where the word was misspelt."""
     field: str
     """The field that weighs most among those that hold the term."""
     weight: float
@@ -26,55 +26,59 @@ class WordMatch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """One asked word, resolved against an index."""
+class QueryTerm:
+    """One word of a query, resolved against an index."""
 
     word: str
-    """The word as it was asked."""
-    ways: tuple[WayOf, ...]
-    """Ways to match it, the best of which counts: rows of terms, and the share they earn."""
+    """The word as the query spells it."""
+    expansions: tuple[Expansion, ...]
+    """Ways to match it; the best one counts. Empty if no document can match."""
     weight: float
-    """The rarity of the word, > 0."""
-    guessed: bool = False
-    """Whether nothing knows the word as it was asked; the ways are near spellings, if any."""
+    """Inverse document frequency of the word, > 0."""
+    is_spelling_correction: bool = False
+    """Whether the index does not know the word; its expansions are near spellings, if any."""
+
+    def discounted(self, factor: float) -> QueryTerm:
+        """Return the term with the shares of a spelling correction times *factor*."""
+        if not self.is_spelling_correction:
+            return self
+        return replace(self, expansions=tuple((rows, s * factor) for rows, s in self.expansions))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Reading:
-    """A question, resolved against an index; no document has been looked at yet."""
+class AnalyzedQuery:
+    """A query, resolved against an index; no document has been scored yet."""
 
     words: tuple[str, ...]
-    """The words of the question that count, as they were asked."""
+    """The words of the query that count, as the query spells them."""
     unmatched: tuple[str, ...]
     """Those of them that no document holds, not even in a near spelling."""
-    asked: tuple[Asked, ...]
-    """How each word was resolved; `Postings.explain` works from it."""
+    terms: tuple[QueryTerm, ...]
+    """How each word was resolved."""
 
     @property
     def weight(self) -> float:
-        """The rarity of all its words together, > 0."""
-        return sum(word.weight for word in self.asked) or 1.0
+        """The inverse document frequencies of all words together, > 0."""
+        return sum(term.weight for term in self.terms) or 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Hits(Reading):
-    """All that one pass over the index tells about a question."""
+class Hits(AnalyzedQuery):
+    """A query with the score of every document."""
 
     scores: np.ndarray
-    """BM25F score of each document, float32, 0 where nothing matches."""
+    """BM25F score of each document, float32; 0 where nothing matches."""
     coverage: np.ndarray
-    """Share of the question's words that each document matches, by rarity, float32 in [0, 1]."""
-    touched: int
-    """How many times a document was looked at: once for each of the words that it holds."""
+    """Share of the query's words that each document matches, by idf, float32 in [0, 1]."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Held:
-    """What a few documents hold of a question, one entry a document."""
+class DocumentMatches:
+    """What a few documents match of a query, one entry a document."""
 
     scores: list[float]
-    """BM25F scores: what `Hits.scores` says of them."""
+    """BM25F scores."""
     coverage: list[float]
-    """Share of the question's words, by rarity, in [0, 1]: what `Hits.coverage` says of them."""
+    """Share of the query's words, by idf, in [0, 1]."""
     words: list[tuple[str, ...]]
-    """The words of the question, as they were asked."""
+    """The matched words, as the query spells them."""

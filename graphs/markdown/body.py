@@ -21,8 +21,8 @@ from mdit_py_plugins.front_matter import front_matter_plugin
 from graphs.errors import Code, DocumentError, Notice
 from graphs.facts.vocabulary import known, resolve
 from graphs.markdown import frontmatter
+from graphs.markdown.document import Edge, Section
 from graphs.markdown.frontmatter import Value
-from graphs.markdown.parts import Edge, Section
 
 _FENCE = "---"
 _THIS = frozenset({"", "article", "document", "this article", "this document"})
@@ -73,7 +73,7 @@ def read(text: str, *, path: str = "") -> Body:
 
 
 def sections(body: Body) -> tuple[Section, ...]:
-    """Give the sections of *body* in order; text before the first heading is one of level 0."""
+    """Return the sections of *body* in order; text before the first heading is one of level 0."""
     marks: list[tuple[int, int, int, str]] = [(body.start, body.start, 0, "")]
     for token, inline in pairwise(body.tokens):
         if token.type == "heading_open" and token.level == 0 and token.map:
@@ -88,7 +88,7 @@ def sections(body: Body) -> tuple[Section, ...]:
 
 
 def statements(body: Body, prefixes: Mapping[str, str], notices: list[Notice]) -> tuple[Edge, ...]:
-    """Give the statements of *body* in order; an empty subject means the document itself.
+    """Return the statements of *body* in order; an empty subject means the document itself.
 
     Args:
         body: The text.

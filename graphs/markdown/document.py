@@ -1,24 +1,75 @@
-"""One Markdown-LD text, and the `Document` that it says.
+"""A document and the parts that it is made of, as values.
 
-* ``parse(render(document)) == document`` for every document with an id whose sections hold
-  Markdown that stands by itself (no heading, no unclosed fence).
-* Lines tell where something stands, not what it says: they do not count in comparisons.
-* A document is data: nothing in it is fetched, run or believed.
+Lines tell where something stands, not what it says: they do not count in comparisons.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
-from graphs.errors import DocumentError, Notice
-from graphs.facts.vocabulary import DOCUMENT_BASE
-from graphs.lexical.analysis import slug
-from graphs.markdown import body
-from graphs.markdown.fields import Fields
-from graphs.markdown.parts import Edge, Link, Section, Text
+from graphs.errors import Notice
 
-MAX_CHARS = 2 * 1024 * 1024
-MAX_LINES = 20_000
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edge:
+    """One statement: subject, predicate, object."""
+
+    subject: str
+    """Id, path, name or label of the subject."""
+    predicate: str
+    """A name of the vocabulary, or an absolute IRI; empty in a ban of every predicate."""
+    object: str
+    """Id, path, name or label of the object."""
+    weight: float = 1.0
+    """How sure the statement is, in (0, 1]."""
+    line: int = field(default=0, compare=False)
+    """The line it stands on, counted from 1; 0 if it was not read from a text."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Link:
+    """A reference to another thing by id, path, name or label."""
+
+    target: str
+    """What it points to, as it was written."""
+    label: str = ""
+    """What to call it; empty if the target says it."""
+    types: tuple[str, ...] = ()
+    """What it is: schema.org names, prefixed names or IRIs."""
+    same_as: tuple[str, ...] = ()
+    """Where else the same thing is described: IRIs or prefixed names."""
+    line: int = field(default=0, compare=False)
+    """The line it stands on, counted from 1; 0 if it was not read from a text."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Text:
+    """A text about the document, in a language or of a datatype of its own."""
+
+    predicate: str
+    """A name of the vocabulary, or an absolute IRI."""
+    value: str
+    """The text."""
+    language: str = ""
+    """The BCP 47 language; empty if it has none."""
+    datatype: str = ""
+    """The datatype's IRI or prefixed name; empty for plain text."""
+    line: int = field(default=0, compare=False)
+    """The line it stands on, counted from 1; 0 if it was not read from a text."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """A heading and the text under it."""
+
+    heading: str
+    """The heading's text as Markdown; empty for the text before the first heading."""
+    level: int
+    """1 to 6; 0 for the text before the first heading."""
+    text: str
+    """The text as Markdown, without blank lines at its ends."""
+    line: int = field(default=0, compare=False)
+    """The line of the heading, counted from 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,96 +133,6 @@ class Document:
     prefixes: tuple[tuple[str, str], ...] = ()
     """Its own namespaces: prefix and IRI."""
     declared: bool = field(default=True)
-    """Whether the host stands for it; False for what an upstream says of itself."""
+    """Whether the host declares it; False for what an upstream says of itself."""
     notices: tuple[Notice, ...] = field(default=(), compare=False)
     """The rules of its text that were passed over."""
-
-
-def parse(text: str, *, path: str = "", declared: bool = True) -> Document:
-    """Read one Markdown-LD text.
-
-    An id that the text does not give is `DOCUMENT_BASE` and its path without suffix, or the slug
-    of its title.
-
-    Args:
-        text: Front matter between ``---`` lines, if any, and a Markdown body.
-        path: Where it was read; it resolves relative links and names the document in messages.
-        declared: Whether the host stands for the text.
-
-    Returns:
-        The document; its ``notices`` name each rule that could not be read.
-
-    Raises:
-        DocumentError: The front matter is broken, or nothing names the document.
-    """
-    if len(text) > MAX_CHARS or text.count("\n") > MAX_LINES:
-        raise DocumentError("more than 2 MB or 20,000 lines: split the document", path=path)
-    read = body.read(text, path=path)
-    front = Fields.of(read.front, path=path)
-    document = _headed(front, body.sections(read), path)
-    notices: list[Notice] = []
-    said = body.statements(read, front.prefixes, notices)
-    said = tuple(dict.fromkeys(body.about(edge, document.id) for edge in said))
-    written = dict.fromkeys(body.about(edge, document.id) for edge in front.edges())
-    return replace(
-        _linked(document, front),
-        edges=(*(edge for edge in written if edge not in said), *said),
-        forbidden=tuple(body.about(edge, document.id) for edge in front.forbidden()),
-        texts=front.other_texts(),
-        prefixes=tuple(front.prefixes.items()),
-        declared=declared,
-        # Last: until here each field may leave a notice.
-        notices=tuple(sorted([*front.notices, *notices], key=lambda notice: notice.line)),
-    )
-
-
-def _headed(front: Fields, sections: tuple[Section, ...], path: str) -> Document:
-    """Give the document with its name and its single texts."""
-    title = front.one("title") or _first_heading(sections)
-    own = front.one("id")
-    url = front.one("url")
-    name = own or url or _default_id(path, title)
-    if not name:
-        raise DocumentError("nothing names the document: give it a `title` or an `id`", path=path)
-    return Document(
-        id=name,
-        path=path,
-        url=url if own else "",
-        title=title or path.rpartition("/")[2].removesuffix(".md"),
-        summary=front.one("summary"),
-        published=front.date("published"),
-        modified=front.date("modified"),
-        source_project=front.one("source_project"),
-        language=front.language(),
-        sections=sections,
-    )
-
-
-def _linked(document: Document, front: Fields) -> Document:
-    """Give *document* with its lists of texts and links."""
-    return replace(
-        document,
-        types=front.texts("types"),
-        tags=front.texts("tags"),
-        keywords=front.texts("keywords"),
-        aliases=front.texts("aliases"),
-        authors=front.links("authors"),
-        about=front.links("about"),
-        hints=front.links("hints"),
-        groups=front.links("groups"),
-        related=front.links("related"),
-        next_steps=front.links("next_steps"),
-        requires=front.links("requires"),
-        consumes=front.links("consumes"),
-        produces=front.links("produces"),
-        entities=front.links("entities"),
-    )
-
-
-def _first_heading(sections: tuple[Section, ...]) -> str:
-    return next((section.heading for section in sections if section.level == 1), "")
-
-
-def _default_id(path: str, title: str) -> str:
-    stem = path.removesuffix(".md")
-    return DOCUMENT_BASE + (stem or slug(title)) if stem or title else ""

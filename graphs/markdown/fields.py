@@ -14,9 +14,9 @@ from types import MappingProxyType
 
 from graphs.errors import Code, Notice
 from graphs.facts.vocabulary import NAMESPACES, is_iri, known, resolve
+from graphs.markdown.document import Edge, Link, Text
 from graphs.markdown.frontmatter import Key, Scalar, Value
 from graphs.markdown.keys import KEYS, KNOWN, is_own, meant, snake
-from graphs.markdown.parts import Edge, Link, Text
 
 OPEN_PREDICATE = ""
 """Stands in a ban of every predicate."""
@@ -66,21 +66,21 @@ class Fields:
         return fields
 
     def one(self, name: str) -> str:
-        """Give the text of a field, in the document's language if there are several."""
+        """Return the text of a field, in the document's language if there are several."""
         chosen = self._chosen(name)
         return chosen.value if chosen else ""
 
     def texts(self, name: str) -> tuple[str, ...]:
-        """Give the texts of a field that state no language, in order, without empty ones."""
+        """Return the texts of a field that state no language, in order, without empty ones."""
         return tuple(text.value for text in self._said(name) if not text.language)
 
     def links(self, name: str) -> tuple[Link, ...]:
-        """Give the links of a field: plain texts, or mappings with ``id`` and ``label``."""
+        """Return the links of a field: plain texts, or mappings with ``id`` and ``label``."""
         found = (self._link(value, name) for value in self._each(name))
         return tuple(link for link in found if link and link.target)
 
     def edges(self) -> tuple[Edge, ...]:
-        """Give the edges that the front matter states; an empty subject is the document."""
+        """Return the edges that the front matter states; an empty subject is the document."""
         return (
             *filter(None, (self._edge(value, "edges") for value in self._each("edges"))),
             *(
@@ -91,26 +91,26 @@ class Fields:
         )
 
     def forbidden(self) -> tuple[Edge, ...]:
-        """Give the edges that may not be derived; an empty predicate means every one."""
+        """Return the edges that may not be derived; an empty predicate means every one."""
         found = (self._edge(each, "forbidden") for each in self._each("forbidden"))
         return tuple(filter(None, found))
 
     def other_texts(self) -> tuple[Text, ...]:
-        """Give the texts in languages of their own, and those of further predicates."""
+        """Return the texts in languages of their own, and those of further predicates."""
         chosen = {self._chosen(name) for name in _SPOKEN if name in _SINGLE}
         said = (text for name in _SPOKEN for text in self._said(name))
         spoken = (text for text in said if text.language and text not in chosen)
         return (*spoken, *self._literals())
 
     def language(self) -> str:
-        """Give the document's language; without one, the first language of the title."""
+        """Return the document's language; without one, the first language of the title."""
         tag = self.one("language")
         if tag:
             return self._tag(tag, self._all("language")[0])
         return next((text.language for text in self._said("title")), "")
 
     def date(self, name: str) -> str:
-        """Give the date of a field as it was written; empty if there is none."""
+        """Return the date of a field as it was written; empty if there is none."""
         text = self.one(name)
         if text and not is_date(text):
             detail = f"{text!r} is no date: write one such as `2026-11-21`"
@@ -142,7 +142,7 @@ class Fields:
         ]
 
     def _said(self, name: str) -> Iterator[Text]:
-        """Give the texts of a field; a mapping holds one for each language."""
+        """Yield the texts of a field; a mapping holds one for each language."""
         for value in self._each(name) if name not in _SINGLE else self._all(name):
             if isinstance(value, dict) and name in _SPOKEN:
                 yield from self._in_languages(value, name)
@@ -239,7 +239,7 @@ class Fields:
         return predicate
 
     def _properties(self) -> Iterator[tuple[str, Value]]:
-        """Give each predicate and value of the further properties."""
+        """Yield each predicate and value of the further properties."""
         for value in self._each("texts"):
             if not isinstance(value, dict):
                 self._shape(value, "texts")
@@ -323,12 +323,12 @@ _SINGLE = frozenset(
 
 
 def is_language(tag: str) -> bool:
-    """Tell whether *tag* is shaped like a BCP 47 language tag."""
+    """Return whether *tag* is shaped like a BCP 47 language tag."""
     return _LANGUAGE.fullmatch(tag) is not None
 
 
 def is_date(text: str) -> bool:
-    """Tell whether *text* is an ISO 8601 date or time."""
+    """Return whether *text* is an ISO 8601 date or time."""
     return _DATE.fullmatch(text) is not None
 
 

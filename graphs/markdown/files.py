@@ -9,7 +9,8 @@ from pathlib import Path, PurePosixPath
 
 from graphs.errors import DocumentError, GraphError, Notice
 from graphs.lexical.analysis import slug
-from graphs.markdown.document import Document, parse
+from graphs.markdown.document import Document
+from graphs.markdown.parser import parse
 from graphs.markdown.writer import render
 
 _BUNDLE_VERSION = 1
@@ -80,7 +81,7 @@ def write(documents: Iterable[Document], folder: str | Path) -> tuple[Path, ...]
 
 
 def _texts(place: Path) -> Iterator[tuple[str, Callable[[], str]]]:
-    """Give the path of each document, and what reads its text."""
+    """Yield the path of each document, and what reads its text."""
     if place.is_dir():
         for file in sorted(file for file in place.rglob("*.md") if file.is_file()):
             name = file.relative_to(place).as_posix()

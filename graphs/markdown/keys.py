@@ -57,7 +57,7 @@ def snake(key: str) -> str:
 
 
 def is_own(key: str, namespaces: Collection[str]) -> bool:
-    """Tell whether the author marked *key* as their own: ``x_``, a known prefix, or an IRI."""
+    """Return whether the author marked *key* as their own: ``x_``, a known prefix, or an IRI."""
     prefix, colon, _ = key.partition(":")
     return snake(key).startswith(_OWN) or (bool(colon) and (prefix in namespaces or is_iri(key)))
 

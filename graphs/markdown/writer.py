@@ -6,9 +6,8 @@ import re
 from collections.abc import Iterable, Sequence
 
 from graphs.markdown import body
-from graphs.markdown.document import Document
+from graphs.markdown.document import Document, Edge, Link, Text
 from graphs.markdown.keys import KEYS
-from graphs.markdown.parts import Edge, Link, Text
 
 _ESCAPED = re.compile(
     r'[^\x20-\x7e\xa0-\u2027\u202a-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]|["\\]'

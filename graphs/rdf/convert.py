@@ -6,13 +6,16 @@ need it.
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 from urllib.parse import quote
 
 from rdflib import RDF, SKOS, BNode, Graph, Literal, Namespace, URIRef
 from rdflib.plugins.parsers.notation3 import BadSyntax
+from rdflib.plugins.serializers.jsonld import Converter
+from rdflib.plugins.shared.jsonld.context import Context
 from rdflib.plugins.shared.jsonld.errors import JSONLDException
 from rdflib.plugins.stores.memory import Memory
 from rdflib.store import Store
@@ -31,8 +34,7 @@ from graphs.facts.vocabulary import (
     resolve,
 )
 from graphs.markdown.fields import is_language
-from graphs.rdf.jsonld import compacted
-from graphs.rdf.reification import Triple, applied, written
+from graphs.rdf.reification import Triple, apply_reification, reify
 
 SCHEME = URIRef(NAMESPACES["tg"] + "concepts")
 """The SKOS scheme that every group, topic and kind of data is in."""
@@ -69,22 +71,22 @@ def serialize(stated: Iterable[Fact], form: str) -> str:
     """Write *stated* in one of rdflib's forms: ``turtle``, ``nt`` or ``json-ld``."""
     graph = to_rdf(stated)
     if form == "json-ld":
-        return compacted(graph, context())
+        return _compacted_json_ld(graph, context())
     return graph.serialize(format=form)
 
 
-def read(text: str, form: str, *, path: str, declared: bool) -> tuple[Fact, ...]:
-    """Read *text* as facts, in its order; the form and the errors are those of `parsed`.
+def read_facts(text: str, form: str, *, path: str, declared: bool) -> tuple[Fact, ...]:
+    """Read *text* as facts, in its order; the form and the errors are those of `parse_rdf`.
 
     What nodes about statements say stands in the facts, as it was before an export.
     """
     store = _Ordered()
-    parsed(text, form, path=path, store=store)
+    parse_rdf(text, form, path=path, store=store)
     names: dict[BNode, str] = {}
-    return applied(_fact(triple, names, path, declared) for triple in store.order)
+    return apply_reification(_fact(triple, names, path, declared) for triple in store.order)
 
 
-def parsed(text: str, form: str, *, path: str, store: Store | None = None) -> Graph:
+def parse_rdf(text: str, form: str, *, path: str, store: Store | None = None) -> Graph:
     """Parse *text* in one of rdflib's forms: ``turtle``, or ``json-ld`` without named contexts.
 
     Raises:
@@ -140,7 +142,7 @@ def _triples(fact: Fact) -> Iterator[Triple]:
     subject = _iri(fact.subject)
     triple = subject, URIRef(iri(fact.predicate)), _object(fact)
     yield triple
-    yield from written(fact, triple)
+    yield from reify(fact, triple)
     if fact.predicate != "type":
         return
     if fact.object == CONCEPT_TYPE:
@@ -165,3 +167,27 @@ def _iri(node: str) -> URIRef:
     if _NODE.fullmatch(node) or is_iri(node):
         return URIRef(_LONE.sub("\ufffd", node))
     return URIRef(DOCUMENT_BASE + quote(node, errors="replace"))
+
+
+def _compacted_json_ld(graph: Graph, context: Mapping[str, object]) -> str:
+    """Write *graph* as JSON-LD under *context*, which stands in the text."""
+    terms = dict(context)
+    converter = _LosslessConverter(Context(terms), use_native_types=False, use_rdf_type=False)
+    converter.use_native_types = False  # A context alone switches it on.
+    found = converter.convert(graph)
+    told = {"@graph": found} if isinstance(found, list) else found
+    return json.dumps({**told, "@context": terms}, ensure_ascii=False)
+
+
+class _LosslessConverter(Converter):
+    """The converter that loses nothing."""
+
+    def add_to_node(
+        self, graph: Any, s: Any, p: Any, o: Any, s_node: dict[str, Any], nodemap: Any
+    ) -> None:
+        """Add the value *o* of the predicate *p* to what is written of the node *s*."""
+        nothings = [(key, value) for key, value in s_node.items() if not value]
+        super().add_to_node(graph, s, p, o, s_node, nodemap)
+        for key, value in nothings:
+            if s_node[key] is not value:
+                s_node[key] = [value, s_node[key]]

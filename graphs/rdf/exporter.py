@@ -8,18 +8,18 @@ from collections.abc import Callable, Iterable
 from graphs.facts.fact import Fact
 
 
-def turtle(facts: Iterable[Fact]) -> str:
+def to_turtle(facts: Iterable[Fact]) -> str:
     """Write *facts* as Turtle."""
     return _rdf(facts, "turtle")
 
 
-def n_triples(facts: Iterable[Fact]) -> str:
+def to_n_triples(facts: Iterable[Fact]) -> str:
     """Write *facts* as N-Triples, sorted; empty without facts."""
     lines = sorted(filter(None, _rdf(facts, "nt").split("\n")))
     return "".join(f"{line}\n" for line in lines)
 
 
-def json_ld(facts: Iterable[Fact]) -> str:
+def to_json_ld(facts: Iterable[Fact]) -> str:
     """Write *facts* as JSON-LD with the context of the vocabulary inside."""
     text = _rdf(facts, "json-ld")
     return json.dumps(_ordered(json.loads(text)), ensure_ascii=False, indent=2) + "\n"

@@ -37,7 +37,7 @@ def from_turtle(text: str, *, path: str = "", declared: bool = True) -> tuple[Fa
     from graphs.rdf import convert  # noqa: PLC0415  (rdflib is heavy: a warm start must not pay for it)
 
     _measure(text, path)
-    return convert.read(text, "turtle", path=path, declared=declared)
+    return convert.read_facts(text, "turtle", path=path, declared=declared)
 
 
 def from_json_ld(text: str, *, path: str = "", declared: bool = True) -> tuple[Fact, ...]:
@@ -55,11 +55,11 @@ def from_json_ld(text: str, *, path: str = "", declared: bool = True) -> tuple[F
         line = error.lineno if isinstance(error, json.JSONDecodeError) else 0
         raise DocumentError("no JSON, or nested too deeply", path=path, line=line) from error
     safe = json.dumps(_safe(found, path, depth=0))
-    return convert.read(safe, "json-ld", path=path, declared=declared)
+    return convert.read_facts(safe, "json-ld", path=path, declared=declared)
 
 
 def packaged_context() -> dict[str, object]:
-    """Give the JSON-LD context as it is shipped, which equals that of the vocabulary."""
+    """Return the JSON-LD context as it is shipped, which equals that of the vocabulary."""
     text = files("graphs").joinpath(CONTEXT_FILE).read_text(encoding="utf-8")
     found: dict[str, object] = json.loads(text)
     return found
@@ -71,7 +71,7 @@ def _measure(text: str, path: str) -> None:
 
 
 def _safe(value: _Json, path: str, *, depth: int) -> _Json:
-    """Give *value* with our own context written out; refuse whatever else has to be fetched."""
+    """Return *value* with our own context written out; refuse whatever else has to be fetched."""
     if depth > MAX_DEPTH:
         raise DocumentError(f"nested deeper than {MAX_DEPTH}: flatten it", path=path)
     if isinstance(value, list):

@@ -27,8 +27,8 @@ _WEIGHT, _ORIGIN, _LINE = (URIRef(ABOUT_STATEMENTS[name]) for name in ("weight",
 _FURTHEST = 1 << 31
 
 
-def written(fact: Fact, triple: Triple) -> Iterator[Triple]:
-    """Give the triples about the *triple* that *fact* is; none for what one triple says whole."""
+def reify(fact: Fact, triple: Triple) -> Iterator[Triple]:
+    """Yield the triples about the *triple* that *fact* is; none for what one triple says whole."""
     if fact.literal or (fact.weight == 1 and not fact.origin):
         return
     name = hashlib.sha256(" ".join(part.n3() for part in triple).encode()).hexdigest()[:32]
@@ -47,7 +47,7 @@ def written(fact: Fact, triple: Triple) -> Iterator[Triple]:
         yield node, _LINE, Literal(str(fact.line), datatype=XSD.integer, normalize=False)
 
 
-def applied(facts: Iterable[Fact]) -> tuple[Fact, ...]:
+def apply_reification(facts: Iterable[Fact]) -> tuple[Fact, ...]:
     """Put what nodes about statements say into the statements, and leave those nodes out.
 
     A node about a statement that is not made says nothing. What a rule derived is never declared.

@@ -3,7 +3,7 @@
 * The queries that were asked are part of the result: nobody has to guess why something was found.
 * SPARQL finds the texts in which a word begins like one of the question; what is a match is then
   decided by the terms of `lexical.analysis`, so that whole words are compared and plurals meet.
-* This file writes text and reads rows. Who answers is given: `graphs.Sparql`, or a function.
+* This file writes text and reads rows. Who answers is given: `graphs.SparqlProcess`, or a function.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from itertools import groupby, takewhile
 from math import prod
 
+from graphs.expansion import Step
 from graphs.facts.vocabulary import iri, resolve
 from graphs.lexical.analysis import Token, tokens, words
-from graphs.neighbour import Step
-from graphs.rdf.answer import Answer, Ask, Row
 from graphs.rdf.profile import DEFAULT, FollowRole, Profile, Relation, TermMode, TextRule
+from graphs.rdf.sparql_process import Answer, AskSparql, Row
 
 _MAX_FOLLOWED = 12
 _ROWS_A_MATCH = 20
@@ -89,11 +89,13 @@ class SchemaResult:
     """Whether there were more rows than were read: the answer may lack something."""
 
     def of(self, role: FollowRole) -> tuple[Followed, ...]:
-        """Give what belongs to the matches in one role."""
+        """Return what belongs to the matches in one role."""
         return tuple(each for each in self.followed if each.role == role)
 
 
-def search(ask: Ask, text: str, *, profile: Profile = DEFAULT, limit: int = 5) -> SchemaResult:
+def search_schema(
+    ask: AskSparql, text: str, *, profile: Profile = DEFAULT, limit: int = 5
+) -> SchemaResult:
     """Find nodes by *profile*.
 
     Args:
@@ -187,7 +189,7 @@ def _pattern(word: Token) -> str:
 
 
 def _start(spelt: str, stem: str) -> str:
-    """Give the letters that all forms of a word begin with."""
+    """Return the letters that all forms of a word begin with."""
     same = takewhile(lambda pair: pair[0] == pair[1], zip(spelt, stem, strict=False))
     start = spelt[: max(len(list(same)), min(_SHORTEST, len(spelt)))]
     return _SPECIAL.sub(lambda mark: "\\\\" + mark[0], start)
@@ -235,7 +237,7 @@ def _evidence(row: Row, asked: Sequence[Token], profile: Profile) -> TextEvidenc
 
 
 def _met(text: str, asked: Sequence[Token], mode: TermMode) -> tuple[str, ...]:
-    """Give the words of the question that stand in *text*; empty if they are not enough."""
+    """Return the words of the question that stand in *text*; empty if they are not enough."""
     terms = words(text)
     held = frozenset(terms)
     met = tuple(
@@ -286,7 +288,7 @@ def _step(subject: str, predicate: str, target: str) -> Step:
 
 
 def _node(row: Row) -> str:
-    """Give the row's node, if it can stand in another query."""
+    """Return the row's node, if it can stand in another query."""
     term = row[0] if row else None
     return term.value if term and term.kind == "iri" and _SAFE.fullmatch(term.value) else ""
 

@@ -9,12 +9,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import asdict
 from itertools import islice
 from types import MappingProxyType
-from typing import Any
+from typing import IO, Any
 
 from rdflib import BNode, Graph, Literal, URIRef, Variable
 from rdflib.plugins.sparql.algebra import translateQuery, traverse
@@ -27,9 +29,11 @@ from rdflib.store import Store
 from rdflib.term import Identifier
 
 from graphs.errors import QueryError, QueryTimeoutError
+from graphs.facts.fact import Fact
 from graphs.facts.vocabulary import NAMESPACES
-from graphs.rdf.answer import Answer, AnswerKind, Row, Term
+from graphs.rdf.convert import to_rdf
 from graphs.rdf.federation import post
+from graphs.rdf.sparql_process import Answer, AnswerKind, Row, Term
 
 MAX_CHARS = 64 * 1024
 MAX_DEPTH = 64
@@ -84,6 +88,31 @@ def answer(
         raise QueryError("the query is nested too deeply: flatten it") from error
     except _FAULTS as error:
         raise QueryError(f"the query cannot be answered: {error}") from error
+
+
+def serve(requests: IO[str], replies: IO[str]) -> None:
+    """Answer queries in a process of their own, for `graphs.SparqlProcess`.
+
+    The first line of *requests* holds the facts and the endpoints; each further line is a query
+    and gets a line of *replies*. A fault of this process ends it.
+    """
+    first = json.loads(requests.readline())
+    graph = to_rdf(Fact(**row) for row in first["facts"])
+    _reply({"ready": len(graph)}, replies)
+    for line in requests:
+        try:
+            found = answer(graph, endpoints=first["endpoints"], **json.loads(line))
+        except QueryTimeoutError as error:
+            _reply({"timeout": error.timeout_s}, replies)
+        except QueryError as error:
+            _reply({"error": str(error)}, replies)
+        else:
+            _reply({"answer": asdict(found)}, replies)
+
+
+def _reply(reply: object, replies: IO[str]) -> None:
+    replies.write(json.dumps(reply) + "\n")
+    replies.flush()
 
 
 def parse(text: str, *, endpoints: Collection[str] = ()) -> Query:
@@ -220,7 +249,7 @@ class _Watched(Store):
         self._timeout_s = timeout_s
 
     def triples(self, triple_pattern: Any, context: Any = None) -> Iterator[Any]:  # noqa: ARG002
-        """Give the matching triples, as long as there is time."""
+        """Yield the matching triples, as long as there is time."""
         for triple in self._graph.store.triples(triple_pattern, self._graph):
             if time.monotonic() > self._deadline:
                 raise QueryTimeoutError(self._timeout_s)
@@ -231,16 +260,16 @@ class _Watched(Store):
         return len(self._graph)
 
     def namespaces(self) -> Iterator[tuple[str, URIRef]]:
-        """Give the prefixes of the graph."""
+        """Return the prefixes of the graph."""
         return iter(self._graph.namespaces())
 
     def bind(self, prefix: str, namespace: URIRef, override: bool = True) -> None:
         """Leave the prefixes as they are."""
 
     def namespace(self, prefix: str) -> URIRef | None:
-        """Give the namespace of a prefix."""
+        """Return the namespace of a prefix."""
         return dict(self.namespaces()).get(prefix)
 
     def prefix(self, namespace: URIRef) -> str | None:
-        """Give the prefix of a namespace."""
+        """Return the prefix of a namespace."""
         return next((name for name, iri in self.namespaces() if iri == namespace), None)

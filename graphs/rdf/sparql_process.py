@@ -1,7 +1,7 @@
 """SPARQL in a process of its own, so that a time limit holds whatever the query does.
 
 The process starts with the first query, keeps the graph between queries, and is ended when a
-query takes too long; the next query starts another.
+query takes too long; the next query starts another. Answers are plain values: no rdflib here.
 """
 
 from __future__ import annotations
@@ -9,23 +9,73 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import asdict
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from threading import Lock, Timer
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Literal, Self, TypeAlias
 
 from graphs.errors import QueryError, QueryTimeoutError
 from graphs.facts.fact import Fact
-from graphs.rdf.answer import Answer, from_json
 
-_START_S = 120.0
+TermKind = Literal["iri", "literal", "blank"]
+AnswerKind = Literal["select", "ask", "construct", "describe"]
+_START_TIMEOUT_S = 120.0
 _GRACE_S = 1.0
 """The process may notice the limit itself first, and then it need not be started again."""
+_PROGRAM = """
+import sys
+sys.path.append(sys.argv[1])
+from graphs.rdf.sparql import serve
+serve(sys.stdin, sys.stdout)
+"""
+"""The package may lie outside the path of a fresh interpreter."""
 
 
-class Sparql:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Term:
+    """One RDF term."""
+
+    kind: TermKind
+    value: str
+    """The IRI, the text of the literal, or the blank node's own name."""
+    language: str = ""
+    """The language of a literal; empty if it has none."""
+    datatype: str = ""
+    """The datatype IRI of a literal; empty for plain text."""
+
+
+Row: TypeAlias = tuple[Term | None, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """The answer to a query."""
+
+    kind: AnswerKind
+    columns: tuple[str, ...] = ()
+    """The variables in order; subject, predicate and object of a described graph."""
+    rows: tuple[Row, ...] = ()
+    """The solutions, None where a variable is not bound; or the triples."""
+    value: bool | None = None
+    """The answer to an ASK; None otherwise."""
+    truncated: bool = False
+    """Whether there were more rows than the limit."""
+
+    def column(self, name: str) -> tuple[Term | None, ...]:
+        """Return the values of one column; empty if there is no such column."""
+        if name not in self.columns:
+            return ()
+        number = self.columns.index(name)
+        return tuple(row[number] for row in self.rows)
+
+
+AskSparql: TypeAlias = Callable[[str], Answer]
+"""Answers a SPARQL text; raises `QueryError` for one that it refuses."""
+
+
+class SparqlProcess:
     """A graph that answers SPARQL; close it, or use it in a ``with`` statement.
 
     Queries of several threads are answered one after another.
@@ -51,19 +101,19 @@ class Sparql:
         """
         with self._lock:
             process = self._started()
-            asked = {"text": text, "limit": limit, "timeout_s": timeout_s}
-            found = _say(process, asked, timeout_s + _GRACE_S)
-            if found is None:
-                late = process.poll() is not None and process.returncode < 0
+            request = {"text": text, "limit": limit, "timeout_s": timeout_s}
+            reply = _exchange(process, request, timeout_s + _GRACE_S)
+            if reply is None:
+                was_killed = process.poll() is not None and process.returncode < 0
                 self._stop()
-                if late:
+                if was_killed:
                     raise QueryTimeoutError(timeout_s)
                 raise QueryError("the query cannot be answered: its process ended")
-        if "timeout" in found:
+        if "timeout" in reply:
             raise QueryTimeoutError(timeout_s)
-        if "error" in found:
-            raise QueryError(str(found["error"]))
-        return from_json(found["answer"])
+        if "error" in reply:
+            raise QueryError(str(reply["error"]))
+        return _answer(reply["answer"])
 
     def close(self) -> None:
         """End the process; another query would start one again."""
@@ -71,7 +121,7 @@ class Sparql:
             self._stop()
 
     def __enter__(self) -> Self:
-        """Give itself."""
+        """Return itself."""
         return self
 
     def __exit__(
@@ -94,7 +144,7 @@ class Sparql:
                 encoding="utf-8",
             )
             first = {"facts": [asdict(fact) for fact in self._facts], "endpoints": self._endpoints}
-            if _say(self._process, first, _START_S) is None:
+            if _exchange(self._process, first, _START_TIMEOUT_S) is None:
                 self._stop()
                 raise QueryError("the process for queries did not start")
         return self._process
@@ -109,25 +159,16 @@ class Sparql:
             self._process = None
 
 
-# The package may lie outside the path of a fresh interpreter.
-_PROGRAM = """
-import sys
-sys.path.append(sys.argv[1])
-from graphs.rdf.worker import serve
-serve(sys.stdin, sys.stdout)
-"""
-
-
-def _say(
-    process: subprocess.Popen[str], said: object, timeout_s: float
+def _exchange(
+    process: subprocess.Popen[str], request: object, timeout_s: float
 ) -> Mapping[str, Any] | None:
-    """Send a line and give the reply; None if the process ends or has to be ended."""
+    """Send a line and return the reply; None if the process ends or has to be ended."""
     if process.stdin is None or process.stdout is None:
         raise AssertionError
     timer = Timer(timeout_s, process.kill)
     timer.start()
     try:
-        process.stdin.write(json.dumps(said) + "\n")
+        process.stdin.write(json.dumps(request) + "\n")
         process.stdin.flush()
         line = process.stdout.readline()
     except OSError:
@@ -137,5 +178,11 @@ def _say(
     if not line.endswith("\n"):
         process.wait()
         return None
-    found: Mapping[str, Any] = json.loads(line)
-    return found
+    reply: Mapping[str, Any] = json.loads(line)
+    return reply
+
+
+def _answer(reply: Mapping[str, Any]) -> Answer:
+    """Read an answer that our own process has written as JSON."""
+    rows = (tuple(term and Term(**term) for term in row) for row in reply["rows"])
+    return Answer(**{**reply, "columns": tuple(reply["columns"]), "rows": tuple(rows)})

@@ -14,7 +14,7 @@ from benchmarks.data import read
 from benchmarks.quality import Row
 from benchmarks.ranking import Edges, View
 from benchmarks.synthetic import documents, node
-from graphs import GraphIndex, extract_facts, turtle
+from graphs import compile_facts, extract_facts, to_turtle
 
 FIXTURE = Path(__file__).parent / "fixture"
 SMALL = ["--documents", "60", "--tools", "20,40", "--small", "20", "--repeats", "1", "--batch", "2"]
@@ -108,7 +108,7 @@ def test_quality_and_costs_are_read_as_tables() -> None:
     """Targets stand beside the figures."""
     told = called(graph.app, "--data", FIXTURE, "--strategies", "graph", *SMALL)
 
-    assert all(word in told for word in ("derived", "1/200", "1/50", "1.50 x", "1/20", "2.00 ms"))
+    assert all(word in told for word in ("derived", "1/200", "1/50", "1.50 x", "2.00 ms"))
 
 
 def test_every_cost_is_told_with_its_target() -> None:
@@ -128,8 +128,8 @@ def test_a_command_that_would_measure_nothing_is_refused(words: tuple[str, ...])
 
 def test_expansion_and_sparql_give_the_same_neighbours() -> None:
     """Otherwise their costs could not be compared."""
-    index = GraphIndex.compile(extract_facts(documents(60)))
-    rdf = costs.parsed(turtle(index.facts))
+    index = compile_facts(extract_facts(documents(60)))
+    rdf = costs.parsed(to_turtle(index.facts))
     seeds = [node(number * 7) for number in range(costs.SEEDS // 2)]
     within = frozenset(node(number) for number in range(30))
     every, inside = costs.expanded(index, seeds), costs.expanded(index, seeds, within)
@@ -142,7 +142,7 @@ def test_expansion_and_sparql_give_the_same_neighbours() -> None:
 def test_a_scan_finds_every_document_with_one_of_the_words() -> None:
     """Names and descriptions, as in focused search."""
     written = documents(40)
-    rdf = costs.parsed(turtle(extract_facts(written)))
+    rdf = costs.parsed(to_turtle(extract_facts(written)))
     word = written[0].summary.split()[0]
 
     found = {each for (each,) in costs.answered(rdf, costs.contains_query(word))}

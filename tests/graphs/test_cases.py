@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from graphs.errors import DocumentError
-from graphs.facts.build import extract_facts
-from graphs.markdown.document import parse
+from graphs.facts.extraction import extract_facts
+from graphs.markdown.parser import parse
 from graphs.markdown.writer import render
 from tests.graphs.cases import Case, cases
 

@@ -6,10 +6,10 @@ import re
 from pathlib import Path
 
 from graphs.errors import NOTICES
-from graphs.facts.build import extract_facts
+from graphs.facts.extraction import extract_facts
 from graphs.facts.vocabulary import NAMESPACES, PREDICATES
-from graphs.markdown.document import parse
 from graphs.markdown.keys import KEYS
+from graphs.markdown.parser import parse
 from graphs.markdown.writer import render
 
 PAGE = Path(__file__).parents[2] / "docs" / "markdown-ld.md"

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from gateway.index import tool_graph_builder
 from gateway.index.texts import (
     EMBEDDED_CHARS,
     embedding_text,
@@ -13,10 +14,9 @@ from gateway.index.texts import (
     lexical_fields,
     name_text,
 )
+from gateway.index.tool_graph import NODE_BASE
+from gateway.index.tool_graph_builder import build_tool_graph, document_of
 from gateway.options import GraphOptions
-from gateway.search.index import toolgraphs
-from gateway.search.index.toolgraph import NODE_BASE
-from gateway.search.index.toolgraphs import build, document_of
 from gateway.types import Hints, ToolDefinition
 from tests.fakes import entity, tool
 
@@ -114,7 +114,7 @@ def test_a_tool_becomes_a_document_that_nobody_declared() -> None:
 
 def test_a_node_leads_back_to_its_entity() -> None:
     """Whatever letters its id has."""
-    graph = build([entity(tool("find it/now <ü>"))])
+    graph = build_tool_graph([entity(tool("find it/now <ü>"))])
 
     assert {graph.nodes[0]: 0} == graph.positions
     assert " " not in graph.nodes[0]
@@ -126,8 +126,8 @@ def test_only_an_own_name_that_nobody_shares_is_a_name_in_documents() -> None:
     shared = [
         replace(first, exposed_name="a_t"), replace(second, exposed_name="b_t"),
     ]  # fmt: skip
-    graph = build(shared, [])
+    graph = build_tool_graph(shared, [])
 
     assert 2 == len(graph.positions)
-    assert "t" not in toolgraphs.names_of(shared)
-    assert {"a_t", "b_t", "a/t", "b/t"} == toolgraphs.names_of(shared).keys()
+    assert "t" not in tool_graph_builder.names_of(shared)
+    assert {"a_t", "b_t", "a/t", "b/t"} == tool_graph_builder.names_of(shared).keys()

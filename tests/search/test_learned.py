@@ -11,11 +11,11 @@ import pytest
 
 from gateway.discovery.call_handler import next_steps_hint
 from gateway.gateway import Gateway
+from gateway.index.tool_graph_builder import build_tool_graph
 from gateway.options import DiscoveryOptions, GraphOptions, Options, SearchOptions, UsageOptions
 from gateway.search.expand.learned_steps import confidences, learned_steps_after
 from gateway.search.expand.next_steps import score_next_steps
 from gateway.search.expand.supplements import supplement
-from gateway.search.index.toolgraphs import build
 from gateway.search.rank.parameters import LEARNED_SCALE, LEARNED_WEIGHT, POPULARITY_SHARE
 from gateway.testing import HashingEmbedder, ManualClock
 from gateway.types import Entity, Filters, Match
@@ -174,7 +174,7 @@ def test_tools_that_are_gone_and_forbidden_ones_are_left_out() -> None:
         open={"srv/find_room": 0.4},
         often={"srv/read_mail": 0.5, "srv/gone": 0.5, "srv/send_mail": 0.1},
     )
-    graph = build(ENTITIES, [parse(BANNED)], options=NO_RULES)
+    graph = build_tool_graph(ENTITIES, [parse(BANNED)], options=NO_RULES)
     book, find, read, _ = range(4)
 
     assert [(book, "srv/book_room")] == [
@@ -233,7 +233,7 @@ async def test_without_a_graph_nothing_is_learned(open_gateway: OpenGateway) -> 
 
 def test_shown_steps_stay_inside_the_window_and_a_rules_edge_stays_the_rules() -> None:
     """The written step first, then the surest; who is elsewhere already is not listed again."""
-    graph = build(ENTITIES, [parse(WRITTEN, path="plan.md")], options=NO_RULES)
+    graph = build_tool_graph(ENTITIES, [parse(WRITTEN, path="plan.md")], options=NO_RULES)
     book, find, read, send = range(4)
     steps = tuple(edge(f"srv/{name}") for name in ("send_mail", "read_mail", "book_room"))
     learned = LearnedSteps(edges={"srv/find_room": steps})

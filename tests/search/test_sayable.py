@@ -64,7 +64,7 @@ def test_a_word_of_the_language_is_nobodys_secret() -> None:
 def test_a_word_that_only_the_hidden_hold_is_one_that_nobody_holds() -> None:
     """Or else its absence from the list would tell."""
     index = snapshot_of([OPEN, HIDDEN]).lexical
-    readings = [index.read("zorblaxion letter"), index.read("qqq zorblaxion")]
+    readings = [index.analyze("zorblaxion letter"), index.analyze("qqq zorblaxion")]
     everybody, nobody_hidden = np.array([True, True]), np.array([False, True])
 
     assert ("qqq",) == unmatched(index, readings, everybody)

@@ -28,7 +28,7 @@ from gateway.spelling.word_lists import (
     word_list,
 )
 from gateway.testing import HashingEmbedder
-from graphs import Postings
+from graphs import BM25Index
 from tests.fakes import codes, entity, plain_embed, tool
 from tests.search.conftest import run, snapshot_of
 
@@ -41,8 +41,8 @@ TEXTS = (
 )
 
 
-def index(*texts: str) -> Postings:
-    return Postings.build([{"text": text} for text in texts or TEXTS], weights={"text": 1.0})
+def index(*texts: str) -> BM25Index:
+    return BM25Index.build([{"text": text} for text in texts or TEXTS], weights={"text": 1.0})
 
 
 def rows() -> list[tuple[str, str, str]]:
@@ -126,7 +126,7 @@ def test_the_head_of_a_list_costs_no_more_of_it(tmp_path: Path) -> None:
 
 def test_an_empty_catalog_mends_by_the_language() -> None:
     """No word of a catalog is needed to know English."""
-    empty = Postings.build([], weights={"text": 1.0})
+    empty = BM25Index.build([], weights={"text": 1.0})
 
     assert (
         "the weather of today"

@@ -21,8 +21,8 @@ from gateway.cli.session import open_session
 from gateway.cli.tables import plain_table
 from gateway.errors import ConfigError, InvalidRequestError
 from gateway.index.graph_documents import graph_of, node_named
+from gateway.index.tool_graph_builder import names_of
 from gateway.search.edges import ShownEdge, around, edges, name_of, written
-from gateway.search.index.toolgraphs import names_of
 from gateway.search.proposing import Batch, batches
 
 _CHARS_PER_TOKEN = 4
@@ -64,8 +64,8 @@ def show(
         )
     found = edges(graph)
     counts = {
-        "nodes": graph.index.node_count,
-        "documents": graph.index.document_count,
+        "nodes": len(graph.index.network),
+        "documents": len(graph.index.documents),
         "tools": session.report.tools,
         "edges": len(found),
         "declared": sum(edge.declared for edge in found),
@@ -204,7 +204,7 @@ def validate(
 
 def _check_shapes(
     documents: Sequence[graphs.Document], names: Mapping[str, str]
-) -> tuple[bool, tuple[graphs.Fault, ...]]:
+) -> tuple[bool, tuple[graphs.ShapeViolation, ...]]:
     """Return whether SHACL is installed, and what it found."""
     try:
         return True, graphs.validate(graphs.extract_facts(documents, names=names))
@@ -216,7 +216,7 @@ def _check_shapes(
 def _fault_tables(
     documents: Sequence[graphs.Document],
     notices: Sequence[graphs.Notice],
-    faults: Sequence[graphs.Fault],
+    faults: Sequence[graphs.ShapeViolation],
 ) -> RenderableType:
     parts: list[RenderableType] = [Text(f"{len(documents)} documents read.")]
     if notices:
@@ -296,7 +296,7 @@ def query(
     """Ask the graph in SPARQL; nothing is changed and nothing is fetched."""
     with open_session(config, documents=documents) as session:
         graph = graph_of(session.snapshot())
-    with _graph_errors(), graphs.Sparql(graph.facts) as run_query:
+    with _graph_errors(), graphs.SparqlProcess(graph.facts) as run_query:
         answer = run_query(text, limit=limit, timeout_s=timeout_s)
     if answer.truncated:
         note(f"cut at {limit} rows: ask for less, or raise --limit")

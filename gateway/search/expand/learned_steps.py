@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gateway.search.index.toolgraph import ToolGraph, node_of
+from gateway.index.tool_graph import ToolGraph, node_of
 from gateway.search.rank.parameters import POPULARITY_SHARE
 from gateway.types import PathStep
 from gateway.usage.transitions import LearnedSteps, Transition
@@ -28,7 +28,7 @@ def learned_steps_after(
     host forbids, are left out.
     """
     node = graph.nodes[position]
-    for edge in learned.edges.get(graph.said(node), ()):
+    for edge in learned.edges.get(graph.entity_id(node), ()):
         target = node_of(edge.after)
         end = graph.entity(target)
         if end is not None and (node, target) not in graph.forbidden:
@@ -44,7 +44,7 @@ def confidences(graph: ToolGraph, learned: LearnedSteps, position: int) -> dict[
     if not learned:
         return {}
     node = graph.nodes[position]
-    left = POPULARITY_SHARE * learned.open.get(graph.said(node), 1.0)
+    left = POPULARITY_SHARE * learned.open.get(graph.entity_id(node), 1.0)
     shares: dict[int, float] = {}
     for tool, share in learned.often.items():
         target = node_of(tool)

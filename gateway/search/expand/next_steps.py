@@ -41,8 +41,7 @@ from gateway.search.state import with_timeout
 from gateway.types import Evidence, Filters, Match, PathStep
 from gateway.usage.signals import NO_SIGNALS, UsageSignals
 from gateway.usage.transitions import LearnedSteps, Transition
-from graphs.expansion import expand_at
-from graphs.neighbour import Neighbour
+from graphs.expansion import Neighbour, expand
 
 _MIN_SQUARED_LENGTH = 1e-6
 
@@ -291,12 +290,12 @@ def _edges(snapshot: Snapshot, used: Sequence[int], mask: Mask) -> dict[int, Nei
     graph = snapshot.graph
     if graph is None:
         return {}
-    expansion = expand_at(
+    expansion = expand(
         graph.index,
-        graph.at(used),
+        [graph.nodes[position] for position in used],
         role="next_step",
         # What may not be suggested must not take the place of something that may.
-        barred=graph.barred(mask),
+        excluded=graph.excluded(mask),
         limit=MAX_STEP_EDGES,
     )
     return {

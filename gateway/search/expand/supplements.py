@@ -14,15 +14,13 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from gateway.index.eligibility import Mask
+from gateway.index.tool_graph import RELIABLE_RULES, ToolGraph
 from gateway.options import SearchOptions
 from gateway.runtime.vectors import Vector
 from gateway.search.expand.learned_steps import learned_steps_after, path_of, strength
-from gateway.search.index.toolgraph import SURE, ToolGraph
 from gateway.types import PathStep
 from gateway.usage.transitions import LearnedSteps
-from graphs.adjacency import Role
-from graphs.expansion import Barred, expand_at
-from graphs.neighbour import Expansion, Neighbour
+from graphs.expansion import ExcludeNode, Expansion, Neighbour, Role, expand
 
 Nearness = Callable[[Sequence[int]], Vector]
 """Takes positions, gives how near each is to the request, shape (count,); only order counts."""
@@ -78,7 +76,7 @@ class _Gathered:
     taken: set[int]
     """The positions of all matches and of all that stands in a list."""
     nearness: Nearness | None = None
-    barred: Barred | None = None
+    excluded: ExcludeNode | None = None
     """Who may not be found. No way leads through them either, since ways are shown."""
     visited: int = 0
     expansions: int = 0
@@ -132,9 +130,9 @@ def supplement(  # noqa: PLR0913  (keyword-only, one a part of the search)
             order of their names.
         learned: Next steps that calls have shown; they stand behind those that the host wrote.
     """
-    barred = graph.barred(mask)
-    inside = frozenset(window if barred is None else (spot for spot in window if mask[spot]))
-    gathered = _Gathered(taken=set(primaries), nearness=nearness, barred=barred)
+    excluded = graph.excluded(mask)
+    inside = frozenset(window if excluded is None else (spot for spot in window if mask[spot]))
+    gathered = _Gathered(taken=set(primaries), nearness=nearness, excluded=excluded)
     _prerequisites(graph, primaries, inside, options, gathered)
     _neighbours_in_window(graph, primaries, "next_step", inside, options.max_next_steps, gathered)
     if learned:
@@ -216,23 +214,16 @@ def _admitted(
 def _needed(
     graph: ToolGraph, primary: int, gathered: _Gathered, *, hops: int
 ) -> Iterator[Neighbour]:
-    """Give what *primary* needs: declared prerequisites and theirs, then derived ones, *hops* away.
-
-    The graph is walked only where its tables say that there is something to find.
-    """
+    """Yield what *primary* needs: declared prerequisites and theirs, then derived ones."""
     node = graph.nodes[primary]
-    walks = (
-        (graph.conditioned, True, PREREQUISITE_HOPS),
-        (graph.guessed, False, hops),
-    )
-    for starts, declared, length in walks:
-        if node not in starts:
+    for declared, length in ((True, PREREQUISITE_HOPS), (False, hops)):
+        if not graph.has_prerequisites(node, declared=declared):
             continue
-        found = expand_at(
+        found = expand(
             graph.index,
-            graph.at([primary]),
+            [node],
             role="prerequisite",
-            barred=gathered.barred,
+            excluded=gathered.excluded,
             declared_only=declared,
             hops=length,
             limit=len(graph.nodes),
@@ -257,7 +248,7 @@ def _stated(neighbour: Neighbour) -> bool:
 def _sure(neighbour: Neighbour) -> bool:
     """Whether the host or a sure rule says each step of the way."""
     return all(
-        step.declared or (step.predicate == "requires" and step.origin in SURE)
+        step.declared or (step.predicate == "requires" and step.origin in RELIABLE_RULES)
         for step in neighbour.path
     )
 
@@ -274,12 +265,12 @@ def _neighbours_in_window(
     left = list(inside - gathered.taken)
     if not left:
         return
-    found = expand_at(
+    found = expand(
         graph.index,
-        graph.at(primaries),
+        [graph.nodes[primary] for primary in primaries],
         role=role,
-        within=graph.at(left),
-        barred=gathered.barred,
+        within=[graph.nodes[position] for position in left],
+        excluded=gathered.excluded,
         limit=limit,
     )
     gathered.count(found)

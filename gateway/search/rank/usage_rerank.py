@@ -18,7 +18,6 @@ from gateway.usage.associative import AccessStats, AssociativeCandidate
 from gateway.usage.outcome_rerank import rerank
 from gateway.usage.signals import Associations, UsageSignals
 
-_ROLES = ("related", "next_step", "prerequisite", "member", "consumes", "produces")
 _NO_ACCESS = AccessStats()
 
 
@@ -90,6 +89,5 @@ def _degree(snapshot: Snapshot, position: int) -> int:
     graph = snapshot.graph
     if graph is None:
         return 0
-    node = graph.index.positions[graph.nodes[position]]
-    count = graph.index.adjacency.count
-    return sum(count(node, role, way) for role in _ROLES for way in ("out", "in"))
+    network, node = graph.index.network, graph.nodes[position]
+    return network.degree(node) if node in network else 0

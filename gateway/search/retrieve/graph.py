@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from gateway.index.eligibility import Mask
-from gateway.search.index.toolgraph import ToolGraph
+from gateway.index.tool_graph import ToolGraph
 from gateway.search.query import Query
-from graphs.text_search import among, best
+from graphs.text_search import score_documents, top_documents
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -23,13 +23,13 @@ class GraphHits:
 
 def search_graph(graph: ToolGraph, query: Query, mask: Mask, *, limit: int) -> GraphHits:
     """Return the best *limit* of the eligible entities for *query*."""
-    hits = best(
+    hits = top_documents(
         graph.index,
         query.tokens(query.graph_text),
         limit=limit,
         allowed=graph.allowed(mask),
     )
-    positions = graph.owners[hits.places].tolist()
+    positions = graph.row_positions[hits.rows].tolist()
     return GraphHits(
         scores=dict(zip(positions, hits.scores, strict=True)),
         coverage=dict(zip(positions, hits.coverage, strict=True)),
@@ -37,15 +37,17 @@ def search_graph(graph: ToolGraph, query: Query, mask: Mask, *, limit: int) -> G
 
 
 def score_by_graph(graph: ToolGraph, query: Query, positions: Sequence[int]) -> GraphHits:
-    """Score the entities at *positions* alone; some may have no node."""
-    index = graph.index
-    owners = zip(graph.places[positions].tolist(), positions, strict=True)
-    entity_of_node = {node: position for node, position in owners if node >= 0}
-    nodes = list(entity_of_node)
-    scores, coverage = among(index, query.tokens(query.graph_text), nodes)
-    ranks = index.ranks[nodes].tolist()
-    rows = zip(scores, ranks, entity_of_node.values(), coverage, strict=True)
-    hits = sorted((-score, rank, position, share) for score, rank, position, share in rows if score)
+    """Score the entities at *positions* alone; some may have no document."""
+    found = ((graph.index.rows.get(graph.nodes[position]), position) for position in positions)
+    entity_of_row = {row: position for row, position in found if row is not None}
+    scores, coverage = score_documents(
+        graph.index, query.tokens(query.graph_text), list(entity_of_row)
+    )
+    columns = zip(scores, entity_of_row, entity_of_row.values(), coverage, strict=True)
+    # Rows stand by label, which decides between equal scores.
+    hits = sorted(
+        (-score, row, position, share) for score, row, position, share in columns if score
+    )
     return GraphHits(
         scores={position: -score for score, _, position, _ in hits},
         coverage={position: share for _, _, position, share in hits},

@@ -26,8 +26,8 @@ from gateway.search.rank.parameters import (
     WORD_IS_NAME,
 )
 from gateway.types import Entity
-from graphs import Postings
-from graphs.lexical.explain import Reading
+from graphs.lexical.bm25_index import BM25Index
+from graphs.lexical.explain import AnalyzedQuery
 
 MAX_BOOST = KEYWORD_PATH + KEYWORD_NAME + KEYWORD_DESCRIPTION + KEYWORD_TAG + KEYWORD_TOOL
 """The boost of an entity that holds words everywhere, and one matching tool: 12.5."""
@@ -49,7 +49,7 @@ class Keywords:
 
 
 def count_keywords(
-    index: Postings, reading: Reading, entities: Sequence[Entity], mask: Mask
+    index: BM25Index, reading: AnalyzedQuery, entities: Sequence[Entity], mask: Mask
 ) -> Keywords:
     """Score the catalog by the words of one query.
 
@@ -68,10 +68,10 @@ def count_keywords(
 
     any_word = np.zeros(size, dtype=np.uint64)
     points = np.zeros(size)
-    for word in reading.asked:
-        if word.guessed:
+    for word in reading.terms:
+        if word.is_spelling_correction:
             continue
-        bits, exact = index.standing(word, "name")
+        bits, exact = index.fields_containing(word, "name")
         any_word |= bits
         points += np.where(exact, WORD_IS_NAME, WORD_IN_NAME * holds(bits, "name", "title"))
         points += WORD_IN_DESCRIPTION * holds(bits, "description")
@@ -83,9 +83,8 @@ def count_keywords(
         + KEYWORD_METADATA * holds(any_word, "metadata")
         + KEYWORD_TOOL * _count_tools(holds(any_word, "name", "description") & mask, entities)
     )
-    most = (WORD_IS_NAME + WORD_IN_DESCRIPTION) * max(len(reading.asked), 1)
-    metadata = fields.get("metadata")
-    has_metadata = metadata is not None and bool(index.inverted.sums[1, metadata])
+    most = (WORD_IS_NAME + WORD_IN_DESCRIPTION) * max(len(reading.terms), 1)
+    has_metadata = index.has_texts("metadata")
     return Keywords(
         boost=boost.astype(np.float32),
         share=(points / most).astype(np.float32),

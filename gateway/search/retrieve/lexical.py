@@ -9,22 +9,22 @@ import numpy as np
 
 from gateway.runtime.vectors import Vector
 from gateway.search.query import Query
-from graphs.lexical.bm25_index import Postings
-from graphs.lexical.explain import Held, Hits, Reading
+from graphs.lexical.bm25_index import BM25Index
+from graphs.lexical.explain import AnalyzedQuery, DocumentMatches, Hits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LexicalMatch:
     """How one query reads in the catalog's words, over all its forms."""
 
-    index: Postings
-    best: Reading
+    index: BM25Index
+    best: AnalyzedQuery
     """The form of the query that the catalog matches most of. Confidence is measured by it, and
     explanations quote it."""
 
-    def explain(self, positions: Sequence[int]) -> Held:
+    def explain(self, positions: Sequence[int]) -> DocumentMatches:
         """Return what the entities at *positions* hold of that form."""
-        return self.index.held(self.best, positions)
+        return self.index.document_matches(self.best, positions)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -39,16 +39,16 @@ class LexicalScores:
     """BM25F of the clause that matches each entity best, >= 0; None for a short request."""
 
 
-def match_terms(index: Postings, query: Query) -> LexicalMatch:
+def match_terms(index: BM25Index, query: Query) -> LexicalMatch:
     """Resolve *query* in the words of *index*, without looking at entities for a single form."""
     texts = query.confidence_texts
     if len(texts) == 1:
-        return LexicalMatch(index=index, best=index.read(query.tokens(texts[0])))
+        return LexicalMatch(index=index, best=index.analyze(query.tokens(texts[0])))
     forms = [index.match(query.tokens(text)) for text in texts]
     return LexicalMatch(index=index, best=max(forms, key=_max_coverage))
 
 
-def score_lexical(index: Postings, query: Query) -> tuple[LexicalScores, LexicalMatch]:
+def score_lexical(index: BM25Index, query: Query) -> tuple[LexicalScores, LexicalMatch]:
     """Score every entity by the words of *query*."""
     texts = dict.fromkeys((*query.confidence_texts, *query.texts))
     hits = {text: index.match(query.tokens(text)) for text in texts}

@@ -9,9 +9,9 @@ import pytest
 
 from gateway.index.rules.edge_deriver import MAX_GROUP, MAX_STEPS, RULES, Deriver, derive
 from gateway.index.rules.prerequisite_rules import RULES as CONDITIONS
+from gateway.index.tool_graph import RELIABLE_RULES
+from gateway.index.tool_graph_builder import build_tool_graph
 from gateway.options import GraphOptions, Options, SearchOptions
-from gateway.search.index.toolgraph import SURE
-from gateway.search.index.toolgraphs import build
 from gateway.testing import HashingEmbedder
 from gateway.types import Entity, ToolDefinition
 from graphs import Document, Link
@@ -278,8 +278,8 @@ def test_with_everything_off_the_graph_holds_texts_alone() -> None:
     tools = [entity(taking("list_rooms", "date")), entity(taking("open_room", "date"))]
     relations = {"memberOf", "consumes", "produces", "nextStep", "requires", "relatedTo"}
 
-    assert relations & {fact.predicate for fact in build(tools).facts}
-    assert not relations & {fact.predicate for fact in build(tools, options=NONE).facts}
+    assert relations & {fact.predicate for fact in build_tool_graph(tools).facts}
+    assert not relations & {fact.predicate for fact in build_tool_graph(tools, options=NONE).facts}
 
 
 async def test_an_edge_says_which_rule_it_comes_from(open_gateway: OpenGateway) -> None:
@@ -411,4 +411,4 @@ def test_edges_of_a_catalog_that_changes_are_those_of_a_fresh_one(number: int) -
 
 def test_the_sure_rules_are_those_of_conditions() -> None:
     """A search names them without loading what derives."""
-    assert frozenset(CONDITIONS) == SURE
+    assert frozenset(CONDITIONS) == RELIABLE_RULES

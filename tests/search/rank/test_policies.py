@@ -24,7 +24,7 @@ from gateway.search.retrieve.lexical import LexicalScores, match_terms
 from gateway.search.retrieve.vectors import Candidates, find_candidates
 from gateway.testing import HashingEmbedder
 from gateway.types import Entity, Hints, Kind, RankingPolicy
-from graphs import Postings
+from graphs import BM25Index
 from tests.conftest import OpenGateway
 from tests.fakes import entity, names, tool
 
@@ -37,12 +37,12 @@ def thing(name: str, text: str = "", *, kind: Kind = "tool", tags: Sequence[str]
 
 
 def keywords(query: str, *entities: Entity, mask: Sequence[bool] = ()) -> Keywords:
-    index = Postings.build(
+    index = BM25Index.build(
         [lexical_fields(each) for each in entities],
         weights={"name": 3.0, "title": 2.0, "hints": 2.0, "description": 1.0, "server": 0.7},
     )
     allowed = np.asarray(mask or [True] * len(entities))
-    return count_keywords(index, index.read(query), entities, allowed)
+    return count_keywords(index, index.analyze(query), entities, allowed)
 
 
 def near(cosines: Sequence[float]) -> Candidates:

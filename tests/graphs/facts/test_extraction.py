@@ -1,0 +1,212 @@
+"""Documents become facts."""
+
+from __future__ import annotations
+
+from graphs.facts.extraction import FactCache, extract_facts
+from graphs.facts.fact import Fact
+from graphs.facts.provenance import merge_facts
+from graphs.facts.vocabulary import CONCEPT_BASE
+from graphs.markdown.document import Document, Edge, Link, Section
+from graphs.markdown.parser import parse
+
+
+def links(*targets: str) -> tuple[Link, ...]:
+    return tuple(Link(target=target) for target in targets)
+
+
+def objects(stated: tuple[Fact, ...], predicate: str) -> list[str]:
+    return [fact.object for fact in stated if fact.predicate == predicate]
+
+
+def test_the_hosts_names_come_first_and_forgive_spelling() -> None:
+    """A host's file may say a tool's name as people say it."""
+    document = Document(id="urn:d:1", title="Plan", requires=links("Create Invoice", "b/Send-It"))
+    names = {"create_invoice": "tool:1", "b/send_it": "tool:2"}
+
+    assert ["tool:1", "tool:2"] == objects(extract_facts([document], names=names), "requires")
+
+
+def test_an_exact_name_beats_a_forgiving_one() -> None:
+    """``createInvoice`` and ``create_invoice`` can be two tools."""
+    names = {"createInvoice": "tool:1", "create_invoice": "tool:2"}
+    document = Document(
+        id="urn:d:1", title="Plan", related=links("create_invoice", "CreateInvoice")
+    )
+
+    expected = ["tool:2", CONCEPT_BASE + "createinvoice"]
+    assert expected == objects(extract_facts([document], names=names), "relatedTo")
+
+
+def test_a_hosts_file_speaks_about_the_tool_it_is_named_after() -> None:
+    """By title, by file name, or by id; and the tool's own document stays itself."""
+    names = {"create_invoice": "tool:1", "send": "tool:2", "urn:alias": "tool:3"}
+    documents = [
+        Document(id="tool:1", title="send", summary="s"),
+        Document(id="urn:d:1", title="Create invoice", tags=("a",)),
+        Document(id="urn:d:2", path="x/send.md", title="How to send", tags=("b",)),
+        Document(id="urn:alias", title="other", tags=("c",)),
+    ]
+
+    stated = extract_facts(documents, names=names)
+
+    assert [("tool:1", "a"), ("tool:2", "b"), ("tool:3", "c")] == [
+        (fact.subject, fact.object) for fact in stated if fact.predicate == "keywords"
+    ]
+
+
+def test_an_edge_reaches_a_node_that_has_no_document() -> None:
+    """A graph file alone, over a catalog that wrote none, must work."""
+    document = Document(
+        id="urn:d:1",
+        title="Plan",
+        edges=(Edge(subject="send", predicate="requires", object="create"),),
+    )
+
+    stated = extract_facts([document], names={"send": "tool:1", "create": "tool:2"})
+
+    assert ("tool:1", "requires", "tool:2") in [(f.subject, f.predicate, f.object) for f in stated]
+
+
+def test_of_equal_facts_the_declared_one_stays() -> None:
+    """What the host says weighs more than what an upstream says of itself."""
+    upstream = Document(
+        id="urn:t:1", title="a", path="up", requires=links("urn:t:2"), declared=False
+    )
+    host = Document(id="urn:t:1", title="a", path="host", requires=links("urn:t:2"))
+
+    for order in ([upstream, host], [host, upstream]):
+        assert {("host", True)} == {(fact.path, fact.declared) for fact in extract_facts(order)}
+
+
+def test_a_concept_keeps_the_label_of_its_link() -> None:
+    """Ids are for machines."""
+    group = Link(target="billing_v2", label="Billing")
+
+    stated = extract_facts([Document(id="urn:t:1", title="a", groups=(group,))])
+
+    assert ["Billing"] == objects(stated, "prefLabel")
+
+
+def test_texts_carry_the_language_and_empty_ones_are_left_out() -> None:
+    """A label without a language is a label in no language."""
+    document = Document(
+        id="urn:t:1",
+        title="Rechnung",
+        language="de",
+        types=("https://e.org/T",),
+        sections=(Section(heading="", level=1, text=""),),
+    )
+
+    stated = extract_facts([document])
+
+    assert [("name", "de")] == [(f.predicate, f.language) for f in stated if f.literal]
+    assert "https://e.org/T" in objects(stated, "type")
+
+
+def test_no_documents_state_nothing() -> None:
+    """An empty catalog is a catalog."""
+    assert () == extract_facts([])
+
+
+def derived(subject: str, predicate: str, target: str, weight: float = 0.5) -> Fact:
+    return Fact(
+        subject=subject,
+        predicate=predicate,
+        object=target,
+        literal=False,
+        weight=weight,
+        origin="rule",
+        declared=False,
+    )
+
+
+BAN = """---
+id: urn:t:plan
+title: plan
+graph_forbid:
+  - {subject: a, predicate: next_step, object: b}
+  - {subject: a, predicate: relatedTo, object: c}
+  - {subject: a, object: d}
+  - {predicate: memberOf, object: g}
+---
+"""
+GUESSES = [
+    derived("urn:t:a", "nextStep", "urn:t:b"),
+    derived("urn:t:b", "nextStep", "urn:t:a"),
+    derived("urn:t:c", "relatedTo", "urn:t:a"),
+    derived("urn:t:a", "requires", "urn:t:d"),
+    derived("urn:t:plan", "memberOf", CONCEPT_BASE + "g"),
+]
+
+
+def things(*labels: str) -> list[Document]:
+    return [Document(id=f"urn:t:{label}", title=label) for label in labels]
+
+
+def test_what_the_host_forbids_is_not_derived() -> None:
+    """A host knows its tools better than a rule; a relation is forbidden both ways."""
+    stated = extract_facts([parse(BAN), *things("a", "b", "c", "d")], derived=GUESSES)
+
+    expected = [("urn:t:b", "nextStep", "urn:t:a")]
+    assert expected == [(f.subject, f.predicate, f.object) for f in stated if f.origin]
+
+
+def test_an_upstream_forbids_nothing_and_the_hosts_own_word_stands() -> None:
+    """What a stranger's file says binds nobody."""
+    own = Document(id="urn:t:a", title="a", next_steps=links("b"))
+    stranger = parse(BAN, declared=False)
+    host = parse(BAN)
+
+    kept = extract_facts([stranger, *things("a", "b", "c", "d")], derived=GUESSES)
+    said = extract_facts([host, own, *things("b", "c", "d")], derived=GUESSES)
+
+    assert len(GUESSES) == len([fact for fact in kept if fact.origin])
+    assert [("urn:t:b", True)] == [
+        (f.object, f.declared) for f in said if f.predicate == "nextStep" and f.subject == "urn:t:a"
+    ]
+
+
+def test_a_declared_weight_overrides_a_derived_one() -> None:
+    """Upwards and downwards; among equals the surer one counts."""
+    edge = Edge(subject="urn:t:a", predicate="nextStep", object="urn:t:b", weight=0.3)
+    host = Document(id="urn:t:a", title="a", edges=(edge,))
+    guess, surer = (derived("urn:t:a", "nextStep", "urn:t:b", weight) for weight in (0.5, 0.9))
+
+    for guesses in ([guess, surer], [surer, guess]):
+        stated = extract_facts([host], derived=guesses)
+        assert [0.3] == [f.weight for f in stated if not f.literal][1:]
+        assert [0.9] == [f.weight for f in extract_facts([], derived=guesses)]
+
+
+def test_a_changed_document_costs_a_changed_document() -> None:
+    """And each one that refers to it by a name that means something else now."""
+    cache = FactCache()
+    documents = [
+        *things("a", "b"),
+        Document(id="urn:t:c", title="c", requires=links("a")),
+        Document(id="urn:t:d", title="d", requires=links("urn:t:b")),
+    ]
+
+    def extracted() -> tuple[int, tuple[Fact, ...]]:
+        stated = cache.extract(documents, {})
+        return cache.extracted, merge_facts([each.facts for each in stated])
+
+    assert (4, extract_facts(documents)) == extracted()
+    assert (0, extract_facts(documents)) == extracted()
+    documents[1] = Document(id="urn:t:b", title="b", summary="new")
+    assert (1, extract_facts(documents)) == extracted()
+    documents[0] = Document(id="urn:t:a", title="renamed")
+    assert (2, extract_facts(documents)) == extracted()
+    del documents[:2]
+    assert (1, extract_facts(documents)) == extracted()
+
+
+def test_a_name_of_the_host_moves_a_document_to_another_node() -> None:
+    """The catalog may learn a tool after the file that describes it."""
+    cache = FactCache()
+    documents = [Document(id="urn:d:1", title="send")]
+    cache.extract(documents, {})
+
+    (moved,) = cache.extract(documents, {"send": "tool:1"})
+
+    assert {"tool:1"} == {fact.subject for fact in moved.facts}

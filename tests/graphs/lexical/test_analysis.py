@@ -1,0 +1,106 @@
+"""Words: the same text gives the same terms, in every script."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from graphs.lexical.analysis import fold, slug, split_identifier, tokens, words
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("create_invoice", ["creat", "invoic"]),
+        ("create-invoice.now", ["creat", "invoic", "now"]),
+        ("createInvoice", ["creat", "invoic", "createinvoic"]),
+        ("GitHub", ["git", "hub", "github"]),
+        ("HTTPServer URLs", ["http", "server", "httpserver", "url"]),
+        ("issues of the files", ["issu", "file"]),
+        ("the browser page of a user's filter", ["browser", "page", "user", "filter"]),
+        ("the user\u2019s", ["user"]),
+        ("s3 c c++ c# k8s K8S", ["s3", "c", "c++", "c#", "k8s", "k8s"]),
+        ("fix# a+b", ["fix", "b"]),
+        ("sha256", ["sha256", "sha"]),
+        ("what is this", ["what", "is", "this"]),
+        ("天气预报", ["天气", "气预", "预报"]),
+        ("天", ["天"]),
+        ("用AI搜索", ["用", "ai", "搜索"]),
+        ("날씨 예보", ["날씨", "예보"]),
+        ("Résumés", ["resum"]),
+        ("\uff46\uff55\uff4c\uff4c", ["full"]),
+        ("погода погоды", ["погод", "погод"]),
+        ("\ud800a\udfffb", ["b"]),
+        ("\u200d 👩\u200d👧", []),
+        ("", []),
+        ("→ ...", []),
+    ],
+)
+def test_a_text_becomes_these_terms(text: str, expected: list[str]) -> None:
+    """Singular meets plural, names meet words, and domain words stay."""
+    assert expected == words(text)
+
+
+@pytest.mark.parametrize("pair", ["किताब किताबें", "χώρα χώρες", "كتاب الكتاب", "քաղաքը քաղաքի"])
+def test_each_script_has_its_stemmer(pair: str) -> None:
+    """Graph-only search must work in the languages that the texts are in."""
+    one, other = words(pair)
+
+    assert one == other
+
+
+def test_a_given_language_chooses_the_stemmer_of_its_own_script_alone() -> None:
+    """A German text may hold a Russian word."""
+    assert ["haus", "погод"] == words("Häuser погоды", language="de-AT")
+
+
+def test_an_unknown_language_falls_back_to_the_script() -> None:
+    """A wrong code must not cost the stems."""
+    assert ["file"] == words("files", language="xx")
+
+
+def test_function_words_are_english_ones_alone() -> None:
+    """``die`` and ``was`` mean other things elsewhere."""
+    assert ["was"] == [token.surface for token in tokens("was", language="de")]
+    assert ["was", "file"] == words("was files", language="nl")
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("getK8sPods", ["get", "k8s", "pods"]),
+        ("list-all.issues_now", ["list", "all", "issues", "now"]),
+        ("X509Certificate2", ["x509", "certificate2"]),
+        ("EC2", ["ec2"]),
+        ("", []),
+    ],
+)
+def test_an_identifier_is_split_at_separators_and_humps(name: str, expected: list[str]) -> None:
+    """Tool names are the best evidence there is."""
+    assert tuple(expected) == split_identifier(name)
+
+
+def test_labels_are_compared_without_case_and_separators() -> None:
+    """``Create Invoice`` is ``create_invoice``."""
+    assert fold("create_invoice") == fold("Create-Invoice ")
+
+
+@settings(deadline=None)
+@given(st.text(st.characters(blacklist_categories=()), max_size=80))
+def test_nothing_makes_words_raise_or_grow(text: str) -> None:
+    """Texts come from strangers."""
+    assert all(term and term == term.strip() for term in words(text))
+    assert slug(text)
+
+
+def test_slugs_tell_other_scripts_and_symbols_apart() -> None:
+    """No two names that differ share an id."""
+    names = ["погода", "天气", "ห้อง", "หอง", "C", "C++", "C#", "→", "!", "?", "<", "a" * 200]
+
+    assert len(names) == len({slug(name) for name in names})
+
+
+def test_one_name_in_two_spellings_has_one_slug() -> None:
+    """Case, spaces and composition are spelling, not meaning."""
+    assert [slug("Größe-2")] * 3 == [slug("größe_2"), slug(" GRÖSSE  2 "), slug("Gro\u0308ße 2")]

@@ -1,0 +1,261 @@
+"""The inverted index: scores, coverage and what explains them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from graphs.lexical.analysis import tokens
+from graphs.lexical.bm25_index import BM25Index
+from graphs.lexical.token_cache import TokenCache
+
+DOCUMENTS = [
+    {"name": "create_invoice", "description": "Make an invoice for a customer"},
+    {"name": "GitHub issues", "description": "Search the open issues of a repository"},
+    {"name": "weather", "description": "The weather of a city, and of the sea", "other": "zebra"},
+]
+WEIGHTS = {"name": 3.0, "description": 1.0}
+INDEX = BM25Index.build(DOCUMENTS, weights=WEIGHTS)
+
+
+@pytest.mark.parametrize(
+    ("query", "best"),
+    [
+        ("invoices", 0),
+        ("invioce", 0),
+        ("github isues", 1),
+        ("git hub", 1),
+        ("searchIssues", 1),
+        ("GitHub", 1),
+        ("wheather of cities", 2),
+    ],
+)
+def test_the_document_that_was_meant_is_first(query: str, best: int) -> None:
+    """Plurals, humps and typos are how people write."""
+    assert best == int(np.argmax(INDEX.match(query).scores))
+
+
+def test_a_full_match_is_covered_whole_and_a_half_match_half() -> None:
+    """Coverage is comparable between queries; scores are not."""
+    index = BM25Index.build([{"a": "red green"}, {"a": "blue white"}], weights={"a": 1.0})
+
+    assert [1.0, 0.0] == index.match("red green").coverage.tolist()
+    assert [0.5, 0.5] == index.match("red blue").coverage.tolist()
+
+
+def test_a_near_spelling_is_covered_partly() -> None:
+    """A guess must not look like a match."""
+    assert 0.0 < INDEX.match("wether").coverage[2] < INDEX.match("weather").coverage[2]
+
+
+def test_a_word_that_nobody_knows_lowers_the_coverage() -> None:
+    """Gibberish beside a word is still gibberish."""
+    assert INDEX.match("invoice").coverage[0] > INDEX.match("invoice qwxyzzy").coverage[0] > 0
+
+
+def test_unknown_words_are_told_as_they_were_asked() -> None:
+    """A model can mend a question when it hears which word failed."""
+    assert ("Xylophones", "y7") == INDEX.analyze(
+        "Xylophones invoice y7 invioce Xylophones"
+    ).unmatched
+    assert ("Xylophones",) == INDEX.match("weather Xylophones").unmatched
+
+
+def test_a_question_without_end_is_read_at_its_beginning() -> None:
+    """Each letter of a script without spaces begins a word: thousands would be looked up."""
+    letters = "".join(chr(0x4E00 + number) for number in range(4096))
+    prose = " ".join(f"{number}" for number in range(400))
+
+    assert [1024, 400] == [len(INDEX.analyze(text).terms) for text in (letters, prose)]
+    assert INDEX.match(f"invoice {letters}").scores[0] > 0
+    assert not INDEX.match(f"{letters} invoice").scores.any()
+
+
+def test_a_rare_word_and_a_heavy_field_count_more() -> None:
+    """BM25F, as it is meant to work."""
+    index = BM25Index.build(
+        [{"name": "mail", "text": "send"}, {"name": "send", "text": "mail"}, {"text": "send"}],
+        weights={"name": 3.0, "text": 1.0},
+    )
+
+    scores = index.match("mail").scores
+    assert scores[0] > scores[1] > scores[2] == 0
+    assert index.match("mail").scores[0] > index.match("send").scores[1]
+
+
+def test_a_long_field_discounts_its_words() -> None:
+    """A word among few says more."""
+    index = BM25Index.build([{"a": "red"}, {"a": "red green blue white"}], weights={"a": 1.0})
+
+    assert index.match("red").scores[0] > index.match("red").scores[1]
+
+
+def test_the_explanation_adds_up_to_the_score() -> None:
+    """Evidence that does not sum to the score is no evidence."""
+    found = INDEX.explain("create invoyce", 0)
+
+    assert [("create", "creat", "name"), ("invoyce", "invoic", "name")] == [
+        (match.word, match.term, match.field) for match in found
+    ]
+    assert sum(m.weight for m in found) == pytest.approx(
+        float(INDEX.match("create invoyce").scores[0])
+    )
+
+
+def test_the_explanation_of_a_miss_is_empty() -> None:
+    """Nothing matched, nothing is told; hits may stand for their question."""
+    assert ((), ()) == (INDEX.explain("weather", 0), INDEX.explain(INDEX.match("sea"), 1))
+
+
+def test_a_field_without_weight_is_not_indexed() -> None:
+    """The table of weights is the list of fields."""
+    assert ("zebra",) == INDEX.analyze("zebra").unmatched
+
+
+@pytest.mark.parametrize("query", ["", "→"])
+def test_an_empty_question_scores_nothing(query: str) -> None:
+    """And divides by nothing."""
+    hits = INDEX.match(query)
+
+    assert ([0.0] * 3, [0.0] * 3, ()) == (hits.scores.tolist(), hits.coverage.tolist(), hits.words)
+
+
+@pytest.mark.parametrize("documents", [[], [{}], [{"name": ""}]])
+def test_an_empty_catalog_answers(documents: list[dict[str, str]]) -> None:
+    """An empty catalog is a catalog."""
+    hits = BM25Index.build(documents, weights=WEIGHTS).match("create invoice")
+
+    assert [0.0] * len(documents) == hits.scores.tolist()
+    assert ("create", "invoice") == hits.unmatched
+
+
+def test_a_number_beside_a_word_meets_the_word() -> None:
+    """``sha256`` is a kind of ``sha``, but ``sha1`` is not ``sha256``."""
+    index = BM25Index.build([{"a": "sha hash"}, {"a": "sha256 hash"}], weights={"a": 1.0})
+
+    assert 0 < index.match("sha256").scores[0] < index.match("sha256").scores[1]
+
+
+def test_a_lost_space_is_found_again() -> None:
+    """``createinvoice`` is how people hurry."""
+    index = BM25Index.build([{"a": "create invoice"}, {"a": "create issue"}], weights={"a": 1.0})
+
+    assert ("createinvoice",) == index.match("createinvoice").words
+    assert index.match("createinvoice").scores[0] > index.match("createinvoice").scores[1]
+
+
+def test_many_unknown_words_are_no_typos() -> None:
+    """In a long request each guess counts the less, so that the known words decide."""
+    index = BM25Index.build([{"a": "invoice"}, {"a": "weather"}], weights={"a": 1.0})
+    strangers = " ".join(f"qqqq{one}{two}" for one in "abcdef" for two in "ghijklmn")
+
+    assert (
+        index.match(f"invioce {strangers}").scores[0] < index.match("invioce").scores[0] / 2 + 0.01
+    )
+
+
+def test_each_language_has_its_stems_and_a_question_is_read_in_all_of_them() -> None:
+    """Nobody says which language a question is in."""
+    index = BM25Index.build(
+        [
+            {"a": (("Häuser kaufen", "de"),)},
+            {"a": (("acheter des maisons", "fr"),)},
+            {"a": "house"},
+        ],
+        weights={"a": 1.0},
+    )
+
+    assert ["Haus", "maison"] == [
+        word
+        for word, best in (("Haus", 0), ("maison", 1))
+        if np.argmax(index.match(word).scores) == best
+    ]
+    assert ("", "de", "fr") == index.languages
+
+
+def test_an_identifier_is_met_whole_in_another_language() -> None:
+    """``MeinHaus`` is one word in a German text."""
+    index = BM25Index.build([{"a": (("MeinHaus", "de"),)}, {"a": "nichts"}], weights={"a": 1.0})
+
+    assert 0 == int(np.argmax(index.match("meinhaus").scores))
+    assert index.match("MeinHaus").scores[0] > 0
+
+
+def test_a_text_and_its_tokens_are_the_same_question() -> None:
+    """So that two indexes can share one reading."""
+    query = "create the wether invoice"
+
+    assert INDEX.match(query).scores.tolist() == INDEX.match(tokens(query)).scores.tolist()
+
+
+def test_a_second_build_tokenizes_only_what_is_new_and_forgets_what_is_gone() -> None:
+    """One cache serves all builds of an index; its answers are those of a fresh one."""
+    cache = TokenCache()
+    first = BM25Index.build(DOCUMENTS, weights=WEIGHTS, cache=cache)
+    kept = cache.count(DOCUMENTS, tuple(WEIGHTS))
+    changed = [*DOCUMENTS[1:], {"name": "new", "description": "tool"}]
+
+    again = BM25Index.build(changed, weights=WEIGHTS, cache=cache)
+
+    assert kept[1:] == cache.count(changed, tuple(WEIGHTS))[:-1]
+    fresh = BM25Index.build(changed, weights=WEIGHTS)
+    query = "new weather issues"
+    assert fresh.match(query).scores.tolist() == again.match(query).scores.tolist()
+    assert ("invoice",) == again.analyze("invoice").unmatched
+    assert sorted(fresh.names) == sorted(again.names)
+    assert first.match("invoice").scores[0] > 0
+
+
+def test_a_cache_forgets_terms_that_no_document_holds() -> None:
+    """However often a catalog changes, its cache does not grow with its past."""
+    cache = TokenCache()
+    for number in range(3):
+        text = " ".join(f"w{number}x{word}" for word in range(30_000))
+        BM25Index.build([{"name": text}], weights=WEIGHTS, cache=cache)
+    BM25Index.build(DOCUMENTS, weights=WEIGHTS, cache=cache)
+
+    index = BM25Index.build(DOCUMENTS, weights=WEIGHTS, cache=cache)
+
+    assert len(cache.terms) == len(index.names) < 100
+
+
+def test_more_terms_than_sixteen_bits_are_sorted_too() -> None:
+    """BM25Index are sorted by their numbers, sixteen bits at a time."""
+    documents = [{"name": f"x{number} y{number}"} for number in range(40_000)]
+
+    index = BM25Index.build(documents, weights=WEIGHTS)
+
+    assert [39_999] == index.match("y39999").scores.nonzero()[0].tolist()
+    assert [7] == index.match("x7").scores.nonzero()[0].tolist()
+
+
+@pytest.mark.parametrize(
+    "query", ["create invoyce", "weather in the sea", "createinvoice", "createissue city", "zz"]
+)
+def test_the_words_of_many_documents_are_those_of_each_explanation(query: str) -> None:
+    """Evidence is the same whoever asks."""
+    hits = INDEX.match(query)
+    every = list(range(INDEX.size))
+    expected = [tuple(dict.fromkeys(each.word for each in INDEX.explain(hits, at))) for at in every]
+
+    found = INDEX.document_matches(hits, every)
+
+    assert (expected, hits.scores.tolist()) == (found.words, found.scores)
+    assert hits.coverage.tolist() == INDEX.document_matches(query, every).coverage
+    assert [] == INDEX.document_matches(hits, []).words
+
+
+def test_fields_say_where_a_word_stands() -> None:
+    """An identifier stands where all its parts do; the whole of a field is told from a part."""
+    (word,) = INDEX.analyze("weather").terms
+    (identifier,) = INDEX.analyze("GitHub").terms
+
+    bits, is_whole = INDEX.fields_containing(word, "name")
+
+    assert ([0, 0, 3], [False, False, True]) == (bits.tolist(), is_whole.tolist())
+    assert [0, 1, 0] == INDEX.fields_containing(identifier)[0].tolist()
+    assert [True, False] == [INDEX.has_texts(name) for name in ("name", "other")]
+    row = INDEX.terms["invoic"]
+    assert [True, False] == [
+        INDEX.occurs_in(row, np.array(mask)) for mask in ([1, 0, 0], [0, 1, 1])
+    ]

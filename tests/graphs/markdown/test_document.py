@@ -1,0 +1,224 @@
+"""Text to document and back."""
+
+from __future__ import annotations
+
+import contextlib
+import string
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from graphs.errors import DocumentError
+from graphs.facts.vocabulary import PREDICATES
+from graphs.markdown.document import Document, Edge, Link, Section, Text
+from graphs.markdown.parser import MAX_LINES, parse
+from graphs.markdown.writer import render
+
+THIS = {"article", "document", "this article", "this document"}
+ANY = st.characters(blacklist_characters="\r\0", blacklist_categories=["Cs"])
+WILD = st.characters(blacklist_categories=())
+PIECES = [
+    "---\n", "title: a\n", "graph_edges: [{predicate: requires, object: b}]\n", "\n", "\n\n", "# ",
+    "## ", "a", "b", " ", "    ", "- ", "> ", "1. ", "===\n", "[[", "]]", "|", "](b.md)", "[", "`",
+    "```\n", "--requires-->", "<!--", "-->", "<b>", "#", "\t", "\\", "天", "é",
+]  # fmt: skip
+ANY_TEXT = st.text(ANY, min_size=1, max_size=12).filter(lambda text: text == text.strip() != "")
+WORD = st.text(string.ascii_letters + "é天и", min_size=1, max_size=8)
+TARGET = ANY_TEXT.filter(lambda text: text.casefold() not in THIS)
+TEXTS = st.lists(ANY_TEXT, max_size=2).map(tuple)
+LINKS = st.lists(
+    st.builds(Link, target=TARGET, label=st.just("") | ANY_TEXT, types=TEXTS, same_as=TEXTS),
+    max_size=2,
+).map(tuple)
+KNOWN = st.sampled_from(sorted(PREDICATES))
+WEIGHT = st.just(1.0) | st.floats(0, 1, exclude_min=True)
+EDGES = st.lists(
+    st.builds(Edge, subject=TARGET, predicate=KNOWN, object=TARGET, weight=WEIGHT),
+    max_size=3,
+    unique=True,
+).map(tuple)
+BANS = st.lists(
+    st.builds(Edge, subject=TARGET, predicate=st.just("") | KNOWN, object=TARGET), max_size=2
+).map(tuple)
+LANGUAGE = st.sampled_from(["", "de", "zh-Hans"])
+OTHER_TEXTS = st.lists(
+    st.builds(
+        Text,
+        predicate=KNOWN | st.just("https://e.org/p"),
+        value=ANY_TEXT,
+        language=LANGUAGE,
+        datatype=st.sampled_from(["", "xsd:date", "https://e.org/d"]),
+    ),
+    max_size=3,
+).map(tuple)
+PREFIXES = st.sampled_from([(), (("ex", "https://e.org/"),)])
+SECTIONS = st.lists(
+    st.builds(Section, heading=WORD, level=st.integers(1, 6), text=st.just("") | WORD), max_size=3
+)
+DOCUMENTS = st.builds(
+    Document,
+    id=TARGET,
+    title=ANY_TEXT,
+    url=st.just("") | ANY_TEXT,
+    summary=st.just("") | ANY_TEXT,
+    published=st.just("") | ANY_TEXT,
+    modified=st.sampled_from(["", "2026-11-21"]),
+    source_project=st.just("") | ANY_TEXT,
+    types=TEXTS,
+    tags=TEXTS,
+    keywords=TEXTS,
+    aliases=TEXTS,
+    authors=LINKS,
+    about=LINKS,
+    hints=LINKS,
+    groups=LINKS,
+    related=LINKS,
+    next_steps=LINKS,
+    requires=LINKS,
+    consumes=LINKS,
+    produces=LINKS,
+    entities=LINKS,
+    edges=EDGES,
+    forbidden=BANS,
+    texts=OTHER_TEXTS,
+    prefixes=PREFIXES,
+    sections=SECTIONS.map(tuple),
+    language=LANGUAGE,
+)
+
+
+@settings(deadline=None)
+@given(DOCUMENTS)
+def test_a_rendered_document_reads_back_the_same(document: Document) -> None:
+    """Generated documents are stored as text and must lose nothing, not a byte."""
+    text = render(document)
+
+    assert document == parse(text)
+    assert text == render(parse(text))
+
+
+@settings(deadline=None)
+@given(st.lists(st.sampled_from(PIECES), max_size=24).map("".join))
+def test_a_read_document_survives_writing_and_reading(text: str) -> None:
+    """What a person wrote and what we write must say the same."""
+    try:
+        document = parse(text, path="a.md")
+    except DocumentError:
+        return
+
+    assert document == parse(render(document), path="a.md")
+
+
+@settings(deadline=None)
+@given(st.text(WILD, max_size=200))
+def test_any_text_is_a_document_or_a_document_error(text: str) -> None:
+    """Text from anywhere must not break a build with a foreign exception."""
+    with contextlib.suppress(DocumentError):
+        parse(render(parse(text, path="a.md")), path="a.md")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a" * 1_000_000,
+        "[" * 1_000_000,
+        "[[" * 500_000,
+        "](a" * 300_000,
+        "--" * 500_000 + "-->",
+        "`a" * 500_000,
+        "- " * 500_000,
+        ">" * 1_000_000,
+        "天" * 1_000_000,
+    ],
+    ids=["line", "brackets", "wikilinks", "links", "arrow", "code", "lists", "quotes", "cjk"],
+)
+def test_a_megabyte_on_one_line_is_read(text: str) -> None:
+    """Reading is linear, so that no document can hang a build; a hang fails the test run."""
+    assert () == parse(text, path="a.md").edges
+
+
+@pytest.mark.parametrize("text", ["a" * 3_000_000, "# a\n" * (MAX_LINES + 1)])
+def test_a_document_beyond_all_measure_is_refused(text: str) -> None:
+    """A bound that is told is better than a machine that stands still."""
+    with pytest.raises(DocumentError, match="split the document"):
+        parse(text, path="a.md")
+
+
+def test_paths_name_documents_and_resolve_links() -> None:
+    """A folder can be moved as a whole."""
+    document = parse("[b](../b.md) --requires--> [c](c.md)\n\n[d](./d.md)", path="x/a.md")
+
+    expected = (
+        Edge(subject="b.md", predicate="requires", object="x/c.md"),
+        Edge(subject="urn:tool-gateway:doc:x/a", predicate="mentions", object="x/d.md"),
+    )
+    assert (expected, "a") == (document.edges, document.title)
+
+
+def test_an_edge_said_twice_is_one_edge_with_the_line_of_the_body() -> None:
+    """The body is where a reader looks for the sentence."""
+    text = "---\nid: a\ngraph_edges: [{predicate: requires, object: b}]\n---\n--requires--> b\n"
+
+    edges = parse(text).edges
+
+    assert [("a", "requires", "b", 5)] == [
+        (e.subject, e.predicate, e.object, e.line) for e in edges
+    ]
+
+
+def test_an_edge_about_something_else_keeps_its_subject_in_text() -> None:
+    """Written files are read by people too."""
+    document = Document(
+        id="a", title="a", edges=(Edge(subject="x", predicate="requires", object="y"),)
+    )
+
+    assert '  - {subject: "x", predicate: "requires", object: "y"}\n' in render(document)
+
+
+def test_lines_do_not_count_in_comparisons() -> None:
+    """A blank line more is no other statement."""
+    assert Link(target="a", line=1) == Link(target="a", line=2)
+
+
+def test_windows_line_ends_and_a_byte_order_mark_change_nothing() -> None:
+    """Files come from every editor."""
+    text = "---\nid: a\ntitle: b\n---\n\n# c\n\nd\ne\n"
+
+    assert parse(text) == parse("\ufeff" + text.replace("\n", "\r\n"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["a--requires--> b", "a -- requires --> b", "--> b", "a --x-->", "`a --requires--> b` c"],
+)
+def test_what_only_looks_like_an_arrow_is_prose(text: str) -> None:
+    """Comments and dashes stand in every text."""
+    assert () == parse(text, path="a.md").edges
+
+
+def test_a_heading_on_two_lines_is_one_statement() -> None:
+    """It is written back on one line, and must say the same there."""
+    document = parse("---\nid: a\n---\nb\n--requires--> c\n===\n")
+
+    assert ["b"] == [edge.subject for edge in document.edges]
+    assert document == parse(render(document))
+
+
+def test_keys_in_both_spellings_are_one_key() -> None:
+    """Authors come from JSON and from Python."""
+    front = "id: a\ntitle: a\n{}: [x]\n"
+
+    for camel, snake in (("graphNextSteps", "graph_next_steps"), ("entityHints", "entity_hints")):
+        texts = (f"---\n{front.format(key)}---\n" for key in (camel, snake))
+        assert 1 == len({parse(text) for text in texts})
+
+
+def test_two_addresses_are_an_id_and_an_address() -> None:
+    """One address alone is the name."""
+    one = parse("---\ncanonical_url: https://e.org/a\ntitle: a\n---\n")
+    two = parse("---\nid: a\ncanonical_url: https://e.org/a\ntitle: a\n---\n")
+
+    assert [("https://e.org/a", ""), ("a", "https://e.org/a")] == [
+        (document.id, document.url) for document in (one, two)
+    ]

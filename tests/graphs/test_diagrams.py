@@ -1,0 +1,44 @@
+"""The graph as a picture."""
+
+from __future__ import annotations
+
+from graphs.diagrams import to_dot, to_mermaid
+from graphs.facts.extraction import extract_facts
+from graphs.graph_builder import compile_facts
+from graphs.markdown.parser import parse
+
+TEXT = """---
+id: urn:t:a
+title: Say "hi" <now>
+language: de
+graph_groups: billing
+requires: urn:t:b
+---
+b --requires--> urn:t:c
+"""
+FACTS = extract_facts([parse(TEXT, path="x/a b.md"), parse("---\nid: urn:t:b\ntitle: b\n---\n")])
+INDEX = compile_facts(FACTS)
+
+
+def test_a_picture_shows_names_and_predicates() -> None:
+    """Labels cannot break out of their quotes."""
+    picture = to_mermaid(INDEX)
+
+    assert picture.startswith("graph LR\n")
+    assert '["Say &quot;hi&quot; &lt;now&gt;"]' in picture
+    assert "  n0 -->|requires| n2\n" in picture
+
+
+def test_a_picture_can_be_centred() -> None:
+    """A whole catalog is no picture."""
+    expected = 'digraph {\n  rankdir=LR;\n  n0 [label="urn:t:c"];\n  n1 [label="b"];\n'
+
+    assert expected + '  n1 -> n0 [label="requires"];\n}\n' == to_dot(INDEX, centre="urn:t:c")
+    assert 'label="Say \\"hi\\" <now>"' in to_dot(INDEX, centre="urn:t:c", hops=2)
+    assert 'graph LR\n  n0["b"]\n' == to_mermaid(INDEX, centre="urn:t:b", hops=0)
+
+
+def test_an_unknown_centre_and_an_empty_graph_draw_nothing() -> None:
+    """An empty catalog is a catalog."""
+    assert "graph LR\n" == to_mermaid(compile_facts([]))
+    assert 'graph LR\n  n0["no"]\n' == to_mermaid(INDEX, centre="no")

@@ -1,0 +1,85 @@
+"""The compiled graph."""
+
+from __future__ import annotations
+
+from graphs.facts.extraction import extract_facts
+from graphs.graph import MAX_GROUP_SIZE
+from graphs.graph_builder import compile_facts
+from graphs.markdown.document import Document, Link
+
+DOCUMENTS = [
+    Document(
+        id="urn:t:1",
+        title="send_invoice",
+        path="a.md",
+        groups=(Link(target="billing", line=4),),
+        requires=(Link(target="urn:t:9"),),
+    ),
+    Document(id="urn:t:2", title="create_invoice", groups=(Link(target="billing"),)),
+]
+INDEX = compile_facts(extract_facts(DOCUMENTS))
+BILLING = "urn:tool-gateway:concept:billing"
+
+
+def test_documents_stand_by_label_and_groups_behind_them() -> None:
+    """Equal scores are ordered by their rows."""
+    assert (["urn:t:2", "urn:t:1"], [BILLING]) == (INDEX.documents, INDEX.groups)
+    assert {"urn:t:2": 0, "urn:t:1": 1, BILLING: 2} == INDEX.rows
+
+
+def test_nodes_and_edges_tell_what_they_are_and_where_they_come_from() -> None:
+    """As networkx keeps it."""
+    kinds = {node: data["kind"] for node, data in INDEX.network.nodes(data=True)}
+
+    assert {"urn:t:1": "document", "urn:t:2": "document", BILLING: "group"} | {
+        "urn:t:9": "other"
+    } == kinds
+    assert {
+        "role": "member",
+        "weight": 1.0,
+        "declared": True,
+        "rule": "",
+        "path": "a.md",
+        "line": 4,
+    } == INDEX.network.get_edge_data("urn:t:1", BILLING, key="memberOf")
+    assert 3 == INDEX.network.number_of_edges()
+
+
+def test_a_node_is_called_by_its_name_or_its_id() -> None:
+    """A diagram needs something to show."""
+    assert ["send_invoice", "billing", "urn:t:9", "no"] == [
+        INDEX.label(node) for node in ("urn:t:1", BILLING, "urn:t:9", "no")
+    ]
+
+
+def test_only_labels_without_a_document_are_concepts() -> None:
+    """What one can use must be told from what only names a group."""
+    assert [False, True, False] == [INDEX.is_concept(n) for n in ("urn:t:1", BILLING, "urn:t:9")]
+
+
+def test_edges_are_read_from_both_ends_by_role() -> None:
+    """Not by predicate; an unknown node has none."""
+    (out,) = INDEX.edges_from("urn:t:1", "prerequisite")
+    (back,) = INDEX.edges_to("urn:t:9", "prerequisite")
+
+    assert out == back
+    assert [] == INDEX.edges_to("urn:t:1", "prerequisite") == INDEX.edges_from("no", "member")
+    assert ["urn:t:1", "urn:t:2"] == [edge[0] for edge in INDEX.members(BILLING, "member")]
+
+
+def test_a_concept_with_too_many_members_has_none_to_show() -> None:
+    """It relates nothing, and must cost nothing."""
+    group = (Link(target="all"),)
+    crowd = [Document(id=f"t{n}", title="t", groups=group) for n in range(MAX_GROUP_SIZE + 1)]
+
+    index = compile_facts(extract_facts(crowd))
+
+    assert () == index.members("urn:tool-gateway:concept:all", "member")
+    assert len(crowd) == len(index.edges_to("urn:tool-gateway:concept:all", "member"))
+
+
+def test_an_empty_graph_has_nothing() -> None:
+    """An empty catalog is a catalog."""
+    empty = compile_facts([])
+
+    assert (0, [], ()) == (len(empty.network), empty.documents, empty.facts)

@@ -1,0 +1,127 @@
+"""A graph that changes."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import networkx as nx
+
+from graphs.expansion import Role, expand
+from graphs.facts.extraction import extract_facts
+from graphs.facts.fact import Fact
+from graphs.graph import GraphIndex
+from graphs.graph_builder import GraphBuilder, compile_facts
+from graphs.markdown.document import Document, Edge, Link
+from graphs.text_search import search_text
+
+DOCUMENTS = [
+    Document(id=f"urn:t:{n}", title=f"tool {n}", related=(Link(target="tool 0"),)) for n in range(5)
+]
+ROLES: tuple[Role, ...] = ("related", "next_step", "prerequisite")
+WORDS = ("invoice", "weather", "create", "send", "sea")
+
+
+def same(fresh: GraphIndex, found: GraphIndex) -> None:
+    """Compare all that an answer is made of."""
+    assert nx.utils.graphs_equal(fresh.network, found.network)
+    assert (fresh.documents, fresh.groups) == (found.documents, found.groups)
+    for word in WORDS:
+        assert fresh.texts.match(word).scores.tolist() == found.texts.match(word).scores.tolist()
+        assert search_text(fresh, word, limit=9) == search_text(found, word, limit=9)
+    for role in ROLES:
+        seeds = fresh.documents[:3]
+        assert expand(fresh, seeds, role=role, hops=2, limit=99) == expand(
+            found, seeds, role=role, hops=2, limit=99
+        )
+
+
+def test_a_changed_document_costs_a_changed_document_and_answers_like_a_new_build() -> None:
+    """Counted, not timed; who reads the graph of before sees no change."""
+    builder = GraphBuilder()
+    before = builder.build(DOCUMENTS)
+    edges = before.network.number_of_edges()
+    changed = [replace(DOCUMENTS[0], summary="Sends an invoice"), *DOCUMENTS[1:4]]
+
+    after = builder.build(changed)
+
+    fresh = compile_facts(extract_facts(changed))
+    assert 1 == builder.extracted
+    assert fresh.facts == after.facts
+    same(fresh, after)
+    assert () == search_text(before, "invoices", limit=5)
+    assert edges == before.network.number_of_edges() > after.network.number_of_edges()
+
+
+def random_document(draw: random.Random, number: int) -> Document:
+    def links(labels: str) -> tuple[Link, ...]:
+        chosen = draw.sample(labels.split(), k=draw.randrange(3))
+        return tuple(Link(target=label) for label in chosen)
+
+    bans = (Edge(subject="tool 1", predicate="", object="tool 2"),)
+    return Document(
+        id=f"urn:t:{draw.randrange(8)}" if draw.random() < 0.3 else f"urn:t:{number}",
+        path=f"{number}.md",
+        title=f"tool {number}",
+        summary=" ".join(draw.choices(WORDS, k=3)),
+        groups=links("billing sky mail"),
+        related=links("tool-1 tool-2 tool-3 topic"),
+        requires=links("urn:t:1 urn:t:2 urn:t:3"),
+        consumes=links("id name"),
+        produces=links("id name"),
+        forbidden=bans if draw.random() < 0.1 else (),
+        declared=draw.random() < 0.5,
+    )
+
+
+def guess(subject: int, target: int) -> Fact:
+    return Fact(
+        subject=f"urn:t:{subject}",
+        predicate="requires",
+        object=f"urn:t:{target}",
+        literal=False,
+        weight=0.5,
+        origin="rule",
+        declared=False,
+    )
+
+
+def test_any_way_to_a_graph_gives_the_same_graph() -> None:
+    """Documents and rules come, change and go; statements are shared, banned and stated again."""
+    draw = random.Random(7)  # noqa: S311  (the same documents at every run; no secret)
+    builder = GraphBuilder()
+    documents: dict[int, Document] = {}
+    derived: dict[tuple[int, int], tuple[Fact, ...]] = {}
+    for _ in range(60):
+        for _ in range(draw.randrange(4)):
+            number = draw.randrange(8)
+            if draw.random() < 0.3:
+                documents.pop(number, None)
+            else:
+                documents[number] = random_document(draw, number)
+            pair = draw.randrange(4), draw.randrange(4)
+            if derived.pop(pair, None) is None:
+                derived[pair] = (guess(*pair),)
+
+        found = builder.build(documents.values(), derived=derived.values())
+
+        rules = [fact for facts in derived.values() for fact in facts]
+        stated = extract_facts(documents.values(), derived=rules)
+        assert stated == found.facts
+        same(compile_facts(stated), found)
+
+
+def test_documents_that_share_a_node_leave_it_one_by_one() -> None:
+    """A node stays as long as anything states it."""
+    builder = GraphBuilder()
+    group = (Link(target="billing"),)
+    first, second = (
+        Document(id=f"urn:t:{n}", title=f"tool {n}", groups=group, declared=False) for n in range(2)
+    )
+
+    both, one, none = (builder.build(some) for some in ([first, second], [second], []))
+
+    assert [3, 2, 0] == [len(each.network) for each in (both, one, none)]
+    assert ["billing", "billing"] == [
+        each.label("urn:tool-gateway:concept:billing") for each in (both, one)
+    ]
