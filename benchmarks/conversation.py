@@ -27,8 +27,14 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.data import Benchmark, read
+from benchmarks.scripted_conversation import (
+    MODES,
+    ConversationTrace,
+    Mode,
+    open_gateway,
+    run_conversation,
+)
 from benchmarks.soaking import soak
-from benchmarks.talking import MODES, Mode, Talked, gateway_of, talk
 from gateway import AutoDiscoveryClient
 
 _WARM = 20
@@ -46,35 +52,35 @@ def main(
 ) -> None:
     """Measure a conversation in each mode, and print one object or a table."""
     benchmark = read(data, extra=catalog or [], limit=4)
-    with canned() as url:
-        told: dict[str, dict[str, Any]] = {
-            mode: _measured(benchmark, mode, url, calls) for mode in MODES
+    with stub_service() as url:
+        figures: dict[str, dict[str, Any]] = {
+            mode: _measure(benchmark, mode, url, calls) for mode in MODES
         }
     if soak_s:
-        told["soak"] = asdict(soak(soak_s))
-    print(json.dumps(told, indent=2)) if as_json else Console().print(_table(told))
+        figures["soak"] = asdict(soak(soak_s))
+    print(json.dumps(figures, indent=2)) if as_json else Console().print(_table(figures))
 
 
-def _measured(
+def _measure(
     benchmark: Benchmark, mode: Mode, url: str, calls: int
 ) -> dict[str, float | int | bool]:
-    talked: Talked = asyncio.run(talk(benchmark, mode))
+    trace: ConversationTrace = asyncio.run(run_conversation(benchmark, mode))
     costs = _costs(benchmark, "proxy" if mode == "native" else mode, url, calls)
     return {
-        "definition_token_share": talked.definition_token_share,
-        "prefix_reuse": talked.prefix_reuse,
+        "definition_token_share": trace.definition_token_share,
+        "prefix_reuse": trace.prefix_reuse,
         **costs,
-        "same_tools": talked.same_tools,
-        "first_definition_tokens": talked.first_definition_tokens,
-        "all_schema_tokens": talked.all_tokens,
-        "requests": len(talked.requests),
+        "same_tools": trace.same_tools,
+        "first_definition_tokens": trace.first_definition_tokens,
+        "all_schema_tokens": trace.all_tokens,
+        "requests": len(trace.requests),
     }
 
 
 def _costs(benchmark: Benchmark, mode: Mode, url: str, calls: int) -> dict[str, float]:
     """CPU that the wrapper adds to a call: without a search, with one, to the first chunk."""
     with (
-        closing(gateway_of(benchmark, mode)) as gateway,
+        closing(open_gateway(benchmark, mode)) as gateway,
         OpenAI(base_url=url, api_key="none", max_retries=0) as bare,
     ):
         wrapped = AutoDiscoveryClient(bare, gateway)
@@ -107,32 +113,32 @@ def _first(client: OpenAI) -> float:
         model="canned", messages=[{"role": "user", "content": "Hello."}], stream=True
     )
     next(stream)
-    came = time.process_time()
-    # Read to its end: who comes next would have to connect anew.
+    first_at = time.process_time()
+    # Read to its end, or the next call would have to connect anew.
     for _ in stream:
         pass
-    return came
+    return first_at
 
 
 def _medians(works: Sequence[Callable[[], float]], calls: int) -> list[float]:
-    """Give the median CPU of each up to the moment that it tells, in milliseconds; they take
+    """Return the median CPU of each up to the moment that it returns, in milliseconds; they take
     turns.
     """
     spent: list[list[float]] = [[] for _ in works]
     for number in range(calls + _WARM):
-        for work, found in zip(works, spent, strict=True):
+        for work, times in zip(works, spent, strict=True):
             began = time.process_time()
             ended = work()
             if number >= _WARM:
-                found.append(1000 * (ended - began))
-    return [median(found) for found in spent]
+                times.append(1000 * (ended - began))
+    return [median(times) for times in spent]
 
 
 @contextmanager
-def canned() -> Iterator[str]:
-    """Serve canned answers from a process of their own; give the base URL."""
+def stub_service() -> Iterator[str]:
+    """Run the stub service in a process of its own; yield its base URL."""
     with subprocess.Popen(
-        [sys.executable, "-m", "benchmarks.canned"],
+        [sys.executable, "-m", "benchmarks.stub_service"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -145,14 +151,14 @@ def canned() -> Iterator[str]:
                 server.stdin.close()
 
 
-def _table(told: dict[str, dict[str, Any]]) -> Table:
+def _table(figures: dict[str, dict[str, Any]]) -> Table:
     table = Table(title="a conversation of ten requests")
     table.add_column("figure")
-    for name in told:
+    for name in figures:
         table.add_column(name, justify="right")
-    figures = dict.fromkeys(figure for each in told.values() for figure in each)
-    for figure in figures:
-        table.add_row(figure, *(_cell(each.get(figure)) for each in told.values()))
+    rows = dict.fromkeys(row for column in figures.values() for row in column)
+    for row in rows:
+        table.add_row(row, *(_cell(column.get(row)) for column in figures.values()))
     return table
 
 
@@ -160,7 +166,7 @@ def _cell(value: object) -> str:
     if value is None:
         return "-"
     if isinstance(value, tuple):
-        return " ".join(f"{each:.0f}" if isinstance(each, float) else str(each) for each in value)
+        return " ".join(f"{part:.0f}" if isinstance(part, float) else str(part) for part in value)
     return f"{value:.4f}" if isinstance(value, float) else str(value)
 
 

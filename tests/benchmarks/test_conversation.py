@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 
 from benchmarks.conversation import app
 from benchmarks.data import Benchmark, read
+from benchmarks.scripted_conversation import MODES, TURNS, Mode, run_conversation
 from benchmarks.soaking import soak
-from benchmarks.talking import MODES, TURNS, Mode, talk
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def benchmark(data: Path) -> Benchmark:
 @pytest.mark.parametrize("mode", MODES)
 async def test_a_conversation_keeps_its_prompt(benchmark: Benchmark, mode: Mode) -> None:
     """Byte-identical tools where the mode says so; found tools reach the model in each."""
-    talked = await talk(benchmark, mode)
+    talked = await run_conversation(benchmark, mode)
 
     assert TURNS == len(talked.requests)
     assert (mode != "proxy") is talked.same_tools

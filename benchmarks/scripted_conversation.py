@@ -1,7 +1,7 @@
-"""A conversation that is the same at every run: ten requests, a discovery at every third.
+"""A conversation that is the same in every run: ten requests, a search in every third.
 
-The scripted model searches for the queries of the data, and calls what it found with arguments
-made from the schemas. What goes over the wire is measured where it arrives.
+The scripted model searches for the queries of the data, and calls the found tools with arguments
+made from the schemas. The requests are measured where they arrive.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ _VALUES: Mapping[str, object] = {
 }
 
 
-class ToldSource:
-    """A server of the data whose tools answer, always the same."""
+class AnsweringSource:
+    """A server of the data whose tools give a constant answer."""
 
     trusted = False
 
@@ -54,21 +54,21 @@ class ToldSource:
         self._listed = listed
 
     async def list_tools(self) -> Listing:
-        """Give the tools of the data."""
+        """Return the tools of the data."""
         return await self._listed.list_tools()
 
     async def close(self) -> None:
-        """Nothing to let go of."""
+        """Do nothing: nothing is open."""
 
     async def call(self, tool: str, arguments: JsonObject, *, tool_id: str) -> InvokeResult:
-        """Answer."""
+        """Return the answer."""
         del tool, arguments
         return InvokeResult(tool_id=tool_id, content=(Content(type="text", text=_RESULT),))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Talked:
-    """What one conversation was on the wire."""
+class ConversationTrace:
+    """The requests of one conversation."""
 
     requests: tuple[ModelRequest, ...]
     all_tokens: int
@@ -77,7 +77,7 @@ class Talked:
     @property
     def definition_token_share(self) -> float:
         """Tokens of the definitions of a request, loaded ones too, against all schemas; mean."""
-        sent = [definition_tokens([*each.tools, *each.loaded]) for each in self.requests]
+        sent = [definition_tokens([*request.tools, *request.loaded]) for request in self.requests]
         return mean(sent) / self.all_tokens
 
     @property
@@ -88,33 +88,33 @@ class Talked:
     @property
     def prefix_reuse(self) -> float:
         """The longest common prefix with the request before, by bytes, as a share of the request;
-        mean from the second request on. Tools come first, then what was said, as services read.
+        mean from the second request on. Tools come first, then messages, as services read them.
         """
-        prompts = [prompt(each) for each in self.requests]
-        shares = [_common(old, new) / len(new) for old, new in itertools.pairwise(prompts)]
+        prompts = [prompt(request) for request in self.requests]
+        shares = [_common_prefix(old, new) / len(new) for old, new in itertools.pairwise(prompts)]
         return mean(shares)
 
     @property
     def same_tools(self) -> bool:
         """Whether every request carried the same tools, to the byte."""
-        return len({_written(each.tools) for each in self.requests}) == 1
+        return len({_to_bytes(request.tools) for request in self.requests}) == 1
 
 
 def prompt(request: ModelRequest) -> bytes:
     """Write a request in the order in which services read it."""
-    said = request.body.get("input") if request.items else request.messages
-    if isinstance(said, str):
-        said = [{"role": "user", "content": said}]
+    messages = request.body.get("input") if request.items else request.messages
+    if isinstance(messages, str):
+        messages = [{"role": "user", "content": messages}]
     instructions = request.body.get("instructions") or ""
-    return _written(request.tools) + _written(instructions) + _written(said)
+    return _to_bytes(request.tools) + _to_bytes(instructions) + _to_bytes(messages)
 
 
-def _written(value: object) -> bytes:
+def _to_bytes(value: object) -> bytes:
     # Without the closing bracket: a list that grows keeps its beginning.
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()[:-1]
 
 
-def _common(left: bytes, right: bytes) -> int:
+def _common_prefix(left: bytes, right: bytes) -> int:
     low, high = 0, min(len(left), len(right))
     while low < high:
         middle = (low + high + 1) // 2
@@ -122,23 +122,23 @@ def _common(left: bytes, right: bytes) -> int:
     return low
 
 
-def gateway_of(benchmark: Benchmark, mode: Mode, *, strategy: Strategy = "graph") -> Gateway:
-    """Make a gateway over the data."""
-    made = Gateway(strategy=strategy, options=Options(discovery=DiscoveryOptions(mode=mode)))
+def open_gateway(benchmark: Benchmark, mode: Mode, *, strategy: Strategy = "graph") -> Gateway:
+    """Open a gateway over the data."""
+    gateway = Gateway(strategy=strategy, options=Options(discovery=DiscoveryOptions(mode=mode)))
     for source in sources(benchmark):
-        made.add_source(ToldSource(source))
-    return made
+        gateway.add_source(AnsweringSource(source))
+    return gateway
 
 
-async def all_tokens(gateway: Gateway) -> int:
-    """Estimate what sending every schema would be."""
+async def catalog_tokens(gateway: Gateway) -> int:
+    """Estimate the tokens of every schema of the catalog."""
     options = gateway.options.discovery
     entities = await gateway.list_tools()
     return definition_tokens([proxy(entity, options) for entity in entities])
 
 
 class Model:
-    """Says what the conversation needs next. One a conversation."""
+    """The scripted model of one conversation."""
 
     def __init__(self, queries: Sequence[str], schemas: Mapping[str, JsonObject]) -> None:
         self._queries = queries
@@ -146,7 +146,7 @@ class Model:
         self._found: list[str] = []
 
     def __call__(self, request: ModelRequest) -> Turn:
-        """Search at every third turn, call what was found between, answer at the end."""
+        """Search in every third turn, call found tools between, answer at the end."""
         turn = request.progress
         if turn == TURNS - 1:
             return Turn("That is all that was to be done.")
@@ -166,18 +166,18 @@ class Model:
 
 
 def _names(request: ModelRequest) -> list[str]:
-    """Read what the last search found."""
+    """Return the names that the last search found."""
     if request.loaded:
         return list(request.functions)[-3:]
-    told: Any = json.loads(str(request.last_tool_results()[0]["content"]))
-    return [row["name"] for row in told["tools"]]
+    result: Any = json.loads(str(request.last_tool_results()[0]["content"]))
+    return [row["name"] for row in result["tools"]]
 
 
 def _arguments(schema: JsonObject) -> dict[str, object]:
-    known, needed = schema.get("properties"), schema.get("required")
-    if not isinstance(known, Mapping) or not isinstance(needed, list):
+    properties, required = schema.get("properties"), schema.get("required")
+    if not isinstance(properties, Mapping) or not isinstance(required, list):
         return {}
-    return {name: _value(known.get(name)) for name in needed}
+    return {name: _value(properties.get(name)) for name in required}
 
 
 def _value(schema: object) -> object:
@@ -196,14 +196,15 @@ def _value(schema: object) -> object:
     return _VALUES.get(str(kind[0] if isinstance(kind, list) else kind), "value")
 
 
-async def talk(benchmark: Benchmark, mode: Mode) -> Talked:
-    """Have one conversation."""
-    gateway = gateway_of(benchmark, mode)
+async def run_conversation(benchmark: Benchmark, mode: Mode) -> ConversationTrace:
+    """Run one conversation."""
+    gateway = open_gateway(benchmark, mode)
     async with gateway:
         entities = await gateway.list_tools()
-        tokens = await all_tokens(gateway)
+        tokens = await catalog_tokens(gateway)
         schemas = {
-            each.exposed_name: to_parameters(each.definition.input_schema) for each in entities
+            entity.exposed_name: to_parameters(entity.definition.input_schema)
+            for entity in entities
         }
         queries = [str(query["query"]).split(".")[0][:100] for query in benchmark.queries[:4]]
         model = Model(queries, schemas)
@@ -211,11 +212,11 @@ async def talk(benchmark: Benchmark, mode: Mode) -> Talked:
             ScriptedModel(model) as server,
             OpenAI(base_url=server.base_url, api_key="none", max_retries=0) as client,
         ):
-            await _asked(AutoDiscoveryClient(client, gateway), mode)
-            return Talked(requests=tuple(server.requests), all_tokens=tokens)
+            await _ask(AutoDiscoveryClient(client, gateway), mode)
+            return ConversationTrace(requests=tuple(server.requests), all_tokens=tokens)
 
 
-async def _asked(client: AutoDiscoveryClient, mode: Mode) -> None:
+async def _ask(client: AutoDiscoveryClient, mode: Mode) -> None:
     task = "Please see what is to be done for our customers today, step by step."
 
     def ask() -> None:

@@ -1,10 +1,10 @@
-"""A service in a process of its own that says the same to everybody, at next to no cost.
+"""A stub chat service in a process of its own, with constant answers at next to no cost.
 
-    python -m benchmarks.canned
+    python -m benchmarks.stub_service
 
-It prints its port and serves until its standard input is closed. A body that speaks of a search
-and holds no tool message yet is answered with a call of `search_tools`; everything else with a
-text. A process of its own, so that the CPU of the asking process is the client's alone.
+It prints its port and serves until its standard input is closed. A request that mentions a
+search and holds no tool message yet is answered with a call of `search_tools`, every other one with
+a text. In a process of its own, so that the CPU of the measured process is the client's alone.
 """
 
 from __future__ import annotations
@@ -40,7 +40,9 @@ def _stream() -> bytes:
         json.dumps({**_HEAD, "object": "chat.completion.chunk", "choices": [chunk]})
         for chunk in chunks
     ]
-    return _response("text/event-stream", "".join(f"data: {each}\n\n" for each in events).encode())
+    return _response(
+        "text/event-stream", "".join(f"data: {event}\n\n" for event in events).encode()
+    )
 
 
 _CALL = {
@@ -75,7 +77,7 @@ async def _head(reader: asyncio.StreamReader) -> bytes:
 
 
 async def main() -> None:
-    """Serve until nobody listens any more."""
+    """Serve until standard input is closed."""
     server = await asyncio.start_server(_serve, "127.0.0.1", 0)
     print(server.sockets[0].getsockname()[1], flush=True)
     await asyncio.to_thread(sys.stdin.read)
