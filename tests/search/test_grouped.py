@@ -242,9 +242,9 @@ async def test_a_browse_gives_the_first_places(open_gateway: OpenGateway) -> Non
 
 
 @pytest.mark.parametrize("places", [-1, True, 2.5, "3", None])
-async def test_places_are_a_number(open_gateway: OpenGateway, places: Any) -> None:
+async def test_the_display_limit_is_a_number(open_gateway: OpenGateway, places: Any) -> None:
     """And none below none."""
-    with pytest.raises(InvalidRequestError, match="places must be"):
+    with pytest.raises(InvalidRequestError, match="display_limit must be"):
         await searched(open_gateway, "send", display_limit=places)
 
 
