@@ -114,7 +114,7 @@ class UpstreamUnavailableError(UpstreamError):
 
 
 class CallerError(UpstreamError):
-    """A server asked who called it for something that cannot be had, and the call ended."""
+    """A server asked its caller for something that the caller cannot give; the call ended."""
 
     def __init__(self, server: str, detail: str, *, needed: Mapping[str, object]) -> None:
         self.needed = needed
@@ -164,15 +164,15 @@ class Failed:
 
     @property
     def reason(self) -> str:
-        """Say what went wrong: our own errors in full, foreign ones by type, since a foreign
-        message may hold a query or a secret.
+        """The cause: our own errors in full, foreign ones by type, since a foreign message
+        may hold a query or a secret.
         """
         own = isinstance(self.error, GatewayError)
         return str(self.error) if own else type(self.error).__name__
 
 
 async def attempt(work: Awaitable[T]) -> T | Failed:
-    """Await code that is not ours, and give what it raised as a value.
+    """Await code of the host, and return its exception as a value.
 
     The only broad ``except`` of the package: embedders, normalizers and tools are the host's code
     and may raise anything, while a search or a conversation must go on. ``SystemExit`` is a failure

@@ -139,7 +139,7 @@ class Gateway(GatewaySources):
         )
 
     def __repr__(self) -> str:
-        """Tell the strategy, the servers and, once it was built, how many tools there are."""
+        """Return the strategy, the servers and, after the first build, the number of tools."""
         built, names = self._known, sorted(self._registry.all().keys() - {ENTRIES})
         tools = "" if built is None else f", tools={built.report.tools}"
         return f"Gateway(strategy={self.strategy!r}, sources={reprlib.repr(names)}{tools})"
@@ -239,7 +239,7 @@ class Gateway(GatewaySources):
         )
 
     async def list_tools(self, filters: Filters | None = None) -> tuple[Entity, ...]:
-        """Give all tools that may be found, ordered by exposed name."""
+        """Return all tools that may be found, ordered by exposed name."""
         snapshot = await self.snapshot()
         mask = snapshot.mask(self._health.held(filters))
         return tuple(entity for position, entity in enumerate(snapshot.entities) if mask[position])
@@ -311,7 +311,7 @@ class Gateway(GatewaySources):
         return (await self._index.current()).report if wait else self._index.report()
 
     async def snapshot(self, *, vectors: bool = False) -> Snapshot:
-        """Give the index as calls read it; with *vectors*, wait for those as a search does."""
+        """Return the index as calls read it; with *vectors*, wait for those as a search does."""
         return (await self._newest(vectors=vectors)).snapshot
 
     async def _newest(self, *, vectors: bool) -> IndexBuild:
@@ -372,7 +372,7 @@ class Gateway(GatewaySources):
         await asyncio.to_thread(self.close)
 
     async def __aenter__(self) -> Self:
-        """Give the gateway itself."""
+        """Return the gateway itself."""
         return self
 
     async def __aexit__(self, *_error: object) -> None:

@@ -31,7 +31,7 @@ class SyncCatalog:
     """A `Catalog` for code without an event loop.
 
     Args:
-        gateway: Whose catalog it is.
+        gateway: The gateway of the catalog.
     """
 
     def __init__(self, gateway: Gateway) -> None:
@@ -68,7 +68,7 @@ class SyncLibrary:
     """A `Library` for code without an event loop.
 
     Args:
-        gateway: Whose resources and prompts they are.
+        gateway: The gateway of the resources and prompts.
     """
 
     def __init__(self, gateway: Gateway) -> None:
@@ -104,7 +104,7 @@ class SyncGateway:
         self.gateway = gateway
 
     def __repr__(self) -> str:
-        """Say whose twin it is."""
+        """Return the name of the class and its gateway."""
         return f"SyncGateway({self.gateway!r})"
 
     @property
@@ -225,7 +225,7 @@ class SyncGateway:
         self.gateway.close()
 
     def __enter__(self) -> Self:
-        """Give the twin itself."""
+        """Return itself."""
         return self
 
     def __exit__(

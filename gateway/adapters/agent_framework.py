@@ -15,7 +15,13 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from gateway.adapters.broker import Function, ToolBroker, answered, called, functions
+from gateway.adapters.broker import (
+    Function,
+    ToolBroker,
+    functions_of,
+    tool_calls_message,
+    tool_result_message,
+)
 from gateway.discovery.approval import Approve
 from gateway.discovery.render_results import direct_names_in
 from gateway.discovery.tool_list import ToolList
@@ -51,13 +57,15 @@ class GatewayMiddleware(ChatMiddleware):
         """Add our tools to a request."""
         listed = list(context.options.get("tools") or ())
         host = [tool for tool in listed if not isinstance(tool, GatewayTool)]
-        found = _remembered(context, listed)
-        offer = await self._broker.offer(
+        found = _found_tools(context, listed)
+        tools = await self._broker.build_tools(
             list(_messages(context.messages)), map(_name, host), recalled=found
         )
         # The same list from now on: the search adds what it finds.
-        found[:] = [name for name in found if name not in offer.proxies] + list(offer.proxies)
-        ours = [GatewayTool(function, self._broker, offer, found) for function in functions(offer)]
+        found[:] = [name for name in found if name not in tools.proxies] + list(tools.proxies)
+        ours = [
+            GatewayTool(function, self._broker, tools, found) for function in functions_of(tools)
+        ]
         if ours:
             context.options["tools"] = [*host, *ours]
         await call_next()
@@ -74,10 +82,10 @@ class GatewayTool(FunctionTool):
     """
 
     def __init__(
-        self, function: Function, broker: ToolBroker, offer: ToolList, found: list[str]
+        self, function: Function, broker: ToolBroker, tools: ToolList, found: list[str]
     ) -> None:
         async def call(**arguments: Any) -> str:
-            answer = await broker.answer(offer, function.name, arguments)
+            answer = await broker.answer(tools, function.name, arguments)
             if answer.search is not None:
                 found.extend(name for name in direct_names_in(answer.text) if name not in found)
             return answer.text
@@ -94,11 +102,11 @@ class GatewayTool(FunctionTool):
         return self._found
 
     def parameters(self) -> dict[str, Any]:
-        """Give the schema."""
+        """Return the schema."""
         return self._function.parameters
 
 
-def _remembered(context: ChatContext, tools: Sequence[object]) -> list[str]:
+def _found_tools(context: ChatContext, tools: Sequence[object]) -> list[str]:
     known = next((tool.found for tool in tools if isinstance(tool, GatewayTool)), None)
     if known is not None:
         return known
@@ -113,10 +121,12 @@ def _messages(messages: Sequence[ChatMessage]) -> Iterator[Message]:
         parts = message.contents
         calls = [part for part in parts if part.type == "function_call"]
         if calls:
-            yield called((part.call_id or "", part.name or "", _json(part)) for part in calls)
+            yield tool_calls_message(
+                (part.call_id or "", part.name or "", _json(part)) for part in calls
+            )
         for part in parts:
             if part.type == "function_result":
-                yield answered(part.call_id or "", str(part.result or ""))
+                yield tool_result_message(part.call_id or "", str(part.result or ""))
         if message.role == "user":
             yield {"role": "user", "content": message.text}
 

@@ -45,10 +45,10 @@ class ToolBroker:
         self._approve = approve
         self._tool_lists = ToolListBuilder(gateway)
 
-    async def offer(
+    async def build_tools(
         self, messages: Sequence[Message], host: Iterable[str], *, recalled: Sequence[str] = ()
     ) -> ToolList:
-        """Say what the model may see next.
+        """Return the tools that the model may see next.
 
         Args:
             messages: The conversation so far, as chat messages.
@@ -61,12 +61,12 @@ class ToolBroker:
         """
         most = self.gateway.options.discovery.proxies_per_conversation
         request = ToolListRequest(
-            messages=messages, host_tools=_named(host), recalled=tuple(recalled)[-most:]
+            messages=messages, host_tools=_host_tools(host), recalled=tuple(recalled)[-most:]
         )
         return await self._tool_lists.build(request)
 
-    async def retrieved(self, query: str, host: Iterable[str]) -> ToolList:
-        """Give what serves *query* as tools at once, for frameworks that search on their own.
+    async def retrieve(self, query: str, host: Iterable[str]) -> ToolList:
+        """Return the tools that serve *query*, for frameworks that search on their own.
 
         Such a framework knows of no later finds: those come with their schemas in the result, and
         are called by the call tool.
@@ -75,13 +75,13 @@ class ToolBroker:
             query: What is wanted, or the name of a tool; empty finds nothing.
             host: Names of the tools that are not ours.
         """
-        wanted = await self._wanted(query)
+        wanted = await self._tools_for(query)
         request = ToolListRequest(
-            messages=(), host_tools=_named(host), required=wanted, mode="stable"
+            messages=(), host_tools=_host_tools(host), required=wanted, mode="stable"
         )
         return await self._tool_lists.build(request)
 
-    async def _wanted(self, query: str) -> tuple[str, ...]:
+    async def _tools_for(self, query: str) -> tuple[str, ...]:
         if not query.strip():
             return ()
         snapshot = await self.gateway.snapshot()
@@ -92,7 +92,7 @@ class ToolBroker:
 
     async def answer(
         self,
-        offer: ToolList,
+        tools: ToolList,
         name: str,
         arguments: Mapping[str, object] | str,
         *,
@@ -101,31 +101,31 @@ class ToolBroker:
         """Do what a call of ours asks; it never raises for what the model did.
 
         Args:
-            offer: What the model saw, or the same host's names in a later offer.
+            tools: The tools that the model saw, or a later list of the same host.
             name: The tool that it called.
             arguments: As an object, or as the model wrote them.
             call_id: The model's id of the call.
         """
         text = arguments if isinstance(arguments, str) else json.dumps(dict(arguments))
         options = AnswerOptions(
-            schemas=offer.mode == "stable",
-            shown=frozenset(offer.proxies),
-            hidden=offer.host,
+            schemas=tools.mode == "stable",
+            shown=frozenset(tools.proxies),
+            hidden=tools.host,
             max_result_chars=self.gateway.options.chat.max_result_chars,
             approve=self._approve,
         )
         call = ToolCall(id=call_id, name=name, arguments=text)
-        return await handle_call(self.gateway, offer.names, call, options)
+        return await handle_call(self.gateway, tools.names, call, options)
 
 
-def _named(host: Iterable[str]) -> tuple[Message, ...]:
+def _host_tools(host: Iterable[str]) -> tuple[Message, ...]:
     """Write the host's tools, of which their names are all that counts."""
     return tuple({"type": "function", "function": {"name": name}} for name in host)
 
 
-def functions(offer: ToolList) -> list[Function]:
-    """Give the tools of ours in *offer*: the meta-tools first, then the proxies."""
-    inner = (tool.get("function") for tool in offer.tools)
+def functions_of(tools: ToolList) -> list[Function]:
+    """Return the tools of ours in *tools*: the meta-tools first, then the proxies."""
+    inner = (tool.get("function") for tool in tools.tools)
     told = [each for each in inner if isinstance(each, Mapping) and "parameters" in each]
     return [
         Function(
@@ -138,7 +138,7 @@ def functions(offer: ToolList) -> list[Function]:
     ]
 
 
-def called(calls: Iterable[tuple[str, str, str]]) -> Message:
+def tool_calls_message(calls: Iterable[tuple[str, str, str]]) -> Message:
     """Write the message in which the model calls tools: id, name and arguments as JSON of each."""
     made = [
         {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
@@ -147,6 +147,6 @@ def called(calls: Iterable[tuple[str, str, str]]) -> Message:
     return {"role": "assistant", "content": None, "tool_calls": made}
 
 
-def answered(call_id: str, content: str) -> Message:
+def tool_result_message(call_id: str, content: str) -> Message:
     """Write the message that answers a call."""
     return {"role": "tool", "tool_call_id": call_id, "content": content}

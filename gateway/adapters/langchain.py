@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from functools import partial
 from typing import Any
 
-from gateway.adapters.broker import Function, ToolBroker, functions
+from gateway.adapters.broker import Function, ToolBroker, functions_of
 from gateway.discovery.approval import Approve
 from gateway.discovery.call_handler import ToolAnswer
 from gateway.discovery.tool_list import ToolList
@@ -46,51 +46,53 @@ class GatewayMiddleware(AgentMiddleware):
 
     def wrap_model_call(self, request: ModelRequest, handler: Callable[[ModelRequest], Any]) -> Any:
         """Add our tools to a request."""
-        return handler(self._broker.gateway.bridge.call(lambda: self._shown(request)))
+        return handler(self._broker.gateway.bridge.call(lambda: self._with_tools(request)))
 
     async def awrap_model_call(
         self, request: ModelRequest, handler: Callable[[ModelRequest], Awaitable[Any]]
     ) -> Any:
         """Do the same on the caller's loop."""
-        return await handler(await self._shown(request))
+        return await handler(await self._with_tools(request))
 
     def wrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Any]
     ) -> Any:
         """Let a call run that no tool of the host answers."""
         bridge = self._broker.gateway.bridge
-        return handler(bridge.call(lambda: self._called(request)))
+        return handler(bridge.call(lambda: self._with_tool(request)))
 
     async def awrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[Any]]
     ) -> Any:
         """Do the same on the caller's loop."""
-        return await handler(await self._called(request))
+        return await handler(await self._with_tool(request))
 
-    async def _shown(self, request: ModelRequest) -> ModelRequest:
+    async def _with_tools(self, request: ModelRequest) -> ModelRequest:
         messages = convert_to_openai_messages(request.messages)
-        offer = await self._broker.offer(messages, [_name(tool) for tool in request.tools])
-        ours = [self._tool(function, offer) for function in functions(offer)]
+        tools = await self._broker.build_tools(messages, [_name(tool) for tool in request.tools])
+        ours = [self._tool(function, tools) for function in functions_of(tools)]
         return request.override(tools=[*request.tools, *ours])
 
-    async def _called(self, request: ToolCallRequest) -> ToolCallRequest:
+    async def _with_tool(self, request: ToolCallRequest) -> ToolCallRequest:
         if request.tool is not None:
             return request
         call = request.tool_call
         told = request.state.get("messages", ()) if isinstance(request.state, Mapping) else ()
         messages = convert_to_openai_messages(list(told))
-        offer = await self._broker.offer(messages, [tool.name for tool in request.runtime.tools])
-        if not offer.is_ours(call["name"]):
+        tools = await self._broker.build_tools(
+            messages, [tool.name for tool in request.runtime.tools]
+        )
+        if not tools.is_ours(call["name"]):
             return request
         function = Function(name=call["name"], description="", parameters={})
-        return request.override(tool=self._tool(function, offer, call["id"] or ""))
+        return request.override(tool=self._tool(function, tools, call["id"] or ""))
 
-    def _tool(self, function: Function, offer: ToolList, call_id: str = "") -> GatewayTool:
+    def _tool(self, function: Function, tools: ToolList, call_id: str = "") -> GatewayTool:
         return GatewayTool(
             name=function.name,
             description=function.description,
             args_schema=function.parameters,
-            ask=partial(self._broker.answer, offer, function.name, call_id=call_id),
+            ask=partial(self._broker.answer, tools, function.name, call_id=call_id),
             bridge=self._broker.gateway.bridge,
         )
 
@@ -104,13 +106,13 @@ class GatewayTool(BaseTool):
     bridge: Any
 
     def _run(self, /, **arguments: object) -> tuple[str, InvokeResult | None]:
-        return _told(self.bridge.call(lambda: self.ask(arguments)))
+        return _content(self.bridge.call(lambda: self.ask(arguments)))
 
     async def _arun(self, /, **arguments: object) -> tuple[str, InvokeResult | None]:
-        return _told(await self.ask(arguments))
+        return _content(await self.ask(arguments))
 
 
-def _told(answer: ToolAnswer) -> tuple[str, InvokeResult | None]:
+def _content(answer: ToolAnswer) -> tuple[str, InvokeResult | None]:
     if answer.failed:
         raise ToolException(answer.text)
     return answer.text, answer.result

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from gateway.adapters.broker import Function, ToolBroker, functions
+from gateway.adapters.broker import Function, ToolBroker, functions_of
 from gateway.discovery.approval import Approve
 from gateway.discovery.tool_list import ToolList
 from gateway.errors import MissingExtraError
@@ -30,7 +30,7 @@ _DESCRIPTION_CHARS = 1024
 
 
 class GatewayRetriever(ObjectRetriever):
-    """Gives the meta-tools, and what a text finds as tools.
+    """Retrieves the meta-tools, and the tools that a text finds.
 
     Args:
         gateway: The catalog.
@@ -53,17 +53,17 @@ class GatewayRetriever(ObjectRetriever):
         """Find tools for a text, or the one that it names."""
         asked = str_or_query_bundle
         query = asked if isinstance(asked, str) else asked.query_str
-        offer = await self._broker.retrieved(query, self._host)
-        return [GatewayTool(function, self._broker, offer) for function in functions(offer)]
+        tools = await self._broker.retrieve(query, self._host)
+        return [GatewayTool(function, self._broker, tools) for function in functions_of(tools)]
 
 
 class GatewayTool(AsyncBaseTool):
     """A tool of ours as LlamaIndex has them."""
 
-    def __init__(self, function: Function, broker: ToolBroker, offer: ToolList) -> None:
+    def __init__(self, function: Function, broker: ToolBroker, tools: ToolList) -> None:
         self._function = function
         self._broker = broker
-        self._offer = offer
+        self._tools = tools
         self._metadata = _Metadata(
             name=function.name,
             description=clean(function.description, limit=_DESCRIPTION_CHARS),
@@ -82,7 +82,7 @@ class GatewayTool(AsyncBaseTool):
 
     async def acall(self, /, **arguments: Any) -> ToolOutput:
         """Answer a call."""
-        answer = await self._broker.answer(self._offer, self._function.name, arguments)
+        answer = await self._broker.answer(self._tools, self._function.name, arguments)
         return ToolOutput(
             content=answer.text,
             tool_name=self._function.name,

@@ -15,7 +15,12 @@ from typing import Any
 from uuid import uuid4
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
-from gateway.adapters.broker import ToolBroker, answered, called, functions
+from gateway.adapters.broker import (
+    ToolBroker,
+    functions_of,
+    tool_calls_message,
+    tool_result_message,
+)
 from gateway.discovery.approval import Approve
 from gateway.discovery.tool_list import ToolList
 from gateway.discovery.window import Message
@@ -38,7 +43,7 @@ class _Run:
     """What was asked and answered in one run of agents."""
 
     id: str = field(default_factory=lambda: uuid4().hex)
-    offer: ToolList | None = None
+    tools: ToolList | None = None
     messages: list[Message] = field(default_factory=list)
 
 
@@ -77,19 +82,19 @@ class GatewayServer(MCPServer):
         """Do nothing: the gateway connects by itself."""
 
     async def cleanup(self) -> None:
-        """Do nothing: whoever made the gateway closes it."""
+        """Do nothing: the owner of the gateway closes it."""
 
     async def list_tools(
         self,
         run_context: RunContextWrapper[Any] | None = None,
         agent: AgentBase | None = None,
     ) -> list[types.Tool]:
-        """Give the tools of the next turn; those that *agent* has itself win their names."""
+        """Return the tools of the next turn; those that *agent* has itself win their names."""
         run = self._run(run_context)
         before = run_context.turn_input if run_context is not None else []
         host = [str(getattr(tool, "name", "")) for tool in (agent.tools if agent else [])]
-        offer = await self._broker.offer([*messages_of(before), *run.messages], host)
-        run.offer = offer
+        tools = await self._broker.build_tools([*messages_of(before), *run.messages], host)
+        run.tools = tools
         return [
             types.Tool(
                 name=each.name,
@@ -97,7 +102,7 @@ class GatewayServer(MCPServer):
                 input_schema=each.parameters,
                 _meta={_RUN: run.id},
             )
-            for each in functions(offer)
+            for each in functions_of(tools)
         ]
 
     async def call_tool(
@@ -108,23 +113,23 @@ class GatewayServer(MCPServer):
     ) -> types.CallToolResult:
         """Answer a call."""
         run = self._known.get(str((meta or {}).get(_RUN, ""))) or _Run()
-        offer = run.offer or await self._broker.offer((), ())
+        tools = run.tools or await self._broker.build_tools((), ())
         call_id = f"{run.id}-{len(run.messages)}"
         given = arguments or {}
-        answer = await self._broker.answer(offer, tool_name, given, call_id=call_id)
-        run.messages.append(called([(call_id, tool_name, json.dumps(given))]))
-        run.messages.append(answered(call_id, answer.text))
+        answer = await self._broker.answer(tools, tool_name, given, call_id=call_id)
+        run.messages.append(tool_calls_message([(call_id, tool_name, json.dumps(given))]))
+        run.messages.append(tool_result_message(call_id, answer.text))
         content = types.TextContent(type="text", text=answer.text)
         return types.CallToolResult(content=[content], is_error=answer.failed)
 
     async def list_prompts(self) -> types.ListPromptsResult:
-        """Give none."""
+        """Return no prompts."""
         return types.ListPromptsResult(prompts=[])
 
     async def get_prompt(
         self, name: str, arguments: Mapping[str, Any] | None = None
     ) -> types.GetPromptResult:
-        """Give an empty one: there are none."""
+        """Return an empty one: there are none."""
         del name, arguments
         return types.GetPromptResult(messages=[])
 

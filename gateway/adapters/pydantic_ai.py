@@ -11,7 +11,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gateway.adapters.broker import Function, ToolBroker, answered, called, functions
+from gateway.adapters.broker import (
+    Function,
+    ToolBroker,
+    functions_of,
+    tool_calls_message,
+    tool_result_message,
+)
 from gateway.discovery.approval import Approve
 from gateway.discovery.tool_list import ToolList
 from gateway.discovery.window import Message
@@ -59,10 +65,10 @@ class GatewayToolset(WrapperToolset[Any]):
     broker: ToolBroker
 
     async def get_tools(self, ctx: RunContext[Any]) -> dict[str, ToolsetTool[Any]]:
-        """Give the tools of one step."""
+        """Return the tools of one step."""
         theirs = await self.wrapped.get_tools(ctx)
-        offer = await self.broker.offer(list(_messages(ctx.messages)), theirs)
-        ours = {each.name: self._tool(each, offer, ctx) for each in functions(offer)}
+        tools = await self.broker.build_tools(list(_messages(ctx.messages)), theirs)
+        ours = {each.name: self._tool(each, tools, ctx) for each in functions_of(tools)}
         return {**theirs, **ours}
 
     async def call_tool(
@@ -76,12 +82,12 @@ class GatewayToolset(WrapperToolset[Any]):
         if not isinstance(tool, _Tool):
             return await self.wrapped.call_tool(name, tool_args, ctx, tool)
         call_id = ctx.tool_call_id or ""
-        answer = await self.broker.answer(tool.offer, name, tool_args, call_id=call_id)
+        answer = await self.broker.answer(tool.tools, name, tool_args, call_id=call_id)
         if answer.failed:
             raise ToolFailed(answer.text)
         return answer.text
 
-    def _tool(self, function: Function, offer: ToolList, ctx: RunContext[Any]) -> _Tool:
+    def _tool(self, function: Function, tools: ToolList, ctx: RunContext[Any]) -> _Tool:
         definition = ToolDefinition(
             name=function.name,
             description=function.description,
@@ -93,25 +99,25 @@ class GatewayToolset(WrapperToolset[Any]):
             tool_def=definition,
             max_retries=ctx.max_retries,
             args_validator=_ANYTHING,
-            offer=offer,
+            tools=tools,
         )
 
 
 @dataclass(kw_only=True)
 class _Tool(ToolsetTool[Any]):
-    offer: ToolList
+    tools: ToolList
 
 
 def _messages(history: Sequence[ModelMessage]) -> Iterator[Message]:
     for message in history:
         calls = [part for part in message.parts if isinstance(part, ToolCallPart)]
         if calls:
-            yield called(
+            yield tool_calls_message(
                 (each.tool_call_id, each.tool_name, each.args_as_json_str()) for each in calls
             )
         for part in message.parts:
             if isinstance(part, ToolReturnPart):
-                yield answered(part.tool_call_id, part.model_response_str())
+                yield tool_result_message(part.tool_call_id, part.model_response_str())
             elif isinstance(part, UserPromptPart):
                 yield {"role": "user", "content": _text(part)}
 

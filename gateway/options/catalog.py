@@ -24,7 +24,7 @@ class CatalogOptions(OptionObject):
     """What the catalog holds besides what servers list."""
 
     kinds: Mapping[str, CustomKind] = field(default_factory=dict)
-    """Kinds of your own, by name. An entry of a kind that nobody declares is found by its name and
+    """Kinds of your own, by name. An entry of an undeclared kind is found by its name and
     its texts, not by its metadata."""
     max_entries: PositiveCount = 100_000
     """The most entries of all kinds."""

@@ -1,9 +1,8 @@
-"""What the environment says, and the places that follow from it.
+"""The process environment, and the paths that follow from it.
 
-No other module of the package reads it. It is read each time that somebody asks: a place when it
-is needed, a variable of a configuration when that is read. A place that the host names in its
-options is where it says; else it lies in the cache folder. What the libraries below read for
-themselves (OpenAI's client, an HTTP client before its proxy) is theirs.
+No other module of the package reads it. It is read each time that a value is needed. A path that
+the host names in its options wins; the others lie in the cache folder. Variables of the libraries
+below (OpenAI's client, an HTTP client before its proxy) are theirs.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from gateway.options import Options
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Environment:
-    """What the process environment says."""
+    """The values of the process environment."""
 
     cache_dir: Path
     """``GATEWAY_CACHE_DIR``, else the user's cache folder."""
@@ -36,7 +35,7 @@ class Environment:
 
 
 def environment(variables: Mapping[str, str] | None = None) -> Environment:
-    """Read what has a name of ours, as it is now.
+    """Read the variables of this package, as they are now.
 
     Args:
         variables: The variables to read; None is the process's own.
@@ -62,10 +61,10 @@ def _cache_folder() -> str:
 
 
 def resolved(options: Options) -> Options:
-    """Fill in what *options* leave to the environment.
+    """Fill in the options that the environment decides.
 
     Raises:
-        ConfigError: They are none.
+        ConfigError: *options* is another object.
     """
     if not isinstance(options, Options):
         raise ConfigError(f"options must be an Options(…), got {options!r}")
@@ -74,37 +73,37 @@ def resolved(options: Options) -> Options:
 
 
 def vector_store_path(options: Options) -> Path:
-    """Say where vectors persist."""
+    """Return where vectors persist."""
     return options.vector_store_path or environment().cache_dir / "vectors.sqlite3"
 
 
 def catalog_store_path(options: Options) -> Path:
-    """Say where tool lists and approvals persist."""
+    """Return where tool lists and approvals persist."""
     return options.catalog_store_path or environment().cache_dir / "catalog.sqlite3"
 
 
 def settings_dir(application: str) -> Path:
-    """Say where *application* keeps this user's settings."""
+    """Return where *application* keeps this user's settings."""
     import platformdirs  # noqa: PLC0415  (as for the cache folder)
 
     return platformdirs.user_config_path(application, appauthor=False, roaming=True)
 
 
 def ledger_path(options: Options) -> Path:
-    """Say where calls are noted: beside the catalog."""
+    """Return where calls are noted: beside the catalog."""
     return catalog_store_path(options).with_name("usage.sqlite3")
 
 
 def tokens_path(options: Options) -> Path:
-    """Say in which folder the tokens of sign-ins persist: beside the catalog."""
+    """Return the folder in which the tokens of sign-ins persist: beside the catalog."""
     return catalog_store_path(options).parent / "tokens"
 
 
 def index_path(options: Options, *, own_store: bool) -> Path | None:
-    """Say where indexes are saved; None if they are not.
+    """Return where indexes are saved; None if they are not.
 
     Args:
-        options: What the host wants.
+        options: The options of the host.
         own_store: Whether the host keeps vectors in a store of its own.
     """
     if not options.index.saved or (own_store and options.index_path is None):
@@ -113,7 +112,7 @@ def index_path(options: Options, *, own_store: bool) -> Path | None:
 
 
 def vocabulary_dir(variables: Mapping[str, str] | None = None) -> Path:
-    """Say where tiktoken keeps the vocabularies that it has fetched.
+    """Return where tiktoken keeps the vocabularies that it has fetched.
 
     Args:
         variables: The variables to read; None is the process's own environment.
@@ -128,12 +127,12 @@ def vocabulary_dir(variables: Mapping[str, str] | None = None) -> Path:
 
 
 def variables(needed: frozenset[str]) -> dict[str, str]:
-    """Give those of the *needed* environment variables that are set."""
+    """Return those of the *needed* environment variables that are set."""
     return {name: os.environ[name] for name in needed if name in os.environ}
 
 
 def proxied(scheme: str, host: str) -> bool:
-    """Say whether the environment (or the system) puts a proxy before *host*."""
+    """Return whether the environment (or the system) puts a proxy before *host*."""
     from urllib.request import getproxies, proxy_bypass  # noqa: PLC0415  (slow to load)
 
     return scheme in getproxies() and not proxy_bypass(host)

@@ -9,7 +9,7 @@ from gateway.options.validation import Count, OptionObject, PositiveCount, Secon
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphOptions(OptionObject):
-    """Which rules derive edges that nobody wrote. A host's own documents override them."""
+    """The rules that derive edges. The host's own documents override them."""
 
     groups: bool = True
     """Tools of one server that share a word of their names, or a category."""

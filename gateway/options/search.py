@@ -115,7 +115,7 @@ class UsageOptions(OptionObject):
 
 
 def check_strategy(strategy: Strategy) -> Strategy:
-    """Give *strategy* back, checked.
+    """Return *strategy* back, checked.
 
     Raises:
         ConfigError: If there is no such strategy.

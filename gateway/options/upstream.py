@@ -37,7 +37,7 @@ class UpstreamOptions(OptionObject):
     listing_ttl_s: Seconds = 3600.0
     """A tool list older than this is listed again in the background, by the next search."""
     cleanup_s: Seconds = 300.0
-    """How often a search has lists forgotten, in the background, that nobody used for a month."""
+    """How often a search deletes, in the background, lists that were not used for a month."""
     max_stale_s: Seconds = 7 * 24 * 3600.0
     """A stored list that is older than `listing_ttl_s` by more than this is read anew before it
     serves."""
@@ -76,7 +76,7 @@ class UpstreamOptions(OptionObject):
     """A larger answer of a tool is an error that says so."""
     on_change: Policy = "warn"
     """What happens to a tool, or a configured command line, that is not as it was approved: the
-    result says so (``warn``), or it is left out until somebody approves it (``block``)."""
+    result says so (``warn``), or it is left out until it is approved (``block``)."""
     on_suspicion: Policy = "warn"
     """The same for a tool whose definition looks like an attack on a model."""
     private_hosts: tuple[str, ...] = ()

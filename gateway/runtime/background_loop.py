@@ -25,9 +25,9 @@ from gateway.errors import ClosedError
 P = ParamSpec("P")
 T = TypeVar("T")
 Work = Callable[[], Coroutine[Any, Any, T]]
-"""Makes the coroutine; called only when it is certain that somebody will await it."""
+"""Makes the coroutine; called only when it is certain to be awaited."""
 _EXITS = (SystemExit, KeyboardInterrupt)
-"""What a loop raises in its own thread, besides keeping it for whoever awaits the task."""
+"""Errors that a loop raises in its own thread too."""
 
 
 class Bridge:

@@ -47,7 +47,7 @@ def clean(text: str, *, limit: int) -> str:
 
 
 def plain(names: Iterable[object]) -> list[str]:
-    """Give those of *names* that are too plain to hold an instruction."""
+    """Return those of *names* that are too plain to hold an instruction."""
     return [each for each in names if isinstance(each, str) and _PLAIN.fullmatch(each)]
 
 
@@ -62,7 +62,7 @@ def _is_seen(char: str) -> bool:
 
 
 def one_line(text: str, *, limit: int) -> str:
-    """Give the first sentence or line of *text*, clipped with an ellipsis."""
+    """Return the first sentence or line of *text*, clipped with an ellipsis."""
     line = text.strip().split("\n", 1)[0].strip()
     sentence = re.split(r"(?<=[.!?。])\s", line, maxsplit=1)[0]
     if len(sentence) <= limit:
@@ -89,7 +89,7 @@ def _wide() -> re.Pattern[str]:
 
 
 def near(name: str, names: Iterable[str], *, limit: int = 5) -> tuple[str, ...]:
-    """Give up to *limit* of *names* that look like *name*, best first; none if none is near."""
+    """Return up to *limit* of *names* that look like *name*, best first; none if none is near."""
     from rapidfuzz import fuzz, process, utils  # noqa: PLC0415  (only a wrong name needs it)
 
     found = process.extract(
@@ -104,7 +104,7 @@ def near(name: str, names: Iterable[str], *, limit: int = 5) -> tuple[str, ...]:
 
 
 def literals(text: str) -> tuple[str, ...]:
-    """Give what no rewriting may change: ids, e-mails, addresses, versions, file names."""
+    """Return the literals that no rewriting may change: ids, e-mails, versions, file names."""
     return tuple(dict.fromkeys(found.strip(".,;:") for found in _literals(text)))
 
 
@@ -131,5 +131,5 @@ def _literal() -> re.Pattern[str]:
 
 
 def digest(text: str) -> str:
-    """Give the digest of *text*, 40 hexadecimal digits: equal digests mean equal texts."""
+    """Return the digest of *text*, 40 hexadecimal digits: equal digests mean equal texts."""
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=20).hexdigest()

@@ -27,7 +27,7 @@ class VectorStore(Protocol):
     """Keeps vectors by model id and key. Called from any worker thread."""
 
     def get(self, model_id: str, keys: Sequence[str]) -> Mapping[str, Vector]:
-        """Give those of *keys* that are kept; a damaged entry counts as not kept.
+        """Return the stored vectors of *keys*; a damaged entry counts as missing.
 
         Raises:
             StoreError: If nothing can be read at all.
@@ -61,11 +61,11 @@ def unit_rows(rows: np.ndarray | Sequence[Any]) -> Matrix:
 
 
 def usable(rows: Matrix, *, count: int, dimensions: int | None) -> str:
-    """Say why *rows* cannot be used, or "" if they can.
+    """Return why *rows* cannot be used, or "" if they can.
 
     Args:
-        rows: What an embedder returned.
-        count: How many rows were asked for.
+        rows: Rows of an embedder.
+        count: How many rows were requested.
         dimensions: How long each must be; None if that is not known yet.
     """
     if rows.ndim != 2 or rows.shape[0] != count:
@@ -80,7 +80,7 @@ def usable(rows: Matrix, *, count: int, dimensions: int | None) -> str:
 
 
 def best_cosine(matrix: Matrix, queries: Matrix) -> Vector:
-    """Give each row of *matrix* its best cosine over the rows of *queries*, shape (n,).
+    """Return the best cosine of each row of *matrix* over the rows of *queries*, shape (n,).
 
     Both must have unit rows. No query gives zeros.
     """
@@ -95,7 +95,7 @@ def best_cosine(matrix: Matrix, queries: Matrix) -> Vector:
 
 
 def moments(values: Vector) -> tuple[float, float]:
-    """Give the mean and the standard deviation of *values*; 0 and 0 if there are none."""
+    """Return the mean and the standard deviation of *values*; 0 and 0 if there are none."""
     if not values.size:
         return 0.0, 0.0
     # As numpy's own, without the layers of Python around them.
@@ -117,7 +117,7 @@ def deviations(values: Vector) -> Vector:
 
 
 def placed(values: NDArray[Number], place: int) -> Number:
-    """Give which of *values* stands at *place* when the least stands first."""
+    """Return the value at *place* of the sorted *values*, the smallest first."""
     # In place: numpy's own function goes through layers of Python.
     parted = values.copy()
     parted.partition(place)
@@ -126,7 +126,7 @@ def placed(values: NDArray[Number], place: int) -> Number:
 
 
 def top(scores: Vector, limit: int) -> NDArray[np.intp]:
-    """Give the positions of the *limit* best scores, best first; ties by position.
+    """Return the positions of the *limit* best scores, best first; ties by position.
 
     Costs O(n + limit log limit). ``limit`` may exceed the number of scores.
     """

@@ -52,7 +52,7 @@ class HttpOptions:
     port: Annotated[int, Field(ge=0, le=65535)] = 8930
     """0 takes a free one."""
     token: str = field(default="", repr=False)
-    """The bearer token of clients; empty serves anybody, which is allowed on loopback only."""
+    """The bearer token of clients; empty needs none, which is allowed on loopback only."""
     hosts: tuple[str, ...] = ()
     """More names by which requests may call it, such as that of a reverse proxy."""
     origins: tuple[str, ...] = ()

@@ -17,7 +17,7 @@ from gateway.serve.errors import raise_as_mcp_error
 from gateway.serve.pending_calls import Params, PendingCalls
 from gateway.serve.subscriptions import ListChanges
 from gateway.serve.views import (
-    Page,
+    ListPage,
     is_template,
     listable,
     page,
@@ -118,7 +118,7 @@ class ResourceHandlers:
             result = await self._library.complete(kind, name, request)
             return _validate(types.CompleteResult, result, server, "completion/complete")
 
-    async def _page(self, kind: Kind, params: _Paging, *, templates: bool) -> Page:
+    async def _page(self, kind: Kind, params: _Paging, *, templates: bool) -> ListPage:
         entities = listable(await self._library.entities(kind))
         self._changes.note_list(kind, entities)
         chosen = [entity for entity in entities if is_template(entity) is templates]

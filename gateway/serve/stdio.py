@@ -50,7 +50,7 @@ class RepairedStream:
         return getattr(self._inner, "last_context", None)
 
     async def receive(self) -> SessionMessage | Exception:
-        """Give the next message, or why there is none in what came."""
+        """Return the next message, or the error that its text caused."""
         return _repair(await self._inner.receive())
 
     async def aclose(self) -> None:

@@ -36,7 +36,7 @@ CallResult = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
+class ListPage:
     """A part of a list, by exposed name."""
 
     entities: tuple[Entity, ...]
@@ -53,7 +53,7 @@ def listable(entities: Iterable[Entity]) -> tuple[Entity, ...]:
     return tuple(entity for entity in entities if not entity.suspicious)
 
 
-def page(entities: Iterable[Entity], cursor: str | None, *, size: int = PAGE_SIZE) -> Page:
+def page(entities: Iterable[Entity], cursor: str | None, *, size: int = PAGE_SIZE) -> ListPage:
     """Return the entities that follow *cursor*.
 
     Args:
@@ -67,7 +67,7 @@ def page(entities: Iterable[Entity], cursor: str | None, *, size: int = PAGE_SIZ
     start = 0 if cursor is None else bisect_right(names, cursor)
     chosen = tuple(ordered[start : start + size])
     has_more = len(ordered) > start + size
-    return Page(entities=chosen, next_cursor=chosen[-1].exposed_name if has_more else None)
+    return ListPage(entities=chosen, next_cursor=chosen[-1].exposed_name if has_more else None)
 
 
 def meta_tool_views(names: MetaNames, tools: Iterable[FunctionTool]) -> tuple[types.Tool, ...]:

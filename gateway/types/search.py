@@ -35,8 +35,7 @@ class SearchRequest:
     display_limit: int = 0
     """How many of *limit* are chosen for display; 0 gives all. See `gateway.search.grouped`."""
     tenant: str = ""
-    """For whom it is, as the host labels them; their own calls count more. Empty for nobody in
-    particular."""
+    """The host's label of the tenant, whose own calls count more. Empty for none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +103,7 @@ class Counts:
     window: int = 0
     """Entities that supplements may come from."""
     graph_nodes: int = 0
-    """Graph nodes visited by expansion; none around who is tied to nobody of the window."""
+    """Graph nodes visited by expansion; none around an entity without edges into the window."""
     embedded_texts: int = 0
     """Texts sent to the embedder by this search; 0 on a cache hit."""
     tokens: int = 0

@@ -133,8 +133,8 @@ async def test_a_call_learns_nothing_of_a_hidden_tool(gateway: Gateway) -> None:
 
 async def test_its_name_finds_what_is_near(gateway: Gateway) -> None:
     """Frameworks that ask for a tool by name are not given one that cannot be called."""
-    hidden = await ToolBroker(gateway).retrieved("open_vault", ())
-    shown = await ToolBroker(gateway).retrieved("pay_bill", ())
+    hidden = await ToolBroker(gateway).retrieve("open_vault", ())
+    shown = await ToolBroker(gateway).retrieve("pay_bill", ())
 
     assert "open_vault" not in hidden.proxies
     assert hidden.proxies

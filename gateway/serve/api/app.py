@@ -23,11 +23,11 @@ from gateway.errors import Failed, attempt
 from gateway.gateway import Gateway
 from gateway.options.environment import environment
 from gateway.serve.api import openapi
-from gateway.serve.api.auth import ANONYMOUS, OPERATOR, Authenticator, Token
+from gateway.serve.api.auth import ANONYMOUS, OPERATOR, Authenticator, BearerToken
 from gateway.serve.api.catalog_view import CatalogViews
 from gateway.serve.api.entity_routes import EntityRoutes
 from gateway.serve.api.index_routes import IndexRoutes
-from gateway.serve.api.operations import Call, Operation, Reply, operations_of
+from gateway.serve.api.operations import ApiCall, Operation, Reply, operations_of
 from gateway.serve.api.problems import MEDIA_TYPE, RefusedError, refusal
 from gateway.serve.api.requests import ApiOptions, read_body, read_parameters
 from gateway.serve.api.search_routes import SearchRoutes, default_ranking
@@ -48,7 +48,7 @@ def api_app(
     gateway: Gateway,
     http: HttpOptions,
     *,
-    tokens: Sequence[Token] = (),
+    tokens: Sequence[BearerToken] = (),
     fusion: str = "",
     options: ApiOptions = _DEFAULTS,
 ) -> ASGIApp:
@@ -65,7 +65,7 @@ def api_app(
     Raises:
         ConfigError: There is no such fusion.
     """
-    operator = [Token.from_secret("operator", http.token, OPERATOR)] if http.token else []
+    operator = [BearerToken.from_secret("operator", http.token, OPERATOR)] if http.token else []
     authenticator = Authenticator([*operator, *tokens])
     ranking = default_ranking(fusion or environment().fusion, gateway)
     views = CatalogViews(gateway)
@@ -123,7 +123,7 @@ class _Endpoint:
             headers={**_HEADERS, **reply.headers},
         )
 
-    async def _read_call(self, request: Request) -> Call:
+    async def _read_call(self, request: Request) -> ApiCall:
         operation, caller = self.operation, ANONYMOUS
         if not operation.is_public:
             caller = self._authenticator.authenticate(request.headers.get("authorization", ""))
@@ -133,7 +133,7 @@ class _Endpoint:
             model = await read_body(request, operation.body, self._options)
         elif operation.parameters is not None:
             model = read_parameters(request.query_params, operation.parameters)
-        return Call(caller=caller, key=request.path_params.get("id", ""), request=model)
+        return ApiCall(caller=caller, key=request.path_params.get("id", ""), request=model)
 
 
 def _routes(endpoints: Sequence[_Endpoint]) -> Iterator[Route]:

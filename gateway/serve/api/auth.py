@@ -41,7 +41,7 @@ _VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Caller:
+class ApiCaller:
     """The sender of a request."""
 
     name: str = ""
@@ -67,11 +67,11 @@ class Caller:
             )
 
 
-ANONYMOUS = Caller()
+ANONYMOUS = ApiCaller()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Token:
+class BearerToken:
     """A bearer token that is accepted."""
 
     name: str
@@ -80,7 +80,7 @@ class Token:
     scopes: frozenset[str] = frozenset()
 
     @classmethod
-    def from_secret(cls, name: str, secret: str, scopes: Iterable[str] = ()) -> Token:
+    def from_secret(cls, name: str, secret: str, scopes: Iterable[str] = ()) -> BearerToken:
         """Return the token of *secret*."""
         return cls(name=name, digest=_digest(secret), scopes=frozenset(scopes))
 
@@ -93,20 +93,20 @@ class Authenticator:
             server on loopback may allow.
     """
 
-    def __init__(self, tokens: Sequence[Token] = ()) -> None:
+    def __init__(self, tokens: Sequence[BearerToken] = ()) -> None:
         self.is_open = not tokens
-        self._callers: Mapping[bytes, Caller] = {
-            token.digest: Caller(name=token.name, scopes=token.scopes) for token in tokens
+        self._callers: Mapping[bytes, ApiCaller] = {
+            token.digest: ApiCaller(name=token.name, scopes=token.scopes) for token in tokens
         }
 
-    def authenticate(self, authorization: str) -> Caller:
+    def authenticate(self, authorization: str) -> ApiCaller:
         """Return the caller that the header *authorization* names.
 
         Raises:
             RefusedError: 401, if the token is missing or unknown.
         """
         if self.is_open:
-            return Caller(scopes=OPERATOR)
+            return ApiCaller(scopes=OPERATOR)
         scheme, _, secret = authorization.partition(" ")
         if scheme.casefold() != "bearer" or not secret.strip():
             raise _challenge(401, "token_missing", "send a bearer token: Authorization: Bearer …")
@@ -144,7 +144,7 @@ class _TokenFile(BaseModel):
     tokens: Annotated[dict[str, _TokenEntry], Field(min_length=1)]
 
 
-def read_tokens(path: Path) -> tuple[Token, ...]:
+def read_tokens(path: Path) -> tuple[BearerToken, ...]:
     """Read a file of tokens.
 
     Raises:
@@ -164,7 +164,7 @@ def read_tokens(path: Path) -> tuple[Token, ...]:
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ConfigError(f"{str(path)!r} cannot be read: {error}") from error
     tokens = tuple(
-        Token.from_secret(name, _read_secret(name, entry.token), entry.scopes)
+        BearerToken.from_secret(name, _read_secret(name, entry.token), entry.scopes)
         for name, entry in entries.items()
     )
     if len({token.digest for token in tokens}) < len(tokens):

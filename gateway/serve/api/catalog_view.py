@@ -10,7 +10,7 @@ from gateway.catalog.kinds import KINDS
 from gateway.gateway import Gateway
 from gateway.index.snapshot import Snapshot
 from gateway.search.spread import Worded, words_of
-from gateway.serve.api.auth import ALL_SCOPES, Caller
+from gateway.serve.api.auth import ALL_SCOPES, ApiCaller
 from gateway.serve.api.problems import RefusedError
 from gateway.types import Entity, Filters, Status
 from graphs.lexical.analysis import tokens
@@ -57,7 +57,7 @@ class CatalogView:
 
     def filters(
         self,
-        caller: Caller,
+        caller: ApiCaller,
         *,
         kinds: frozenset[str] | None = None,
         tags: Iterable[str] = (),

@@ -14,9 +14,9 @@ from urllib.parse import quote
 
 from gateway.catalog.entries import Entry, clean_entry, to_entity
 from gateway.gateway import Gateway
-from gateway.serve.api.auth import ALL_SCOPES, WRITE, Caller
+from gateway.serve.api.auth import ALL_SCOPES, WRITE, ApiCaller
 from gateway.serve.api.catalog_view import CatalogViews, is_server_listed
-from gateway.serve.api.operations import Call, Reply, operation
+from gateway.serve.api.operations import ApiCall, Reply, operation
 from gateway.serve.api.problems import RefusedError
 from gateway.serve.api.requests import (
     ENTRY_ID,
@@ -49,25 +49,25 @@ class EntityRoutes:
         self._write_lock = asyncio.Lock()
 
     @operation("GET", "/api/servers", parameters=EntityQuery, response=EntityList)
-    async def servers(self, call: Call) -> EntityList:
+    async def servers(self, call: ApiCall) -> EntityList:
         """List servers, by words."""
         request: EntityQuery = call.request
         return await self._find(call.caller, request, {"server", "virtual_server"})
 
     @operation("GET", "/api/agents", parameters=EntityQuery, response=EntityList)
-    async def agents(self, call: Call) -> EntityList:
+    async def agents(self, call: ApiCall) -> EntityList:
         """List agents, by words."""
         request: EntityQuery = call.request
         return await self._find(call.caller, request, {"agent"})
 
     @operation("GET", "/api/skills/search", parameters=SkillQuery, response=EntityList)
-    async def skills(self, call: Call) -> EntityList:
+    async def skills(self, call: ApiCall) -> EntityList:
         """List skills, by words."""
         request: SkillQuery = call.request
         query = EntityQuery(query=request.q, tags=request.tags, limit=request.limit)
         return await self._find(call.caller, query, {"skill"})
 
-    async def _find(self, caller: Caller, query: EntityQuery, kinds: set[str]) -> EntityList:
+    async def _find(self, caller: ApiCaller, query: EntityQuery, kinds: set[str]) -> EntityList:
         view = await self._views.current()
         filters = view.filters(caller, kinds=frozenset(kinds), tags=query.tags)
         if not query.query.strip():
@@ -83,7 +83,7 @@ class EntityRoutes:
         )
 
     @operation("GET", ROOT, parameters=EntityPageQuery, response=EntityPage)
-    async def list_entities(self, call: Call) -> EntityPage:
+    async def list_entities(self, call: ApiCall) -> EntityPage:
         """List entities, in pages."""
         request: EntityPageQuery = call.request
         view = await self._views.current()
@@ -107,7 +107,7 @@ class EntityRoutes:
         status=201,
         refusals=(409,),
     )
-    async def create_entity(self, call: Call) -> Reply:
+    async def create_entity(self, call: ApiCall) -> Reply:
         """Add an entity.
 
         Raises:
@@ -123,7 +123,7 @@ class EntityRoutes:
         return Reply(value=view, headers={"Location": f"{ROOT}/{quote(view.id, safe='')}"})
 
     @operation("GET", ONE, response=EntityView, refusals=(404,))
-    async def read_entity(self, call: Call) -> EntityView:
+    async def read_entity(self, call: ApiCall) -> EntityView:
         """Read an entity."""
         return entity_view(await self._visible(call))
 
@@ -136,7 +136,7 @@ class EntityRoutes:
         other_statuses=(201,),
         refusals=(404, 409),
     )
-    async def put_entity(self, call: Call) -> Reply:
+    async def put_entity(self, call: ApiCall) -> Reply:
         """Add or replace an entity.
 
         Raises:
@@ -161,7 +161,7 @@ class EntityRoutes:
     @operation(
         "PATCH", ONE, right=WRITE, body=EntityChange, response=EntityView, refusals=(404, 409)
     )
-    async def change_entity(self, call: Call) -> EntityView:
+    async def change_entity(self, call: ApiCall) -> EntityView:
         """Change an entity's status, or enable or disable it."""
         change: EntityChange = call.request
         async with self._write_lock:
@@ -183,14 +183,14 @@ class EntityRoutes:
             return await self._put(call.caller, entry)
 
     @operation("DELETE", ONE, right=WRITE, response=None, status=204, refusals=(404, 409))
-    async def remove_entity(self, call: Call) -> Reply:
+    async def remove_entity(self, call: ApiCall) -> Reply:
         """Remove an entity."""
         async with self._write_lock:
             _check_writable(await self._visible(call))
             await self._gateway.catalog.remove(call.key)
         return Reply()
 
-    async def _visible(self, call: Call) -> Entity:
+    async def _visible(self, call: ApiCall) -> Entity:
         view = await self._views.current()
         filters = view.filters(
             call.caller, include_draft=True, include_deprecated=True, include_disabled=True
@@ -200,7 +200,7 @@ class EntityRoutes:
             raise RefusedError(404, "unknown_entity", "there is no such entity: list them")
         return entity
 
-    async def _put(self, caller: Caller, entry: Entry) -> EntityView:
+    async def _put(self, caller: ApiCaller, entry: Entry) -> EntityView:
         if not _may_see(caller, entry.scopes):
             missing = ", ".join(sorted(entry.scopes - caller.scopes))
             raise RefusedError(
@@ -237,7 +237,7 @@ def _entity_list(entities: Sequence[Entity], mode: SearchMode) -> EntityList:
     )
 
 
-def _may_see(caller: Caller, scopes: frozenset[str]) -> bool:
+def _may_see(caller: ApiCaller, scopes: frozenset[str]) -> bool:
     return ALL_SCOPES in caller.scopes or scopes <= caller.scopes
 
 

@@ -11,8 +11,8 @@ from gateway.gateway import Gateway
 from gateway.runtime import VERSION
 from gateway.serve.api.auth import ADMIN
 from gateway.serve.api.catalog_view import CatalogViews
-from gateway.serve.api.operations import Call, Reply, operation
-from gateway.serve.api.responses import Health, IndexStatus, RebuildStarted
+from gateway.serve.api.operations import ApiCall, Reply, operation
+from gateway.serve.api.responses import HealthStatus, IndexStatus, RebuildStarted
 from gateway.serve.api.search_rows import diagnostic_notes
 
 BUILD_WAIT_S = 1.0
@@ -40,8 +40,8 @@ class IndexRoutes:
         self._first_build: asyncio.Task[object] | None = None
 
     @operation("GET", "/api/index", response=IndexStatus)
-    async def index(self, call: Call) -> IndexStatus:
-        """Say what the index is made of."""
+    async def index(self, call: ApiCall) -> IndexStatus:
+        """Read the size and state of the index."""
         with suppress(TimeoutError):
             async with asyncio.timeout(self._build_wait_s):
                 self._counts = (await self._views.current()).counts
@@ -66,7 +66,7 @@ class IndexRoutes:
         )
 
     @operation("POST", "/api/index/rebuild", right=ADMIN, response=RebuildStarted, status=202)
-    async def rebuild_index(self, _call: Call) -> Reply:
+    async def rebuild_index(self, _call: ApiCall) -> Reply:
         """List every server again and build the index anew, in the background."""
         if self._rebuild_task is None:
             self._rebuild_task = asyncio.create_task(self._rebuild(), name="rebuild")
@@ -77,9 +77,9 @@ class IndexRoutes:
         self._rebuild_failure = done.reason if isinstance(done, Failed) else ""
         self._rebuild_task = None
 
-    @operation("GET", "/api/health", is_public=True, response=Health)
-    async def health(self, _call: Call) -> Health:
-        """Say whether the server answers.
+    @operation("GET", "/api/health", is_public=True, response=HealthStatus)
+    async def health(self, _call: ApiCall) -> HealthStatus:
+        """Read whether the server answers.
 
         It is ``ok`` once searches need not wait for the first build, which this starts.
         """
@@ -87,7 +87,7 @@ class IndexRoutes:
         if not is_built and self._first_build is None:
             self._first_build = asyncio.create_task(self._build(), name="first build")
         is_ready = is_built or (self._first_build is not None and self._first_build.done())
-        return Health(status="ok" if is_ready else "starting", version=VERSION)
+        return HealthStatus(status="ok" if is_ready else "starting", version=VERSION)
 
     async def _build(self) -> object:
         return await attempt(self._gateway.snapshot(vectors=True))

@@ -9,14 +9,14 @@ from typing import Any, TypeAlias
 
 from pydantic import BaseModel
 
-from gateway.serve.api.auth import Caller
+from gateway.serve.api.auth import ApiCaller
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class ApiCall:
     """One request, after all checks."""
 
-    caller: Caller
+    caller: ApiCaller
     key: str = ""
     """The id in the path."""
     request: Any = None
@@ -33,7 +33,7 @@ class Reply:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
-Handler: TypeAlias = Callable[[Any, Call], Awaitable[BaseModel | Reply]]
+Handler: TypeAlias = Callable[[Any, ApiCall], Awaitable[BaseModel | Reply]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,7 +26,7 @@ _NO_HEADERS: Mapping[str, str] = {}
 _MODEL = ConfigDict(frozen=True, use_attribute_docstrings=True)
 
 
-class Fault(BaseModel):
+class RequestFault(BaseModel):
     """One fault of a request."""
 
     model_config = _MODEL
@@ -49,7 +49,7 @@ class ProblemDetails(BaseModel):
     """What is wrong with this request, and what to do."""
     code: str
     """The stable name of the problem, for programs."""
-    errors: Sequence[Fault] = ()
+    errors: Sequence[RequestFault] = ()
     """The single faults, where there are several."""
 
 
@@ -70,7 +70,7 @@ class RefusedError(GatewayError):
         code: str,
         detail: str,
         *,
-        errors: Sequence[Fault] = (),
+        errors: Sequence[RequestFault] = (),
         headers: Mapping[str, str] = _NO_HEADERS,
     ) -> None:
         self.status = status

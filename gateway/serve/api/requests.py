@@ -17,7 +17,7 @@ from starlette.requests import ClientDisconnect, Request
 
 from gateway.catalog.projection import MAX_DEPTH, MAX_PATHS, MAX_SEGMENT
 from gateway.options.validation import OptionObject, Timeout
-from gateway.serve.api.problems import Fault, RefusedError
+from gateway.serve.api.problems import RefusedError, RequestFault
 from gateway.types import Status
 
 M = TypeVar("M", bound=BaseModel)
@@ -245,7 +245,7 @@ def read_parameters(given: QueryParams, model: type[M]) -> M:
         if field is not None and isinstance(field.default, list):
             values[name] = texts
         elif len(texts) > 1:
-            fault = Fault(where=f"?{name}", detail="it is given twice")
+            fault = RequestFault(where=f"?{name}", detail="it is given twice")
             raise RefusedError(422, "invalid_request", "the parameters do not fit", errors=[fault])
         else:
             values[name] = texts[0]
@@ -259,7 +259,7 @@ def _validate(model: type[M], value: object, root: str) -> M:
         # Without the input: it may hold what must not stand in a log.
         faults = error.errors(include_url=False, include_context=False, include_input=False)
     named = [
-        Fault(where=root + "/".join(map(_escape, fault["loc"])), detail=fault["msg"])
+        RequestFault(where=root + "/".join(map(_escape, fault["loc"])), detail=fault["msg"])
         for fault in faults[:MAX_FAULTS]
     ]
     what = "body does" if root == "#/" else "parameters do"

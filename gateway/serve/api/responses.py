@@ -278,7 +278,7 @@ class RebuildStarted(_Response):
     rebuilding: bool = True
 
 
-class Health(_Response):
+class HealthStatus(_Response):
     """Whether the server answers."""
 
     status: Literal["ok", "starting"]

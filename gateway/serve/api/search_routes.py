@@ -14,7 +14,7 @@ from typing import Any
 from gateway.errors import ConfigError
 from gateway.gateway import Gateway
 from gateway.serve.api.catalog_view import CatalogView, CatalogViews
-from gateway.serve.api.operations import Call, operation
+from gateway.serve.api.operations import ApiCall, operation
 from gateway.serve.api.problems import RefusedError
 from gateway.serve.api.requests import Ranking, SemanticSearch
 from gateway.serve.api.responses import Receipt, SearchResponse, TagCounts
@@ -64,7 +64,7 @@ class SearchRoutes:
         self._hash_key = secrets.token_bytes(32)
 
     @operation("POST", "/api/search/semantic", body=SemanticSearch, response=SearchResponse)
-    async def search(self, call: Call) -> SearchResponse:
+    async def search(self, call: ApiCall) -> SearchResponse:
         """Search the catalog by meaning and words.
 
         Raises:
@@ -135,7 +135,7 @@ class SearchRoutes:
         )
 
     @operation("GET", "/api/search/tags", response=TagCounts)
-    async def tags(self, call: Call) -> TagCounts:
+    async def tags(self, call: ApiCall) -> TagCounts:
         """List the tags of what you may find."""
         view = await self._views.current()
         counts = await self._gateway.catalog.tags(view.filters(call.caller))

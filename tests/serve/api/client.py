@@ -11,7 +11,7 @@ import httpx2
 
 from gateway.gateway import Gateway
 from gateway.serve.api.app import api_app
-from gateway.serve.api.auth import Token
+from gateway.serve.api.auth import BearerToken
 from gateway.serve.http import HttpOptions
 
 HERE = HttpOptions()
@@ -24,7 +24,7 @@ async def open_client(
     gateway: Gateway,
     http: HttpOptions = HERE,
     *,
-    tokens: Sequence[Token] = (),
+    tokens: Sequence[BearerToken] = (),
     secret: str = "",
     **options: Any,
 ) -> AsyncIterator[httpx2.AsyncClient]:

@@ -19,7 +19,7 @@ from gateway.errors import (
     StoreError,
     UpstreamError,
 )
-from gateway.serve.api.auth import ADMIN, ALL_SCOPES, WRITE, Token
+from gateway.serve.api.auth import ADMIN, ALL_SCOPES, WRITE, BearerToken
 from gateway.serve.api.problems import refusal
 from gateway.serve.api.requests import ApiOptions
 from gateway.serve.http import HttpOptions
@@ -121,7 +121,10 @@ async def test_a_token_allows_what_its_scopes_say(
     mixed: Mixed, scopes: tuple[str, ...], expected: list[int]
 ) -> None:
     """Reading, writing, rebuilding."""
-    tokens = [Token.from_secret("other", "another-secret"), Token.from_secret("me", SECRET, scopes)]
+    tokens = [
+        BearerToken.from_secret("other", "another-secret"),
+        BearerToken.from_secret("me", SECRET, scopes),
+    ]
     async with open_client(mixed(), tokens=tokens, secret=SECRET) as client:
         answers = [
             await client.get("/api/search/tags"),

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from gateway.serve.api.auth import ALL_SCOPES, WRITE, Token
+from gateway.serve.api.auth import ALL_SCOPES, WRITE, BearerToken
 from tests.serve.api.client import SECRET, ids, open_client
 from tests.serve.api.conftest import ENTRIES, Mixed
 
@@ -150,7 +150,7 @@ async def test_nobody_writes_what_they_could_not_read(
     secret = f"{ROOT}/agent:catalog/accountant"
     allowed = scopes != (WRITE,)
     async with open_client(
-        gateway, tokens=[Token.from_secret("me", SECRET, scopes)], secret=SECRET
+        gateway, tokens=[BearerToken.from_secret("me", SECRET, scopes)], secret=SECRET
     ) as client:
         read = await client.get(secret)
         put = await client.put(secret, json={"scopes": ["billing"]})
@@ -169,7 +169,7 @@ async def test_only_writers_write(mixed: Mixed) -> None:
     gateway = mixed()
     await gateway.catalog.put(*ENTRIES)
     async with open_client(
-        gateway, tokens=[Token.from_secret("me", SECRET)], secret=SECRET
+        gateway, tokens=[BearerToken.from_secret("me", SECRET)], secret=SECRET
     ) as client:
         read = await client.get(COURIER)
         refused = [

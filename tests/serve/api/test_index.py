@@ -7,10 +7,10 @@ import asyncio
 import pytest
 
 from gateway.options import Options, SearchOptions
-from gateway.serve.api.auth import ADMIN, ANONYMOUS, Token
+from gateway.serve.api.auth import ADMIN, ANONYMOUS, BearerToken
 from gateway.serve.api.catalog_view import CatalogViews
 from gateway.serve.api.index_routes import IndexRoutes
-from gateway.serve.api.operations import Call
+from gateway.serve.api.operations import ApiCall
 from gateway.serve.api.responses import IndexStatus
 from gateway.testing import HashingEmbedder
 from gateway.types.listing import Listing
@@ -89,7 +89,8 @@ async def test_what_went_wrong_is_told_to_admins(mixed: Mixed) -> None:
     broken = ListSource("broken")
     broken.fail_with = OSError()
     gateway.add_source(broken)
-    tokens = [Token.from_secret("me", SECRET), Token.from_secret("admin", SECRET * 2, (ADMIN,))]
+    admin = BearerToken.from_secret("admin", SECRET * 2, (ADMIN,))
+    tokens = [BearerToken.from_secret("me", SECRET), admin]
     async with open_client(gateway, tokens=tokens, secret=SECRET) as client:
         await until(client, "/api/index", "rebuilding", value=False)
         mine = (await client.get("/api/index")).json()
@@ -120,9 +121,9 @@ async def test_a_build_under_way_is_not_waited_for(mixed: Mixed, before: int) ->
     routes = IndexRoutes(gateway, CatalogViews(gateway), build_wait_s=0.01)
     if before:
         await gateway.report()
-        await IndexRoutes.index.handler(routes, Call(caller=ANONYMOUS))
+        await IndexRoutes.index.handler(routes, ApiCall(caller=ANONYMOUS))
     gateway.add_source(Unlisted("late"))
-    status = await IndexRoutes.index.handler(routes, Call(caller=ANONYMOUS))
+    status = await IndexRoutes.index.handler(routes, ApiCall(caller=ANONYMOUS))
 
     assert isinstance(status, IndexStatus)
     assert (before, before, True) == (

@@ -11,7 +11,7 @@ import pytest
 
 from gateway.errors import ConfigError
 from gateway.gateway import Gateway
-from gateway.serve.api.auth import ALL_SCOPES, Token
+from gateway.serve.api.auth import ALL_SCOPES, BearerToken
 from gateway.serve.api.search_routes import default_ranking
 from tests.serve.api.client import SECRET, ids, open_client
 from tests.serve.api.conftest import ENTRIES, Mixed
@@ -25,7 +25,7 @@ async def found(
 ) -> httpx2.Response:
     """Search over all the entries; with *scopes*, as the bearer of a token with these."""
     await gateway.catalog.put(*ENTRIES)
-    tokens = [] if scopes is None else [Token.from_secret("me", SECRET, scopes)]
+    tokens = [] if scopes is None else [BearerToken.from_secret("me", SECRET, scopes)]
     async with open_client(gateway, tokens=tokens, secret=SECRET) as client:
         answer = await client.post(SEARCH, json=body)
     assert 200 == answer.status_code, answer.text
