@@ -5,10 +5,11 @@ and ``--version`` load neither the catalog nor a model.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from io import TextIOWrapper
-from typing import Annotated, ParamSpec, Protocol, TypeVar
+from typing import Annotated, Any, Protocol
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -16,55 +17,37 @@ from typer.core import TyperCommand, TyperGroup
 from gateway.cli.exit_codes import EPILOG, INTERRUPTED
 from gateway.runtime import VERSION
 
-P = ParamSpec("P")
-T = TypeVar("T")
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 """The base class of usage errors; its module differs between versions of typer."""
 
-COMMANDS: Mapping[str, tuple[str, str]] = {
+_MODULES = {"tools": "search", "call": "search", "discover": "provision", "import": "import_"}
+"""The modules in `gateway.cli.commands` that are not called like their command."""
+COMMANDS: Mapping[str, str] = {
     "search": (
-        "search",
-        "Search the tools of the configured servers, or what else the catalog holds (--kind).",
+        "Search the tools of the configured servers, or what else the catalog holds (--kind)."
     ),
-    "tools": ("search", "List the tools of the configured servers."),
-    "call": ("search", "Call one tool. With an id, only its server is started."),
-    "index": ("index", "Build the index of the configured servers' tools, or show what is stored."),
-    "approve": (
-        "approve",
-        "Approve tools and command lines that changed since they were approved.",
-    ),
-    "login": (
-        "login",
-        "Sign in to a server that wants it (OAuth); its tokens are kept and refreshed.",
-    ),
-    "demo": (
-        "demo",
-        "See it work: real servers, three conversations. Needs no key and no network.",
-    ),
-    "serve": ("serve", "Serve the configured servers' tools as one MCP server."),
+    "tools": "List the tools of the configured servers.",
+    "call": "Call one tool. With an id, only its server is started.",
+    "index": "Build the index of the configured servers' tools, or show what is stored.",
+    "approve": "Approve tools and command lines that changed since they were approved.",
+    "login": "Sign in to a server that wants it (OAuth); its tokens are kept and refreshed.",
+    "demo": "See it work: real servers, three conversations. Needs no key and no network.",
+    "serve": "Serve the configured servers' tools as one MCP server.",
     "discover": (
-        "provision",
-        "Show what the configured servers can do: servers, tools, schemas. Asks no registry.",
+        "Show what the configured servers can do: servers, tools, schemas. Asks no registry."
     ),
-    "provision": (
-        "provision",
-        "Find a server for what the configured ones cannot do, and bring it in.",
-    ),
-    "import": (
-        "import_",
-        "Take over the servers of another client. Secrets become references, never copies.",
-    ),
+    "provision": "Find a server for what the configured ones cannot do, and bring it in.",
+    "import": "Take over the servers of another client. Secrets become references, never copies.",
     "install": (
-        "install",
-        "Write this gateway into another client's file, with a dated copy of what was there.",
+        "Write this gateway into another client's file, with a dated copy of what was there."
     ),
-    "doctor": ("doctor", "Check everything that this gateway needs here, and say what to do."),
-    "graph": ("graph", "See, draw, ask, check and write down the graph of the tools."),
-    "usage": ("usage", "See, write down and forget what calls have shown."),
-    "catalog": ("catalog", "Keep agents, skills, servers and things of your own beside the tools."),
-    "servers": ("servers", "Add, list, test and remove the servers of your configuration."),
+    "doctor": "Check everything that this gateway needs here, and say what to do.",
+    "graph": "See, draw, ask, check and write down the graph of the tools.",
+    "usage": "See, write down and forget what calls have shown.",
+    "catalog": "Keep agents, skills, servers and things of your own beside the tools.",
+    "servers": "Add, list, test and remove the servers of your configuration.",
 }
-"""Each command: its module in `gateway.cli.commands` and its summary."""
+"""Each command and its summary."""
 
 
 class Command(Protocol):
@@ -75,28 +58,22 @@ class Command(Protocol):
 
 def load_command(name: str) -> Command:
     """Import the module of a command and return the command."""
-    module = import_module(f"gateway.cli.commands.{COMMANDS[name][0]}")
+    module = import_module(f"gateway.cli.commands.{_MODULES.get(name, name)}")
     loaded = typer.main.get_command(module.app)
     command: Command = getattr(loaded, "commands", {}).get(name, loaded)
     return command
 
 
-def _print_usage_errors(step: Callable[P, T]) -> Callable[P, T]:
-    def run(*args: P.args, **options: P.kwargs) -> T:
-        try:
-            return step(*args, **options)
-        except UsageError as error:
-            if getattr(args[0], "as_json", False):
-                from gateway.cli.output import print_json  # noqa: PLC0415  (loads rich and the gateway's types)
+@contextmanager
+def _report_usage_errors(*, as_json: bool) -> Iterator[None]:
+    try:
+        yield
+    except UsageError as error:
+        if as_json:
+            from gateway.cli.output import print_json  # noqa: PLC0415  (loads rich and the gateway's types)
 
-                print_json({"error": describe_usage_error(error)})
-            raise
-
-    return run
-
-
-_make_context = _print_usage_errors(TyperGroup.make_context)
-_invoke = _print_usage_errors(TyperGroup.invoke)
+            print_json({"error": describe_usage_error(error)})
+        raise
 
 
 class JsonAwareGroup(TyperGroup):
@@ -111,7 +88,7 @@ class JsonAwareGroup(TyperGroup):
     def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]  # (typer's own class of contexts is private)
         """Return the names of the commands."""
         del ctx
-        for name, (_, summary) in COMMANDS.items():
+        for name, summary in COMMANDS.items():
             self.commands.setdefault(name, TyperCommand(name, help=summary))
         return list(COMMANDS)
 
@@ -122,23 +99,16 @@ class JsonAwareGroup(TyperGroup):
             self.commands[args[0]] = load_command(args[0])  # type: ignore[assignment]
         return super().resolve_command(ctx, args)
 
-    def main(
-        self,
-        args: Sequence[str] | None = None,
-        prog_name: str | None = None,
-        complete_var: str | None = None,
-        standalone_mode: bool = True,
-        windows_expand_args: bool = True,
-        **extra: object,
-    ) -> object:
-        """Run the command line *args*; None is the process's own."""
-        self.as_json = wants_json(sys.argv[1:] if args is None else args)
-        return super().main(
-            args, prog_name, complete_var, standalone_mode, windows_expand_args, **extra
-        )
+    def make_context(self, info_name: str | None, args: list[str], *rest: Any, **extra: Any) -> Any:
+        """Read the options before the command."""
+        self.as_json = wants_json(args)
+        with _report_usage_errors(as_json=self.as_json):
+            return super().make_context(info_name, args, *rest, **extra)
 
-    make_context = _make_context
-    invoke = _invoke
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command."""
+        with _report_usage_errors(as_json=self.as_json):
+            return super().invoke(ctx)
 
 
 def wants_json(arguments: Sequence[str]) -> bool:

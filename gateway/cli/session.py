@@ -147,48 +147,38 @@ def open_session(
     Raises:
         ConfigError: The file, the documents or the model cannot be used.
     """
-    with open_gateway(
-        config,
-        strategy=strategy,
-        only=only,
-        documents=documents,
-        options=ONE_COMMAND,
-        optional=optional,
-    ) as (gateway, manifest):
-        sync = SyncGateway(gateway)
-        report = sync.refresh() if relist else sync.report()
-        report = replace(report, diagnostics=(*manifest.warnings, *report.diagnostics))
-        failed = sum(item.code == "source_load_failed" for item in report.diagnostics)
-        warn_of_index(report.diagnostics)
-        yield CatalogSession(
-            gateway=sync, strategy=strategy, report=report, unusable=failed + len(manifest.unusable)
-        )
-
-
-@contextmanager
-def open_gateway(
-    config: Path | None,
-    *,
-    strategy: Strategy,
-    only: str = "",
-    documents: Path | None = None,
-    options: Options | None = None,
-    optional: bool = False,
-) -> Iterator[tuple[Gateway, Manifest]]:
-    """Open the gateway of a configuration, without starting servers; close it with the block.
-
-    See `open_session` for the arguments; *options* are the gateway's own.
-
-    Raises:
-        ConfigError: The file, the documents or the model cannot be used.
-    """
-    if documents is not None and not documents.exists():
-        raise ConfigError(f"there is no file or folder {str(documents)!r} to read a graph from")
     without_file = optional and config is None and not DEFAULT_CONFIG.is_file()
     manifest = Manifest(servers={}) if without_file else read_config(config)
     server = only.partition("/")[0]
     if server != only and (server in manifest.servers or server in manifest.virtual):
         manifest = select_server(manifest, server)
+    with open_gateway(
+        manifest, strategy=strategy, documents=documents, options=ONE_COMMAND
+    ) as gateway:
+        sync = SyncGateway(gateway)
+        report = sync.refresh() if relist else sync.report()
+        report = replace(report, diagnostics=(*manifest.warnings, *report.diagnostics))
+        failed = sum(item.code == "source_load_failed" for item in report.diagnostics)
+        warn_of_index(report.diagnostics)
+        unusable = failed + len(manifest.unusable)
+        yield CatalogSession(gateway=sync, strategy=strategy, report=report, unusable=unusable)
+
+
+@contextmanager
+def open_gateway(
+    manifest: Manifest,
+    *,
+    strategy: Strategy,
+    documents: Path | None = None,
+    options: Options | None = None,
+) -> Iterator[Gateway]:
+    """Open a gateway with the servers of *manifest*, not started; close it with the block.
+
+    Raises:
+        ConfigError: The documents or the model cannot be used.
+    """
+    if documents is not None and not documents.exists():
+        raise ConfigError(f"there is no file or folder {str(documents)!r} to read a graph from")
     with show_progress() as progress:
         gateway = Gateway(
             strategy=strategy,
@@ -200,7 +190,7 @@ def open_gateway(
         )
         with closing(gateway):
             gateway.add_config(manifest)
-            yield gateway, manifest
+            yield gateway
 
 
 def select_server(manifest: Manifest, name: str) -> Manifest:

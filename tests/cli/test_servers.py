@@ -110,7 +110,7 @@ def test_how_a_server_signs_in_is_written_too(
         (("b", "--url", "https://h", "--oauth-set", "colour=red"), "KEY one of"),
         (("b", "--url", "https://h", "--oauth-set", "client_secret=s3"), "such as env:NAME"),
         (("b", "--url", "https://h", "--oauth-set", "callback_port=x"), "a whole number"),
-        (("b", "--url", "https://h", "--oauth-set", "store=cloud"), "file or keyring"),
+        (("b", "--url", "https://h", "--oauth-set", "store=cloud"), "'file' or 'keyring'"),
         (("b", "--url", "https://h", "--oauth-set", "client_secret=env:S"), "with a client_id"),
         (("b",), "a program after '--'"),
         (("b", "--url", "https://h/mcp", "--", "x"), "a program after '--'"),

@@ -89,7 +89,7 @@ def test_the_summary_in_the_list_is_the_help_of_the_command(name: str) -> None:
     """The list of commands is printed without loading them."""
     text = str(EVERY[name,].help)
 
-    assert " ".join(text.partition("\n\n")[0].split()) == COMMANDS[name][1]
+    assert " ".join(text.partition("\n\n")[0].split()) == COMMANDS[name]
 
 
 @named(list(EVERY))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 from typing import Annotated
 
@@ -18,18 +18,17 @@ from gateway.cli import options
 from gateway.cli.command import command, command_group
 from gateway.cli.exit_codes import NOTHING, OK, UNAVAILABLE
 from gateway.cli.output import Output, note, printable, stderr, to_jsonable, warn
-from gateway.cli.progress import show_progress
 from gateway.cli.session import (
     DEFAULT_CONFIG,
     ONE_COMMAND,
     choose_strategy,
+    open_gateway,
     open_session,
-    vector_store,
     warn_of_index,
 )
 from gateway.cli.tables import bold, plain_table, summary
 from gateway.errors import InvalidRequestError
-from gateway.gateway import Gateway
+from gateway.manifests.manifest import Manifest
 from gateway.manifests.mcp_json import read_manifest
 from gateway.provision.consent import Question, Stage, by_policy
 from gateway.provision.discover import CatalogOverview
@@ -38,7 +37,6 @@ from gateway.provision.options import ProvisionOptions
 from gateway.provision.plan import Plan, format_command
 from gateway.provision.policy_checks import PolicyCheck
 from gateway.provision.provisioner import Provisioner, ProvisionResult
-from gateway.types import Strategy
 
 _QUESTIONS: Mapping[Stage, str] = {
     "install": "Install it?",
@@ -116,7 +114,9 @@ def provision(  # noqa: PLR0913  (one for each option)
     options = ProvisionOptions(
         registry=registry, known=bundled, namespaces=tuple(trust or ()), folder=into
     )
-    with _open_gateway(path, strategy=strategy) as gateway:
+    manifest = read_manifest(path) if path.is_file() else Manifest(servers={})
+    warn(manifest.warnings)
+    with open_gateway(manifest, strategy=choose_strategy(strategy), options=ONE_COMMAND) as gateway:
         provisioner = Provisioner(
             gateway,
             options=options,
@@ -145,25 +145,6 @@ def _parse_values(values: Sequence[str]) -> dict[str, str]:
     if not all(name and sign for name, sign, _ in pairs):
         raise InvalidRequestError("--set takes NAME=VALUE, such as --set API_KEY=env:API_KEY")
     return {name: value for name, _, value in pairs}
-
-
-@contextmanager
-def _open_gateway(path: Path, *, strategy: Strategy | None) -> Iterator[Gateway]:
-    """Open the gateway of a configuration that need not exist yet."""
-    chosen = choose_strategy(strategy)
-    manifest = read_manifest(path) if path.is_file() else None
-    with show_progress() as progress:
-        gateway = Gateway(
-            strategy=chosen,
-            embedder=None if chosen == "graph" else "local",
-            vector_store=vector_store(),
-            progress=progress,
-            options=ONE_COMMAND,
-        )
-        with closing(gateway):
-            if manifest is not None:
-                warn(gateway.add_config(manifest))
-            yield gateway
 
 
 async def ask_person(question: Question) -> bool:

@@ -15,7 +15,7 @@ from gateway.cli import options
 from gateway.cli.command import command, command_group
 from gateway.cli.file_watch import watch_files
 from gateway.cli.output import Output, note, warn
-from gateway.cli.session import choose_strategy, open_gateway, warn_of_index
+from gateway.cli.session import choose_strategy, open_gateway, read_config, warn_of_index
 from gateway.cli.shutdown import graceful_shutdown
 from gateway.errors import ConfigError, Failed, attempt
 from gateway.gateway import Gateway
@@ -94,15 +94,16 @@ def serve(  # noqa: PLR0913  (one for each option)
             }
         )
     extras = _parse_extras(extra or (), expose)
-    options = _options(extra or ())
-    with (
-        graceful_shutdown() as shutdown,
-        open_gateway(
-            config, strategy=choose_strategy(strategy), documents=documents, options=options
-        ) as (gateway, manifest),
-    ):
+    manifest = read_config(config)
+    warn(manifest.warnings)
+    opened = open_gateway(
+        manifest,
+        strategy=choose_strategy(strategy),
+        documents=documents,
+        options=_options(extra or ()),
+    )
+    with graceful_shutdown() as shutdown, opened as gateway:
         shutdown.close = gateway.close
-        warn(manifest.warnings)
         file = Path(manifest.origin)
         run_server = (
             _http_server(gateway, address, tokens, with_api=api) if address else serve_stdio

@@ -92,9 +92,8 @@ class ServerTest:
 @command(app)
 def add(  # noqa: PLR0913  (one for each option)
     name: Annotated[str, Argument(help="Its name in the configuration.")],
-    words: Annotated[
-        list[str] | None,
-        Argument(metavar="[COMMAND]...", help="After '--': the program and its arguments."),
+    command: Annotated[
+        list[str] | None, Argument(help="After '--': the program and its arguments.")
     ] = None,
     *,
     url: Annotated[str, Option(help="Instead of a program: its address.")] = "",
@@ -117,7 +116,7 @@ def add(  # noqa: PLR0913  (one for each option)
 ) -> Output:
     """Write a server into your configuration. Secrets become references, never copies."""
     auth = _auth_entry(url=url, bearer_env=bearer_env, oauth=oauth, settings=oauth_set or [])
-    typed = _entry(words or [], url=url, env=env or [], headers=header or [], cwd=cwd)
+    typed = _entry(command or [], url=url, env=env or [], headers=header or [], cwd=cwd)
     path = config or DEFAULT_CONFIG
     conversion = Conversion()
     entry = conversion.entry(name, typed) | ({} if auth is None else {"auth": auth})
