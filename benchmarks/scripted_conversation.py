@@ -102,7 +102,7 @@ class ConversationTrace:
 
 def prompt(request: ModelRequest) -> bytes:
     """Write a request in the order in which services read it."""
-    messages = request.body.get("input") if request.items else request.messages
+    messages = request.body.get("input") if request.is_responses else request.messages
     if isinstance(messages, str):
         messages = [{"role": "user", "content": messages}]
     instructions = request.body.get("instructions") or ""

@@ -5,7 +5,7 @@ from gateway.testing.embedder import HashingEmbedder
 from gateway.testing.endpoint import Faults, Gate
 from gateway.testing.model import Call, ModelRequest, Policy, Turn, script
 from gateway.testing.server import ScriptedModel
-from gateway.testing.store import MemoryStore
+from gateway.testing.store import TemporaryStore
 
 __all__ = [
     "Call",
@@ -13,10 +13,10 @@ __all__ = [
     "Gate",
     "HashingEmbedder",
     "ManualClock",
-    "MemoryStore",
     "ModelRequest",
     "Policy",
     "ScriptedModel",
+    "TemporaryStore",
     "Turn",
     "script",
 ]

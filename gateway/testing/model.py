@@ -1,14 +1,16 @@
-"""What a scripted model says, and what it is asked.
+"""Turns of a scripted model, the requests it gets, and the checks that the real service makes.
 
 * A policy is a function of the request alone: it keeps no state, so one policy serves many
   conversations at once and answers the same request the same way.
 * A policy that will not answer raises `InvalidRequestError`; on the wire that is a 400.
+* A request that passes the checks would not get a 400 from the service for its shape.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from gateway.discovery.wire_formats import messages_of
@@ -17,6 +19,8 @@ from gateway.types import JsonObject
 
 _BRING_TOOLS = frozenset({"tool_search_output", "additional_tools"})
 """Items of the Responses API that hold tools."""
+MAX_TOOLS = 128
+_FUNCTION_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +31,7 @@ class Call:
     arguments: JsonObject | str = field(default_factory=dict)
     """An object is sent as JSON; a string is sent as it is, broken JSON too."""
     id: str = field(default="", kw_only=True)
-    """Empty: the server gives one that is unique in the conversation."""
+    """Empty: the server makes one that is unique in the conversation."""
 
     @property
     def raw(self) -> str:
@@ -59,21 +63,20 @@ class ModelRequest:
     """By name, in lower case."""
     query: Mapping[str, str] = field(default_factory=dict, compare=False)
     """What stands in the address behind the path."""
-    kept: tuple[object, ...] | None = field(default=None, compare=False)
-    """Of a Responses request: its items behind those that the service kept."""
+    stored: tuple[object, ...] | None = field(default=None, compare=False)
+    """Of a Responses request: its items behind those that the service stored."""
 
     @property
-    def items(self) -> bool:
+    def is_responses(self) -> bool:
         """Whether it speaks the Responses API."""
         return self.path.endswith("/responses")
 
     @property
     def messages(self) -> list[dict[str, object]]:
         """The conversation, oldest first; that of a Responses request as chat messages."""
-        if not self.items:
+        if not self.is_responses:
             return _objects(self.body.get("messages"))
-        read = self.body.get("input") if self.kept is None else list(self.kept)
-        return _objects(messages_of(read))
+        return _objects(messages_of(self._input))
 
     @property
     def tools(self) -> list[dict[str, object]]:
@@ -95,9 +98,12 @@ class ModelRequest:
         """The tools that the conversation brings: in answers to a tool search of the service, or
         in a message of the developer.
         """
-        read = self.body.get("input") if self.kept is None else list(self.kept)
-        outputs = [each for each in _objects(read) if each.get("type") in _BRING_TOOLS]
-        return [tool for each in outputs for tool in _objects(each.get("tools"))]
+        outputs = [item for item in _objects(self._input) if item.get("type") in _BRING_TOOLS]
+        return [tool for item in outputs for tool in _objects(item.get("tools"))]
+
+    @property
+    def _input(self) -> object:
+        return self.body.get("input") if self.stored is None else list(self.stored)
 
     @property
     def tool_names(self) -> tuple[str, ...]:
@@ -117,8 +123,8 @@ class ModelRequest:
     @property
     def user_text(self) -> str:
         """The text of the last user message; "" if there is none or it is not plain text."""
-        said = [message.get("content") for message in self.messages if _is(message, "user")]
-        return said[-1] if said and isinstance(said[-1], str) else ""
+        texts = [message.get("content") for message in self.messages if _is(message, "user")]
+        return texts[-1] if texts and isinstance(texts[-1], str) else ""
 
     @property
     def progress(self) -> int:
@@ -127,11 +133,11 @@ class ModelRequest:
         return _after(roles, "user").count("assistant")
 
     def last_tool_results(self) -> list[dict[str, object]]:
-        """Give the tool messages after the last assistant message, in order."""
+        """Return the tool messages after the last assistant message, in order."""
         messages = self.messages
         roles = [message.get("role") for message in messages]
-        fresh = len(_after(roles, "assistant"))
-        return [message for message in messages[len(messages) - fresh :] if _is(message, "tool")]
+        count = len(_after(roles, "assistant"))
+        return [message for message in messages[len(messages) - count :] if _is(message, "tool")]
 
 
 Policy = Callable[[ModelRequest], Turn]
@@ -161,6 +167,57 @@ def script(*turns: Turn | Policy) -> Policy:
     return play
 
 
+def check_request(request: ModelRequest) -> None:
+    """Refuse what the service would refuse.
+
+    Raises:
+        InvalidRequestError: With the first fault; the server answers 400.
+    """
+    for fault in _find_faults(request):
+        raise InvalidRequestError(fault)
+
+
+def _find_faults(request: ModelRequest) -> Iterator[str]:
+    if not request.model:
+        yield "you must provide a model parameter"
+    if not request.messages:
+        yield "'messages' must be an array of at least one message"
+    yield from _find_tool_faults(request)
+    yield from _find_answer_faults(request.messages)
+
+
+def _find_tool_faults(request: ModelRequest) -> Iterator[str]:
+    count = len(request.tools)
+    if request.body.get("tools") is not None and count == 0:
+        yield "'tools' is too short: expected an array with at least one item"
+    if count > MAX_TOOLS:
+        yield f"'tools' is too long: expected at most {MAX_TOOLS} items, got {count}"
+    for name in request.tool_names:
+        if not _FUNCTION_NAME.fullmatch(name):
+            yield f"a function's name must match {_FUNCTION_NAME.pattern}, not {name!r}"
+
+
+def _find_answer_faults(messages: list[dict[str, object]]) -> Iterator[str]:
+    """Each tool call is answered once, before any other message."""
+    open_ids: list[object] = []
+    for position, message in enumerate(messages):
+        if message.get("role") != "tool":
+            if open_ids:
+                break
+            open_ids = _call_ids(message)
+        elif message.get("tool_call_id") in open_ids:
+            open_ids.remove(message.get("tool_call_id"))
+        else:
+            yield f"messages[{position}] of role 'tool' answers no open tool call"
+    if open_ids:
+        yield f"no tool message answers the tool calls {open_ids}"
+
+
+def _call_ids(message: dict[str, object]) -> list[object]:
+    calls = message.get("tool_calls")
+    return [call.get("id") for call in calls] if isinstance(calls, list) else []
+
+
 def _objects(value: object) -> list[dict[str, object]]:
     items = value if isinstance(value, list) else []
     return [dict(item) for item in items if isinstance(item, Mapping)]
@@ -171,7 +228,7 @@ def _is(message: JsonObject, role: str) -> bool:
 
 
 def _after(roles: list[object], role: str) -> list[object]:
-    """Give what stands after the last *role*; all of it if there is none."""
+    """Return what stands after the last *role*; all of it if there is none."""
     if role not in roles:
         return roles
     return roles[len(roles) - roles[::-1].index(role) :]

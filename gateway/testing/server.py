@@ -1,4 +1,4 @@
-"""A model that says what a policy tells it, behind a real HTTP server on this machine.
+"""A model whose turns a policy decides, behind a real HTTP server on this machine.
 
     with ScriptedModel(script(Turn("Hello."))) as model:
         client = OpenAI(base_url=model.base_url, api_key="test")
@@ -10,35 +10,41 @@ under Azure's addresses too. Mind that an
 
 from __future__ import annotations
 
+import json
+from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import replace
+from http import HTTPStatus
 from types import TracebackType
 from typing import Self
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from gateway.errors import ConfigError, InvalidRequestError
-from gateway.testing import embeddings, http, rules, wire
-from gateway.testing import items as answered
+from gateway.testing import chat_format, embeddings_format, responses_format
+from gateway.testing.chat_format import ModelAnswer
+from gateway.testing.conversations import ConversationStore, PromptCache
 from gateway.testing.embedder import HashingEmbedder
 from gateway.testing.endpoint import Endpoint, EndpointName, FaultKind, Faults, Gate
-from gateway.testing.kept import Kept
 from gateway.testing.loopback import Loopback
-from gateway.testing.model import ModelRequest, Policy
-from gateway.testing.usage import PromptCache
+from gateway.testing.model import ModelRequest, Policy, check_request
+from gateway.types import JsonObject
 
-_ASKED = (
+_JSON = "application/json"
+_EVENTS = "text/event-stream"
+_ERROR_TYPES = {400: "invalid_request_error", 404: "invalid_request_error", 429: "rate_limit_error"}
+_CHAT_PATHS = (
     "/v1/chat/completions",
     "/v1/responses",
     "/openai/deployments/{deployment}/chat/completions",
     "/openai/responses",
 )
 _CHAT_FAULTS: frozenset[FaultKind] = frozenset({"none", "status", "drop", "garbage"})
-_EMBEDDING_FAULTS = _CHAT_FAULTS | frozenset(embeddings.SPOILERS)
+_EMBEDDING_FAULTS = _CHAT_FAULTS | frozenset(embeddings_format.FAULTY_VECTORS)
 
 
 class ScriptedModel:
@@ -67,7 +73,7 @@ class ScriptedModel:
         self._policy = policy
         self._chunk_chars = chunk_chars
         self._cache = PromptCache()
-        self._kept = Kept()
+        self._conversations = ConversationStore()
         self._chat: Endpoint[ModelRequest] = Endpoint(_CHAT_FAULTS)
         self._embeddings: Endpoint[tuple[str, ...]] = Endpoint(_EMBEDDING_FAULTS)
         self._loopback = Loopback(self._app())
@@ -100,12 +106,12 @@ class ScriptedModel:
 
     @property
     def base_url(self) -> str:
-        """What a client is pointed at."""
+        """The address for a client."""
         return f"{self.azure_endpoint}/v1"
 
     @property
     def azure_endpoint(self) -> str:
-        """What a client of Azure is pointed at."""
+        """The address for a client of Azure."""
         if not self._loopback.port:
             raise ConfigError("start the model first: `with ScriptedModel(...) as model:`")
         return f"http://127.0.0.1:{self._loopback.port}"
@@ -121,8 +127,8 @@ class ScriptedModel:
         return self._embeddings.seen
 
     def forget(self) -> None:
-        """Begin the log of requests anew, and lose the conversations that were kept."""
-        self._kept = Kept()
+        """Begin the log of requests anew, and drop the stored conversations."""
+        self._conversations = ConversationStore()
         self._chat.forget()
         self._embeddings.forget()
 
@@ -153,79 +159,165 @@ class ScriptedModel:
     def _app(self) -> Starlette:
         return Starlette(
             routes=[
-                *(Route(path, self._complete, methods=["POST"]) for path in _ASKED),
+                *(Route(path, self._complete, methods=["POST"]) for path in _CHAT_PATHS),
                 Route("/v1/embeddings", self._embed, methods=["POST"]),
                 Route("/v1/models", self._models, methods=["GET"]),
             ],
             exception_handlers={
-                InvalidRequestError: http.refused,
-                HTTPException: http.unknown,
-                Exception: http.crashed,
+                InvalidRequestError: _refuse,
+                HTTPException: _answer_unknown,
+                Exception: _show_crash,
             },
         )
 
-    async def _complete(self, request: Request) -> ASGIApp:
-        body = await http.read_object(request)
-        asked = ModelRequest(
-            path=request.url.path,
+    async def _complete(self, http_request: Request) -> ASGIApp:
+        body = await _read_object(http_request)
+        request = ModelRequest(
+            path=http_request.url.path,
             body=body,
-            raw=await request.body(),
-            headers=dict(request.headers),
-            query=dict(request.query_params),
+            raw=await http_request.body(),
+            headers=dict(http_request.headers),
+            query=dict(http_request.query_params),
         )
-        if asked.items:
-            asked = replace(asked, kept=tuple(self._kept.whole(body)))
-        faults = await self._chat.admit(asked)
-        media_type = http.EVENTS if asked.stream else http.JSON
-        if faults.kind in _ANSWERED_BLINDLY:
-            return _blind(faults, media_type)
-        parts = self._parts(self._answer(asked))
-        send = http.dropped if faults.kind == "drop" else http.answered
-        return send(parts, media_type)
+        if request.is_responses:
+            request = replace(request, stored=tuple(self._conversations.load(body)))
+        faults = await self._chat.admit(request)
+        media_type = _EVENTS if request.stream else _JSON
+        if faults.kind in _UNANSWERED:
+            return _respond_unanswered(faults, media_type)
+        respond = _drop if faults.kind == "drop" else _respond
+        return respond(self._format(self._answer(request)), media_type)
 
-    def _parts(self, answer: wire.Answer) -> list[bytes]:
-        asked = answer.request
-        if asked.items:
-            items = [*(asked.kept or ()), *answered.items(answer)]
-            self._kept.keep(asked.body, answered.response_id(answer), items)
-        if asked.stream:
-            write = answered.item_events if asked.items else wire.events
-            return list(write(answer, chunk_chars=self._chunk_chars))
-        whole = answered.response(answer) if asked.items else wire.completion(answer)
-        return [http.json_bytes(whole)]
-
-    def _answer(self, asked: ModelRequest) -> wire.Answer:
-        rules.check(asked)
-        turn = self._policy(asked)
-        wanted = asked.body.get("n")
+    def _answer(self, request: ModelRequest) -> ModelAnswer:
+        check_request(request)
+        turn = self._policy(request)
+        wanted = request.body.get("n")
         choices = wanted if isinstance(wanted, int) and wanted > 0 else 1
-        usage = self._cache.usage(asked, turn, choices=choices)
-        return wire.Answer(request=asked, turn=turn, usage=usage, choices=choices)
+        usage = self._cache.usage(request, turn, choices=choices)
+        return ModelAnswer(request=request, turn=turn, usage=usage, choices=choices)
 
-    async def _embed(self, request: Request) -> ASGIApp:
-        asked = embeddings.parse(await http.read_object(request), self.embedder.info)
-        faults = await self._embeddings.admit(asked.texts)
-        if faults.kind in _ANSWERED_BLINDLY:
-            return _blind(faults, http.JSON)
-        embedded = await self.embedder.embed(asked.texts, role="document")
-        spoil = embeddings.SPOILERS.get(faults.kind)
-        rows = asked.fold(embedded.vectors)
-        body = asked.answer(spoil(rows) if spoil else rows, tokens=embedded.tokens or 0)
-        send = http.dropped if faults.kind == "drop" else http.answered
-        return send([http.json_bytes(body)], http.JSON)
+    def _format(self, answer: ModelAnswer) -> list[bytes]:
+        request = answer.request
+        if request.is_responses:
+            items = [*(request.stored or ()), *responses_format.items(answer)]
+            self._conversations.save(request.body, responses_format.response_id(answer), items)
+        if request.stream:
+            events = responses_format.item_events if request.is_responses else chat_format.events
+            return list(events(answer, chunk_chars=self._chunk_chars))
+        whole = responses_format.response if request.is_responses else chat_format.completion
+        return [_json_bytes(whole(answer))]
+
+    async def _embed(self, http_request: Request) -> ASGIApp:
+        body = await _read_object(http_request)
+        request = embeddings_format.parse_request(body, self.embedder.info)
+        faults = await self._embeddings.admit(request.texts)
+        if faults.kind in _UNANSWERED:
+            return _respond_unanswered(faults, _JSON)
+        embedded = await self.embedder.embed(request.texts, role="document")
+        spoil = embeddings_format.FAULTY_VECTORS.get(faults.kind)
+        rows = request.shorten(embedded.vectors)
+        answer = request.to_response(spoil(rows) if spoil else rows, tokens=embedded.tokens or 0)
+        respond = _drop if faults.kind == "drop" else _respond
+        return respond([_json_bytes(answer)], _JSON)
 
     async def _models(self, _request: Request) -> Response:
-        entries = [
-            {"id": name, "object": "model", "created": wire.CREATED, "owned_by": "gateway"}
+        models = [
+            {"id": name, "object": "model", "created": chat_format.CREATED, "owned_by": "gateway"}
             for name in (self.model, self.embedder.info.model_id)
         ]
-        body = http.json_bytes({"object": "list", "data": entries})
-        return http.answered([body], http.JSON)
+        return _respond([_json_bytes({"object": "list", "data": models})], _JSON)
 
 
-_ANSWERED_BLINDLY: frozenset[FaultKind] = frozenset({"status", "garbage"})
+_UNANSWERED: frozenset[FaultKind] = frozenset({"status", "garbage"})
 """Faults that need no answer of the policy or the embedder."""
 
 
-def _blind(faults: Faults, media_type: str) -> Response:
-    return http.failed(faults) if faults.kind == "status" else http.garbage(media_type)
+def _respond_unanswered(faults: Faults, media_type: str) -> Response:
+    if faults.kind == "status":
+        # A client that retries may do so at once.
+        return _error(faults.status, "the test asked for this fault", {"retry-after-ms": "1"})
+    return _respond_garbage(media_type)
+
+
+def _json_bytes(body: JsonObject) -> bytes:
+    """Write *body*; NaN is written as NaN, which only a spoilt answer holds."""
+    return json.dumps(dict(body)).encode()
+
+
+def _respond(parts: Iterable[bytes], media_type: str) -> Response:
+    """Send *parts* one by one, or together if they are JSON."""
+    if media_type == _JSON:
+        return Response(b"".join(parts), media_type=_JSON)
+    return StreamingResponse(_yield_parts(parts), media_type=media_type)
+
+
+async def _yield_parts(parts: Iterable[bytes]) -> AsyncIterator[bytes]:
+    for part in parts:
+        yield part
+
+
+def _drop(parts: Sequence[bytes], media_type: str) -> ASGIApp:
+    """Promise the whole answer, send half of its parts, or half of its only one, and hang up."""
+    body = b"".join(parts)
+    half = b"".join(parts[: len(parts) // 2]) or body[: len(body) // 2]
+    headers = [
+        (b"content-type", media_type.encode()),
+        (b"content-length", str(len(body)).encode()),
+    ]
+
+    async def send_half(_scope: Scope, _receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": half, "more_body": True})
+
+    return send_half
+
+
+def _respond_garbage(media_type: str) -> Response:
+    """Send JSON that ends in the middle, with every sign of success."""
+    body = b'{"id": "garbage", "data": ['
+    return Response(
+        body if media_type == _JSON else b"data: " + body + b"\n\n", 200, None, media_type
+    )
+
+
+def _error(status: int, message: str, headers: dict[str, str] | None = None) -> Response:
+    """Send an error as the service shapes it."""
+    detail = {
+        "message": message,
+        "type": _ERROR_TYPES.get(status, "server_error"),
+        "param": None,
+        "code": None,
+    }
+    return Response(_json_bytes({"error": detail}), status, headers, _JSON)
+
+
+async def _refuse(_request: Request, fault: Exception) -> Response:
+    """Answer what the policy or the rules of the service refuse."""
+    return _error(HTTPStatus.BAD_REQUEST, str(fault))
+
+
+async def _answer_unknown(request: Request, fault: Exception) -> Response:
+    """Answer a path or method that is not served."""
+    status = fault.status_code if isinstance(fault, HTTPException) else HTTPStatus.NOT_FOUND
+    return _error(status, f"unknown request URL: {request.method} {request.url.path}")
+
+
+async def _show_crash(_request: Request, fault: Exception) -> Response:
+    """Show a policy's own fault, and keep the client from asking again."""
+    message = f"the policy raised {type(fault).__name__}: {fault}"
+    return _error(HTTPStatus.INTERNAL_SERVER_ERROR, message, {"x-should-retry": "false"})
+
+
+async def _read_object(request: Request) -> dict[str, object]:
+    """Read the body.
+
+    Raises:
+        InvalidRequestError: It is not a JSON object.
+    """
+    try:
+        body = json.loads(await request.body())
+    except ValueError as fault:
+        raise InvalidRequestError("we could not parse the JSON body of your request") from fault
+    if not isinstance(body, dict):
+        raise InvalidRequestError("the body of your request must be a JSON object")
+    return body

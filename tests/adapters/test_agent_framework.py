@@ -69,7 +69,7 @@ class TestAgentFramework(AgentFramework):
         """A later request does not bring what was found: the session alone knows of it."""
         asked = await self.twice(gateway, cast, later=True)
 
-        assert asked.kept is not None
+        assert asked.stored is not None
 
     async def test_an_agent_runs_without_a_session(self, gateway: Gateway, cast: Cast) -> None:
         """What is found is remembered with the tools of the run."""

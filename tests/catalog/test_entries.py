@@ -15,9 +15,9 @@ from gateway.errors import ClosedError, ConfigError, InvalidRequestError, StoreE
 from gateway.options import CatalogOptions, CustomKind, Options, UpstreamOptions
 from gateway.runtime.vectors import Vector
 from gateway.sources.entries import EntrySource
+from gateway.storage.entry_store import SqliteEntries
 from gateway.sync import SyncGateway
-from gateway.testing import HashingEmbedder, MemoryStore
-from gateway.testing.store import MemoryEntries
+from gateway.testing import HashingEmbedder, TemporaryStore
 from gateway.types import Filters, Hints, ToolDefinition
 from tests.conftest import OpenGateway
 from tests.fakes import ListSource, Shelf, codes, tool
@@ -385,7 +385,7 @@ def test_scopes_may_be_any_set(scopes: frozenset[str]) -> None:
     assert frozenset({"staff"}) == Entry(kind="agent", name="a", scopes=scopes).scopes
 
 
-class Spent(MemoryEntries):
+class Spent(SqliteEntries):
     """A host's store that reads past the end of something."""
 
     def entries(self) -> Sequence[Entry]:
@@ -398,10 +398,12 @@ class Spent(MemoryEntries):
         raise StopIteration
 
 
-async def test_a_store_that_reads_past_an_end_is_not_waited_for(open_gateway: OpenGateway) -> None:
+async def test_a_store_that_reads_past_an_end_is_not_waited_for(
+    open_gateway: OpenGateway, tmp_path: Path
+) -> None:
     """No future holds a `StopIteration`: it comes as a coroutine's does."""
-    store = MemoryStore()
-    store.entries = Spent()
+    store = TemporaryStore()
+    store.entries = Spent(tmp_path / "catalog.sqlite3")
     catalog = open_gateway(store=store, vector_store=None).catalog
 
     for asked in (catalog.put(IRIS), catalog.remove(IRIS.id), catalog.entries()):

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from pathlib import Path
 
 import pytest
 
 from gateway.errors import StoreError
 from gateway.gateway import Gateway
-from gateway.testing import ManualClock
-from gateway.testing.store import MemoryListingStore, MemoryStore
+from gateway.storage.listing_store import SqliteListingStore
+from gateway.testing import ManualClock, TemporaryStore
 from gateway.types.listing import Listing
 from tests.conftest import OpenGateway
 from tests.fakes import until
@@ -18,11 +19,11 @@ from tests.fakes import until
 MONTH_S = 31 * 24 * 3600.0
 
 
-class Swept(MemoryListingStore):
+class Swept(SqliteListingStore):
     """Tells when it is swept."""
 
-    def __init__(self, *, wall: ManualClock, fault: Exception | None = None) -> None:
-        super().__init__(wall=wall)
+    def __init__(self, folder: Path, *, wall: ManualClock, fault: Exception | None = None) -> None:
+        super().__init__(folder / "catalog.sqlite3", wall=wall)
         self.sweeps = 0
         self.done = threading.Event()
         self.fault = fault
@@ -43,17 +44,18 @@ class Swept(MemoryListingStore):
 
 
 def swept_by(open_gateway: OpenGateway, records: Swept, clock: ManualClock) -> Gateway:
-    store = MemoryStore()
+    store = TemporaryStore()
     store.records = records
     return open_gateway(store=store, vector_store=None, clock=clock)
 
 
 async def test_every_five_minutes_a_search_has_the_forgotten_swept_away(
     open_gateway: OpenGateway,
+    tmp_path: Path,
 ) -> None:
     """And none in between; nobody waits for it."""
     clock, wall = ManualClock(), ManualClock()
-    records = Swept(wall=wall)
+    records = Swept(tmp_path, wall=wall)
     gateway = swept_by(open_gateway, records, clock)
     records.keep("gone", "gone", Listing())
     wall.tick(MONTH_S)
@@ -68,11 +70,13 @@ async def test_every_five_minutes_a_search_has_the_forgotten_swept_away(
 
 @pytest.mark.parametrize("fault", [None, StoreError("the disk is full"), StopIteration()], ids=repr)
 async def test_a_store_that_cannot_be_swept_costs_no_search(
-    open_gateway: OpenGateway, fault: Exception | None
+    open_gateway: OpenGateway,
+    fault: Exception | None,
+    tmp_path: Path,
 ) -> None:
     """It is tried again when its time has come."""
     clock = ManualClock()
-    records = Swept(wall=ManualClock(), fault=fault)
+    records = Swept(tmp_path, wall=ManualClock(), fault=fault)
     gateway = swept_by(open_gateway, records, clock)
 
     async def tried_again() -> bool:

@@ -11,7 +11,7 @@ from gateway.embed.cache import MemoryVectorStore
 from gateway.errors import ConfigError
 from gateway.options import UsageOptions
 from gateway.storage.protocol import store_of
-from gateway.testing import HashingEmbedder, MemoryStore
+from gateway.testing import HashingEmbedder, TemporaryStore
 
 
 def look() -> str:
@@ -21,7 +21,7 @@ def look() -> str:
 
 def test_a_gateway_with_a_store_of_its_host_keeps_everything_there(tmp_path: Path) -> None:
     """And no file is made."""
-    store = MemoryStore()
+    store = TemporaryStore()
     options = Options(
         vector_store_path=tmp_path / "v.db",
         catalog_store_path=tmp_path / "c.db",
@@ -51,4 +51,4 @@ def test_vectors_alone_may_lie_elsewhere(tmp_path: Path) -> None:
 def test_two_places_for_vectors_are_one_too_many() -> None:
     """Whoever says both means one of them."""
     with pytest.raises(ConfigError, match="give one"):
-        Gateway(store=MemoryStore(), vector_store=MemoryVectorStore())
+        Gateway(store=TemporaryStore(), vector_store=MemoryVectorStore())

@@ -15,8 +15,8 @@ from pydantic import TypeAdapter
 
 from gateway.chat.streams import ChatStreamMerger, ResponsesStreamMerger
 from gateway.testing import Call, ModelRequest, Turn
-from gateway.testing.items import item_events
-from gateway.testing.wire import Answer
+from gateway.testing.chat_format import ModelAnswer
+from gateway.testing.responses_format import item_events
 from tests.testing.driving import rejoin
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=30)
@@ -221,7 +221,7 @@ def test_events_in_any_pieces_keep_the_hosts_calls_and_lose_ours(
 ) -> None:
     """The Responses API: the host's arrive whole and without gaps in their numbers."""
     turn = Turn(SPOKEN, tuple(Call(name, {"zone": "Ω"}) for name in names))
-    answer = Answer(request=REQUEST, turn=turn, usage=USAGE)
+    answer = ModelAnswer(request=REQUEST, turn=turn, usage=USAGE)
     merger = ResponsesStreamMerger()
     events = [
         EVENTS.validate_python(json.loads(raw.split(b"data: ", 1)[1]))

@@ -7,14 +7,14 @@ from pathlib import Path
 
 from gateway.runtime.cache import Clock
 from gateway.storage.protocol import SqliteStore, Store
-from gateway.testing import MemoryStore
+from gateway.testing import TemporaryStore
 
 Opener = Callable[[], Store]
 """Gives the store of one place; again, and it is the store of another process there."""
 
 
 def _memory(_folder: Path, wall: Clock) -> Opener:
-    store = MemoryStore(wall=wall)
+    store = TemporaryStore(wall=wall)
     return lambda: store
 
 

@@ -1,4 +1,4 @@
-"""A turn as Chat Completions JSON, whole or in chunks. Pure: no clock, no chance, no state.
+"""A turn as Chat Completions JSON, whole or in chunks. Pure: no clock, no randomness, no state.
 
 * Both forms carry the same id, message and usage: a joined stream equals the whole answer.
 * A call's id and name stand in its first fragment only; fragments are told apart by index.
@@ -12,8 +12,8 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from gateway.testing.conversations import prompt_text
 from gateway.testing.model import Call, ModelRequest, Turn
-from gateway.testing.usage import prompt_text
 from gateway.types import JsonObject
 
 CREATED = 1_700_000_000
@@ -21,7 +21,7 @@ CREATED = 1_700_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class ModelAnswer:
     """A turn on its way to the wire."""
 
     request: ModelRequest
@@ -41,14 +41,14 @@ class Answer:
         return self.turn.finish_reason or ("tool_calls" if self.turn.calls else "stop")
 
     def call_id(self, choice: int, position: int) -> str:
-        """Name a call after its turn and place, unless the script named it."""
-        said = [message.get("role") for message in self.request.messages].count("assistant")
-        place = choice * len(self.turn.calls) + position
-        return self.turn.calls[position].id or f"call_{said}_{place}"
+        """Return the id of a call: the script's own, or one made of its turn and position."""
+        turn = [message.get("role") for message in self.request.messages].count("assistant")
+        index = choice * len(self.turn.calls) + position
+        return self.turn.calls[position].id or f"call_{turn}_{index}"
 
 
-def completion(answer: Answer) -> dict[str, object]:
-    """Give the whole answer as one object."""
+def completion(answer: ModelAnswer) -> dict[str, object]:
+    """Return the whole answer as one object."""
     choices = [
         {
             "index": choice,
@@ -61,7 +61,7 @@ def completion(answer: Answer) -> dict[str, object]:
     return {**_head(answer, "chat.completion"), "choices": choices, "usage": dict(answer.usage)}
 
 
-def _message(answer: Answer, choice: int) -> dict[str, object]:
+def _message(answer: ModelAnswer, choice: int) -> dict[str, object]:
     message = _opening(answer.turn) | {"content": answer.turn.text or _opening_content(answer.turn)}
     calls = [
         {"id": answer.call_id(choice, position), "type": "function", "function": _function(call)}
@@ -74,15 +74,15 @@ def _function(call: Call) -> dict[str, object]:
     return {"name": call.name, "arguments": call.raw}
 
 
-def events(answer: Answer, *, chunk_chars: int) -> Iterator[bytes]:
-    """Give the answer as server-sent events, with the closing ``[DONE]``."""
+def events(answer: ModelAnswer, *, chunk_chars: int) -> Iterator[bytes]:
+    """Yield the answer as server-sent events, with the closing ``[DONE]``."""
     for chunk in chunks(answer, chunk_chars=chunk_chars):
         yield b"data: " + json.dumps(chunk).encode() + b"\n\n"
     yield b"data: [DONE]\n\n"
 
 
-def chunks(answer: Answer, *, chunk_chars: int) -> Iterator[dict[str, object]]:
-    """Give the answer in pieces of *chunk_chars*; several choices take turns."""
+def chunks(answer: ModelAnswer, *, chunk_chars: int) -> Iterator[dict[str, object]]:
+    """Yield the answer in pieces of *chunk_chars*; several choices take turns."""
     options = answer.request.body.get("stream_options")
     wants_usage = isinstance(options, dict) and options.get("include_usage") is True
     head = _head(answer, "chat.completion.chunk")
@@ -95,22 +95,24 @@ def chunks(answer: Answer, *, chunk_chars: int) -> Iterator[dict[str, object]]:
         yield head | {"choices": [], "usage": dict(answer.usage)}
 
 
-def _deltas(answer: Answer, choice: int, chunk_chars: int) -> Iterator[dict[str, object]]:
+def _deltas(answer: ModelAnswer, choice: int, chunk_chars: int) -> Iterator[dict[str, object]]:
     for delta in _message_deltas(answer, choice, chunk_chars):
         yield {"index": choice, "delta": delta, "logprobs": None, "finish_reason": None}
     reason = answer.finish_reason
     yield {"index": choice, "delta": {}, "logprobs": None, "finish_reason": reason}
 
 
-def _message_deltas(answer: Answer, choice: int, chunk_chars: int) -> Iterator[dict[str, object]]:
+def _message_deltas(
+    answer: ModelAnswer, choice: int, chunk_chars: int
+) -> Iterator[dict[str, object]]:
     turn = answer.turn
     yield _opening(turn)
-    for piece in pieces(turn.text, chunk_chars):
+    for piece in split_text(turn.text, chunk_chars):
         yield {"content": piece}
     for position, call in enumerate(turn.calls):
         name = {"id": answer.call_id(choice, position), "type": "function"}
         yield _fragment(position, name, {"name": call.name, "arguments": ""})
-        for piece in pieces(call.raw, chunk_chars):
+        for piece in split_text(call.raw, chunk_chars):
             yield _fragment(position, {}, {"arguments": piece})
 
 
@@ -126,10 +128,10 @@ def _opening_content(turn: Turn) -> str | None:
     return None if turn.calls and not turn.text else ""
 
 
-def pieces(text: str, size: int) -> Iterator[str]:
-    """Cut *text* in pieces of *size* characters."""
+def split_text(text: str, size: int) -> Iterator[str]:
+    """Yield *text* in pieces of *size* characters."""
     return (text[start : start + size] for start in range(0, len(text), size))
 
 
-def _head(answer: Answer, kind: str) -> dict[str, object]:
+def _head(answer: ModelAnswer, kind: str) -> dict[str, object]:
     return {"id": answer.id, "object": kind, "created": CREATED, "model": answer.request.model}

@@ -1,4 +1,4 @@
-"""The embeddings endpoint's format: a request checked, vectors written out."""
+"""The format of the embeddings endpoint: requests checked, vectors written out."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gateway.runtime.vectors import Matrix, Vector, unit_rows
 from gateway.testing.endpoint import FaultKind
 from gateway.types import JsonObject
 
-SPOILERS: Mapping[FaultKind, Callable[[Matrix], Matrix]] = {
+FAULTY_VECTORS: Mapping[FaultKind, Callable[[Matrix], Matrix]] = {
     "nan": lambda rows: rows * np.float32("nan"),
     "zero": lambda rows: rows * np.float32(0),
     "short_batch": lambda rows: rows[:-1],
@@ -32,7 +32,7 @@ class EmbeddingRequest:
     dimensions: int
     base64: bool
 
-    def answer(self, rows: Matrix, *, tokens: int) -> dict[str, object]:
+    def to_response(self, rows: Matrix, *, tokens: int) -> dict[str, object]:
         """Write *rows*, the whole vectors of the texts, as the wire has them."""
         write = _as_base64 if self.base64 else _as_floats
         return {
@@ -45,7 +45,7 @@ class EmbeddingRequest:
             "usage": {"prompt_tokens": tokens, "total_tokens": tokens},
         }
 
-    def fold(self, rows: Matrix) -> Matrix:
+    def shorten(self, rows: Matrix) -> Matrix:
         """Shorten *rows* to the dimensions that were asked for, of unit length again.
 
         The rest is laid over the beginning: what is hashed is sparse, and a cut could leave
@@ -57,31 +57,31 @@ class EmbeddingRequest:
         return unit_rows(padded.reshape(len(rows), -1, self.dimensions).sum(axis=1))
 
 
-def parse(body: JsonObject, info: EmbedderInfo) -> EmbeddingRequest:
+def parse_request(body: JsonObject, info: EmbedderInfo) -> EmbeddingRequest:
     """Check a request as the real service does.
 
     Raises:
         InvalidRequestError: No text, an empty one, too many, or dimensions out of range.
     """
-    most = info.dimensions or 1
-    dimensions = body.get("dimensions", most)
-    if not isinstance(dimensions, int) or not 1 <= dimensions <= most:
-        raise InvalidRequestError(f"'dimensions' must be between 1 and {most}")
+    max_dimensions = info.dimensions or 1
+    dimensions = body.get("dimensions", max_dimensions)
+    if not isinstance(dimensions, int) or not 1 <= dimensions <= max_dimensions:
+        raise InvalidRequestError(f"'dimensions' must be between 1 and {max_dimensions}")
     return EmbeddingRequest(
-        texts=_texts(body.get("input"), info.limits.max_texts),
+        texts=_parse_texts(body.get("input"), info.limits.max_texts),
         model=str(body.get("model", "")),
         dimensions=dimensions,
         base64=body.get("encoding_format") == "base64",
     )
 
 
-def _texts(given: object, most: int) -> tuple[str, ...]:
-    items = given if isinstance(given, list) else [given]
+def _parse_texts(raw: object, max_texts: int) -> tuple[str, ...]:
+    items = raw if isinstance(raw, list) else [raw]
     texts = tuple(item for item in items if isinstance(item, str) and item)
     if not texts or len(texts) != len(items):
         raise InvalidRequestError("'input' must be a text or a list of texts, none of them empty")
-    if len(texts) > most:
-        raise InvalidRequestError(f"'input' may hold {most} texts, not {len(texts)}")
+    if len(texts) > max_texts:
+        raise InvalidRequestError(f"'input' may hold {max_texts} texts, not {len(texts)}")
     return texts
 
 
