@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 from gateway.discovery.meta_tools import (
@@ -12,6 +12,7 @@ from gateway.discovery.meta_tools import (
     adviser_tools,
     call_tool,
     catalog_digest,
+    meta_names,
     meta_tools,
     native_tool,
 )
@@ -24,8 +25,6 @@ from gateway.types import Entity, Filters
 
 Projection = Literal["proxy", "stable", "native", "all"]
 """How found tools reach the model in one request; see `gateway.discovery.tool_list`."""
-_MAX_CACHED = 64
-"""Spellings of the meta-tools that are cached."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,12 +44,11 @@ class SearchableTools:
     by_name: Mapping[str, Entity]
     """By exposed name, in the catalog's order."""
     digest: str
+    """What the catalog holds, for the description of the search tool."""
+    native_digest: str
+    """The same in native mode: it gets the room of the call tool, which that mode lacks."""
     suspicious: frozenset[str] = frozenset()
     """Names of those whose definitions look like an attack: they never become tools."""
-    meta_tools: dict[tuple[MetaNames, Projection, WireFormat], Definition] = field(
-        default_factory=dict
-    )
-    """The cached definitions of the meta-tools."""
 
     def select(self, names: Collection[str], host: Collection[str]) -> list[Entity]:
         """Return the tools of these names that may become proxies beside the *host*'s tools."""
@@ -59,6 +57,18 @@ class SearchableTools:
             for name in names
             if name in self.by_name and name not in host and name not in self.suspicious
         ]
+
+    def meta_tools(
+        self, names: MetaNames, projection: Projection, wire_format: WireFormat
+    ) -> Definition:
+        """Return the meta-tools over this catalog."""
+        if projection == "native":
+            advisers = to_wire(adviser_tools(names), wire_format)
+            tools: tuple[Mapping[str, object], ...] = (native_tool(self.native_digest), *advisers)
+        else:
+            stable = projection == "stable"
+            tools = to_wire(meta_tools(names, self.digest, stable=stable), wire_format)
+        return Definition(tools=tools, tokens=json_tokens(tools))
 
 
 class Definitions:
@@ -75,56 +85,25 @@ class Definitions:
     def read(self, snapshot: Snapshot) -> SearchableTools:
         """Read *snapshot*; cached definitions of tools that are gone are dropped."""
         with self._lock:
-            if self.searchable is not None and self.searchable.version == snapshot.version:
-                return self.searchable
-            mask = snapshot.mask(Filters())
-            entities = [entity for index, entity in enumerate(snapshot.entities) if mask[index]]
-            current = {(entity.exposed_name, entity.digest) for entity in entities}
-            self._proxies = {
-                key: value for key, value in self._proxies.items() if key[:2] in current
-            }
-            self.searchable = SearchableTools(
-                version=snapshot.version,
-                by_name={entity.exposed_name: entity for entity in entities},
-                digest=catalog_digest(entities, budget=self._options.digest_token_budget),
-                suspicious=frozenset(
-                    entity.exposed_name for entity in entities if entity.suspicious
-                ),
-            )
+            if self.searchable is None or self.searchable.version != snapshot.version:
+                self.searchable = self._read(snapshot)
             return self.searchable
 
-    def meta_tools(
-        self,
-        searchable: SearchableTools,
-        names: MetaNames,
-        projection: Projection,
-        wire_format: WireFormat,
-    ) -> Definition:
-        """Return the meta-tools over *searchable*."""
-        key = (names, projection, wire_format)
-        cached = searchable.meta_tools.get(key)
-        if cached is None:
-            tools = self._write_meta_tools(searchable, *key)
-            cached = Definition(tools=tools, tokens=json_tokens(tools))
-            if len(searchable.meta_tools) < _MAX_CACHED:
-                searchable.meta_tools[key] = cached
-        return cached
-
-    def _write_meta_tools(
-        self,
-        searchable: SearchableTools,
-        names: MetaNames,
-        projection: Projection,
-        wire_format: WireFormat,
-    ) -> tuple[Mapping[str, object], ...]:
-        if projection != "native":
-            tools = meta_tools(names, searchable.digest, stable=projection == "stable")
-            return to_wire(tools, wire_format)
-        # The digest gets the room that the call tool takes in other modes.
+    def _read(self, snapshot: Snapshot) -> SearchableTools:
+        mask = snapshot.mask(Filters())
+        entities = [entity for index, entity in enumerate(snapshot.entities) if mask[index]]
+        current = {(entity.exposed_name, entity.digest) for entity in entities}
+        self._proxies = {key: value for key, value in self._proxies.items() if key[:2] in current}
         budget = self._options.digest_token_budget
-        room = json_tokens(to_wire((call_tool(names),), wire_format)) if budget else 0
-        digest = catalog_digest(tuple(searchable.by_name.values()), budget=budget + room)
-        return (native_tool(digest), *to_wire(adviser_tools(names), wire_format))
+        call = to_wire((call_tool(meta_names(self._options, ())),), "responses")
+        native_budget = budget + json_tokens(call) if budget else 0
+        return SearchableTools(
+            version=snapshot.version,
+            by_name={entity.exposed_name: entity for entity in entities},
+            digest=catalog_digest(entities, budget=budget),
+            native_digest=catalog_digest(entities, budget=native_budget),
+            suspicious=frozenset(entity.exposed_name for entity in entities if entity.suspicious),
+        )
 
     def proxy(self, entity: Entity, wire_format: WireFormat, *, brief: bool = False) -> Definition:
         """Return *entity* as a tool; see `gateway.discovery.proxies.proxy`."""

@@ -105,7 +105,7 @@ class ToolListBuilder:
             entities = searchable.select(searchable.by_name, host)
             return self._list(request, host, names, Definition(tools=(), tokens=0), entities, "all")
         mode = self._mode(request)
-        own = self._definitions.meta_tools(searchable, names, mode, request.wire_format)
+        own = searchable.meta_tools(names, mode, request.wire_format)
         room = self._options.max_tools - len(request.host_tools) - len(own.tools)
         if room < 0:
             raise InvalidRequestError(

@@ -2,7 +2,7 @@
 
 * A folder is filled beside its final path and moved there in one step, so a torn or changed one is
   made again. The checksums guard against accidents, not against an attacker who may write there.
-* Processes that start together convert the same; none removes what another has opened.
+* Processes that start together convert the same.
 * Each version of a conversion has a folder of its own. A use renews the folder's time; those that
   were not used for a month go when a new one is made.
 """
@@ -43,25 +43,16 @@ def cached_conversion(convert: Callable[[Path], None], folder: Path, *, siblings
             os.utime(folder)
         return folder
     fresh = _convert_beside(convert, folder, siblings)
-    torn = fresh.with_name(f"{fresh.name}-torn")
-    if not (_move(fresh, folder) or _is_intact(folder)) and folder.is_dir():
-        # Another process may have opened it: it is moved aside as a whole.
-        _move(folder, torn)
-        _move(fresh, folder)
+    if not _is_intact(folder):
+        # What another process has opened stays open.
+        shutil.rmtree(folder, ignore_errors=True)
+        with suppress(OSError):
+            fresh.replace(folder)
     if not _is_intact(folder):
         atexit.register(shutil.rmtree, fresh, ignore_errors=True)
         return fresh
-    for leftover in (fresh, torn):
-        shutil.rmtree(leftover, ignore_errors=True)
+    shutil.rmtree(fresh, ignore_errors=True)
     return folder
-
-
-def _move(source: Path, target: Path) -> bool:
-    try:
-        source.replace(target)
-    except OSError:
-        return False
-    return True
 
 
 def _convert_beside(convert: Callable[[Path], None], folder: Path, siblings: str) -> Path:
