@@ -35,7 +35,7 @@ from gateway.search.normalize import Normalizer
 from gateway.search.propose import Proposed, Proposer
 from gateway.search.request import prepare
 from gateway.sources.entries import ENTRIES
-from gateway.storage.protocol import Store, store_of
+from gateway.storage.protocol import Store, resolve_store
 from gateway.types import (
     Content,
     Entity,
@@ -108,7 +108,7 @@ class Gateway(GatewaySources):
         )
         on_event = self.telemetry.cache_event
         self.caches = caches_of(caches, self.options.cache, clock=clock, on_event=on_event)
-        self._store = kept = store_of(self.options, store, vectors=vector_store)
+        self._store = kept = resolve_store(self.options, store, vectors=vector_store)
         super().__init__(Bridge(), kept, self.options, clock=clock)
         self._index = Indexer(
             self._registry,
@@ -189,7 +189,7 @@ class Gateway(GatewaySources):
             context=context,
             context_summary=context_summary,
             limit=limit,
-            filters=self._health.held(filters),
+            filters=self._health.resolve_filters(filters),
             options=self.options.search,
             ranking=ranking,
             diversify=diversify,
@@ -232,7 +232,7 @@ class Gateway(GatewaySources):
             tools,
             query=query,
             embed=self._search.search.embed,
-            filters=self._health.held(filters),
+            filters=self._health.resolve_filters(filters),
             limit=limit,
             options=self.options.search,
             usage=await self.usage.signals(snapshot, tenant),
@@ -241,7 +241,7 @@ class Gateway(GatewaySources):
     async def list_tools(self, filters: Filters | None = None) -> tuple[Entity, ...]:
         """Return all tools that may be found, ordered by exposed name."""
         snapshot = await self.snapshot()
-        mask = snapshot.mask(self._health.held(filters))
+        mask = snapshot.mask(self._health.resolve_filters(filters))
         return tuple(entity for position, entity in enumerate(snapshot.entities) if mask[position])
 
     async def invoke(

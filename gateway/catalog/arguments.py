@@ -80,13 +80,13 @@ def _unpatterned(kind: type[Validator]) -> type[Validator]:
         if "patternProperties" in schema:
             return ()
         check: Any = kind.VALIDATORS["additionalProperties"]
-        found: Iterable[ValidationError] = check(validator, allowed, instance, schema) or ()
-        return found
+        errors: Iterable[ValidationError] = check(validator, allowed, instance, schema) or ()
+        return errors
 
     skipped = ("pattern", "patternProperties", "unevaluatedProperties")
-    known = {name: nothing for name in skipped if name in kind.VALIDATORS}
+    ignored = {name: nothing for name in skipped if name in kind.VALIDATORS}
     made: Any = extend  # untyped
-    unpatterned: type[Validator] = made(kind, {**known, "additionalProperties": additional})
+    unpatterned: type[Validator] = made(kind, {**ignored, "additionalProperties": additional})
     return unpatterned
 
 
@@ -94,15 +94,15 @@ def _faults(validator: Validator | None, arguments: dict[str, Any]) -> tuple[str
     if validator is None:
         return ()
     try:
-        found = sorted(
+        errors = sorted(
             validator.iter_errors(arguments), key=lambda error: list(map(str, error.path))
         )
     except (Unresolvable, RecursionError):
         return ()
-    return tuple(_said(found[:MAX_FAULTS]))
+    return tuple(_messages(errors[:MAX_FAULTS]))
 
 
-def _said(faults: Iterable[ValidationError]) -> Iterable[str]:
+def _messages(faults: Iterable[ValidationError]) -> Iterable[str]:
     for fault in faults:
         where = ".".join(str(part) for part in fault.absolute_path)
         yield f"{where}: {fault.message}" if where else fault.message

@@ -73,7 +73,7 @@ class Catalog:
         changed: Called after every change of the entries.
         options: How many there may be.
         check_open: Raises what a closed gateway answers; asked before the store is.
-        held: Resolves ``healthy_only`` into the entities to leave out; see `Health.held`.
+        resolve_filters: Replaces ``healthy_only`` by the entities to leave out; see `Health`.
     """
 
     def __init__(
@@ -83,14 +83,14 @@ class Catalog:
         changed: Callable[[], None],
         options: CatalogOptions,
         check_open: Callable[[], None],
-        held: Callable[[Filters], Filters] = lambda filters: filters,
+        resolve_filters: Callable[[Filters], Filters] = lambda filters: filters,
     ) -> None:
         self._store = store
         self._options = options
         self._view = view
         self._changed = changed
         self._check_open = check_open
-        self._held = held
+        self._resolve_filters = resolve_filters
 
     async def put(self, *entries: Entry) -> tuple[str, ...]:
         """Insert *entries*, all or none, replacing those with the same ids; return the ids.
@@ -105,12 +105,12 @@ class Catalog:
         self._check_open()
         for each in entries:
             if not isinstance(each, Entry):
-                told = type(each).__name__
-                raise InvalidRequestError(f"put takes entries one by one, as put(*entries): {told}")
-        kept = tuple(map(clean_entry, entries))
-        await in_thread(self._put, kept)
+                kind = type(each).__name__
+                raise InvalidRequestError(f"put takes entries one by one, as put(*entries): {kind}")
+        cleaned = tuple(map(clean_entry, entries))
+        await in_thread(self._put, cleaned)
         self._changed()
-        return tuple(entry.id for entry in kept)
+        return tuple(entry.id for entry in cleaned)
 
     def _put(self, entries: Sequence[Entry]) -> None:
         every = {*self._store.ids(), *(entry.id for entry in entries)}
@@ -164,8 +164,8 @@ class Catalog:
             at = view.position(key)
         except KeyError:
             return None
-        seen = filters is None or view.mask(self._held(filters))[at]
-        return view.entities[at] if seen else None
+        visible = filters is None or view.mask(self._resolve_filters(filters))[at]
+        return view.entities[at] if visible else None
 
     async def list(
         self, filters: Filters | None = None, *, after: str = "", limit: int = 100
@@ -182,10 +182,10 @@ class Catalog:
         """
         if limit < 1:
             raise InvalidRequestError(f"limit must be at least 1, got {limit!r}")
-        later = (each for each in await self._seen(filters) if each.id > after)
-        found = heapq.nsmallest(limit + 1, later, key=lambda each: each.id)
-        more = found[limit - 1].id if len(found) > limit else ""
-        return Page(entities=tuple(found[:limit]), next=more)
+        later = (each for each in await self._visible(filters) if each.id > after)
+        page = heapq.nsmallest(limit + 1, later, key=lambda each: each.id)
+        more = page[limit - 1].id if len(page) > limit else ""
+        return Page(entities=tuple(page[:limit]), next=more)
 
     async def tags(self, filters: Filters | None = None) -> Mapping[str, int]:
         """Count the entities of each tag, by tag; tags without case.
@@ -194,13 +194,13 @@ class Catalog:
             filters: Who is counted; None is everybody.
         """
         counts: Counter[str] = Counter()
-        for entity in await self._seen(filters):
+        for entity in await self._visible(filters):
             counts.update({tag.casefold() for tag in entity.hints.tags})
         return {tag: counts[tag] for tag in sorted(counts)}
 
-    async def _seen(self, filters: Filters | None) -> Sequence[Entity]:
+    async def _visible(self, filters: Filters | None) -> Sequence[Entity]:
         view = await self._view()
         if filters is None:
             return view.entities
-        mask = view.mask(self._held(filters))
+        mask = view.mask(self._resolve_filters(filters))
         return [view.entities[at] for at in np.flatnonzero(mask).tolist()]

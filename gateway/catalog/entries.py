@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, get_args
 
 from gateway.catalog.identity import definition_digest
-from gateway.catalog.metadata import flattened
+from gateway.catalog.metadata import flatten
 from gateway.errors import ConfigError
 from gateway.mcp.naming import check_server_name
 from gateway.options.validation import hints_fault
@@ -97,7 +97,7 @@ def _faults(entry: Entry) -> list[str]:
         if named and len(entry.name) <= MAX_NAME_CHARS
         else f"its name must be a text of 1 to {MAX_NAME_CHARS} characters that can be seen",
         ""
-        if all(isinstance(each, str) for each in strings)
+        if all(isinstance(item, str) for item in strings)
         else "title and description must be texts",
         "" if _writable(entry.parent) else "its parent must be a text that UTF-8 can write",
         ""
@@ -136,7 +136,7 @@ def clean_entry(entry: Entry) -> Entry:
     """Return *entry* without invisible characters and with its texts cut; metadata are not cut."""
     hints = entry.hints
     lists: dict[str, Any] = {
-        name: tuple(text for each in getattr(hints, name) if (text := _short(each)))
+        name: tuple(text for item in getattr(hints, name) if (text := _short(item)))
         for name in _LISTS
     }
     return replace(
@@ -152,7 +152,7 @@ def _visible(value: object) -> object:
     if isinstance(value, str):
         return visible(value)
     if isinstance(value, Mapping):
-        return {key: _visible(each) for key, each in value.items()}
+        return {key: _visible(item) for key, item in value.items()}
     return list(map(_visible, value)) if isinstance(value, list) else value
 
 
@@ -168,7 +168,7 @@ def to_entity(entry: Entry, *, searchable: Sequence[str] | None = None) -> Entit
         searchable: The parts of its metadata by which it is found, as dot paths; None is all of it.
     """
     metadata = {key: value for key, value in entry.metadata.items() if key not in _APART}
-    words = flattened(metadata, searchable)
+    words = flatten(metadata, searchable)
     definition = ToolDefinition(
         name=entry.name,
         title=entry.title,
@@ -213,7 +213,7 @@ def entry_to_json(entry: Entry) -> JsonObject:
 
 
 def _not_default(value: Entry | Hints, default: Entry | Hints) -> dict[str, object]:
-    values = {each.name: getattr(value, each.name) for each in fields(value)}
+    values = {item.name: getattr(value, item.name) for item in fields(value)}
     return {name: one for name, one in values.items() if one != getattr(default, name)}
 
 
@@ -226,13 +226,13 @@ def entry_from_json(raw: object) -> Entry:
     if not isinstance(raw, Mapping) or not {"kind", "name"} <= raw.keys():
         raise ConfigError("an entry is an object with at least 'kind' and 'name'")
     values: dict[str, Any] = dict(raw)
-    unknown = sorted(map(str, values.keys() - {each.name for each in fields(Entry)}))
+    unknown = sorted(map(str, values.keys() - {item.name for item in fields(Entry)}))
     if unknown:
         raise ConfigError(
             f"entry {values['name']!r}: unknown field {unknown[0]!r}; put it into 'metadata'"
         )
     hints = values.get("hints", {})
-    names = sorted(each.name for each in fields(Hints))
+    names = sorted(item.name for item in fields(Hints))
     if not isinstance(hints, Mapping) or not hints.keys() <= {*names}:
         raise ConfigError(f"entry {values['name']!r}: 'hints' holds {', '.join(names)} and no more")
     try:

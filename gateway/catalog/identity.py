@@ -39,7 +39,7 @@ def expose_names(
         reserved: Names that no tool may have, such as the meta-tools'.
     """
     pairs = {canonical_id(server, name): (server, name) for server, name in tools}
-    taken = frozenset(name.casefold() for name in reserved)
+    unavailable = frozenset(name.casefold() for name in reserved)
     step = dict.fromkeys(pairs, 0)
     names: dict[str, str] = {}
     unsettled = list(pairs)
@@ -51,7 +51,7 @@ def expose_names(
         unsettled = [
             key
             for key, name in names.items()
-            if wanted[name.casefold()] > 1 or name.casefold() in taken
+            if wanted[name.casefold()] > 1 or name.casefold() in unavailable
         ]
     return names
 

@@ -18,52 +18,52 @@ _ADDRESSES = ("supportedInterfaces", "url")
 """Where an agent is reached: by version 1.0, and by 0.3."""
 
 
-def is_card(raw: Mapping[str, object]) -> bool:
+def is_card(card: Mapping[str, object]) -> bool:
     """Return whether *raw* means to be an agent card."""
-    return "skills" in raw or any(key in raw for key in _ADDRESSES)
+    return "skills" in card or any(key in card for key in _ADDRESSES)
 
 
-def read_card(raw: Mapping[str, object], *, where: str, namespace: str = NAMESPACE) -> Entry:
+def read_card(card: Mapping[str, object], *, where: str, namespace: str = NAMESPACE) -> Entry:
     """Read the parsed JSON of an agent card.
 
     Args:
-        raw: Of version 0.3 (``url``) or 1.0 (``supportedInterfaces``).
+        card: Of version 0.3 (``url``) or 1.0 (``supportedInterfaces``).
         where: The file, for messages.
         namespace: Whose the entry is.
 
     Raises:
         ConfigError: If it is none; it says what is missing or wrong.
     """
-    name, told = raw.get("name"), raw.get("description", "")
+    name, description = card.get("name"), card.get("description", "")
     if not isinstance(name, str) or not name.strip():
         raise ConfigError(f"{where!r} is no agent card: it needs a 'name' that is not empty")
-    if not isinstance(told, str):
+    if not isinstance(description, str):
         raise ConfigError(f"{where!r}: 'description' must be a text")
-    if not any(raw.get(key) for key in _ADDRESSES):
+    if not any(card.get(key) for key in _ADDRESSES):
         raise ConfigError(
             f"{where!r} is no agent card: it needs 'supportedInterfaces' (A2A 1.0) or 'url' (0.3)"
         )
-    skills = raw.get("skills", [])
-    if not isinstance(skills, list) or not all(isinstance(each, Mapping) for each in skills):
+    skills = card.get("skills", [])
+    if not isinstance(skills, list) or not all(isinstance(skill, Mapping) for skill in skills):
         raise ConfigError(f"{where!r}: 'skills' must be a list of objects")
     return Entry(
         kind="agent",
         name=name.strip(),
-        description=told,
+        description=description,
         namespace=namespace,
         hints=Hints(
             tags=tuple(dict.fromkeys(_texts(skills, "tags"))),
             examples=tuple(dict.fromkeys(_texts(skills, "examples")))[:MAX_EXAMPLES],
         ),
-        metadata={key: value for key, value in raw.items() if key not in _OWN},
+        metadata={key: value for key, value in card.items() if key not in _OWN},
     )
 
 
 def _texts(skills: Sequence[Mapping[str, object]], key: str) -> Iterator[str]:
     for skill in skills:
-        told = skill.get(key)
-        if isinstance(told, list):
-            yield from (each for each in told if isinstance(each, str))
+        description = skill.get(key)
+        if isinstance(description, list):
+            yield from (skill for skill in description if isinstance(skill, str))
 
 
 def write_card(entry: Entry) -> JsonObject:

@@ -16,37 +16,38 @@ VERSION = 1
 MAX_ENTRIES = 100_000
 
 
-def read_bundle(raw: Mapping[str, object], *, where: str) -> tuple[Entry, ...]:
-    """Read the parsed JSON of a bundle.
+def read_bundle(document: Mapping[str, object], *, where: str) -> tuple[Entry, ...]:
+    """Return the entries of a bundle, from its parsed JSON.
 
     Raises:
         ConfigError: If it is of another version, or an entry of it cannot be used; it says which.
     """
-    if raw.get("version") != VERSION:
+    if document.get("version") != VERSION:
         raise ConfigError(
-            f"{where!r} is a bundle of version {raw.get('version')!r}; version {VERSION} is read"
+            f"{where!r} is a bundle of version {document.get('version')!r}; "
+            f"version {VERSION} is read"
         )
-    entries = raw.get("entries")
+    entries = document.get("entries")
     if not isinstance(entries, list) or len(entries) > MAX_ENTRIES:
         raise ConfigError(f"{where!r}: 'entries' must be a list, of at most {MAX_ENTRIES} entries")
-    found: dict[str, Entry] = {}
-    for number, each in enumerate(entries, start=1):
+    entries_by_id: dict[str, Entry] = {}
+    for number, value in enumerate(entries, start=1):
         try:
-            entry = entry_from_json(each)
+            entry = entry_from_json(value)
         except ConfigError as error:
             raise ConfigError(f"{where!r}, entry {number}: {error}") from error
-        if entry.id in found:
+        if entry.id in entries_by_id:
             raise ConfigError(f"{where!r}, entry {number}: {entry.id!r} is there already")
-        found[entry.id] = entry
-    return tuple(found.values())
+        entries_by_id[entry.id] = entry
+    return tuple(entries_by_id.values())
 
 
 def bundle(entries: Iterable[Entry]) -> JsonObject:
     """Return *entries* as a bundle, by id."""
-    ordered = sorted(entries, key=lambda each: each.id)
-    return {"version": VERSION, "entries": [entry_to_json(each) for each in ordered]}
+    ordered = sorted(entries, key=lambda entry: entry.id)
+    return {"version": VERSION, "entries": [entry_to_json(entry) for entry in ordered]}
 
 
 def write_bundle(entries: Iterable[Entry]) -> str:
-    """Write *entries* as the text of a bundle."""
+    """Return *entries* as the text of a bundle."""
     return f"{json.dumps(bundle(entries), ensure_ascii=False, indent=2)}\n"

@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from gateway.catalog.entries import NAMESPACE, Entry
 from gateway.errors import ConfigError
 from gateway.manifests.agent_cards import is_card, read_card
 from gateway.manifests.bundles import read_bundle
-from gateway.manifests.described import is_configuration, read_servers
 from gateway.manifests.jsonc import parse
 from gateway.manifests.skills import read_skill
-from gateway.types import Diagnostic
+from gateway.types import Diagnostic, JsonObject
 
 SKILL = "SKILL.md"
 MAX_BYTES = 64 * 1024 * 1024
@@ -48,33 +48,33 @@ def read_manifests(path: Path, *, namespace: str = NAMESPACE) -> Imported:
     """
     if not path.is_dir():
         return Imported(entries=read_file(path, namespace=namespace))
-    found: dict[str, tuple[Entry, Path]] = {}
+    imported: dict[str, tuple[Entry, Path]] = {}
     notes = []
-    for count, each in enumerate(_files(path), start=1):
+    for count, file in enumerate(_files(path), start=1):
         if count > MAX_FILES:
             notes.append(_note(f"{str(path)!r} has more than {MAX_FILES} files: the rest is left"))
             break
         try:
-            entries = read_file(_inside(each, path), namespace=namespace)
-            _check_new(entries, each, found)
+            entries = read_file(_inside(file, path), namespace=namespace)
+            _check_new(entries, file, imported)
         except ConfigError as error:
             notes.append(_note(str(error)))
         else:
-            found |= {entry.id: (entry, each) for entry in entries}
-    return Imported(entries=tuple(entry for entry, _ in found.values()), notes=tuple(notes))
+            imported |= {entry.id: (entry, file) for entry in entries}
+    return Imported(entries=tuple(entry for entry, _ in imported.values()), notes=tuple(notes))
 
 
 def _files(folder: Path) -> Iterator[Path]:
     if (folder / SKILL).exists():
         yield folder / SKILL
         return
-    for each in sorted(folder.iterdir()):
-        if each.name.startswith("."):
+    for file in sorted(folder.iterdir()):
+        if file.name.startswith("."):
             continue
-        if each.is_dir() and (each / SKILL).exists():
-            yield each / SKILL
-        elif each.suffix == ".json" and not each.is_dir():
-            yield each
+        if file.is_dir() and (file / SKILL).exists():
+            yield file / SKILL
+        elif file.suffix == ".json" and not file.is_dir():
+            yield file
 
 
 def _inside(path: Path, folder: Path) -> Path:
@@ -84,12 +84,12 @@ def _inside(path: Path, folder: Path) -> Path:
 
 
 def _check_new(
-    entries: tuple[Entry, ...], path: Path, found: Mapping[str, tuple[Entry, Path]]
+    entries: tuple[Entry, ...], path: Path, imported: Mapping[str, tuple[Entry, Path]]
 ) -> None:
     for entry in entries:
-        if entry.id in found:
+        if entry.id in imported:
             raise ConfigError(
-                f"{str(path)!r}: {entry.id!r} is also in {str(found[entry.id][1])!r}: rename one"
+                f"{str(path)!r}: {entry.id!r} is also in {str(imported[entry.id][1])!r}: rename one"
             )
 
 
@@ -107,34 +107,34 @@ def read_file(path: Path, *, namespace: str = NAMESPACE) -> tuple[Entry, ...]:
             return (read_skill(text, where=where, namespace=namespace),)
         return _entries(parse(text, where=where), where, namespace)
     except ConfigError as error:
-        told = str(error)
-        raise ConfigError(told if where in told else f"{where!r}: {told}") from error
+        message = str(error)
+        raise ConfigError(message if where in message else f"{where!r}: {message}") from error
 
 
-def _entries(raw: object, where: str, namespace: str) -> tuple[Entry, ...]:
-    if isinstance(raw, dict):
-        if "entries" in raw:
-            return read_bundle(raw, where=where)
-        if is_configuration(raw):
-            return read_servers(raw, where=where, namespace=namespace)
-        if is_card(raw):
-            return (read_card(raw, where=where, namespace=namespace),)
+def _entries(document: object, where: str, namespace: str) -> tuple[Entry, ...]:
+    if isinstance(document, dict):
+        if "entries" in document:
+            return read_bundle(document, where=where)
+        if isinstance(document.get("mcpServers", document.get("servers")), dict):
+            return tuple(_server_entries(document, where, namespace))
+        if is_card(document):
+            return (read_card(document, where=where, namespace=namespace),)
     raise ConfigError(
         f"{where!r} is no manifest: give an agent card, an mcp.json, or a bundle "
         "{'version': 1, 'entries': [...]}"
     )
 
 
-def _text(path: Path, most: int) -> str:
+def _text(path: Path, limit: int) -> str:
     try:
         with path.open("rb") as file:
-            content = file.read(most + 1)
+            content = file.read(limit + 1)
     except FileNotFoundError:
         raise ConfigError(f"there is no file or folder {str(path)!r}") from None
     except OSError as error:
         raise ConfigError(f"{str(path)!r} cannot be read: {error}") from error
-    if len(content) > most:
-        raise ConfigError(f"{str(path)!r} is longer than {most} bytes: split it")
+    if len(content) > limit:
+        raise ConfigError(f"{str(path)!r} is longer than {limit} bytes: split it")
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -143,3 +143,44 @@ def _text(path: Path, most: int) -> str:
 
 def _note(detail: str) -> Diagnostic:
     return Diagnostic(stage="catalog", code="config_warning", detail=detail)
+
+
+def _server_entries(document: Mapping[str, object], where: str, namespace: str) -> Iterator[Entry]:
+    """Yield the servers of an ``mcp.json`` as entries: found, and not started.
+
+    Nothing is taken over that may be a secret: no environment, no headers, no arguments, and of a
+    URL neither its query nor its user. To have their tools, configure them instead.
+    """
+    for name, server in _server_table(document).items():
+        place = f"{where!r}: server {name!r}"
+        if not isinstance(server, Mapping):
+            raise ConfigError(f"{place} must be an object")
+        description = server.get("description", "")
+        if not isinstance(description, str):
+            raise ConfigError(f"{place}: 'description' must be a text")
+        yield Entry(
+            kind="server",
+            name=str(name),
+            description=description,
+            namespace=namespace,
+            metadata=_transport(server),
+        )
+
+
+def _server_table(document: Mapping[str, object]) -> Mapping[str, object]:
+    tables = (document.get(key) for key in ("mcpServers", "servers"))
+    return next((table for table in tables if isinstance(table, dict)), {})
+
+
+def _transport(server: Mapping[str, object]) -> JsonObject:
+    command, url = server.get("command"), server.get("url")
+    if isinstance(command, str):
+        return {"transport": "stdio", "command": command}
+    if not isinstance(url, str):
+        return {}
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return {"transport": "http"}
+    host = parts.netloc.rpartition("@")[2]
+    return {"transport": "http", "url": f"{parts.scheme}://{host}{parts.path}"}

@@ -38,7 +38,7 @@ class _Object:
 
     def member(self, key: str) -> _Member | None:
         # Of two of a name a reader takes the last.
-        return next((each for each in reversed(self.members) if each.key == key), None)
+        return next((part for part in reversed(self.members) if part.key == key), None)
 
 
 def with_member(text: str, path: Sequence[str], value: object, *, where: str) -> str:
@@ -57,13 +57,13 @@ def with_member(text: str, path: Sequence[str], value: object, *, where: str) ->
     whole = _whole(text, where)
     holder, rest = _deepest(text, path[:-1])
     left = [*rest, path[-1]]
-    known = holder.member(left[0])
+    member = holder.member(left[0])
     new: object = value
     for key in reversed(left[1:]):
         new = {key: new}
-    if known is not None:
-        indent = _indent(text, known.start)
-        changed = text[: known.value] + _written(text, new, indent) + text[known.end :]
+    if member is not None:
+        indent = _indent(text, member.start)
+        changed = text[: member.value] + _dumped(text, new, indent) + text[member.end :]
     else:
         changed = _inserted(text, holder, left[0], new)
     return _checked(changed, _set(whole, path, value), where)
@@ -77,16 +77,16 @@ def without_member(text: str, path: Sequence[str], *, where: str) -> str:
     """
     whole = _whole(text, where)
     holder, rest = _deepest(text, path[:-1])
-    known = None if rest else holder.member(path[-1])
-    if known is None:
+    member = None if rest else holder.member(path[-1])
+    if member is None:
         return text
-    place = holder.members.index(known)
-    start, end = _cut(text, known)
+    position = holder.members.index(member)
+    start, end = _cut(text, member)
     cut = text[:start] + text[end:]
-    if place == len(holder.members) - 1 and place > 0 and known.comma < 0:
-        comma = holder.members[place - 1].comma
+    if position == len(holder.members) - 1 and position > 0 and member.comma < 0:
+        comma = holder.members[position - 1].comma
         # On one line, the blank after the comma goes too.
-        after = start if start == known.start else comma + 1
+        after = start if start == member.start else comma + 1
         cut = text[:comma] + text[after:start] + text[end:]
     return _checked(cut, _dropped(whole, path), where)
 
@@ -135,7 +135,7 @@ def _deepest(text: str, path: Sequence[str]) -> tuple[_Object, list[str]]:
 
 def _object(text: str, at: int) -> _Object:
     """Read the members of the first object from *at* on, deeper ones as they stand."""
-    tokens = [each for each in _TOKEN.finditer(text, at) if each.lastgroup != "skip"]
+    tokens = [part for part in _TOKEN.finditer(text, at) if part.lastgroup != "skip"]
     members: list[_Member] = []
     position = 1
     while position < len(tokens) and tokens[position][0] != "}":
@@ -179,12 +179,12 @@ def _inserted(text: str, holder: _Object, key: str, value: object) -> str:
     else:
         outer = _indent(text, holder.start)
         indent, tail = outer + _unit(text), newline + outer
-    added = f"{json.dumps(key, ensure_ascii=False)}: {_written(text, value, indent)}"
+    added = f"{json.dumps(key, ensure_ascii=False)}: {_dumped(text, value, indent)}"
     rest = text[end:].lstrip()
     return text[:end] + newline + indent + added + tail + rest
 
 
-def _written(text: str, value: object, indent: str) -> str:
+def _dumped(text: str, value: object, indent: str) -> str:
     newline = "\r\n" if "\r\n" in text else "\n"
     written = json.dumps(value, ensure_ascii=False, indent=_unit(text))
     return written.replace("\n", newline + indent)
@@ -196,8 +196,8 @@ def _indent(text: str, at: int) -> str:
 
 
 def _unit(text: str) -> str:
-    found = _UNIT.search(text)
-    return found[1] if found else "  "
+    match = _UNIT.search(text)
+    return match[1] if match else "  "
 
 
 def _cut(text: str, member: _Member) -> tuple[int, int]:

@@ -27,16 +27,16 @@ def parse(text: str, *, where: str) -> object:
             of its objects.
     """
 
-    def once(pairs: Iterable[tuple[str, object]]) -> dict[str, object]:
-        found: dict[str, object] = {}
+    def unique_members(pairs: Iterable[tuple[str, object]]) -> dict[str, object]:
+        members: dict[str, object] = {}
         for name, value in pairs:
-            if name in found:
+            if name in members:
                 raise ConfigError(f"{where!r} has {name!r} twice in one object: remove one of them")
-            found[name] = value
-        return found
+            members[name] = value
+        return members
 
     try:
-        return json.loads(text, object_pairs_hook=once)
+        return json.loads(text, object_pairs_hook=unique_members)
     except RecursionError:
         raise ConfigError(f"{where!r} is nested too deeply to be read") from None
     except json.JSONDecodeError as error:
@@ -45,10 +45,12 @@ def parse(text: str, *, where: str) -> object:
     import json5  # noqa: PLC0415  (slow to load, and seldom needed)
 
     try:
-        return json5.loads(text, object_pairs_hook=once)
+        return json5.loads(text, object_pairs_hook=unique_members)
     except (ValueError, RecursionError) as error:
         fault = _FAULT.search(str(error))
-        line, column, told = plain.lineno, plain.colno, plain.msg
+        line, column, message = plain.lineno, plain.colno, plain.msg
         if fault is not None and int(fault[1]) != line:
-            line, column, told = int(fault[1]), int(fault[3]), fault[2]
-        raise ConfigError(f"{where!r} is not JSON: line {line}, column {column}: {told}") from None
+            line, column, message = int(fault[1]), int(fault[3]), fault[2]
+        raise ConfigError(
+            f"{where!r} is not JSON: line {line}, column {column}: {message}"
+        ) from None

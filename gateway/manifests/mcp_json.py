@@ -22,7 +22,7 @@ from pydantic import BeforeValidator, ConfigDict, Field
 
 from gateway.catalog.entries import KIND
 from gateway.catalog.kinds import KINDS
-from gateway.catalog.projection import tree_of
+from gateway.catalog.metadata import parse_paths
 from gateway.errors import ConfigError, InvalidRequestError
 from gateway.manifests.jsonc import parse
 from gateway.manifests.manifest import Manifest
@@ -323,7 +323,7 @@ def _read_kinds(raw: object) -> Mapping[str, CustomKind]:
                 f"none of {', '.join(KINDS)}"
             )
         try:
-            tree_of(kind.searchable)
+            parse_paths(kind.searchable)
         except InvalidRequestError as error:
             raise ConfigError(f"kind {name!r}: {error}") from error
     return {

@@ -43,7 +43,7 @@ def sounds_secret(name: str) -> bool:
     return bool(_WORDS.intersection(words)) and words[-1] not in _HARMLESS_ENDS
 
 
-def disclosed(name: str, value: str) -> Span | None:
+def find_secret(name: str, value: str) -> Span | None:
     """Return where in *value*, which stands under *name*, a secret begins and ends.
 
     Returns:
@@ -64,29 +64,29 @@ def disclosed(name: str, value: str) -> Span | None:
     return None
 
 
-def doubtful(value: str) -> bool:
+def looks_random(value: str) -> bool:
     """Return whether *value* looks as random as a secret."""
     return "${" not in value and _RANDOM.fullmatch(value) is not None
 
 
-def in_arguments(arguments: Sequence[str]) -> Iterator[tuple[int, str, Span]]:
+def find_in_arguments(arguments: Sequence[str]) -> Iterator[tuple[int, str, Span]]:
     """Find secrets in a command line: the argument's place, its name, and where in it they are.
 
     ``--token X``, ``--token=X``, ``NAME=X`` and ``Header: X`` name what they hold.
     """
     flag = ""
-    for place, text in enumerate(arguments):
+    for position, text in enumerate(arguments):
         pair = _PAIR.fullmatch(text)
         found: Span | None = None
         name = flag
         if pair is not None and "://" not in pair[1]:
-            inner = disclosed(pair[1], pair[2])
+            inner = find_secret(pair[1], pair[2])
             name = pair[1]
             if inner is not None:
                 found = (pair.start(2) + inner[0], pair.start(2) + inner[1])
         elif not text.startswith("-"):
-            found = disclosed(flag, text)
+            found = find_secret(flag, text)
         if found is not None:
-            yield place, name, found
-        told = _FLAG.fullmatch(text)
-        flag = told[1] if told is not None else ""
+            yield position, name, found
+        flag_match = _FLAG.fullmatch(text)
+        flag = flag_match[1] if flag_match is not None else ""

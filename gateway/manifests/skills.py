@@ -34,11 +34,11 @@ def read_skill(text: str, *, where: str, namespace: str = NAMESPACE) -> Entry:
     """
     head, body = _parts(text, where)
     front = _front(head, where)
-    name, told = front.get("name"), front.get("description")
-    if not isinstance(name, str) or not isinstance(told, str) or not name or not told:
+    name, description = front.get("name"), front.get("description")
+    if not isinstance(name, str) or not isinstance(description, str) or not name or not description:
         raise ConfigError(f"{where!r}: its front matter needs 'name' and 'description', as texts")
     tags = front.get("tags", [])
-    if not isinstance(tags, list) or not all(isinstance(each, str) for each in tags):
+    if not isinstance(tags, list) or not all(isinstance(item, str) for item in tags):
         raise ConfigError(f"{where!r}: 'tags' must be a list of texts")
     rest = {key: value for key, value in front.items() if key not in _OWN}
     if INSTRUCTIONS in rest:
@@ -46,7 +46,7 @@ def read_skill(text: str, *, where: str, namespace: str = NAMESPACE) -> Entry:
     return Entry(
         kind="skill",
         name=name,
-        description=told,
+        description=description,
         namespace=namespace,
         hints=Hints(tags=tuple(tags)),
         metadata={**rest, **({INSTRUCTIONS: body} if body else {})},
@@ -55,7 +55,7 @@ def read_skill(text: str, *, where: str, namespace: str = NAMESPACE) -> Entry:
 
 def _parts(text: str, where: str) -> tuple[str, str]:
     lines = text.removeprefix("\ufeff").replace("\r\n", "\n").split("\n")
-    if lines[0].rstrip() != _FENCE or _FENCE not in (rest := [each.rstrip() for each in lines[1:]]):
+    if lines[0].rstrip() != _FENCE or _FENCE not in (rest := [item.rstrip() for item in lines[1:]]):
         raise ConfigError(
             f"{where!r} has no front matter: begin it with '---', 'name: …', 'description: …' and "
             "'---', each on a line of its own"
@@ -67,13 +67,13 @@ def _parts(text: str, where: str) -> tuple[str, str]:
 def _front(head: str, where: str) -> Mapping[str, object]:
     try:
         # An alias may stand for something huge, and no skill needs one.
-        if any(isinstance(each, yaml.AliasToken | yaml.AnchorToken) for each in yaml.scan(head)):
+        if any(isinstance(item, yaml.AliasToken | yaml.AnchorToken) for item in yaml.scan(head)):
             raise ConfigError(f"{where!r}: its front matter uses '&' or '*': write the value out")
         front = yaml.load(head, Loader=yaml.BaseLoader)  # noqa: S506  (it makes texts alone)
     except (yaml.YAMLError, RecursionError) as error:
-        told = str(error).splitlines()
+        lines = str(error).splitlines()
         raise ConfigError(
-            f"{where!r}: its front matter cannot be read: {told[0] if told else 'too deep'}; "
+            f"{where!r}: its front matter cannot be read: {lines[0] if lines else 'too deep'}; "
             "quote the value"
         ) from error
     if not isinstance(front, dict) or not all(isinstance(key, str) for key in front):
@@ -94,5 +94,5 @@ def write_skill(entry: Entry) -> str:
 
 def _plain(value: object) -> object:
     if isinstance(value, Mapping):
-        return {key: _plain(each) for key, each in value.items()}
-    return [_plain(each) for each in value] if isinstance(value, list) else value
+        return {key: _plain(item) for key, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, list) else value

@@ -1,5 +1,4 @@
-"""What configuration files say of servers, and what another reading of them changes. Pure but for
-reading the files.
+"""The configuration files of a gateway, and what changes when they are read again.
 
 * Equal entries are equal servers: what did not change keeps its session.
 * A file that cannot be read changes nothing; an entry that cannot be used leaves its server as it
@@ -44,8 +43,8 @@ class Reloaded:
     """What is odd about the files."""
 
 
-def configured(manifest: Manifest) -> dict[str, Configured]:
-    """Return what *manifest* says of each server, virtual ones last."""
+def server_entries(manifest: Manifest) -> dict[str, Configured]:
+    """Return the entry of each server in *manifest*, virtual ones last."""
     real = {
         name: Configured(
             target=target, shapes=manifest.shapes.get(name, ()), owner=manifest.owner(name)
@@ -78,20 +77,20 @@ class ConfigFiles:
     """The configuration files of one gateway."""
 
     servers: dict[str, Configured] = field(default_factory=dict)
-    """As they were taken last."""
+    """As they were read last."""
     origins: list[str] = field(default_factory=list)
     """The files, in the order in which they came."""
     kinds: dict[str, CustomKind] = field(default_factory=dict)
-    """What they declare, as it was taken last."""
-    given: dict[str, CustomKind] = field(default_factory=dict)
-    """What was declared without a file."""
+    """The kinds that they declare, as they were read last."""
+    fixed_kinds: dict[str, CustomKind] = field(default_factory=dict)
+    """The kinds that were declared without a file."""
 
-    def add(self, manifest: Manifest, taken: Container[str]) -> dict[str, Configured]:
+    def add(self, manifest: Manifest, names: Container[str]) -> dict[str, Configured]:
         """Add a file, and return its servers.
 
         Args:
             manifest: What it says.
-            taken: The names of servers that are there.
+            names: The names of servers that are there.
 
         Raises:
             ConfigError: If the file is there already, or one of its names is taken; nothing is
@@ -99,51 +98,53 @@ class ConfigFiles:
         """
         if manifest.origin and manifest.origin in self.origins:
             raise ConfigError(f"{manifest.origin!r} was added already: reload() reads it again")
-        new = configured(manifest)
-        _check(new, taken)
+        new = server_entries(manifest)
+        _check_free(new, names)
         self.servers |= new
         self.kinds |= manifest.kinds
         if manifest.origin:
             self.origins.append(manifest.origin)
         else:
-            self.given |= manifest.kinds
+            self.fixed_kinds |= manifest.kinds
         return new
 
     def read(
-        self, taken: Container[str]
+        self, names: Container[str]
     ) -> tuple[dict[str, Configured], dict[str, CustomKind], tuple[Diagnostic, ...]]:
-        """Read all files again; give their servers, what kinds they declare, and what is odd.
+        """Read all files again; return their servers, the kinds that they declare, and warnings.
 
         What came without a file stays as it is.
 
         Raises:
             ConfigError: If a file cannot be read, or a new name is taken.
         """
-        from gateway.manifests.mcp_json import read_manifest  # noqa: PLC0415  (as for `Sources.add_config`)
+        from gateway.manifests.mcp_json import read_manifest  # noqa: PLC0415  (pydantic is heavy: only who reads a file pays for it)
 
-        after = {name: each for name, each in self.servers.items() if not each.owner}
-        kinds = dict(self.given)
+        after = {name: entry for name, entry in self.servers.items() if not entry.owner}
+        kinds = dict(self.fixed_kinds)
         notes: list[Diagnostic] = []
         for origin in self.origins:
             manifest = read_manifest(Path(origin))
             kinds |= manifest.kinds
-            new = configured(manifest)
+            new = server_entries(manifest)
             notes += manifest.warnings
             for name in manifest.unusable:
-                known = self.servers.get(name)
-                if known is not None and known.owner == manifest.owner(name):
-                    new[name] = known
+                before = self.servers.get(name)
+                if before is not None and before.owner == manifest.owner(name):
+                    new[name] = before
                     detail = f"{Path(origin).name}: server {name!r} stays as it was"
                     notes.append(Diagnostic(stage="catalog", code="config_warning", detail=detail))
-            _check({name: each for name, each in new.items() if name not in self.servers}, taken)
-            _check(new, after)
+            _check_free(
+                {name: entry for name, entry in new.items() if name not in self.servers}, names
+            )
+            _check_free(new, after)
             after |= new
         return after, kinds, tuple(notes)
 
 
-def _check(new: Mapping[str, Configured], taken: Container[str]) -> None:
+def _check_free(new: Mapping[str, Configured], names: Container[str]) -> None:
     for name in new:
-        if name in taken:
+        if name in names:
             raise ConfigError(
                 f"a server {name!r} is there already: remove it first, or choose another name"
             )

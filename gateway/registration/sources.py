@@ -275,7 +275,7 @@ class GatewaySources:
             lambda: self._registry.mark_dirty(self._entries.server),
             replaced(self._catalog_options, kinds=self._entries.kinds),
             self._bridge.check_open,
-            self._health.held,
+            self._health.resolve_filters,
         )
 
     def _expire_listings(self) -> None:
@@ -285,7 +285,7 @@ class GatewaySources:
 
     async def _close_sources(self) -> None:
         registered = self._registry.all().values()
-        await asyncio.gather(*(attempt(each.source.close()) for each in registered))
+        await asyncio.gather(*(attempt(registration.source.close()) for registration in registered))
 
     async def _reload(self) -> Reloaded:
         async with self._reloading:

@@ -18,15 +18,6 @@ SERVER_KINDS = frozenset({"server", "virtual_server"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EntityDelta:
-    """How a catalog changed."""
-
-    removed: tuple[Entity, ...]
-    """An entity that changed is removed and added."""
-    added: tuple[Entity, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _SourceEntities:
     """What one source puts into the catalog."""
 
@@ -60,7 +51,7 @@ class EntityRegistry:
 
     def update(
         self, registrations: Mapping[str, Registration], listed: Mapping[str, ListResult]
-    ) -> EntityDelta:
+    ) -> None:
         """Replace the catalog by what was listed.
 
         Args:
@@ -91,10 +82,6 @@ class EntityRegistry:
                 entities[key] = known if known is not None and known == entity else entity
         self.entities = entities
         self.notes = _qualified_names(entities)
-        return EntityDelta(
-            removed=tuple(old for key, old in before.items() if entities.get(key) is not old),
-            added=tuple(new for key, new in entities.items() if before.get(key) is not new),
-        )
 
     def _collect(self, registration: Registration, listing: Listing) -> _SourceEntities:
         """Gather what a source puts into the catalog; the same if nothing changed."""

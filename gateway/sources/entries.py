@@ -46,7 +46,7 @@ class EntrySource:
         self.kinds = dict(kinds)
         """The kinds that are declared so far, by name."""
         self._options = options
-        self._known: dict[str, _Row] = {}
+        self._rows: dict[str, _Row] = {}
         self._closed = False
 
     @property
@@ -72,10 +72,10 @@ class EntrySource:
         except StoreError as error:
             notes.append(Diagnostic(stage="store", code="catalog_unavailable", detail=str(error)))
         else:
-            self._known = {key: self._row(key, text) for key, text in sorted(rows.items())}
-        notes += (note for row in self._known.values() for note in row.notes)
-        made = (row.entity for row in self._known.values() if row.entity is not None)
-        return Listing(entities=tuple(made), diagnostics=tuple(notes))
+            self._rows = {key: self._row(key, text) for key, text in sorted(rows.items())}
+        notes += (note for row in self._rows.values() for note in row.notes)
+        entities = (row.entity for row in self._rows.values() if row.entity is not None)
+        return Listing(entities=tuple(entities), diagnostics=tuple(notes))
 
     def declare(self, kinds: Mapping[str, CustomKind]) -> bool:
         """Replace the kinds that configuration files declare beside the host's own.
@@ -87,13 +87,13 @@ class EntrySource:
         changed = after != self.kinds
         if changed:
             self.kinds = after
-            self._known = {}
+            self._rows = {}
         return changed
 
     def _row(self, key: str, text: str) -> _Row:
-        known = self._known.get(key)
-        if known is not None and known.text == text:
-            return known
+        before = self._rows.get(key)
+        if before is not None and before.text == text:
+            return before
         try:
             entry = entry_from_json(json.loads(text))
         except (ConfigError, ValueError) as error:
@@ -102,8 +102,8 @@ class EntrySource:
 
         reasons = scan_definition(entry_to_json(entry))
         blocked = bool(reasons) and self._options.on_suspicion == "block"
-        told = f"{', '.join(reasons)}{'; it is left out' if blocked else ''}"
-        notes = (_note("tool_suspicious", key, told),) if reasons else ()
+        detail = f"{', '.join(reasons)}{'; it is left out' if blocked else ''}"
+        notes = (_note("tool_suspicious", key, detail),) if reasons else ()
         entity = None if blocked else self._entity(entry)
         if notes and entity is not None:
             entity = replace(entity, definition=replace(entity.definition, doubts=notes))

@@ -24,27 +24,27 @@ class Health:
     """The health of the servers of one gateway.
 
     Args:
-        lasting: Gives the supervised sources by server.
-        registrations: Gives what is registered by server.
+        cached: Returns the sources with a connection, by server.
+        registrations: Returns what is registered, by server.
         retry_s: Seconds between two tries of a failed server.
         clock: Seconds that only grow.
     """
 
     def __init__(
         self,
-        lasting: Callable[[], Mapping[str, CachedSource]],
+        cached: Callable[[], Mapping[str, CachedSource]],
         registrations: Callable[[], Mapping[str, Registration]],
         *,
         retry_s: float,
         clock: Clock,
     ) -> None:
-        self._lasting = lasting
+        self._cached = cached
         self._registrations = registrations
         self._retry_s = retry_s
         self._clock = clock
         self._due: dict[str, float] = {}
 
-    def held(self, filters: Filters | None) -> Filters:
+    def resolve_filters(self, filters: Filters | None) -> Filters:
         """Return *filters*; if they want only the healthy, with all others named as left out.
 
         Args:
@@ -59,18 +59,18 @@ class Health:
             raise InvalidRequestError(f"filters must be a Filters(…), got {type(filters).__name__}")
         if not filters.healthy_only:
             return filters
-        return replace(filters, without=filters.without | self.ailing())
+        return replace(filters, without=filters.without | self.find_unhealthy())
 
-    def ailing(self) -> frozenset[str]:
+    def find_unhealthy(self) -> frozenset[str]:
         """Return the servers that cannot be reached, and the ids of virtual things behind them."""
-        sources = dict(self._lasting())
+        sources = dict(self._cached())
         down = {name for name, source in sources.items() if not source.live.healthy}
         self._due = {name: due for name, due in self._due.items() if name in down}
         for name in down:
-            self._look(name, sources[name])
+            self._recheck(name, sources[name])
         return frozenset(down | set(self._aliases(down)))
 
-    def _look(self, name: str, source: CachedSource) -> None:
+    def _recheck(self, name: str, source: CachedSource) -> None:
         now = self._clock()
         # Not at once: the failure is fresh.
         if now >= self._due.setdefault(name, now + self._retry_s):
@@ -78,13 +78,10 @@ class Health:
             source.invalidate()
 
     def _aliases(self, down: set[str]) -> set[str]:
-        following = [each for each in self._registrations().values() if down & each.follows]
-        if not following:
-            return set()
         return {
             key
-            for each in following
-            if isinstance(each.source, VirtualSource)
-            for key, server in each.source.behind.items()
+            for registration in self._registrations().values()
+            if down & registration.follows and isinstance(registration.source, VirtualSource)
+            for key, server in registration.source.behind.items()
             if server in down
         }

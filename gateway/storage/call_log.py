@@ -73,27 +73,27 @@ class SqliteCallLog:
                 f"SELECT tenant, task, tool, at FROM calls {clause} ORDER BY id DESC LIMIT ?",  # noqa: S608  (fixed texts)
                 (*bound, _MOST_TASKS),
             ).fetchall()
-        found: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+        tools_by_task: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
         last: dict[tuple[str, str], float] = {}
         for whose, task, tool, at in reversed(rows):
-            found[whose, task].append(tool)
+            tools_by_task[whose, task].append(tool)
             last[whose, task] = at
         return [
             Task(tools=tuple(tools), age_s=max((now - last[key]) // DAY_S, 0.0) * DAY_S)
-            for key, tools in found.items()
+            for key, tools in tools_by_task.items()
         ]
 
     def show(self, *lists: Sequence[str]) -> None:
         """See `CallLog.show`; one transaction for all of them."""
         now = self._wall()
         day = int(now // DAY_S)
-        seen = Counter(each for ids in lists for each in set(ids))
+        counts = Counter(tool for ids in lists for tool in set(ids))
         together = Counter(pair for ids in lists for pair in combinations(sorted(set(ids)), 2))
         with self._database.transaction() as connection:
             connection.executemany(
                 "INSERT INTO accesses VALUES (?, ?, ?, ?) ON CONFLICT (tool, day) DO UPDATE "
                 "SET count = count + excluded.count, last = max(last, excluded.last)",
-                [(each, day, count, now) for each, count in seen.items()],
+                [(tool, day, count, now) for tool, count in counts.items()],
             )
             connection.executemany(
                 "INSERT INTO pairs VALUES (?, ?, ?, ?) ON CONFLICT (one, other) DO UPDATE "
@@ -107,7 +107,7 @@ class SqliteCallLog:
             rows = connection.execute(
                 "SELECT tool, sum(count), count(*), max(last) FROM accesses GROUP BY tool"
             ).fetchall()
-        return {each: Seen(count=count, days=days, last_s=last) for each, count, days, last in rows}
+        return {tool: Seen(count=count, days=days, last_s=last) for tool, count, days, last in rows}
 
     def pairs(self) -> Mapping[frozenset[str], Seen]:
         """See `CallLog.pairs`."""

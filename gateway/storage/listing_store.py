@@ -58,9 +58,9 @@ class SqliteListingStore:
         now = self._wall()
         row = (fingerprint, server, now, now, encode(listing))
         with self._database.transaction() as connection:
-            known = "SELECT 1 FROM listings WHERE fingerprint = ?"
+            query = "SELECT 1 FROM listings WHERE fingerprint = ?"
             # Processes too short-lived to sweep must not fill the file with new configurations.
-            if connection.execute(known, (fingerprint,)).fetchone() is None:
+            if connection.execute(query, (fingerprint,)).fetchone() is None:
                 self._sweep(connection)
             connection.execute("INSERT OR REPLACE INTO listings VALUES (?, ?, ?, ?, ?)", row)
 

@@ -68,9 +68,9 @@ class SqliteStore:
         wall: Clock = time.time,
     ) -> None:
         self.vectors = SqliteVectorStore(vectors) if isinstance(vectors, Path) else vectors
-        kept = Database(catalog, CATALOG)
-        self.entries = SqliteEntries(kept)
-        self.records = SqliteListingStore(kept, wall=wall)
+        database = Database(catalog, CATALOG)
+        self.entries = SqliteEntries(database)
+        self.records = SqliteListingStore(database, wall=wall)
         self.ledger = SqliteCallLog(usage, wall=wall)
 
     def close(self) -> None:
@@ -81,14 +81,14 @@ class SqliteStore:
         self.ledger.close()
 
 
-def store_of(
-    options: Options, given: Store | None = None, *, vectors: VectorStore | None = None
+def resolve_store(
+    options: Options, store: Store | None = None, *, vectors: VectorStore | None = None
 ) -> Store:
     """Return the store of a gateway: the host's own, else SQLite files where *options* say.
 
     Args:
         options: Where the files are.
-        given: The host's store.
+        store: The host's store.
         vectors: Where the host keeps vectors, and only them.
 
     Raises:
@@ -97,11 +97,11 @@ def store_of(
     if vectors is not None:
         check_members("vector_store", vectors, "a VectorStore", "get", "put", "close")
     # Not `or`: an empty store of the host may be falsy.
-    if given is not None:
+    if store is not None:
         if vectors is not None:
             raise ConfigError("store and vector_store say both where vectors persist: give one")
-        check_members("store", given, "a Store", "vectors", "entries", "records", "ledger", "close")
-        return given
+        check_members("store", store, "a Store", "vectors", "entries", "records", "ledger", "close")
+        return store
     return SqliteStore(
         vectors=vector_store_path(options) if vectors is None else vectors,
         catalog=catalog_store_path(options),

@@ -65,7 +65,7 @@ class Database:
         self.path = path
         self._schema = schema
         self._busy_s = busy_s
-        self._told = f"{schema.what} {path.name!r}"
+        self._label = f"{schema.what} {path.name!r}"
         self._writing = threading.RLock()
         self._writer: _Open | None = None
         self._room = threading.Semaphore(_READERS)
@@ -83,13 +83,13 @@ class Database:
         """
         file = _file_at(self.path)
         with self._errors(file), self._room:
-            held = self._reader(file)
+            reader = self._reader(file)
             try:
-                with held.connection as connection:
+                with reader.connection as connection:
                     connection.execute("BEGIN")
                     yield connection
             finally:
-                self._given_back(held)
+                self._release(reader)
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[Connection]:
@@ -122,19 +122,19 @@ class Database:
     def _reader(self, file: _File | None) -> _Open:
         with self._pool:
             while self._idle:
-                held = self._idle.pop()
-                if held.file == file:
-                    return held
-                held.connection.close()
+                reader = self._idle.pop()
+                if reader.file == file:
+                    return reader
+                reader.connection.close()
         if file is None:
             self._opened(file)
-        held = self._connected()
-        if held.version < self._schema.version:
-            held.connection.close()
-            self._opened(held.file)
-            held = self._connected()
-        held.connection.execute("PRAGMA query_only = ON")
-        return held
+        reader = self._connected()
+        if reader.version < self._schema.version:
+            reader.connection.close()
+            self._opened(reader.file)
+            reader = self._connected()
+        reader.connection.execute("PRAGMA query_only = ON")
+        return reader
 
     def _connected(self) -> _Open:
         age = self._age
@@ -181,12 +181,12 @@ class Database:
                 raise
             retry_while_locked(switch, _busy, pause_s=_PAUSE_S, max_s=self._busy_s)
 
-    def _given_back(self, held: _Open) -> None:
+    def _release(self, reader: _Open) -> None:
         with self._pool:
-            if held.age == self._age:
-                self._idle.append(held)
+            if reader.age == self._age:
+                self._idle.append(reader)
                 return
-        held.connection.close()
+        reader.connection.close()
 
     def _drop(self) -> None:
         with self._pool:
@@ -195,8 +195,8 @@ class Database:
         if self._writer is not None:
             dropped.append(self._writer)
             self._writer = None
-        for each in dropped:
-            each.connection.close()
+        for connection in dropped:
+            connection.connection.close()
 
     @contextlib.contextmanager
     def _errors(self, file: _File | None) -> Iterator[None]:
@@ -206,9 +206,9 @@ class Database:
             with self._writing:
                 self._drop()
                 if _code(error) not in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}:
-                    raise StoreError(f"{self._told}: {error}") from error
-                told = self._set_aside(file)
-            raise StoreError(f"{self._told} was corrupt: {told}", rebuilt=True) from error
+                    raise StoreError(f"{self._label}: {error}") from error
+                outcome = self._set_aside(file)
+            raise StoreError(f"{self._label} was corrupt: {outcome}", rebuilt=True) from error
 
     def _set_aside(self, file: _File | None) -> str:
         """Move *file* out of the way, with what was not yet written into it."""
@@ -223,7 +223,7 @@ class Database:
             if _beside(self.path, "-wal").exists():
                 _beside(self.path, "-wal").rename(_beside(aside, "-wal"))
         except OSError as error:
-            raise StoreError(f"{self._told} is corrupt: {error}") from error
+            raise StoreError(f"{self._label} is corrupt: {error}") from error
         return f"set aside as {aside.name!r}"
 
 
@@ -238,10 +238,10 @@ def _beside(path: Path, suffix: str) -> Path:
 
 def _file_at(path: Path) -> _File | None:
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
 def _busy(error: BaseException) -> bool:
@@ -267,7 +267,7 @@ class SqliteVectorStore:
 
     def get(self, model_id: str, keys: Sequence[str]) -> Mapping[str, Vector]:
         """Return those of *keys* that are kept and whole."""
-        found: dict[str, Vector] = {}
+        status: dict[str, Vector] = {}
         with self._database.reading() as connection:
             for start in range(0, len(keys), _CHUNK):
                 part = keys[start : start + _CHUNK]
@@ -276,10 +276,10 @@ class SqliteVectorStore:
                     f"SELECT key, dimensions, row FROM vectors WHERE model_id = ? AND key IN ({marks})",  # noqa: S608, E501  (only question marks are put in)
                     (model_id, *part),
                 )
-                found.update(
+                status.update(
                     {key: _vector(blob) for key, size, blob in rows if len(blob) == 4 * size}
                 )
-        return found
+        return status
 
     def put(self, model_id: str, vectors: Mapping[str, Vector]) -> None:
         """Keep *vectors* in one transaction."""

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.manifests.secret_scanner import disclosed, doubtful, in_arguments, sounds_secret
+from gateway.manifests.secret_scanner import (
+    find_in_arguments,
+    find_secret,
+    looks_random,
+    sounds_secret,
+)
 
 TOKEN = "ghp_" + "a1B2" * 9
 
@@ -43,7 +48,7 @@ def test_a_secret_is_found_without_what_stands_around_it(
     name: str, value: str, secret: str
 ) -> None:
     """Only that is replaced."""
-    span = disclosed(name, value)
+    span = find_secret(name, value)
 
     assert span is not None
     assert secret == value[slice(*span)]
@@ -64,7 +69,7 @@ def test_a_secret_is_found_without_what_stands_around_it(
 )
 def test_references_and_settings_are_none(name: str, value: str) -> None:
     """They may be copied."""
-    assert disclosed(name, value) is None
+    assert find_secret(name, value) is None
 
 
 @pytest.mark.parametrize(
@@ -86,13 +91,13 @@ def test_command_lines_name_what_they_hold(
     """A flag before it, or a name with it."""
     assert found == [
         (place, name, arguments[place][slice(*span)])
-        for place, name, span in in_arguments(arguments)
+        for place, name, span in find_in_arguments(arguments)
     ]
 
 
 def test_what_only_looks_random_is_doubtful() -> None:
     """A person knows."""
     assert [True, False, False, False] == [
-        doubtful(each)
+        looks_random(each)
         for each in ("aB3" * 9, "${" + "aB3" * 9 + "}", "just-a-long-lower-case-name-1", "aB3")
     ]

@@ -68,8 +68,8 @@ async def test_only_who_wants_the_healthy_is_told_of_the_others(ward: Ward) -> N
     ward.live["ill"].healthy = False
     wanted = Filters(healthy_only=True, without=frozenset({"x"}))
 
-    assert Filters() == ward.health.held(Filters()) == ward.health.held(None)
-    assert frozenset({"x", "ill"}) == ward.health.held(wanted).without
+    assert Filters() == ward.health.resolve_filters(Filters()) == ward.health.resolve_filters(None)
+    assert frozenset({"x", "ill"}) == ward.health.resolve_filters(wanted).without
 
 
 async def test_whom_nobody_finds_is_looked_at_again_now_and_then(ward: Ward) -> None:
@@ -77,16 +77,16 @@ async def test_whom_nobody_finds_is_looked_at_again_now_and_then(ward: Ward) -> 
     ill = ward.live["ill"]
     ill.healthy = False
     for _ in range(3):
-        ward.health.held(HEALTHY)
+        ward.health.resolve_filters(HEALTHY)
     at_once = ill.listings
     ward.clock.tick(RETRY_S)
     for _ in range(3):
-        ward.health.held(HEALTHY)
+        ward.health.resolve_filters(HEALTHY)
     await until(lambda: ill.listings == at_once + 1)
     ill.healthy = True
 
     assert 1 == at_once
-    assert frozenset() == ward.health.held(HEALTHY).without
+    assert frozenset() == ward.health.resolve_filters(HEALTHY).without
     assert 1 == ward.live["well"].listings
 
 

@@ -10,7 +10,7 @@ from gateway import Gateway, Options, SyncGateway
 from gateway.embed.cache import MemoryVectorStore
 from gateway.errors import ConfigError
 from gateway.options import UsageOptions
-from gateway.storage.protocol import store_of
+from gateway.storage.protocol import resolve_store
 from gateway.testing import HashingEmbedder, TemporaryStore
 
 
@@ -40,7 +40,7 @@ def test_a_gateway_with_a_store_of_its_host_keeps_everything_there(tmp_path: Pat
 def test_vectors_alone_may_lie_elsewhere(tmp_path: Path) -> None:
     """The rest stays where the options say."""
     vectors = MemoryVectorStore()
-    store = store_of(Options(catalog_store_path=tmp_path / "c.db"), vectors=vectors)
+    store = resolve_store(Options(catalog_store_path=tmp_path / "c.db"), vectors=vectors)
 
     assert store.vectors is vectors
     store.records.changed("o")

@@ -14,7 +14,7 @@ from typer import Argument, Option
 
 from gateway.catalog.entries import Entry, entry_from_json
 from gateway.catalog.kinds import KINDS
-from gateway.catalog.projection import project
+from gateway.catalog.metadata import project
 from gateway.cli import options
 from gateway.cli.command import command, command_group
 from gateway.cli.exit_codes import NOTHING, OK

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from gateway.errors import ConfigError
-from gateway.manifests.secret_scanner import Span, disclosed, doubtful, in_arguments
+from gateway.manifests.secret_scanner import Span, find_in_arguments, find_secret, looks_random
 
 _KEYS = ("command", "args", "env", "cwd", "url", "headers", "disabled")
 _IGNORED_KEYS = frozenset({"type", "name", "description", "gallery", "version", "transport"})
@@ -108,7 +108,7 @@ class Conversion:
         return whole
 
     def _hide_in_arguments(self, server: str, arguments: list[str]) -> list[str]:
-        for position, name, span in in_arguments(list(arguments)):
+        for position, name, span in find_in_arguments(list(arguments)):
             where = f"args[{position}]"
             arguments[position] = self._replace(server, where, name, arguments[position], span)
         for position, text in enumerate(arguments):
@@ -116,14 +116,14 @@ class Conversion:
         return arguments
 
     def _hide(self, server: str, where: str, name: str, text: str) -> str:
-        span = disclosed(name, text)
+        span = find_secret(name, text)
         if span is not None:
             return self._replace(server, where, name, text, span)
         self._note_if_random(server, where, text)
         return text
 
     def _note_if_random(self, server: str, where: str, text: str) -> None:
-        if doubtful(text):
+        if looks_random(text):
             self.notes.append(
                 f"{server}: {where} looks random; if it is a secret, write ${{NAME}} instead"
             )

@@ -15,7 +15,7 @@ from pydantic_core import from_json
 from starlette.datastructures import QueryParams
 from starlette.requests import ClientDisconnect, Request
 
-from gateway.catalog.projection import MAX_DEPTH, MAX_PATHS, MAX_SEGMENT
+from gateway.catalog.metadata import MAX_PATH_DEPTH, MAX_PATHS, MAX_SEGMENT
 from gateway.options.validation import OptionObject, Timeout
 from gateway.serve.api.problems import RefusedError, RequestFault
 from gateway.types import Status
@@ -56,7 +56,7 @@ Words: TypeAlias = Annotated[list[Word], Field(max_length=50)]
 Query: TypeAlias = Annotated[str, Field(max_length=MAX_QUERY_CHARS)]
 Limit: TypeAlias = Annotated[int, Field(ge=1, le=MAX_RESULTS), BeforeValidator(_whole)]
 DotPath: TypeAlias = Annotated[
-    str, Field(pattern=rf"^{_STEP}(\.{_STEP}){{0,{MAX_DEPTH - 1}}}{_END}")
+    str, Field(pattern=rf"^{_STEP}(\.{_STEP}){{0,{MAX_PATH_DEPTH - 1}}}{_END}")
 ]
 Short: TypeAlias = Annotated[str, Field(max_length=256)]
 Shorts: TypeAlias = Annotated[list[Short], Field(max_length=100)]

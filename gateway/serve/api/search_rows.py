@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from gateway.catalog.projection import project
+from gateway.catalog.metadata import project
 from gateway.manifests.agent_cards import is_card
 from gateway.search.grouped import lifted
 from gateway.search.spread import words_of
