@@ -34,7 +34,7 @@ from benchmarks.scripted_conversation import (
     open_gateway,
     run_conversation,
 )
-from benchmarks.soaking import soak
+from benchmarks.soak import soak
 from gateway import AutoDiscoveryClient
 
 _WARM = 20

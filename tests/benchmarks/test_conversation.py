@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from benchmarks.conversation import app
 from benchmarks.data import Benchmark, read
 from benchmarks.scripted_conversation import MODES, TURNS, Mode, run_conversation
-from benchmarks.soaking import soak
+from benchmarks.soak import soak
 
 
 @pytest.fixture

@@ -143,7 +143,7 @@ async def test_a_source_can_be_closed_while_it_connects(hostile: Hostile, record
             await task
 
 
-async def test_a_server_that_exits_at_start_is_named_with_the_mend(hostile: Hostile) -> None:
+async def test_a_server_that_exits_at_start_is_named_with_the_remedy(hostile: Hostile) -> None:
     """The SDK gives a nested group of errors; a person needs one sentence."""
     with pytest.raises(UpstreamError, match="ended before it answered: run it by hand"):
         await hostile("exits_at_start").list_tools()

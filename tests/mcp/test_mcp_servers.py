@@ -132,7 +132,7 @@ async def test_a_server_is_the_hosts_to_trust(bridge: Bridge) -> None:
         (HttpServer("http://user:pass@127.0.0.1:9/mcp?key=1"), "http://127.0.0.1:9: start"),
     ],
 )
-async def test_a_server_that_cannot_be_reached_is_told_with_the_mend(
+async def test_a_server_that_cannot_be_reached_is_told_with_the_remedy(
     bridge: Bridge, target: object, mend: str
 ) -> None:
     """The message must be enough to act on, and hold no secret of the address."""

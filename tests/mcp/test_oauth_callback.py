@@ -86,7 +86,7 @@ async def test_a_line_that_is_no_request_is_answered_and_forgotten() -> None:
     assert answer.startswith(b"HTTP/1.1 404")
 
 
-async def test_a_port_that_is_taken_is_told_with_the_mend() -> None:
+async def test_a_port_that_is_taken_is_told_with_the_remedy() -> None:
     """The person chose it, for it is registered."""
     async with listen_for_sign_in("srv", lambda _url: None) as callback:
         port = int(callback.address.split(":")[2].split("/")[0])

@@ -1,14 +1,24 @@
-"""Whose call a server's question belongs to, and how long it may take. Without a server."""
+"""Which call a server's question belongs to, how long it may take, and what its caller can do."""
 
 from __future__ import annotations
 
 import asyncio
 
 import pytest
-from mcp import types
+from mcp import MCPError, types
+from mcp.types import JSONRPCRequest
 
 from gateway.errors import CallerError
-from gateway.mcp.server_requests import ActiveCall, ActiveCalls, on_behalf_of
+from gateway.mcp.server_requests import (
+    ActiveCall,
+    ActiveCalls,
+    capability_error,
+    check_capabilities,
+    declare_capabilities,
+    forwarded_capabilities,
+    missing_capabilities,
+    on_behalf_of,
+)
 from gateway.options import UpstreamOptions
 from gateway.types import JsonObject
 from tests.mcp.callers import Person
@@ -18,14 +28,14 @@ CAN: JsonObject = {"elicitation": {}}
 LONG_S = 60.0
 
 
-def back(**options: float) -> ActiveCalls:
+def active_calls(**options: float) -> ActiveCalls:
     """A connection without calls."""
     return ActiveCalls("srv", UpstreamOptions(**options))  # type: ignore[arg-type]  # only floats
 
 
 async def test_a_question_goes_to_the_only_caller() -> None:
     """A server of before 2026-07-28 names no call."""
-    channel, person = back(), Person(CAN)
+    channel, person = active_calls(), Person(CAN)
     with on_behalf_of(person):
         async with channel.start(LONG_S), channel.start(LONG_S):
             said = await channel.answer(NAME)
@@ -37,7 +47,7 @@ async def test_a_question_goes_to_the_only_caller() -> None:
 @pytest.mark.parametrize("second", ["you", None])
 async def test_a_question_that_could_be_anybodys_goes_to_nobody(second: str | None) -> None:
     """With two clients waiting nobody can tell; a call without a client does not count."""
-    channel, me, you = back(), Person(CAN), Person(CAN, who="you")
+    channel, me, you = active_calls(), Person(CAN), Person(CAN, who="you")
     with on_behalf_of(me):
         async with channel.start(LONG_S):
             if second is not None:
@@ -53,7 +63,7 @@ async def test_a_question_that_could_be_anybodys_goes_to_nobody(second: str | No
 
 async def test_without_a_call_there_is_nobody_to_ask() -> None:
     """Nor without a client."""
-    channel = back()
+    channel = active_calls()
     said = await channel.answer(NAME)
     async with channel.start(LONG_S):
         again = await channel.answer(NAME)
@@ -67,7 +77,7 @@ async def test_without_a_call_there_is_nobody_to_ask() -> None:
 
 async def test_what_a_client_cannot_do_is_refused() -> None:
     """It is not even asked."""
-    channel, person = back(), Person(CAN)
+    channel, person = active_calls(), Person(CAN)
     with on_behalf_of(person):
         async with channel.start(LONG_S):
             said = await channel.answer(sample("hello"))
@@ -79,7 +89,7 @@ async def test_what_a_client_cannot_do_is_refused() -> None:
 
 async def test_the_limit_of_a_call_rests_while_somebody_is_asked() -> None:
     """A person is slower than a tool, and may be asked twice at once."""
-    channel, person = back(), Person(CAN)
+    channel, person = active_calls(), Person(CAN)
     with on_behalf_of(person):
         async with channel.start(LONG_S) as call:
             person.door.clear()
@@ -97,7 +107,7 @@ async def test_the_limit_of_a_call_rests_while_somebody_is_asked() -> None:
 
 async def test_a_client_that_never_answers_is_given_up() -> None:
     """Within `ask_timeout_s`."""
-    channel, person = back(ask_timeout_s=0.01), Person(CAN)
+    channel, person = active_calls(ask_timeout_s=0.01), Person(CAN)
     person.door.clear()
     with on_behalf_of(person):
         async with channel.start(LONG_S):
@@ -109,7 +119,7 @@ async def test_a_client_that_never_answers_is_given_up() -> None:
 
 async def test_a_call_that_is_late_is_late() -> None:
     """What went on before changes nothing of that."""
-    channel, person = back(), Person(CAN)
+    channel, person = active_calls(), Person(CAN)
 
     async def call() -> None:
         async with channel.start(0.01):
@@ -141,7 +151,7 @@ class Server:
 
 async def test_rounds_are_played_until_the_server_is_content() -> None:
     """With the state as it came, and patience where that is all it wants."""
-    channel, person = back(), Person(CAN)
+    channel, person = active_calls(), Person(CAN)
     server = Server(required("1", who=NAME), required("2"), required(None, again=NAME), "done")
     with on_behalf_of(person):
         async with channel.start(LONG_S) as call:
@@ -155,7 +165,7 @@ async def test_rounds_are_played_until_the_server_is_content() -> None:
 
 async def test_rounds_have_an_end() -> None:
     """A server that asks for ever gets no answer for ever."""
-    channel, person = back(), Person(CAN)
+    channel, person = active_calls(), Person(CAN)
     server = Server(required("s", who=NAME))
     with on_behalf_of(person):
         async with channel.start(LONG_S) as call:
@@ -167,7 +177,7 @@ async def test_rounds_have_an_end() -> None:
 
 async def test_progress_goes_to_who_wants_it() -> None:
     """And to nobody else."""
-    channel, person = back(), Person(CAN)
+    channel, person = active_calls(), Person(CAN)
     async with channel.start(LONG_S) as silent:
         nobody = silent.progress_listener
     with on_behalf_of(person):
@@ -183,7 +193,7 @@ async def test_progress_goes_to_who_wants_it() -> None:
 
 async def test_a_call_ends_after_its_progress_and_tells_it_in_order() -> None:
     """The library begins each by itself; what comes after an answer is lost."""
-    channel, person = back(), Person(CAN)
+    channel, person = active_calls(), Person(CAN)
     person.door.clear()
 
     async def called() -> None:
@@ -209,7 +219,7 @@ async def test_a_call_ends_after_its_progress_and_tells_it_in_order() -> None:
 
 async def test_an_answer_is_not_lost_to_a_caller_that_takes_no_progress() -> None:
     """It loses the progress, and neither the call nor the server pays for it."""
-    channel, person = back(), Person(CAN)
+    channel, person = active_calls(), Person(CAN)
     person.door.clear()
     with on_behalf_of(person):
         async with channel.start(LONG_S) as call:
@@ -222,3 +232,111 @@ async def test_an_answer_is_not_lost_to_a_caller_that_takes_no_progress() -> Non
             assert not stuck.done()
             assert call.limit.when() is None
             person.door.set()
+
+
+URL = types.ElicitRequest(
+    params=types.ElicitRequestURLParams(message="pay", url="https://a.example", elicitation_id="1")
+)
+ROOTS = types.ListRootsRequest()
+CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
+
+
+def with_tools() -> types.CreateMessageRequest:
+    """A model that may call tools."""
+    asked = sample("hello")
+    asked.params.tools = []
+    return asked
+
+
+@pytest.mark.parametrize(
+    ("can", "request_", "missing"),
+    [
+        ({"elicitation": {}}, NAME, {}),
+        ({"elicitation": {"form": {}}}, NAME, {}),
+        ({"elicitation": {"url": {}}}, NAME, {"elicitation": {"form": {}}}),
+        ({"elicitation": {}}, URL, {"elicitation": {"url": {}}}),
+        ({"elicitation": {"form": {}, "url": {}}}, URL, {}),
+        ({}, NAME, {"elicitation": {}}),
+        ({"sampling": {}}, sample("a"), {}),
+        ({"sampling": {}}, with_tools(), {"sampling": {"tools": {}}}),
+        ({"sampling": {"tools": {}}}, with_tools(), {}),
+        ({"elicitation": {}}, sample("a"), {"sampling": {}}),
+        ({"roots": {"listChanged": True}}, ROOTS, {}),
+        ({"sampling": {}}, ROOTS, {"roots": {}}),
+    ],
+)
+def test_what_a_client_lacks(
+    can: JsonObject, request_: types.InputRequest, missing: JsonObject
+) -> None:
+    """An empty elicitation is one for forms: there was nothing else once."""
+    assert missing == missing_capabilities(can, request_)
+
+
+def test_nobody_is_asked_for_what_it_cannot_do() -> None:
+    """Nor is anybody where no client that can be asked waits."""
+    check_capabilities("srv", Person({"elicitation": {}}), NAME)
+    with pytest.raises(CallerError, match="client cannot do it") as raised:
+        check_capabilities("srv", Person({}), NAME)
+    with pytest.raises(CallerError, match="no client that can be asked waits here"):
+        check_capabilities("srv", None, NAME)
+    assert {"elicitation": {}} == raised.value.needed
+
+
+def modern(capabilities: object) -> JSONRPCRequest:
+    """A request as a client of 2026-07-28 writes it."""
+    meta = {CAPABILITIES: capabilities, "other": 1}
+    return JSONRPCRequest(
+        jsonrpc="2.0", id=1, method="tools/call", params={"name": "a", "_meta": meta}
+    )
+
+
+def declared(message: JSONRPCRequest) -> object:
+    """What *message* says that its client can do."""
+    assert message.params is not None
+    return message.params["_meta"][CAPABILITIES]
+
+
+def test_a_server_is_told_what_this_caller_can_do() -> None:
+    """And no more: nothing that we would not pass on, nothing of anybody else."""
+    can: JsonObject = {"sampling": {"tools": {}}, "experimental": {"x": {}}, "roots": None}
+    with on_behalf_of(Person(can)):
+        told = declare_capabilities(modern({"elicitation": {}}), can_be_asked=True)
+
+    assert {"sampling": {"tools": {}}} == declared(told) == forwarded_capabilities(can)
+    assert {} == declared(declare_capabilities(modern({"elicitation": {}}), can_be_asked=True))
+
+
+def test_a_session_declares_only_where_callers_can_be_asked() -> None:
+    """For the older servers, once for all calls."""
+    params = {"capabilities": {"elicitation": {}}, "protocolVersion": "2025-11-25"}
+    first = JSONRPCRequest(jsonrpc="2.0", id=1, method="initialize", params=params)
+    silent = declare_capabilities(first, can_be_asked=False)
+
+    assert first == declare_capabilities(first, can_be_asked=True)
+    assert {"capabilities": {}, "protocolVersion": "2025-11-25"} == silent.params
+
+
+@pytest.mark.parametrize("params", [None, {"name": "a"}, {"_meta": {"progressToken": 1}}])
+def test_what_declares_nothing_stays_as_it_is(params: dict[str, object] | None) -> None:
+    """Requests of the older versions."""
+    message = JSONRPCRequest(jsonrpc="2.0", id=1, method="tools/call", params=params)
+
+    assert message is declare_capabilities(message, can_be_asked=True)
+
+
+@pytest.mark.parametrize(
+    ("data", "needed", "said"),
+    [
+        ({"requiredCapabilities": {"sampling": {}}}, {"sampling": {}}, "sampling"),
+        ({"requiredCapabilities": "x"}, {}, "more"),
+        (None, {}, "more"),
+    ],
+)
+def test_a_servers_refusal_says_what_was_missing(
+    data: object, needed: JsonObject, said: str
+) -> None:
+    """As far as the server says it."""
+    error = capability_error("srv", MCPError(types.MISSING_REQUIRED_CLIENT_CAPABILITY, "no", data))
+
+    assert needed == error.needed
+    assert said in str(error)

@@ -144,7 +144,7 @@ async def test_a_connection_that_died_is_closed_before_the_next_is_opened() -> N
     assert (1, 2, 2) == (dead.closed, len(plug.given), supervisor.opened)
 
 
-async def test_an_opening_is_tried_again_and_then_told() -> None:
+async def test_an_opening_is_tried_again_and_then_reported() -> None:
     """Three attempts are one failure."""
     supervisor, plug = supervised(*(Line(unreached()) for _ in range(3)))
 

@@ -213,7 +213,7 @@ def refused_name(item: NotThere) -> None: ...  # type: ignore[name-defined]  # n
         (lambda: None, "has no name of its own: pass name="),
     ],
 )
-def test_a_function_that_no_json_object_can_call_is_refused_with_the_mend(
+def test_a_function_that_no_json_object_can_call_is_refused_with_the_remedy(
     source: FunctionSource, function: Any, mend: str
 ) -> None:
     """Better when it is added than when a model calls it."""

@@ -33,7 +33,7 @@ def test_it_serves_where_a_clock_is_asked_for() -> None:
     assert ["value", "value", None] == found
 
 
-def test_it_does_not_go_back() -> None:
+def test_it_does_not_go_active_calls() -> None:
     """The clocks it stands for are monotonic."""
     with pytest.raises(InvalidRequestError, match=r"tick\(-1\)"):
         ManualClock().tick(-1)

@@ -5,14 +5,6 @@ from __future__ import annotations
 import asyncio
 import sys
 
-from gateway import testing
-
-
-def test_the_public_names_are_sorted_and_there() -> None:
-    """They are the surface that users keep in their tests."""
-    assert sorted(testing.__all__) == testing.__all__
-    assert all(hasattr(testing, name) for name in testing.__all__)
-
 
 async def test_importing_the_fakes_imports_no_sdk() -> None:
     """A fake server needs no client, and a test run should not pay for one."""
