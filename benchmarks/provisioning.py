@@ -1,11 +1,11 @@
-"""Does the ranking of well-known servers know the right one, and when none is right?
+"""Measure how well the ranking of well-known servers finds the right one, or none.
 
     python -m benchmarks.provisioning --strategy graph --json
 
-* ``benchmarks/intents.txt``: requests that we wrote, each with the entries of the bundled list
-  that serve it, or with none.
-* A server is *sure* from `ProvisionOptions.min_confidence` on. That bar was chosen on the requests
-  whose SHA-256 is even; the others are told apart.
+* ``benchmarks/intents.txt`` holds requests written for this, each with the entries of the bundled
+  list that serve it, or with none.
+* A server is *sure* from `ProvisionOptions.min_confidence` on. That threshold was chosen on the
+  requests whose SHA-256 is even; the others are reported apart.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ class Intent:
     """Entries that serve it; empty where none does."""
 
     @property
-    def even(self) -> bool:
-        """Whether it is of the half on which the bar was chosen."""
+    def is_even(self) -> bool:
+        """Whether it is of the half on which the threshold was chosen."""
         return int(hashlib.sha256(self.text.encode()).hexdigest(), 16) % 2 == 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
-    """How one half came out, as shares."""
+    """The figures of one half, as shares."""
 
     served: int
     unserved: int
@@ -61,30 +61,38 @@ class Figures:
     """Of the requests that nothing serves: a server was sure all the same."""
 
 
-def intents(path: Path = INTENTS) -> Iterator[Intent]:
-    """Read the requests of a file: ``request|entry,entry`` a line, ``#`` begins a comment."""
+def read_intents(path: Path = INTENTS) -> Iterator[Intent]:
+    """Yield the requests of a file: ``request|entry,entry`` a line, ``#`` begins a comment."""
     for line in path.read_text(encoding="utf-8").splitlines():
         if line.strip() and not line.startswith("#"):
             text, _, names = line.partition("|")
             yield Intent(text=text, servers=frozenset(filter(None, names.split(","))))
 
 
-def judged(found: Sequence[tuple[Intent, Sequence[ServerCandidate]]], bar: float) -> Figures:
-    """Count."""
-    served = [(intent, ranked) for intent, ranked in found if intent.servers]
-    unserved = [ranked for intent, ranked in found if not intent.servers]
-    right = [bool(ranked) and ranked[0].entry.name in intent.servers for intent, ranked in served]
-    sure = [bool(ranked) and ranked[0].confidence >= bar for _, ranked in served]
+def compute_figures(
+    rankings: Sequence[tuple[Intent, Sequence[ServerCandidate]]], threshold: float
+) -> Figures:
+    """Return the figures of ranked requests."""
+    served = [(intent, ranking) for intent, ranking in rankings if intent.servers]
+    unserved = [ranking for intent, ranking in rankings if not intent.servers]
+    right = [
+        bool(ranking) and ranking[0].entry.name in intent.servers for intent, ranking in served
+    ]
+    sure = [bool(ranking) and ranking[0].confidence >= threshold for _, ranking in served]
+    listed = [
+        any(candidate.entry.name in intent.servers for candidate in ranking)
+        for intent, ranking in served
+    ]
     return Figures(
         served=len(served),
         unserved=len(unserved),
         first=_share(right),
-        listed=_share(
-            [any(each.entry.name in intent.servers for each in ranked) for intent, ranked in served]
-        ),
+        listed=_share(listed),
         right_and_sure=_share([a and b for a, b in zip(right, sure, strict=True)]),
         wrong_and_sure=_share([b and not a for a, b in zip(right, sure, strict=True)]),
-        sure_of_nothing=_share([bool(each) and each[0].confidence >= bar for each in unserved]),
+        sure_of_nothing=_share(
+            [bool(ranking) and ranking[0].confidence >= threshold for ranking in unserved]
+        ),
     )
 
 
@@ -92,19 +100,17 @@ def _share(hits: Sequence[bool]) -> float:
     return round(sum(hits) / len(hits), 3) if hits else 0.0
 
 
-async def measured(gateway: Gateway, asked: Sequence[Intent], bar: float) -> dict[str, Figures]:
-    """Rank the bundled list for each of *asked*, and judge the halves."""
-    found = [
-        (
-            intent,
-            await rank_servers(
-                gateway, bundled_servers(), intent.text, limit=_LISTED, max_ranked=500
-            ),
-        )
-        for intent in asked
+async def measure(
+    gateway: Gateway, intents: Sequence[Intent], threshold: float
+) -> dict[str, Figures]:
+    """Rank the bundled list for each request, and return the figures of both halves."""
+    entries = bundled_servers()
+    rankings = [
+        (intent, await rank_servers(gateway, entries, intent.text, limit=_LISTED, max_ranked=500))
+        for intent in intents
     ]
     return {
-        name: judged([pair for pair in found if pair[0].even == even], bar)
+        name: compute_figures([pair for pair in rankings if pair[0].is_even == even], threshold)
         for name, even in (("even", True), ("odd", False))
     }
 
@@ -113,23 +119,23 @@ async def measured(gateway: Gateway, asked: Sequence[Intent], bar: float) -> dic
 def run(
     *,
     strategy: Annotated[Strategy, typer.Option(help="auto needs the embedded model.")] = "auto",
-    bar: Annotated[float, typer.Option(help="From which confidence on a server is sure.")] = (
+    bar: Annotated[float, typer.Option(help="The confidence from which a server is sure.")] = (
         ProvisionOptions().min_confidence
     ),
     limit: Annotated[int, typer.Option(help="Requests at most; 0 takes all.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
-    """Measure."""
+    """Measure the ranking."""
     gateway = Gateway(strategy=strategy, embedder="local" if strategy != "graph" else None)
     try:
-        found = asyncio.run(measured(gateway, tuple(intents())[: limit or None], bar))
+        halves = asyncio.run(measure(gateway, tuple(read_intents())[: limit or None], bar))
     finally:
         gateway.close()
-    told = {name: asdict(figures) for name, figures in found.items()}
+    data = {name: asdict(figures) for name, figures in halves.items()}
     if as_json:
-        typer.echo(json.dumps({"strategy": strategy, "bar": bar, **told}, indent=2))
+        typer.echo(json.dumps({"strategy": strategy, "bar": bar, **data}, indent=2))
         return
-    for name, figures in told.items():
+    for name, figures in data.items():
         typer.echo(f"{name}: {', '.join(f'{key} {value}' for key, value in figures.items())}")
 
 

@@ -6,7 +6,7 @@ import json
 
 from typer.testing import CliRunner
 
-from benchmarks.provisioning import Intent, app, intents, judged, measured
+from benchmarks.provisioning import Intent, app, compute_figures, measure, read_intents
 from gateway.provision.candidates import ServerCandidate, bundled_servers
 from gateway.provision.registry_schema import RegistryEntry
 from tests.conftest import OpenGateway
@@ -14,13 +14,13 @@ from tests.conftest import OpenGateway
 
 def test_every_entry_that_an_intent_names_is_on_the_list() -> None:
     """A renamed entry would count as a miss."""
-    asked = tuple(intents())
+    intents = tuple(read_intents())
 
     assert {60, 30} == {
-        sum(bool(each.servers) for each in asked),
-        sum(not each.servers for each in asked),
+        sum(bool(intent.servers) for intent in intents),
+        sum(not intent.servers for intent in intents),
     }
-    named = {name for each in asked for name in each.servers}
+    named = {name for intent in intents for name in intent.servers}
     assert named <= {entry.name for entry in bundled_servers()}
 
 
@@ -30,7 +30,7 @@ def test_what_is_counted() -> None:
 
     served = Intent(text="a", servers=frozenset({"a/a"}))
     nothing = Intent(text="b", servers=frozenset())
-    figures = judged(
+    figures = compute_figures(
         [
             (served, ranked("a/a", 0.95)),
             (served, ranked("a/a", 0.5)),
@@ -48,7 +48,7 @@ def test_what_is_counted() -> None:
         figures.wrong_and_sure,
         figures.sure_of_nothing,
     )
-    assert 0.0 == judged([], 0.9).first
+    assert 0.0 == compute_figures([], 0.9).first
 
 
 async def test_a_few_requests_are_ranked(open_gateway: OpenGateway) -> None:
@@ -56,18 +56,18 @@ async def test_a_few_requests_are_ranked(open_gateway: OpenGateway) -> None:
         Intent(text="extract the text of a PDF", servers=frozenset({"modelcontextprotocol/pdf"}))
     ]
 
-    found = await measured(open_gateway(), some, 0.9)
+    found = await measure(open_gateway(), some, 0.9)
 
     assert {"even", "odd"} == set(found)
     assert 1.0 == sum(figures.first for figures in found.values())
 
 
-def test_the_command_tells_both_ways() -> None:
+def test_the_command_prints_text_and_json() -> None:
     """By words alone, which needs no model."""
     person = CliRunner().invoke(app, ["--strategy", "graph", "--limit", "1"])
-    told = CliRunner().invoke(app, ["--strategy", "graph", "--limit", "6", "--json"])
-    found = json.loads(told.stdout)
+    data = CliRunner().invoke(app, ["--strategy", "graph", "--limit", "6", "--json"])
+    found = json.loads(data.stdout)
 
-    assert (0, "graph", 0.9) == (told.exit_code, found["strategy"], found["bar"])
+    assert (0, "graph", 0.9) == (data.exit_code, found["strategy"], found["bar"])
     assert person.stdout.startswith("even: served ")
     assert 6 == found["even"]["served"] + found["odd"]["served"]

@@ -23,15 +23,15 @@ AT = datetime(2026, 11, 22, 7, 8, 9, tzinfo=UTC)
 def test_copies_are_dated_and_never_overwritten(tmp_path: Path) -> None:
     """Two within one second too."""
     file = tmp_path / "a.json"
-    made = write_text(file, "1", expected="", backup_at=AT)
+    created = write_text(file, "1", expected="", backup_at=AT)
     first = write_text(file, "2", expected="1", backup_at=AT)
     second = write_text(file, "3", expected="2", backup_at=AT)
 
-    assert (None, "3", 0o600) == (made, read_text(file), file.stat().st_mode & 0o777)
+    assert (None, "3", 0o600) == (created, read_text(file), file.stat().st_mode & 0o777)
     assert first is not None
     assert second is not None
     assert [("a.json.20261122-070809.bak", "1"), ("a.json.20261122-070809-2.bak", "2")] == [
-        (each.name, each.read_text()) for each in (first, second)
+        (item.name, item.read_text()) for item in (first, second)
     ]
     assert 3 == len(list(tmp_path.iterdir()))
 
@@ -82,7 +82,7 @@ def test_adding_a_server_changes_nothing_else(tmp_path: Path) -> None:
         "servers": {"b": {"url": "u"}, "a": {}, "c": {"command": "é"}},
     } == json.loads(path.read_text("utf-8"))
     assert (0o600, True) == (path.stat().st_mode & 0o777, linked.is_symlink())
-    assert ["linked.json", "mcp.json"] == sorted(each.name for each in tmp_path.iterdir())
+    assert ["linked.json", "mcp.json"] == sorted(item.name for item in tmp_path.iterdir())
     assert {"a", "b", "c"} == server_names(path)
 
 
@@ -99,10 +99,10 @@ def test_a_configuration_that_cannot_be_added_to_stays_as_it_is(tmp_path: Path, 
 def test_an_edit_is_taken_back(tmp_path: Path) -> None:
     """The file as it was; what somebody else wrote meanwhile stays."""
     path = tmp_path / "mcp.json"
-    made = add_server(path, "c", {})
-    undo_edit(made)
+    created = add_server(path, "c", {})
+    undo_edit(created)
     gone = path.exists()
-    undo_edit(made)
+    undo_edit(created)
 
     path.write_text('{"a": 1}\n')
     kept = add_server(path, "c", {})

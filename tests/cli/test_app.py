@@ -24,7 +24,7 @@ finally:
 """
 
 
-def test_the_version_is_told_without_loading_what_is_heavy(tmp_path: Path) -> None:
+def test_the_version_is_reported_without_loading_what_is_heavy(tmp_path: Path) -> None:
     ran = child("-c", _ASK_VERSION, "--version", cwd=tmp_path, env={})
 
     assert (OK, f"tool-gateway {VERSION}\n[]\n") == (ran.code, ran.out)
@@ -44,7 +44,7 @@ def test_the_package_runs_as_the_command(tmp_path: Path) -> None:
         *(("graph", name) for name in ("show", "export", "derive", "validate", "query")),
     ],
 )
-def test_help_tells_every_exit_code(place: Place, command: tuple[str, ...]) -> None:
+def test_help_shows_every_exit_code(place: Place, command: tuple[str, ...]) -> None:
     shown = " ".join(place.run(*command, "--help").out.split())
 
     assert [code for code, meaning in EXIT_CODES.items() if f"{code} {meaning}" not in shown] == []

@@ -14,7 +14,7 @@ def entry(place: Place, mode: str) -> dict[str, object]:
     return {"command": sys.executable, "args": args}
 
 
-def test_what_changed_is_told_shown_and_approved(place: Place) -> None:
+def test_what_changed_is_reported_shown_and_approved(place: Place) -> None:
     """A command line that was edited, and a tool that is another one now."""
     place.run("tools", "-c", place.config({"srv": entry(place, "plain")}))
     config = place.config({"srv": entry(place, "dressed_up")})
@@ -34,8 +34,8 @@ def test_what_changed_is_told_shown_and_approved(place: Place) -> None:
     assert "approve" not in again.err
 
 
-def test_a_server_stands_for_all_of_its_own_and_an_unknown_name_is_told(place: Place) -> None:
-    """Nobody approves what is not configured."""
+def test_a_server_stands_for_all_of_its_own_and_an_unknown_name_is_reported(place: Place) -> None:
+    """Only what is configured can be approved."""
     config = place.config({"srv": entry(place, "plain")})
     records = SqliteListingStore(place.cache / "catalog.sqlite3")
     owner = f"{place.folder / 'servers.json'}#srv"

@@ -65,11 +65,11 @@ def test_arguments_that_are_no_object_are_refused_before_anything_starts(
 def test_arguments_that_do_not_fit_show_the_schema(place: Place) -> None:
     config = place.config()
 
-    told = place.run("call", "get_current_time", "{}", "-c", config)
+    shown = place.run("call", "get_current_time", "{}", "-c", config)
     data = place.run("call", "get_current_time", "{}", "-c", config, "--json")
 
-    assert (USAGE, "") == (told.code, told.out)
-    assert '"required"' in told.err
+    assert (USAGE, "") == (shown.code, shown.out)
+    assert '"required"' in shown.err
     assert data.json["error"]["schema"]["required"] == ["timezone"]
 
 

@@ -49,18 +49,18 @@ def test_an_entry_is_added_listed_shown_found_and_removed(place: Place) -> None:
     assert (0, {"a": {"b": 1}}) == (part.code, json.loads(part.out))
     assert ({"a": {"b": 1, "c": 2}}, []) == (whole["metadata"], whole["scopes"])
     assert 1 == hidden.code
-    assert ["dataset:catalog/iris"] == [each["id"] for each in found["result"]["matches"]]
+    assert ["dataset:catalog/iris"] == [item["id"] for item in found["result"]["matches"]]
     assert {"id": "dataset:catalog/iris", "removed": True} == removed
     assert (1, "no entry has this id" in again.out) == (again.code, True)
     assert (1, "the catalog has nothing of this kind" in other.out) == (other.code, True)
     assert (1, "nothing is in the catalog yet: gateway" in empty.out) == (empty.code, True)
 
 
-def test_an_entry_or_a_field_that_cannot_be_is_told(place: Place) -> None:
+def test_an_entry_or_a_field_that_cannot_be_is_reported(place: Place) -> None:
     """With what to do."""
     place.run(*SET, "--scope", "staff")
 
-    for arguments, told in (
+    for arguments, data in (
         (("add", "tool", "x"), "add the server"),
         (("add", "skill", "x", "--metadata", "{"), "the metadata is not JSON"),
         (("show", "dataset:catalog/rose"), "gateway catalog list"),
@@ -68,12 +68,12 @@ def test_an_entry_or_a_field_that_cannot_be_is_told(place: Place) -> None:
         (("import", "nowhere"), "there is no file or folder"),
     ):
         ran = place.run("catalog", *arguments)
-        assert (2, True) == (ran.code, told in ran.err)
-    told = place.run("catalog", "list", "--kind", "dataset", "--json").json
-    assert ["dataset:catalog/iris"] == [each["id"] for each in told["entities"]]
+        assert (2, True) == (ran.code, data in ran.err)
+    data = place.run("catalog", "list", "--kind", "dataset", "--json").json
+    assert ["dataset:catalog/iris"] == [item["id"] for item in data["entities"]]
 
 
-def test_manifests_are_imported_and_the_broken_one_is_told(stocked: Place) -> None:
+def test_manifests_are_imported_and_the_broken_one_is_reported(stocked: Place) -> None:
     """A page at a time."""
     again = stocked.run("catalog", "import", str(stocked.folder / "all"), "--json")
     first = stocked.run("catalog", "list", "-n", "1")
@@ -97,8 +97,8 @@ def test_what_is_exported_is_imported_as_it_was(stocked: Place, target: str) -> 
     written = stocked.run("catalog", "export", "--out", path, "--json").json
     refused = stocked.run("catalog", "export", "--out", path)
     forced = stocked.run("catalog", "export", "--out", path, "--force")
-    for each in before["entries"]:
-        stocked.run("catalog", "remove", f"{each['kind']}:catalog/{each['name']}")
+    for item in before["entries"]:
+        stocked.run("catalog", "remove", f"{item['kind']}:catalog/{item['name']}")
     empty = stocked.run("catalog", "export")
     stocked.run("catalog", "import", path)
 
@@ -107,4 +107,4 @@ def test_what_is_exported_is_imported_as_it_was(stocked: Place, target: str) -> 
     assert (1, []) == (empty.code, empty.json["entries"])
     assert before == stocked.run("catalog", "export").json
     kinds = stocked.run("catalog", "export", "--kind", "skill").json["entries"]
-    assert ["skill"] == [each["kind"] for each in kinds]
+    assert ["skill"] == [item["kind"] for item in kinds]

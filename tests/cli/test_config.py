@@ -37,7 +37,7 @@ def test_a_named_file_that_is_missing_is_named(place: Place) -> None:
     assert "or name another file with --config" in ran.err
 
 
-def test_broken_json_is_told_with_its_place(place: Place) -> None:
+def test_broken_json_is_reported_with_its_place(place: Place) -> None:
     broken = place.folder / "broken.json"
     broken.write_text('{"mcpServers": {\n  "time": }}')
 

@@ -32,29 +32,29 @@ def newcomer(tmp_path_factory: pytest.TempPathFactory) -> Ran:
 
 
 def test_three_conversations_call_the_right_tools_with_fewer_tokens(newcomer: Ran) -> None:
-    told = newcomer.json
+    data = newcomer.json
 
-    assert (OK, True, True) == (newcomer.code, told["ok"], told["scripted"]), newcomer.err
-    assert [True] * 3 == [each["ok"] for each in told["conversations"]]
-    assert _EXPECTED == [each["calls"][-1]["tool_id"] for each in told["conversations"]]
-    totals = told["totals"]
-    assert totals["tools"] == told["index"]["tools"] > 50
+    assert (OK, True, True) == (newcomer.code, data["ok"], data["scripted"]), newcomer.err
+    assert [True] * 3 == [item["ok"] for item in data["conversations"]]
+    assert _EXPECTED == [item["calls"][-1]["tool_id"] for item in data["conversations"]]
+    totals = data["totals"]
+    assert totals["tools"] == data["index"]["tools"] > 50
     assert totals["sent_schema_tokens"] < totals["all_schema_tokens"] / 5
     assert totals["cache_hits"] >= 3
-    names = [span["name"] for span in told["trace"]]
+    names = [span["name"] for span in data["trace"]]
     assert names.count("invoke_agent") == 3
 
 
 def test_each_found_tool_carries_scores_and_its_reasons(newcomer: Ran) -> None:
-    for each in newcomer.json["conversations"]:
-        (searched,) = each["searches"]
-        assert searched["queries"] == [each["request"]]
+    for item in newcomer.json["conversations"]:
+        (searched,) = item["searches"]
+        assert searched["queries"] == [item["request"]]
         best = searched["result"]["matches"][0]
         assert best["confidence"] > 0.3
         assert best["evidence"]["vector"] > 0.2
-        assert each["turns"][0]["found_tools"] == []
-        assert best["name"] in each["turns"][1]["found_tools"]
-        assert each["calls"][-1]["text"] in each["answer"]
+        assert item["turns"][0]["found_tools"] == []
+        assert best["name"] in item["turns"][1]["found_tools"]
+        assert item["calls"][-1]["text"] in item["answer"]
 
 
 def test_people_see_the_request_the_search_the_tools_the_result_and_the_cost(
@@ -63,7 +63,7 @@ def test_people_see_the_request_the_search_the_tools_the_result_and_the_cost(
     ran = place.run("demo", "--trace", env=_NO_KEY)
 
     assert ran.code == OK
-    for told in (
+    for data in (
         "SCRIPTED",
         "User: Wie spät ist es",
         "Model searches: Wie spät ist es",
@@ -76,7 +76,7 @@ def test_people_see_the_request_the_search_the_tools_the_result_and_the_cost(
         "execute_tool get_current_time",
         "3 of 3 conversations called the right tool.",
     ):
-        assert told in ran.out
+        assert data in ran.out
 
 
 def test_a_configured_model_is_asked_and_judged_by_what_it_really_called(place: Place) -> None:
@@ -92,7 +92,7 @@ def test_a_configured_model_is_asked_and_judged_by_what_it_really_called(place: 
         env = {"OPENAI_BASE_URL": model.base_url, "OPENAI_API_KEY": "", "GATEWAY_MODEL": "mine"}
         ran = place.run("demo", "--json", env={**env, "NO_PROXY": "127.0.0.1"})
 
-    faults = [each["faults"] for each in ran.json["conversations"]]
+    faults = [item["faults"] for item in ran.json["conversations"]]
     assert (NOTHING, False, "mine") == (ran.code, ran.json["ok"], ran.json["model"])
     assert "trace" not in ran.json
     assert "AuthenticationError" in faults[0][0]

@@ -23,21 +23,21 @@ def user(tmp_path: Path) -> User:
 
 def checks(ran: Ran) -> dict[str, list[Any]]:
     found: dict[str, list[Any]] = {}
-    for each in ran.json["checks"]:
-        found.setdefault(each["name"], []).append((each["verdict"], each["told"], each["todo"]))
+    for item in ran.json["checks"]:
+        found.setdefault(item["name"], []).append((item["verdict"], item["told"], item["todo"]))
     return found
 
 
 def test_a_machine_without_servers_is_healthy(user: User) -> None:
     """And is told the next step."""
     ran = user.here("doctor", "--json")
-    told = checks(ran)
+    data = checks(ran)
 
     assert (0, True) == (ran.code, ran.json["healthy"])
-    assert "ok" == told["python"][0][0] == told["cache folder"][0][0]
-    assert "ok" == told["vector store"][0][0] == told["catalog store"][0][0]
-    assert "warn" == told["configuration"][0][0]
-    assert "gateway import" in told["configuration"][0][2]
+    assert "ok" == data["python"][0][0] == data["cache folder"][0][0]
+    assert "ok" == data["vector store"][0][0] == data["catalog store"][0][0]
+    assert "warn" == data["configuration"][0][0]
+    assert "gateway import" in data["configuration"][0][2]
 
 
 def test_each_server_is_looked_at_without_being_started(user: User) -> None:
@@ -66,7 +66,7 @@ def test_each_server_is_looked_at_without_being_started(user: User) -> None:
     program = user.client("run", "#!/bin/sh\n")
     program.chmod(0o755)
     ran = user.here("doctor", "--json")
-    told = {name: rows[0] for name, rows in checks(ran).items()}
+    data = {name: rows[0] for name, rows in checks(ran).items()}
 
     assert (3, False) == (ran.code, ran.json["healthy"])
     assert {
@@ -82,13 +82,13 @@ def test_each_server_is_looked_at_without_being_started(user: User) -> None:
         "odd": "ok",
         "v": "ok",
         "w": "warn",
-    } == {name.removeprefix("server "): row[0] for name, row in told.items() if "server " in name}
-    assert "GATEWAY_TEST_NONE" in told["server unset"][1]
-    assert "nobody" in told["server w"][1]
+    } == {name.removeprefix("server "): row[0] for name, row in data.items() if "server " in name}
+    assert "GATEWAY_TEST_NONE" in data["server unset"][1]
+    assert "nobody" in data["server w"][1]
     assert ["ok", "warn"] == [row[0] for row in checks(ran)["configuration"]]
 
 
-def test_what_changed_since_it_was_approved_is_told(place: Place) -> None:
+def test_what_changed_since_it_was_approved_is_reported(place: Place) -> None:
     """With the command that approves it."""
     place.run("tools", "-c", place.config({"srv": entry(place)}))
     config = place.config({"srv": entry(place, "dressed_up")})
@@ -106,12 +106,12 @@ def test_connecting_starts_each_and_says_what_came_of_it(place: Place) -> None:
     without = place.run("doctor", "-c", config, "--json")
     assert not (place.folder / "record").exists()
     ran = place.run("doctor", "--connect", "-c", config, "--json")
-    told = checks(ran)
+    data = checks(ran)
 
     assert (0, 3) == (without.code, ran.code)
-    assert "ok" == told["connect srv"][0][0]
-    assert told["connect srv"][0][1].startswith("1 tools in ")
-    assert "fail" == told["connect exits"][0][0]
+    assert "ok" == data["connect srv"][0][0]
+    assert data["connect srv"][0][1].startswith("1 tools in ")
+    assert "fail" == data["connect exits"][0][0]
 
 
 def test_a_broken_file_and_a_folder_that_cannot_be_written_are_faults(place: Place) -> None:
@@ -120,18 +120,18 @@ def test_a_broken_file_and_a_folder_that_cannot_be_written_are_faults(place: Pla
     broken.write_text("{\n,")
     place.cache.write_text("in the way")
     ran = place.run("doctor", "-c", str(broken), "--json")
-    told = {name: rows[0] for name, rows in checks(ran).items()}
+    data = {name: rows[0] for name, rows in checks(ran).items()}
     config = place.config({"srv": entry(place)})
     stored = place.run("doctor", "-c", config, "--json")
 
     assert 2 == ran.code
-    assert "line 2" in told["configuration"][1]
-    assert "GATEWAY_CACHE_DIR" in told["cache folder"][2]
+    assert "line 2" in data["configuration"][1]
+    assert "GATEWAY_CACHE_DIR" in data["cache folder"][2]
     assert 3 == stored.code
     assert "fail" == checks(stored)["servers"][0][0]
 
 
-def test_what_the_caches_hold_and_what_may_be_deleted_is_told(place: Place) -> None:
+def test_what_the_caches_hold_and_what_may_be_deleted_is_reported(place: Place) -> None:
     """Another version's encoder; not the one in use, nor what is just being made of it."""
     encoders = place.folder / "encoders"
     env = {"GATEWAY_ENCODER_DIR": str(encoders)}
@@ -141,25 +141,25 @@ def test_what_the_caches_hold_and_what_may_be_deleted_is_told(place: Place) -> N
     for folder in (ours, ours.with_name(f"{ours.name}-making"), third, old):
         folder.mkdir(parents=True)
         (folder / "model.bin").write_bytes(b"\0" * 2_000_000)
-    told = checks(place.run("doctor", "--json", env=env))
+    data = checks(place.run("doctor", "--json", env=env))
 
     assert ("ok", f"{encoders}, none yet: the first embedding makes them", "") == none
-    assert ("ok", f"{encoders}, 8 MB") == told["encoder files"][0][:2]
-    assert told["encoder files"][0][2].endswith("delete there e5-int8-0-old (2 MB)")
-    assert told["cache folder"][0][1].startswith(f"{place.cache}, ")
+    assert ("ok", f"{encoders}, 8 MB") == data["encoder files"][0][:2]
+    assert data["encoder files"][0][2].endswith("delete there e5-int8-0-old (2 MB)")
+    assert data["cache folder"][0][1].startswith(f"{place.cache}, ")
 
 
-def test_an_old_python_and_models_that_are_missing_or_changed_are_told(tmp_path: Path) -> None:
+def test_an_old_python_and_models_that_are_missing_or_changed_are_reported(tmp_path: Path) -> None:
     """A changed weight is a fault, a missing model is not."""
     old = next(iter(check_machine((3, 10, 1))))
     (tmp_path / "resources").mkdir()
     (tmp_path / "resources" / "weights.npz").write_text("other")
     missing = replace(USE, package="no_such_package")
     changed = replace(USE, folder=tmp_path)
-    found = [each.verdict for each in check_models((missing, changed))]
+    found = [item.verdict for item in check_models((missing, changed))]
     (foreign,) = check_models((changed,), runs=lambda _model: False)
 
     assert ("fail", "use Python 3.11 or newer") == (old.verdict, old.remedy)
     assert ["warn", "fail"] == found
     assert ("warn", True) == (foreign.verdict, "not all that runs it" in foreign.detail)
-    assert {"ok", "warn"} >= {each.verdict for each in check_models()}
+    assert {"ok", "warn"} >= {item.verdict for item in check_models()}

@@ -31,28 +31,28 @@ class Heard:
         self.called.clear()
 
 
-async def test_a_file_that_is_written_replaced_or_gone_is_told(tmp_path: Path) -> None:
+async def test_a_file_that_is_written_replaced_or_gone_is_reported(tmp_path: Path) -> None:
     """Editors write in place, or put another file there."""
     file, other = tmp_path / "mcp.json", tmp_path / "new"
     file.write_text("1")
-    heard = Heard()
-    async with watch_files([file], heard):
+    listener = Heard()
+    async with watch_files([file], listener):
         file.write_text("22")
-        await heard.again()
+        await listener.again()
         other.write_text("333")
         other.replace(file)
-        await heard.again()
+        await listener.again()
         file.unlink()
-        await heard.again()
+        await listener.again()
 
 
 @pytest.mark.parametrize("package", ["watchfiles", "no_such_package"])
 async def test_a_signal_is_heard_with_and_without_the_extra(tmp_path: Path, package: str) -> None:
     """And no more once the block is left: the process's own way of taking it is back."""
     before = signal.getsignal(signal.SIGHUP)
-    heard = Heard()
-    async with watch_files([tmp_path / "none"], heard, package=package):
+    listener = Heard()
+    async with watch_files([tmp_path / "none"], listener, package=package):
         os.kill(os.getpid(), signal.SIGHUP)
-        await heard.again()
+        await listener.again()
 
-    assert (1, before) == (heard.calls, signal.getsignal(signal.SIGHUP))
+    assert (1, before) == (listener.calls, signal.getsignal(signal.SIGHUP))

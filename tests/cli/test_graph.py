@@ -38,15 +38,15 @@ def notes(tmp_path: Path) -> str:
 
 
 def test_the_graph_is_counted_by_predicate_and_by_rule(place: Place) -> None:
-    """Whoever wonders why something is suggested begins here."""
+    """The first look at why something is suggested."""
     ran = place.run("graph", "show", "-c", place.config(), "--json")
     shown = place.run("graph", "show", "-c", place.config())
 
-    told = ran.json
-    assert (OK, 2, 2, 0) == (ran.code, told["tools"], told["documents"], told["declared"])
-    assert {"declared": 0, "derived": 1} == told["predicates"]["nextStep"]
-    assert 1 == told["rules"]["phases"]
-    assert told["edges"] == sum(told["rules"].values()) == told["derived"]
+    data = ran.json
+    assert (OK, 2, 2, 0) == (ran.code, data["tools"], data["documents"], data["declared"])
+    assert {"declared": 0, "derived": 1} == data["predicates"]["nextStep"]
+    assert 1 == data["rules"]["phases"]
+    assert data["edges"] == sum(data["rules"].values()) == data["derived"]
     for word in ("nodes", "edges by predicate", "nextStep", "derived by rule", "phases"):
         assert word in shown.out
 
@@ -79,7 +79,7 @@ def test_the_edges_around_a_tool_say_where_they_come_from(place: Place, notes: s
     assert "time/convert_time" == derived["tool"]
     assert incoming in derived["edges"]
     assert written in declared["edges"]
-    assert [] == [each for each in declared["edges"] if each["rule"] == "phases"]
+    assert [] == [item for item in declared["edges"] if item["rule"] == "phases"]
     assert "convert.md:4" in shown.out
     assert "rule groups" in shown.out
 
@@ -100,7 +100,7 @@ def test_an_empty_catalog_has_an_empty_graph(place: Place) -> None:
     ran = [place.run("graph", *command, "-c", config) for command in commands]
     exported = place.run("graph", "export", "-c", config, "-f", "n-triples")
 
-    assert [NOTHING] * 3 == [each.code for each in ran]
+    assert [NOTHING] * 3 == [item.code for item in ran]
     assert (OK, "") == (exported.code, exported.out.strip())
 
 
@@ -136,7 +136,7 @@ def test_a_picture_is_centred_on_a_tool_and_kept_in_a_file(place: Place) -> None
     assert len(picture.splitlines()) < len(whole.out.splitlines())
 
 
-def test_what_cannot_be_exported_is_told(place: Place) -> None:
+def test_what_cannot_be_exported_is_reported(place: Place) -> None:
     """A centre belongs to pictures; a folder is no file."""
     command = ("graph", "export", "-c", place.config())
 
@@ -163,7 +163,7 @@ def test_what_was_derived_becomes_documents_that_say_the_same(place: Place) -> N
 
 
 def test_documents_on_disk_are_never_overwritten_unasked(place: Place) -> None:
-    """Somebody may have edited them."""
+    """They may have been edited."""
     folder = place.folder / "derived"
     edited = folder / "phases" / "time" / "get_current_time.md"
     edited.parent.mkdir(parents=True)
@@ -191,7 +191,7 @@ def test_derived_documents_are_printed_or_bundled(place: Place, notes: str) -> N
     without = place.run(*command, "--graph", notes)
 
     assert "<!-- phases/time/get_current_time.md -->" in printed.out
-    assert "phases/time/get_current_time.md" in [each.path for each in read(bundle)]
+    assert "phases/time/get_current_time.md" in [item.path for item in read(bundle)]
     assert (OK, False) == (without.code, "phases/" in without.out)
 
 
@@ -206,7 +206,7 @@ def test_good_documents_are_fine_with_the_tools_that_they_name(place: Place, not
     assert {"documents": 1, "notices": [], "shacl": True, "faults": []} == known.json
 
 
-def test_every_fault_of_a_folder_is_told_with_file_line_and_code(
+def test_every_fault_of_a_folder_is_reported_with_file_line_and_code(
     place: Place, tmp_path: Path
 ) -> None:
     """One broken document does not hide the next one's faults."""
@@ -223,7 +223,7 @@ def test_every_fault_of_a_folder_is_told_with_file_line_and_code(
     ran = place.run("graph", "validate", str(folder), "--json")
     shown = place.run("graph", "validate", str(folder))
 
-    notices = [(each["path"], each["line"], each["code"]) for each in ran.json["notices"]]
+    notices = [(item["path"], item["line"], item["code"]) for item in ran.json["notices"]]
     assert (USAGE, USAGE) == (ran.code, shown.code)
     assert [("broken.md", 3), ("odd.md", 4)] == [(path, line) for path, line, _ in notices]
     assert ["document_invalid", "predicate_unknown"] == [code for *_, code in notices]
@@ -243,7 +243,7 @@ def test_without_pyshacl_the_rest_is_checked_and_the_extra_named(place: Place, n
 
 
 def test_nothing_to_read_is_bad_usage(place: Place) -> None:
-    """Of a path that was named, everybody expects that it is read."""
+    """A path that was named must be read."""
     config, gone = place.config({}), str(place.folder / "gone")
 
     ran = [
@@ -252,8 +252,8 @@ def test_nothing_to_read_is_bad_usage(place: Place) -> None:
         place.run("search", "time", "-c", config, "--graph", gone, "--json"),
     ]
 
-    assert [USAGE] * 3 == [each.code for each in ran]
-    assert all("gone" in each.json["error"]["message"] for each in ran)
+    assert [USAGE] * 3 == [item.code for item in ran]
+    assert all("gone" in item.json["error"]["message"] for item in ran)
 
 
 def test_a_query_is_answered_as_a_table_or_as_json(place: Place) -> None:
@@ -274,8 +274,8 @@ def test_a_query_is_answered_as_a_table_or_as_json(place: Place) -> None:
     assert (["next", "none"], [[term, None]]) == (ran.json["columns"], ran.json["rows"])
 
 
-def test_a_query_is_cut_at_its_limit_and_says_so(place: Place) -> None:
-    """A whole graph on a terminal helps nobody."""
+def test_a_query_is_cut_at_its_limit_and_reports_it(place: Place) -> None:
+    """A whole graph is too long for a terminal."""
     ran = place.run(
         "graph", "query", "SELECT ?a WHERE { ?a ?b ?c }", "-n", "2", "-c", place.config(), "--json"
     )
@@ -291,7 +291,7 @@ def test_a_yes_or_no_is_an_answer(place: Place) -> None:
     yes = place.run("graph", "query", "ASK { ?a tg:nextStep ?b }", "-c", config)
     no = place.run("graph", "query", "ASK { ?a schema:author ?b }", "-c", config)
 
-    assert [(OK, "yes"), (OK, "no")] == [(each.code, each.out.strip()) for each in (yes, no)]
+    assert [(OK, "yes"), (OK, "no")] == [(item.code, item.out.strip()) for item in (yes, no)]
 
 
 def test_a_search_reads_the_hosts_documents_too(place: Place, notes: str) -> None:
@@ -318,9 +318,9 @@ def test_a_model_proposes_and_a_person_decides(place: Place) -> None:
         key = {"OPENAI_API_KEY": "k"}
         kept = place.run(*asked, "--out", str(place.folder / "proposed"), env=key)
         shown = place.run(*asked, env=key)
-        told = place.run(*asked, "--json", env=key).json
+        data = place.run(*asked, "--json", env=key).json
 
-    assert ["time"] == [each["server"] for each in looked.json["requests"]]
+    assert ["time"] == [item["server"] for item in looked.json["requests"]]
     assert (OK, OK, USAGE) == (looked.code, counted.code, nobody.code)
     assert "nothing was sent" in counted.err
     assert "--model" in nobody.err
@@ -328,4 +328,4 @@ def test_a_model_proposes_and_a_person_decides(place: Place) -> None:
     assert (OK, "requires") == (kept.code, document.edges[0].predicate)
     assert "1 requests" in notices
     assert "--requires-->" in shown.out
-    assert (1, "time.md") == (told["requests"], told["documents"][0]["path"])
+    assert (1, "time.md") == (data["requests"], data["documents"][0]["path"])

@@ -122,7 +122,7 @@ def test_all_files_of_a_client_are_read_and_the_first_of_a_name_stays(user: User
     assert {"mine": one, "local": one, "shared": two} == user.ours["mcpServers"]
 
 
-def test_our_file_is_kept_and_conflicts_are_told_or_replaced(user: User) -> None:
+def test_our_file_is_kept_and_conflicts_are_reported_or_replaced(user: User) -> None:
     """Twice is once; nothing of the user's is overwritten unasked."""
     user.client(
         "mcp.json",
@@ -143,7 +143,7 @@ def test_our_file_is_kept_and_conflicts_are_told_or_replaced(user: User) -> None
     third = user.here("import", "cursor", "--replace", "--json")
 
     assert {"a": "conflict", "b": "imported"} == outcomes(first)
-    assert ["B_AUTHORIZATION"] == [each["variable"] for each in first.json["variables"]]
+    assert ["B_AUTHORIZATION"] == [item["variable"] for item in first.json["variables"]]
     assert {"a": "conflict", "b": "there"} == outcomes(second)
     assert "// mine" in text
     assert '"a": {"command": "mine"}, // stays' in text
@@ -189,7 +189,7 @@ def test_inputs_and_variables_of_vs_code_become_ours(user: User) -> None:
         "R": "aB3" * 9,
     } == entry["env"]
     assert [("API_KEY", "Key of the API"), ("NOBODY", "the input 'nobody' of VS Code")] == [
-        (each["variable"], each["where"]) for each in ran.json["variables"]
+        (item["variable"], item["where"]) for item in ran.json["variables"]
     ]
     assert [
         "a: left out: envFile",
@@ -228,7 +228,7 @@ def test_equal_secrets_share_a_variable_and_different_ones_do_not(user: User) ->
     assert "https://h/mcp?token=${D_URL}" == servers["d"]["url"]
 
 
-def test_nothing_to_import_is_told_and_a_broken_file_too(user: User) -> None:
+def test_nothing_to_import_is_reported_and_a_broken_file_too(user: User) -> None:
     """With its place."""
     nothing = user.here("import", "vscode")
     missing = user.here("import", "vscode", "--from", "none.json")
@@ -238,7 +238,7 @@ def test_nothing_to_import_is_told_and_a_broken_file_too(user: User) -> None:
     user.client("mcp.json", "[]")
     list_ = user.here("import", "vscode", "--from", str(user.client("x.json", DESKTOP)))
 
-    assert [1, 2, 2, 2, 2] == [each.code for each in (nothing, missing, broken, ours, list_)]
+    assert [1, 2, 2, 2, 2] == [item.code for item in (nothing, missing, broken, ours, list_)]
     assert "--from PATH" in nothing.out
     assert "none.json" in missing.err
     assert "line 2, column 1" in broken.err

@@ -25,13 +25,13 @@ def test_a_second_build_embeds_nothing_until_the_vectors_are_forgotten(place: Pl
 def test_what_is_stored_is_shown_without_a_configuration(place: Place) -> None:
     place.run("index", "build", "-c", place.config())
 
-    told = place.run("index", "show")
+    shown = place.run("index", "show")
     data = place.run("index", "show", "--json").json
 
-    assert told.code == OK
+    assert shown.code == OK
     assert (6, str(place.cache / "vectors.sqlite3")) == (data["vectors"], data["store"])
     assert data["bytes"] > 0
-    assert "vectors.sqlite3" in told.out
+    assert "vectors.sqlite3" in shown.out
 
 
 def test_an_empty_store_is_no_file_and_says_how_to_fill_it(place: Place) -> None:

@@ -39,7 +39,7 @@ def test_we_come_into_the_file_once_and_go_out_again(user: User, client: str) ->
 
     backup = Path(first.json["backup"])
     assert ["installed", "there", "removed", "absent"] == [
-        each.json["done"] for each in (first, second, removed, absent)
+        item.json["done"] for item in (first, second, removed, absent)
     ]
     assert "// theirs" in inside
     entry = json.loads(inside.replace("// theirs", "").replace("// a", ""))[key]["gateway"]
@@ -52,7 +52,7 @@ def test_we_come_into_the_file_once_and_go_out_again(user: User, client: str) ->
     assert second.json["backup"] is None
 
 
-def test_a_file_that_is_not_there_is_made_and_what_the_client_must_know_is_told(
+def test_a_file_that_is_not_there_is_made_and_what_the_client_must_know_is_reported(
     user: User,
 ) -> None:
     """Nothing to copy; the variables that our configuration refers to."""
@@ -89,7 +89,7 @@ def test_what_is_not_ours_is_never_touched(user: User) -> None:
     missing = user.here("install", "cursor", "-c", "none.json")
     folder = user.here("install", "cursor", "--to", str(user.folder))
 
-    assert [2, 2, 2, 2] == [each.code for each in (taken, kept, missing, folder)]
+    assert [2, 2, 2, 2] == [item.code for item in (taken, kept, missing, folder)]
     assert "--name" in taken.err
     assert before == file.read_text()
     assert "none.json" in missing.err

@@ -67,7 +67,7 @@ async def test_somebody_signs_in_uses_the_server_and_signs_out(place: Place, cac
         ("srv", {"command": "x"}, "is a program of this machine"),
     ],
 )
-def test_a_server_that_nobody_signs_in_to_is_told(
+def test_a_server_that_no_one_signs_in_to_is_reported(
     place: Place, server: str, entry: dict[str, object], told: str
 ) -> None:
     """With the mend."""

@@ -61,7 +61,7 @@ def _shown(renderable: object) -> str:
 
 
 def test_a_value_becomes_plain_json() -> None:
-    given = {
+    values = {
         "note": Diagnostic(stage="graph", code="no_match"),
         "filters": Filters(tags=frozenset({"b", "a"})),
         "result": SearchResult(mode="empty"),
@@ -69,12 +69,12 @@ def test_a_value_becomes_plain_json() -> None:
         "path": Path("x"),
     }
 
-    told = json.loads(json.dumps(to_jsonable(given)))
+    data = json.loads(json.dumps(to_jsonable(values)))
 
-    assert told["note"]["meaning"].startswith("Nothing in the catalog")
-    assert told["filters"]["tags"] == ["a", "b"]
-    assert told["result"]["degraded"] is False
-    assert (None, "x") == (told["not a number"], told["path"])
+    assert data["note"]["meaning"].startswith("Nothing in the catalog")
+    assert data["filters"]["tags"] == ["a", "b"]
+    assert data["result"]["degraded"] is False
+    assert (None, "x") == (data["not a number"], data["path"])
 
 
 def test_an_edge_of_the_graph_names_its_file_and_line() -> None:
@@ -99,14 +99,14 @@ def test_what_came_nearest_is_shown_where_nothing_serves() -> None:
     """The warning speaks of what is nearest: a person must be able to read it."""
     counts = Counts(eligible=2)
     result = SearchResult(mode="vector", counts=counts, nearest=_MATCH, unmatched=("moon",))
-    told = "Nothing was found.\nNearest: two, confidence 50%: Second.\n"
+    data = "Nothing was found.\nNearest: two, confidence 50%: Second.\n"
 
     for shown in (_shown(search_table(result)), _shown(explanation(result, diagnostics=()))):
-        assert shown.startswith(f"{told}Nothing holds these words: moon\n")
+        assert shown.startswith(f"{data}Nothing holds these words: moon\n")
 
 
-def test_a_kind_that_nothing_has_is_told_as_that() -> None:
-    """Nobody should reword a request that no word can mend."""
+def test_a_kind_that_nothing_has_is_reported_as_that() -> None:
+    """Rewording cannot help such a request."""
     shown = _shown(search_table(SearchResult(mode="hybrid")))
 
     assert "Nothing was found: there is nothing of this kind, tag and status here.\n" == shown
@@ -143,10 +143,10 @@ def test_a_terminal_of_few_characters_ends_no_command(tmp_path: Path) -> None:
     env = {"PYTHONIOENCODING": "ascii", "GATEWAY_CACHE_DIR": str(tmp_path)}
 
     data = child("-m", "gateway", "tools", "--json", cwd=tmp_path, env=env)
-    told = child("-m", "gateway", "search", "x", "--explain", cwd=tmp_path, env=env)
+    shown = child("-m", "gateway", "search", "x", "--explain", cwd=tmp_path, env=env)
 
     assert "東京" in data.json["index"]["diagnostics"][0]["detail"]
-    assert "unknown key '??'" in told.out
+    assert "unknown key '??'" in shown.out
 
 
 def test_an_answer_without_text_is_its_structure_or_the_names_of_its_blocks() -> None:
@@ -172,7 +172,7 @@ def test_an_answer_without_text_is_its_structure_or_the_names_of_its_blocks() ->
         ),
     ],
 )
-def test_who_stops_a_command_is_told_what_was_under_way(
+def test_who_stops_a_command_is_reported_what_was_under_way(
     steps: list[tuple[str, int, int]], told: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Not a word would leave open whether anything was done; and JSON is asked for in any case."""

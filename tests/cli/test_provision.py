@@ -20,18 +20,18 @@ INTENT = "weigh a parcel"
 
 @pytest.fixture
 def registry() -> Iterator[FakeRegistry]:
-    with FakeRegistry() as made:
-        made.items = [
+    with FakeRegistry() as created:
+        created.items = [
             item("org.example/parcels", "Weighs a parcel.", packages=[package("tiny-parcels")])
         ]
-        yield made
+        yield created
 
 
 @pytest.fixture
 def index() -> Iterator[FakeIndex]:
-    with FakeIndex() as made:
-        made.wheel("tiny-parcels")
-        yield made
+    with FakeIndex() as created:
+        created.wheel("tiny-parcels")
+        yield created
 
 
 def provision(place: Place, url: str, *more: str, stdin: str = "", index: str = "") -> Ran:
@@ -82,7 +82,7 @@ def test_what_is_agreed_to_is_done_and_can_be_called(
 def test_no_answer_is_no(
     place: Place, registry: FakeRegistry, index: FakeIndex, stdin: str
 ) -> None:
-    """Nobody at the keyboard agrees to nothing."""
+    """Without a person at the keyboard nothing is agreed to."""
     ran = provision(place, registry.url, "--apply", stdin=stdin, index=index.pip_url)
 
     assert (1, []) == (ran.code, index.fetched)
@@ -117,15 +117,15 @@ def test_what_fails_has_a_code_of_its_own(
     assert (3, True) == (ran.code, "everything was undone" in ran.out)
 
 
-def test_json_tells_the_plan(place: Place, registry: FakeRegistry) -> None:
-    told = provision(place, registry.url, "--json").json
+def test_json_shows_the_plan(place: Place, registry: FakeRegistry) -> None:
+    data = provision(place, registry.url, "--json").json
 
-    assert (INTENT, "planned") == (told["intent"], told["outcome"])
-    assert "tiny-parcels==1.0.0" == told["plan"]["install"][-1][-1]
-    assert {"pass", "ask"} == {gate["verdict"] for gate in told["gates"]}
+    assert (INTENT, "planned") == (data["intent"], data["outcome"])
+    assert "tiny-parcels==1.0.0" == data["plan"]["install"][-1][-1]
+    assert {"pass", "ask"} == {gate["verdict"] for gate in data["gates"]}
 
 
-def test_what_the_catalog_has_is_told(place: Place, registry: FakeRegistry) -> None:
+def test_what_the_catalog_has_is_reported(place: Place, registry: FakeRegistry) -> None:
     """The configured servers come first."""
     args = [str(HERE / "hostile.py"), "plain", str(place.folder / "record")]
     config = place.config({"srv": {"command": sys.executable, "args": args}})
@@ -162,13 +162,13 @@ def test_a_value_without_a_name_is_refused(place: Place, given: str) -> None:
     assert (2, True) == (ran.code, "NAME=VALUE" in ran.err)
 
 
-def test_what_a_server_needs_is_told_and_given(place: Place, registry: FakeRegistry) -> None:
+def test_what_a_server_needs_is_reported_and_given(place: Place, registry: FakeRegistry) -> None:
     """By name; what stands in the plan is the reference."""
     variable = {"name": "TINY_KEY", "isRequired": True, "isSecret": True}
     wanted = package("tiny-parcels", environmentVariables=[variable])
     registry.items = [item("org.example/parcels", "Weighs a parcel.", packages=[wanted])]
     without = provision(place, registry.url)
-    given = provision(place, registry.url, "--set", "TINY_KEY=env:MY_KEY")
+    values = provision(place, registry.url, "--set", "TINY_KEY=env:MY_KEY")
     pick = ("--pick", "org.example/parcels")
     remote = {"type": "streamable-http", "url": "https://example.org/mcp"}
     registry.items = [item("org.example/parcels", "Weighs a parcel.", remotes=[remote])]
@@ -177,7 +177,7 @@ def test_what_a_server_needs_is_told_and_given(place: Place, registry: FakeRegis
 
     assert (1, True) == (without.code, "refused: inputs: needs TINY_KEY" in without.out)
     assert "such as env:NAME: --set TINY_KEY=VALUE\n" in without.err
-    assert (0, True) == (given.code, "TINY_KEY = env:MY_KEY" in given.out)
+    assert (0, True) == (values.code, "TINY_KEY = env:MY_KEY" in values.out)
     assert "address    https://example.org/mcp" in far.out
 
 

@@ -41,8 +41,8 @@ def test_the_reasons_are_shown_when_asked_for(place: Place) -> None:
     ran = place.run("search", "convert time between zones", "-c", config, "--explain", "-n", "1")
 
     assert ran.code == OK
-    for told in ("vector cosine 0.", "words 0.", "met: ", "embed ", "config_warning", "1. "):
-        assert told in ran.out
+    for data in ("vector cosine 0.", "words 0.", "met: ", "embed ", "config_warning", "1. "):
+        assert data in ran.out
     assert "2. " not in ran.out.partition("Related")[0].partition("Next steps")[0]
 
 
@@ -54,17 +54,17 @@ def test_an_empty_query_browses_by_name(place: Place) -> None:
     assert "confidence" not in ran.out
 
 
-def test_gibberish_finds_nothing_and_says_so(place: Place) -> None:
+def test_gibberish_finds_nothing_and_reports_it(place: Place) -> None:
     config = place.config()
 
-    told = [
+    data = [
         place.run("search", "qqqq zzzzx", "-c", config, "--strategy", "graph", *more)
         for more in ((), ("--explain",))
     ]
 
-    assert [NOTHING, NOTHING] == [ran.code for ran in told]
-    assert all("Nothing was found." in ran.out and "no_match" in ran.err for ran in told)
-    assert all("Nothing holds these words: qqqq, zzzzx" in ran.out for ran in told)
+    assert [NOTHING, NOTHING] == [ran.code for ran in data]
+    assert all("Nothing was found." in ran.out and "no_match" in ran.err for ran in data)
+    assert all("Nothing holds these words: qqqq, zzzzx" in ran.out for ran in data)
 
 
 def test_a_dead_server_is_not_the_same_as_nothing_found(place: Place) -> None:

@@ -29,7 +29,7 @@ def test_over_stdio_a_client_finds_and_calls(place: Place) -> None:
 
     async def talk() -> tuple[list[str], str]:
         async with Client(server) as client:
-            names = [each.name for each in (await client.list_tools()).tools]
+            names = [item.name for item in (await client.list_tools()).tools]
             async with asyncio.timeout(120):
                 # A busy machine starts the server later than the first search waits for.
                 while not (found := await search(client))["tools"]:
@@ -51,21 +51,21 @@ def test_more_tools_are_served_on_demand(place: Place) -> None:
     args = ["-m", "gateway", "serve", "--config", place.config({}), "--strategy", "graph"]
     server = StdioServerParameters(
         command=sys.executable,
-        args=[*args, *(f"--with={each}" for each in ("discover", "provision", "next", "route"))],
+        args=[*args, *(f"--with={item}" for item in ("discover", "provision", "next", "route"))],
         env={"PATH": str(BIN), "GATEWAY_CACHE_DIR": str(place.cache)},
     )
 
     async def talk() -> tuple[list[str], dict[str, Any]]:
         async with Client(server) as client:
-            names = [each.name for each in (await client.list_tools()).tools]
-            told = await client.call_tool("provision", {"intent": "crawl a whole website"})
-            return names, told.structured_content or {}
+            names = [item.name for item in (await client.list_tools()).tools]
+            data = await client.call_tool("provision", {"intent": "crawl a whole website"})
+            return names, data.structured_content or {}
 
-    names, told = asyncio.run(talk())
+    names, data = asyncio.run(talk())
 
     meta = ["search_tools", "call_tool", "route_tools", "next_tools"]
     assert [*meta, "discover", "provision"] == names
-    assert "firecrawl/firecrawl" == told["server"]
+    assert "firecrawl/firecrawl" == data["server"]
 
 
 def test_more_tools_do_not_go_with_the_whole_catalog(place: Place) -> None:
@@ -78,7 +78,7 @@ def test_more_tools_do_not_go_with_the_whole_catalog(place: Place) -> None:
 
 
 def test_what_only_an_address_needs_is_refused_over_pipes(place: Place) -> None:
-    """Whoever names a token would be served without one."""
+    """A user who names a token must not be served without one."""
     ran = place.run("serve", "--token-env", "X", "--port", "9", "-c", place.config({}))
 
     usual = place.run("serve", "--host", "127.0.0.1", "--port", "8930", "-c", place.config({}))
@@ -97,13 +97,13 @@ def test_over_http_it_says_where(place: Place) -> None:
         env={"PATH": str(BIN), "GATEWAY_CACHE_DIR": str(place.cache), "COLUMNS": "200"},
     ) as running:
         assert running.stderr is not None
-        line = next(each for each in running.stderr if "serving" in each)
+        line = next(item for item in running.stderr if "serving" in item)
         url = line.split("serving ")[1].strip()
         api = running.stderr.readline()
 
         async def listed() -> list[str]:
             async with Client(url) as client:
-                return [each.name for each in (await client.list_tools()).tools]
+                return [item.name for item in (await client.list_tools()).tools]
 
         names = asyncio.run(listed())
         running.terminate()
@@ -113,7 +113,7 @@ def test_over_http_it_says_where(place: Place) -> None:
     assert f"{url.removesuffix('/mcp')}/openapi.json\n" in api
 
 
-def test_a_changed_configuration_is_taken_up_and_a_broken_one_is_told(place: Place) -> None:
+def test_a_changed_configuration_is_taken_up_and_a_broken_one_is_reported(place: Place) -> None:
     """By itself, and by the signal that services are told with."""
     config = Path(place.config())
     whole = config.read_text()
@@ -125,25 +125,25 @@ def test_a_changed_configuration_is_taken_up_and_a_broken_one_is_told(place: Pla
         env={"PATH": str(BIN), "GATEWAY_CACHE_DIR": str(place.cache), "COLUMNS": "200"},
     ) as running:
         assert running.stderr is not None
-        said = iter(running.stderr)
+        output = iter(running.stderr)
 
-        def heard(words: str) -> str:
-            return next(each for each in said if words in each)
+        def listener(words: str) -> str:
+            return next(item for item in output if words in item)
 
         def put(text: str) -> None:
             # At once: a file that is seen half written is told too.
             (place.folder / "new").write_text(text)
             (place.folder / "new").replace(config)
 
-        heard("serving")
+        listener("serving")
         put("{")
-        broken = heard("stay as they were")
+        broken = listener("stay as they were")
         put(json.dumps({"mcpServers": {"time": TIME, "second": TIME}}))
-        changed = heard("read again")
+        changed = listener("read again")
         put(whole)
-        gone = heard("read again")
+        gone = listener("read again")
         running.send_signal(signal.SIGHUP)
-        same = heard("read again")
+        same = listener("read again")
         running.terminate()
         running.wait(timeout=30)
 
@@ -167,7 +167,7 @@ def test_what_cannot_be_served_is_said(place: Place) -> None:
         busy = place.run("serve", "--http", "--port", port, "--config", place.config({}))
         bare = place.run("serve", "--http", "--port", port, "--no-api", "--config", config)
 
-    assert [2, 2, 2, 2, 2] == [each.code for each in (unset, opened, missing, busy, bare)]
+    assert [2, 2, 2, 2, 2] == [item.code for item in (unset, opened, missing, busy, bare)]
     assert "NOT_SET_HERE" in unset.err
     assert "token" in opened.err
     assert "no-such.json" in missing.err
@@ -194,7 +194,7 @@ def test_the_catalog_is_served_too_for_whom_the_file_names(place: Place) -> None
             },
         ) as running:
             assert running.stderr is not None
-            line = next(each for each in running.stderr if "serving" in each)
+            line = next(item for item in running.stderr if "serving" in item)
             url = line.split("serving ")[1].strip().replace("/mcp", "/api/search/tags")
             with httpx2.Client(trust_env=False) as client:
                 bare = client.get(url)
@@ -207,11 +207,11 @@ def test_the_catalog_is_served_too_for_whom_the_file_names(place: Place) -> None
     assert [404, 404] == answered("--no-api")
 
 
-def test_what_is_told_to_end_ends_its_servers_first(place: Place) -> None:
+def test_what_is_reported_to_end_ends_its_servers_first(place: Place) -> None:
     """Also one that does not mind that its pipe is closed; our client holds its own still."""
-    told = place.folder / "told"
-    os.mkfifo(told)
-    script = f"trap '' HUP; echo $$ > {told}; while :; do sleep 600; done"
+    data = place.folder / "told"
+    os.mkfifo(data)
+    script = f"trap '' HUP; echo $$ > {data}; while :; do sleep 600; done"
     config = place.config({"deaf": {"command": "sh", "args": ["-c", script]}})
     server = subprocess.Popen(
         [sys.executable, "-m", "gateway", "serve", "--config", config, "--strategy", "graph"],
@@ -219,7 +219,7 @@ def test_what_is_told_to_end_ends_its_servers_first(place: Place) -> None:
         stdout=subprocess.DEVNULL,
         env={"PATH": os.environ["PATH"], "GATEWAY_CACHE_DIR": str(place.cache)},
     )
-    with server, os.fdopen(os.open(told, os.O_RDONLY | os.O_NONBLOCK)) as pipe:
+    with server, os.fdopen(os.open(data, os.O_RDONLY | os.O_NONBLOCK)) as pipe:
         assert select.select([pipe], [], [], 300)[0]
         deaf = int(pipe.readline())
         server.send_signal(signal.SIGTERM)

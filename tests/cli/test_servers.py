@@ -52,7 +52,7 @@ def test_a_server_is_added_and_taken_out_and_the_rest_stays(user: User) -> None:
         "env": {"LEVEL": "2"},
         "cwd": "/w",
     } == second.json["entry"]
-    assert ["B_TOKEN"] == [each["variable"] for each in second.json["variables"]]
+    assert ["B_TOKEN"] == [item["variable"] for item in second.json["variables"]]
     assert "s3cret" not in text
     assert TEXT == file.read_text()
 
@@ -94,11 +94,11 @@ def test_how_a_server_signs_in_is_written_too(
 ) -> None:
     """And whoever has to sign in is told how."""
     ran = user.here("servers", "add", "web", "--url", "https://h/mcp", *options)
-    told = user.here("servers", "add", "web", "--url", "https://h/mcp", *options, "--json")
+    data = user.here("servers", "add", "web", "--url", "https://h/mcp", *options, "--json")
 
     assert {"mcpServers": {"web": {"url": "https://h/mcp", "auth": auth}}} == user.ours
     assert ("gateway login web" in ran.err) == (auth["type"] == "oauth")
-    assert auth == told.json["entry"]["auth"]
+    assert auth == data.json["entry"]["auth"]
 
 
 @pytest.mark.parametrize(
@@ -173,8 +173,8 @@ def test_the_list_says_what_is_known_and_starts_nothing(place: Place) -> None:
     )
     listed = place.run("servers", "list", "-c", config)
     shown = {
-        each["name"]: each
-        for each in place.run("servers", "list", "-c", config, "--json").json["servers"]
+        item["name"]: item
+        for item in place.run("servers", "list", "-c", config, "--json").json["servers"]
     }
 
     assert not (place.folder / "record").exists()
@@ -186,8 +186,8 @@ def test_the_list_says_what_is_known_and_starts_nothing(place: Place) -> None:
         "v": ("virtual", "listed", 1, "kept"),
         "broken": ("", "unusable", None, "none"),
     } == {
-        name: (each["kind"], each["state"], each["tools"], each["pins"])
-        for name, each in shown.items()
+        name: (item["kind"], item["state"], item["tools"], item["pins"])
+        for name, item in shown.items()
     }
     assert "https://h:8443" == shown["new"]["target"]
     assert "GATEWAY_TEST_NONE" in shown["bad"]["detail"]
@@ -195,7 +195,7 @@ def test_the_list_says_what_is_known_and_starts_nothing(place: Place) -> None:
     assert "secret-path" not in listed.out
 
 
-def test_the_list_tells_what_changed_and_how_old_it_is(place: Place) -> None:
+def test_the_list_shows_what_changed_and_how_old_it_is(place: Place) -> None:
     """Before anything is started again."""
     place.run("tools", "-c", place.config({"srv": entry(place)}))
     config = place.config({"srv": entry(place, "dressed_up")})
@@ -214,7 +214,7 @@ def test_the_list_tells_what_changed_and_how_old_it_is(place: Place) -> None:
     assert "s ago" in ran.out
 
 
-def test_nothing_configured_is_told(user: User) -> None:
+def test_nothing_configured_is_reported(user: User) -> None:
     """With the next step."""
     user.client("mcp.json", {"mcpServers": {}})
     ran = user.here("servers", "list")
@@ -241,11 +241,11 @@ def test_a_test_starts_lists_times_and_says_what_is_wrong(place: Place) -> None:
 
     assert (0, 3, 3, 2) == (one.code, every.code, shown.code, unknown.code)
     assert [("v", True, ["best"])] == [
-        (each["name"], each["works"], each["tools"]) for each in one.json["servers"]
+        (item["name"], item["works"], item["tools"]) for item in one.json["servers"]
     ]
-    done = {each["name"]: each for each in every.json["servers"]}
+    done = {item["name"]: item for item in every.json["servers"]}
     assert {"srv": True, "gone": False, "v": True, "bad": False} == {
-        name: each["works"] for name, each in done.items()
+        name: item["works"] for name, item in done.items()
     }
     assert done["srv"]["seconds"] > 0
     assert "command 'no-such-program' was not found" in json.dumps(done["gone"]["diagnostics"])
@@ -254,7 +254,7 @@ def test_a_test_starts_lists_times_and_says_what_is_wrong(place: Place) -> None:
     assert "'x' is no configured server" in unknown.err
 
 
-def test_how_long_ago_is_told_in_the_largest_unit() -> None:
+def test_how_long_ago_is_reported_in_the_largest_unit() -> None:
     """A person wants no seconds of last week."""
     assert ["59 s ago", "2 min ago", "1 h ago", "7 d ago"] == [
         age_text(seconds) for seconds in (59, 125, 3600, 7 * 86400)

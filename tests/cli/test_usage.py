@@ -44,15 +44,15 @@ def test_nothing_is_noted_yet(place: Place) -> None:
     assert (1, "", True) == (plain.code, plain.out, "nothing was called after" in plain.err)
 
 
-def test_calls_and_what_follows_them_are_told(used: Place) -> None:
+def test_calls_and_what_follows_them_are_reported(used: Place) -> None:
     """Counts, what they do to scores, and pairs."""
     shown = used.run("usage", "show", "srv/a1")
-    told = used.run("usage", "show", "--json").json
+    data = used.run("usage", "show", "--json").json
 
     assert "srv/a1: 5 of 5 calls succeeded, scores x 1.038\n" in shown.out
     assert "`srv/a1` then `srv/a2`: 4 of 4 tasks" in shown.out
-    assert (15, 25, True) == (len(told["tools"]), told["tasks"], told["believed"])
-    assert {"tool": "srv/a2", "calls": 5, "succeeded": 4, "multiplier": 1.022} in told["tools"]
+    assert (15, 25, True) == (len(data["tools"]), data["tasks"], data["believed"])
+    assert {"tool": "srv/a2", "calls": 5, "succeeded": 4, "multiplier": 1.022} in data["tools"]
 
 
 def test_next_steps_become_a_document_that_the_gateway_reads(used: Place) -> None:
@@ -71,7 +71,7 @@ def test_next_steps_become_a_document_that_the_gateway_reads(used: Place) -> Non
     assert 10 == len(forced.json["followed"])
 
 
-def test_chance_is_told_as_such(place: Place) -> None:
+def test_chance_is_reported_as_such(place: Place) -> None:
     """Two tasks say nothing of each other."""
     ledger = SqliteCallLog(place.cache / "usage.sqlite3")
     for task in "12":
@@ -91,14 +91,14 @@ def test_without_tools_there_is_nothing_to_judge(used: Place) -> None:
     config = used.config({})
 
     shown = used.run("usage", "report", "-c", config)
-    told = used.run("usage", "report", "-c", config, "--json").json
+    data = used.run("usage", "report", "-c", config, "--json").json
 
     assert 1 == shown.code
     assert "learn: 0 calls of 0 tasks" in shown.out
-    assert (25, True, 0) == (told["tasks"], told["believed"], told["rerank"]["calls"])
+    assert (25, True, 0) == (data["tasks"], data["believed"], data["rerank"]["calls"])
 
 
-def test_a_gain_is_told_with_what_auto_makes_of_it() -> None:
+def test_a_gain_is_reported_with_what_auto_makes_of_it() -> None:
     """What is learned counts where the history is believed too."""
     sure = Gain(tasks=30, calls=60, mean=0.25, low=0.125, high=0.5, higher=40, lower=2)
     found = UsageEvaluation(learn=sure, rerank=Gain(tasks=30, calls=60, mean=-0.5, low=-1.0))

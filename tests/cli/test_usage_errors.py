@@ -93,7 +93,7 @@ def test_the_summary_in_the_list_is_the_help_of_the_command(name: str) -> None:
 
 
 @named(list(EVERY))
-def test_an_unknown_option_is_told_by_every_command(
+def test_an_unknown_option_is_reported_by_every_command(
     typed: Callable[..., Ran], path: tuple[str, ...]
 ) -> None:
     """`serve` and `graph export` have no `--json` of their own: that is what they say."""
@@ -106,7 +106,7 @@ def test_an_unknown_option_is_told_by_every_command(
 
 
 @named(NEEDY)
-def test_a_missing_argument_is_told_by_every_command(
+def test_a_missing_argument_is_reported_by_every_command(
     typed: Callable[..., Ran], path: tuple[str, ...]
 ) -> None:
     error = told(typed(*path, "--json"))
@@ -116,21 +116,23 @@ def test_a_missing_argument_is_told_by_every_command(
 
 
 @named(CONFIGURED)
-def test_a_bad_configuration_is_told_by_every_command(user: User, path: tuple[str, ...]) -> None:
+def test_a_bad_configuration_is_reported_by_every_command(
+    user: User, path: tuple[str, ...]
+) -> None:
     """Each finds it out by itself; whoever forgets to report it is found out here."""
     broken = user.client("broken.json", '{"mcpServers": [')
     user.client("theirs.json", {"mcpServers": {"a": {"command": "a"}}})
     user.client("x", "---\nname: a\n---\n")
-    given = [VALUES.get(each.name, "x") for each in needed(LEAVES[path])]
+    values = [VALUES.get(each.name, "x") for each in needed(LEAVES[path])]
 
-    ran = user.here(*path, *given, *MORE.get(" ".join(path), ()), "--json", "-c", str(broken))
+    ran = user.here(*path, *values, *MORE.get(" ".join(path), ()), "--json", "-c", str(broken))
 
-    said = (
+    output = (
         next(each["told"] for each in ran.json["checks"] if each["verdict"] == "fail")
         if (path == ("doctor",))
         else told(ran)["message"]
     )
-    assert "broken.json' is not JSON: line 1, column 17" in said
+    assert "broken.json' is not JSON: line 1, column 17" in output
 
 
 @pytest.mark.parametrize(
@@ -146,13 +148,15 @@ def test_a_bad_configuration_is_told_by_every_command(user: User, path: tuple[st
         (("graph", "shw"), "'show'"),
     ],
 )
-def test_a_bad_value_is_told(
+def test_a_bad_value_is_reported(
     typed: Callable[..., Ran], arguments: tuple[str, ...], message: str
 ) -> None:
     assert message in told(typed(*arguments, "--json"))["message"]
 
 
-def test_without_json_nothing_but_the_words_for_people_is_told(typed: Callable[..., Ran]) -> None:
+def test_without_json_nothing_but_the_words_for_people_is_reported(
+    typed: Callable[..., Ran],
+) -> None:
     plain = typed("search")
     asked = typed("search", "--json")
 

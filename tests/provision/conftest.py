@@ -96,7 +96,7 @@ async def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
     What registries answered is the test's own: another test's may have had the same port.
     """
     monkeypatch.setenv("GATEWAY_CACHE_DIR", str(tmp_path / "cache"))
-    made: list[Site] = []
+    created: list[Site] = []
 
     def build(
         registry: str = "",
@@ -122,31 +122,31 @@ async def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
             consent=person,
             programs=programs(tmp_path, quick=quick),
         )
-        made.append(Site(gateway, folder, config, person, provisioner))
-        return made[-1]
+        created.append(Site(gateway, folder, config, person, provisioner))
+        return created[-1]
 
     yield build
-    for each in made:
+    for each in created:
         each.provisioner.close()
         await each.gateway.aclose()
 
 
 @pytest.fixture
 def registry() -> Iterator[FakeRegistry]:
-    with FakeRegistry() as made:
-        yield made
+    with FakeRegistry() as created:
+        yield created
 
 
 @pytest.fixture
 def index(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeIndex]:
     """An index that pip and npm are set to, and nothing else."""
-    with FakeIndex() as made:
+    with FakeIndex() as created:
         for name in ("PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS"):
             monkeypatch.setenv(name, "")
         monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
-        monkeypatch.setenv("PIP_INDEX_URL", made.pip_url)
-        monkeypatch.setenv("UV_DEFAULT_INDEX", made.pip_url)
-        monkeypatch.setenv("npm_config_registry", made.npm_url)
+        monkeypatch.setenv("PIP_INDEX_URL", created.pip_url)
+        monkeypatch.setenv("UV_DEFAULT_INDEX", created.pip_url)
+        monkeypatch.setenv("npm_config_registry", created.npm_url)
         for name in ("NO_PROXY", "no_proxy"):
             monkeypatch.setenv(name, "127.0.0.1")
-        yield made
+        yield created

@@ -55,7 +55,7 @@ async def test_a_registry_is_asked_once_a_day(
     clock.tick(1)
     again = await available_servers(options, QUICK, answers)
 
-    assert [True, False, True] == [each.is_fetched for each in (first, kept, again)]
+    assert [True, False, True] == [entry.is_fetched for entry in (first, kept, again)]
     assert first.entries == kept.entries == again.entries
     assert registry.url == first.entries[0].source
     assert 2 == len(registry.asked)
@@ -73,8 +73,8 @@ async def test_a_registry_that_is_down_serves_its_last_answer(
 
     found = await available_servers(options, QUICK, answers)
 
-    assert ["a/x"] == [each.name for each in found.entries]
-    assert ["registry_unavailable", "registry_stale"] == [each.code for each in found.diagnostics]
+    assert ["a/x"] == [entry.name for entry in found.entries]
+    assert ["registry_unavailable", "registry_stale"] == [entry.code for entry in found.diagnostics]
     assert "48 hours" in found.diagnostics[1].detail
 
 
@@ -86,7 +86,7 @@ async def test_a_registry_that_never_answered_leaves_the_bundled_list(
     found = await available_servers(ProvisionOptions(registry=registry.url), QUICK, answers)
 
     assert bundled_servers() == found.entries
-    assert ["registry_unavailable"] == [each.code for each in found.diagnostics]
+    assert ["registry_unavailable"] == [entry.code for entry in found.diagnostics]
 
 
 async def test_what_was_cut_is_not_kept(registry: FakeRegistry, answers: RegistryCache) -> None:
@@ -109,7 +109,7 @@ async def test_the_bundled_list_wins_over_a_registry(
 
     found = await available_servers(ProvisionOptions(registry=registry.url), QUICK, answers)
 
-    assert ["known"] == [each.source for each in found.entries if each.name == name]
+    assert ["known"] == [entry.source for entry in found.entries if entry.name == name]
 
 
 async def test_a_store_that_fails_costs_only_the_store(
@@ -124,8 +124,8 @@ async def test_a_store_that_fails_costs_only_the_store(
         ProvisionOptions(registry=registry.url, known=False), QUICK, broken
     )
 
-    assert ["a/x"] == [each.name for each in found.entries]
-    assert ["catalog_unavailable"] * 2 == [each.code for each in found.diagnostics]
+    assert ["a/x"] == [entry.name for entry in found.entries]
+    assert ["catalog_unavailable"] * 2 == [entry.code for entry in found.diagnostics]
 
 
 def test_an_answer_that_cannot_be_read_is_none(answers: RegistryCache) -> None:
@@ -142,10 +142,10 @@ def test_the_bundled_list_is_of_use() -> None:
     """Names are unique, versions exact, descriptions say something."""
     entries = bundled_servers()
 
-    assert len(entries) == len({each.name for each in entries}) >= 50
-    assert all(len(each.description) > 20 and not each.suspicions for each in entries)
-    assert all(each.packages or each.remotes for each in entries)
-    assert {"active", "deprecated"} == {each.status for each in entries}
+    assert len(entries) == len({entry.name for entry in entries}) >= 50
+    assert all(len(entry.description) > 20 and not entry.suspicions for entry in entries)
+    assert all(entry.packages or entry.remotes for entry in entries)
+    assert {"active", "deprecated"} == {entry.status for entry in entries}
 
 
 CASES = (
@@ -185,19 +185,19 @@ class Watched(HashingEmbedder):
 async def test_vectors_rank_too_on_the_gateways_own_loop(open_gateway: OpenGateway) -> None:
     """An embedder's connections belong to one loop."""
     embedder = Watched()
-    made = open_gateway(strategy="auto", embedder=embedder)
+    created = open_gateway(strategy="auto", embedder=embedder)
     entries = [
         RegistryEntry(name="a/parcels", description="Weighs."),
         RegistryEntry(name="a/songs"),
     ]
 
-    ranked = await rank_servers(made, entries, "parcels", limit=1, max_ranked=500)
+    ranked = await rank_servers(created, entries, "parcels", limit=1, max_ranked=500)
 
     async def loop() -> int:
         return id(asyncio.get_running_loop())
 
-    assert ["a/parcels"] == [each.entry.name for each in ranked]
-    assert {await made.bridge.run(loop)} == embedder.loops
+    assert ["a/parcels"] == [row.entry.name for row in ranked]
+    assert {await created.bridge.run(loop)} == embedder.loops
 
 
 async def test_of_a_large_registry_words_choose_what_is_embedded() -> None:
@@ -209,8 +209,8 @@ async def test_of_a_large_registry_words_choose_what_is_embedded() -> None:
     entries.append(RegistryEntry(name="b/parcels", description="Weighs a parcel."))
     async with Gateway(
         strategy="auto", embedder=embedder, vector_store=MemoryVectorStore()
-    ) as made:
-        ranked = await rank_servers(made, entries, "weigh a parcel", limit=3, max_ranked=100)
+    ) as created:
+        ranked = await rank_servers(created, entries, "weigh a parcel", limit=3, max_ranked=100)
 
     assert "b/parcels" == ranked[0].entry.name
     assert not any("Number" in text for text in embedder.given)
@@ -224,4 +224,4 @@ async def test_equal_names_of_two_publishers_are_both_found(open_gateway: OpenGa
 
     ranked = await rank_servers(open_gateway(), entries, "weigh a parcel", limit=5, max_ranked=500)
 
-    assert {"a/parcels", "b/parcels"} == {each.entry.name for each in ranked}
+    assert {"a/parcels", "b/parcels"} == {row.entry.name for row in ranked}

@@ -19,12 +19,12 @@ def weigh(parcel: str) -> str:
 
 @pytest.fixture
 def gateway(open_gateway: OpenGateway) -> Gateway:
-    made = open_gateway()
-    made.add_tool(weigh)
+    created = open_gateway()
+    created.add_tool(weigh)
     shelf = Shelf([tool("play_song", "Play a song."), tool("stop_song", "Stop the song.")])
-    made.add_server("music", server=shelf.server)
-    made.add_source(ListSource("post", [tool("send_parcel", "Send a parcel to somebody.")]))
-    return made
+    created.add_server("music", server=shelf.server)
+    created.add_source(ListSource("post", [tool("send_parcel", "Send a parcel to somebody.")]))
+    return created
 
 
 async def test_an_intent_finds_tools_with_schemas_and_their_servers(gateway: Gateway) -> None:
@@ -37,51 +37,51 @@ async def test_an_intent_finds_tools_with_schemas_and_their_servers(gateway: Gat
     assert first.score is not None
     best = found.servers[0]
     assert ("local", 1, first.confidence) == (best.name, best.tools, best.confidence)
-    assert {each.server for each in found.tools} == {each.name for each in found.servers}
+    assert {item.server for item in found.tools} == {item.name for item in found.servers}
 
 
-async def test_nothing_asked_tells_of_everything_by_name(gateway: Gateway) -> None:
+async def test_nothing_asked_shows_of_everything_by_name(gateway: Gateway) -> None:
     found = await discover(gateway)
 
     assert [("local", "local", 1), ("music", "active", 2), ("post", "local", 1)] == [
-        (each.name, each.state, each.tools) for each in found.servers
+        (item.name, item.state, item.tools) for item in found.servers
     ]
-    assert ["play_song", "send_parcel", "stop_song", "weigh"] == [each.name for each in found.tools]
-    assert {None} == {each.confidence for each in found.tools}
+    assert ["play_song", "send_parcel", "stop_song", "weigh"] == [item.name for item in found.tools]
+    assert {None} == {item.confidence for item in found.tools}
     assert "browse" == found.mode
 
 
-async def test_twenty_tools_are_told_unless_more_are_wanted(open_gateway: OpenGateway) -> None:
-    made = open_gateway([tool(f"list_{number}", "List the invoices.") for number in range(60)])
+async def test_twenty_tools_are_reported_unless_more_are_wanted(open_gateway: OpenGateway) -> None:
+    created = open_gateway([tool(f"list_{number}", "List the invoices.") for number in range(60)])
 
-    assert LIMIT == 20 == len((await discover(made)).tools)
-    assert LIMIT == len((await discover(made, "list the invoices")).tools)
-    assert 30 == len((await discover(made, "list the invoices", limit=30)).tools)
+    assert LIMIT == 20 == len((await discover(created)).tools)
+    assert LIMIT == len((await discover(created, "list the invoices")).tools)
+    assert 30 == len((await discover(created, "list the invoices", limit=30)).tools)
     with pytest.raises(InvalidRequestError):
-        await discover(made, limit=0)
+        await discover(created, limit=0)
 
 
-async def test_a_server_that_cannot_be_listed_is_told_with_its_state(
+async def test_a_server_that_cannot_be_listed_is_reported_with_its_state(
     open_gateway: OpenGateway,
 ) -> None:
     """It is configured: that it offers nothing is news."""
-    made = open_gateway()
-    made.add_server("gone", command="/no/such/program")
+    created = open_gateway()
+    created.add_server("gone", command="/no/such/program")
 
-    found = await discover(made)
+    found = await discover(created)
 
     assert [("gone", "failed", 0)] == [
-        (each.name, each.state, each.tools) for each in found.servers
+        (item.name, item.state, item.tools) for item in found.servers
     ]
-    assert "source_load_failed" in [each.code for each in found.diagnostics]
+    assert "source_load_failed" in [item.code for item in found.diagnostics]
 
 
-async def test_nobody_waits_for_vectors_that_are_being_made(
+async def test_no_one_waits_for_vectors_that_are_being_made(
     open_gateway: OpenGateway, catalog_of: CatalogOf
 ) -> None:
     """Where searches do not, and it is told once."""
     embedder = Gated()
-    made = open_gateway(
+    created = open_gateway(
         catalog_of(80),
         strategy="auto",
         embedder=embedder,
@@ -89,11 +89,11 @@ async def test_nobody_waits_for_vectors_that_are_being_made(
     )
     broken = ListSource("broken")
     broken.fail_with = OSError()
-    made.add_source(broken)
+    created.add_source(broken)
 
-    found = await discover(made, "approve one yearly invoice")
+    found = await discover(created, "approve one yearly invoice")
 
-    told = [each.code for each in found.diagnostics]
+    data = [item.code for item in found.diagnostics]
     assert not embedder.asked
     assert (LIMIT, "graph") == (len(found.tools), found.mode)
-    assert (1, 1) == (told.count("index_building"), told.count("source_load_failed"))
+    assert (1, 1) == (data.count("index_building"), data.count("source_load_failed"))

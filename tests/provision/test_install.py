@@ -35,13 +35,13 @@ async def test_a_command_sees_its_folder_and_few_variables(
         "import json, os; json.dump([os.getcwd(), dict(os.environ)], open('told', 'w'))", tmp_path
     )
 
-    folder, given = json.loads((tmp_path / "told").read_text())
+    folder, values = json.loads((tmp_path / "told").read_text())
     assert str(tmp_path) == folder
-    assert "http://mirror" == given["PIP_INDEX_URL"]
-    assert "OPENAI_API_KEY" not in given
+    assert "http://mirror" == values["PIP_INDEX_URL"]
+    assert "OPENAI_API_KEY" not in values
 
 
-async def test_a_command_that_fails_tells_the_end_of_what_it_said(tmp_path: Path) -> None:
+async def test_a_command_that_fails_shows_the_end_of_what_it_said(tmp_path: Path) -> None:
     """Without what may be a password of a mirror."""
     program = "import sys; print('x' * 300000); sys.exit('a' * 40000 + ' http://me:pw@mirror/x no')"
 
@@ -64,9 +64,9 @@ async def test_a_command_that_takes_too_long_is_ended_with_its_children(tmp_path
     with pytest.raises(UpstreamTimeoutError, match="did not end within 2"):
         await python(program, tmp_path, limit_s=2.0)
 
-    told = tmp_path / "child"
-    if told.exists():
-        await until(lambda: ended(told.read_text()))
+    data = tmp_path / "child"
+    if data.exists():
+        await until(lambda: ended(data.read_text()))
 
 
 def ended(process: str) -> bool:
@@ -77,15 +77,15 @@ def ended(process: str) -> bool:
         return True
 
 
-async def test_a_program_that_is_missing_is_told(tmp_path: Path) -> None:
+async def test_a_program_that_is_missing_is_reported(tmp_path: Path) -> None:
     with pytest.raises(UpstreamError, match="no-such cannot be started: FileNotFoundError"):
         await run_command("srv", ("/no-such",), folder=tmp_path, path="", limit_s=1)
 
 
 async def test_the_path_that_is_given_comes_first(tmp_path: Path) -> None:
     """npm finds the node that belongs to it."""
-    told = "import os; open('told', 'w').write(os.environ['PATH'])"
-    command = (sys.executable, "-c", told)
+    data = "import os; open('told', 'w').write(os.environ['PATH'])"
+    command = (sys.executable, "-c", data)
     await run_command("srv", command, folder=tmp_path, path="/first", limit_s=60)
 
     assert "/first" == (tmp_path / "told").read_text().split(os.pathsep)[0]

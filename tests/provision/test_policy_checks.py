@@ -29,9 +29,9 @@ def plan(
     programs: Programs = PROGRAMS,
     **entry: Any,
 ) -> Plan:
-    told = RegistryEntry(**{"name": "org.example/time", "source": BUNDLED, **entry})
+    data = RegistryEntry(**{"name": "org.example/time", "source": BUNDLED, **entry})
     return make_plan(
-        told,
+        data,
         route,
         server="time",
         folder=FOLDER,
@@ -72,7 +72,7 @@ def test_the_commands_are_whole_and_without_a_shell() -> None:
     quietly = f"--quiet --no-compile --no-input --disable-pip-version-check {wheels}"
     inside = "/srv/tools/time/bin/python"
     flags = "--ignore-scripts --no-audit --no-fund --save-exact --omit=dev"
-    told = {
+    data = {
         pip: (
             "/py -I -m venv --without-pip /srv/tools/time",
             f"/py -I -m pip --python {inside} install {quietly}",
@@ -84,8 +84,8 @@ def test_the_commands_are_whole_and_without_a_shell() -> None:
         bare: ("/py -I -m venv /srv/tools/time", f"{inside} -I -m pip install {quietly}"),
         npm: (f"/npm install --prefix /srv/tools/time {flags} @scope/server-x@1.2.3-beta.1",),
     }
-    for commands, expected in told.items():
-        assert expected == tuple(format_command(each) for each in commands)
+    for commands, expected in data.items():
+        assert expected == tuple(format_command(item) for item in commands)
     assert ("/srv/tools/time/bin/mcp-server-time",) == plan().launch
     assert () == plan(EVERYTHING).launch
     assert (str(FOLDER / "bin" / "word"),) == plan(replace(TIME, script="word")).launch
@@ -101,9 +101,9 @@ def test_the_commands_are_whole_and_without_a_shell() -> None:
 @pytest.mark.parametrize("route", [TIME, EVERYTHING])
 def test_what_is_no_name_of_a_package_is_refused(route: Package, identifier: str) -> None:
     """Installers take options, addresses and files where a name stands."""
-    made = plan(replace(route, identifier=identifier))
+    created = plan(replace(route, identifier=identifier))
 
-    assert "refuse" == verdicts(made)["package"]
+    assert "refuse" == verdicts(created)["package"]
 
 
 @pytest.mark.parametrize(
@@ -137,18 +137,18 @@ def test_what_is_not_served_is_refused_with_its_reason(change: dict[str, Any], t
     assert told in gate.reason
 
 
-def test_npm_that_is_missing_is_told() -> None:
-    made = plan(EVERYTHING, programs=Programs(python="/py"))
+def test_npm_that_is_missing_is_reported() -> None:
+    created = plan(EVERYTHING, programs=Programs(python="/py"))
     found = check_plan(
-        made,
+        created,
         confidence=1.0,
         options=ProvisionOptions(),
         programs=Programs(python="/py"),
         private_hosts=(),
     )
 
-    assert () == made.install
-    assert "npm is not installed" in next(each.reason for each in found if each.name == "package")
+    assert () == created.install
+    assert "npm is not installed" in next(item.reason for item in found if item.name == "package")
 
 
 @pytest.mark.parametrize(
@@ -162,8 +162,8 @@ def test_npm_that_is_missing_is_told() -> None:
 )
 def test_another_index_is_asked_about(base_url: str, verdict: str) -> None:
     """A name says nothing without the index that it is a name of, and ours is fetched from."""
-    made = plan(replace(TIME, base_url=base_url))
-    found = judged(made, indexes=("https://index.example",))["index"]
+    created = plan(replace(TIME, base_url=base_url))
+    found = judged(created, indexes=("https://index.example",))["index"]
 
     assert verdict == found.verdict
     assert (verdict == "ask") == (base_url in found.reason and bool(base_url))
@@ -195,8 +195,8 @@ def test_trust_is_of_a_whole_namespace_or_one_name(
     entry = RegistryEntry(name="org.example/time", source="http://registry")
 
     assert expected == is_trusted(entry, patterns)
-    made = plan(source="http://registry")
-    assert ("pass" if expected else "ask") == verdicts(made, namespaces=patterns)["source"]
+    created = plan(source="http://registry")
+    assert ("pass" if expected else "ask") == verdicts(created, namespaces=patterns)["source"]
 
 
 @pytest.mark.parametrize("pattern", ["*", "*/*", "org.*/x", "org", "/x", "org/", "org/x*"])
@@ -258,14 +258,14 @@ def test_inputs_are_filled_from_what_the_host_gives() -> None:
             Input(name="OPTIONAL", secret=True),
         ),
     )
-    made = plan(route, inputs={"folder": "/data", "host": "h"}, given={"KEY": "canary"})
+    created = plan(route, inputs={"folder": "/data", "host": "h"}, given={"KEY": "canary"})
 
-    assert ("stdio", "/data", "--port", "80", "--db", "h/x/{other}") == made.args
-    assert {"KEY": "${KEY}", "LEVEL": "info"} == made.env
-    assert ("KEY",) == made.needs.handed
-    assert "ask" == verdicts(made)["inputs"]
-    assert "canary" not in repr(made)
-    entry = made.config_entry()
+    assert ("stdio", "/data", "--port", "80", "--db", "h/x/{other}") == created.args
+    assert {"KEY": "${KEY}", "LEVEL": "info"} == created.env
+    assert ("KEY",) == created.needs.handed
+    assert "ask" == verdicts(created)["inputs"]
+    assert "canary" not in repr(created)
+    entry = created.config_entry()
     assert ["command", "args", "env"] == list(entry)
 
 
@@ -338,7 +338,7 @@ def test_an_entry_never_refers_to_the_hosts_secrets(route: Package | Remote) -> 
     ],
 )
 def test_an_entry_shows_all_that_it_holds(route: Package | Remote) -> None:
-    """Who agrees to a command must have seen it."""
+    """A person must see all of a command."""
     gate = judged(plan(route))["inputs"]
 
     assert "refuse" == gate.verdict
@@ -352,15 +352,15 @@ def test_a_remote_server_is_configured_by_its_address() -> None:
         variables=(Input(name="tenant"),),
         headers=(Input(name="Authorization", required=True, secret=True),),
     )
-    made = plan(route, inputs={"tenant": "acme", "Authorization": "Bearer ${TOKEN}"})
+    created = plan(route, inputs={"tenant": "acme", "Authorization": "Bearer ${TOKEN}"})
 
     assert {
         "type": "http",
         "url": "https://acme.example.org/mcp",
         "headers": {"Authorization": "Bearer ${TOKEN}"},
-    } == made.config_entry()
+    } == created.config_entry()
     assert {"type": "http", "url": FAR.url} == plan(FAR).config_entry()
-    assert ("remote", ()) == (made.kind, made.launch)
+    assert ("remote", ()) == (created.kind, created.launch)
 
 
 @pytest.mark.parametrize(

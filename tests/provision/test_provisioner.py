@@ -58,7 +58,7 @@ async def test_what_the_catalog_has_is_not_looked_for(
 
 
 async def test_a_pick_looks_past_the_catalog(site: MakeSite, registry: FakeRegistry) -> None:
-    """Who names a server wants that one, ranked or not."""
+    """A named server is taken, ranked or not."""
     registry.items = [PARCELS, MUSIC]
     here = site(registry.url)
     here.gateway.add_source(ListSource("shelf", [tool("weigh_parcel", "Weighs a parcel.")]))
@@ -67,10 +67,10 @@ async def test_a_pick_looks_past_the_catalog(site: MakeSite, registry: FakeRegis
 
     assert result.plan is not None
     assert ("planned", "org.example/music") == (result.outcome, result.plan.entry.name)
-    assert "ask" == next(each.verdict for each in result.gates if each.name == "confidence")
+    assert "ask" == next(row.verdict for row in result.gates if row.name == "confidence")
 
 
-async def test_a_pick_that_nobody_offers_is_told_with_near_names(
+async def test_a_pick_that_no_one_offers_is_reported_with_near_names(
     site: MakeSite, registry: FakeRegistry
 ) -> None:
     registry.items = [PARCELS]
@@ -102,7 +102,7 @@ async def test_the_first_candidate_that_nothing_forbids_is_planned(
 
     assert result.plan is not None
     assert ("b/parcels", "pypi") == (result.plan.entry.name, result.plan.kind)
-    assert ["a/parcels", "b/parcels"] == sorted(each.entry.name for each in result.candidates)
+    assert ["a/parcels", "b/parcels"] == sorted(row.entry.name for row in result.candidates)
 
 
 async def test_a_candidate_that_lacks_an_input_is_not_passed_over(
@@ -125,7 +125,7 @@ async def test_a_candidate_that_lacks_an_input_is_not_passed_over(
 async def test_what_every_gate_forbids_is_refused_with_the_reason(
     site: MakeSite, registry: FakeRegistry
 ) -> None:
-    """Also with `apply`: nobody is asked what nobody may allow."""
+    """Also with `apply`: no question is asked that no answer could settle."""
     registry.items = [
         item("a/parcels", "Weighs a parcel.", packages=[package("x", "latest")], status="deleted")
     ]
@@ -148,7 +148,7 @@ async def test_an_entry_without_any_way_to_it_is_none(
     result = await site(registry.url).provisioner.provision("weigh a parcel")
 
     assert "none" == result.outcome
-    assert ["a/parcels"] == [each.entry.name for each in result.candidates]
+    assert ["a/parcels"] == [row.entry.name for row in result.candidates]
 
 
 async def test_a_remote_server_comes_in_after_one_question(

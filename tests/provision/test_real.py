@@ -12,13 +12,13 @@ async def test_servers_of_pypi_and_npm_come_in_by_policy(site: MakeSite) -> None
 
     clock = await here.provisioner.provision("what time is it in Kyiv", apply=True)
     thinking = await here.provisioner.provision("think through a problem step by step", apply=True)
-    told = await here.gateway.invoke("time/get_current_time", {"timezone": "Europe/Kyiv"})
+    data = await here.gateway.invoke("time/get_current_time", {"timezone": "Europe/Kyiv"})
     thought = {"thought": "Go.", "thoughtNumber": 1, "totalThoughts": 1, "nextThoughtNeeded": False}
     kept = await here.gateway.invoke("sequential-thinking/sequentialthinking", thought)
 
     assert "installed" == clock.outcome, clock.reason
     assert "installed" == thinking.outcome, thinking.reason
-    assert "Europe/Kyiv" in told.text
+    assert "Europe/Kyiv" in data.text
     assert not kept.is_error
     assert "mcp-server-time==2026.10.19" in clock.packages
     assert {"pass"} == {gate.verdict for gate in (*clock.gates, *thinking.gates)}

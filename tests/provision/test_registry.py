@@ -64,7 +64,7 @@ async def test_what_will_not_mend_itself_is_asked_once(registry: FakeRegistry) -
     assert 1 == len(registry.asked)
 
 
-async def test_nobody_there_is_told_by_origin_alone() -> None:
+async def test_no_one_there_is_reported_by_origin_alone() -> None:
     """A path may be private."""
     with pytest.raises(UpstreamError, match="cannot be reached") as caught:
         await fetch("http://127.0.0.1:9/secret-path", OPTIONS, QUICK)
@@ -184,7 +184,7 @@ def test_the_newest_version_of_a_name_is_taken() -> None:
     entries, faults = parse_entries(raw, source="here")
 
     assert [("a/x", "3", "active"), ("b/y", "", "active")] == [
-        (each.name, each.version, each.status) for each in entries
+        (entry.name, entry.version, entry.status) for entry in entries
     ]
     assert [] == faults
 
@@ -224,12 +224,12 @@ def test_a_broken_entry_costs_itself_alone(broken: object) -> None:
     """It is left out and told."""
     entries, faults = parse_entries((broken, item("a/good")), source="here")
 
-    assert ["a/good"] == [each.name for each in entries]
+    assert ["a/good"] == [entry.name for entry in entries]
     assert ["registry_entry_skipped"] == [note.code for note in faults]
     assert faults[0].detail.startswith("here: entry 1: ")
 
 
-def test_many_broken_entries_are_told_as_a_number() -> None:
+def test_many_broken_entries_are_reported_as_a_number() -> None:
     """A registry of nothing but faults does not fill the screen."""
     _, faults = parse_entries((1,) * 30, source="here")
 
@@ -256,11 +256,11 @@ def test_a_registry_sets_no_field_of_ours() -> None:
 
     (entry,), _ = parse_entries((raw,), source="here")
 
-    (made,) = entry.packages
-    (given,) = made.environment
+    (created,) = entry.packages
+    (values,) = created.environment
     assert ("here", ()) == (entry.source, entry.suspicions)
-    assert ("", False) == (made.script, made.runtime_arguments)
-    assert ("", True) == (given.flag, given.secret)
+    assert ("", False) == (created.script, created.runtime_arguments)
+    assert ("", True) == (values.flag, values.secret)
 
 
 def test_a_fault_names_its_place_and_not_its_text() -> None:

@@ -72,7 +72,7 @@ async def test_a_python_package_ends_in_callable_tools(
 async def test_the_question_shows_what_runs_whole(
     site: MakeSite, registry: FakeRegistry, index: FakeIndex
 ) -> None:
-    """Who agrees has seen each command, and the server's own, to the last character."""
+    """Each command, and the server's own, is shown to the last character."""
     index.wheel("tiny-parcels")
     long = "x" * 500
     argument = {"type": "positional", "value": long}
@@ -90,7 +90,7 @@ async def test_the_question_shows_what_runs_whole(
     assert format_command(question.commands[-1]).endswith("--only-binary :all: tiny-parcels==1.0.0")
     assert () == question.warnings
     agreed = next(line for line in here.audit if line["step"] == "consent")
-    assert [format_command(each) for each in question.commands] == agreed["commands"]
+    assert [format_command(entry) for entry in question.commands] == agreed["commands"]
     assert agreed["launch"] == format_command(question.launch)
 
 
@@ -106,7 +106,7 @@ async def test_an_npm_package_is_asked_about_twice(
     answer = await here.gateway.invoke("parcels/weigh_parcel")
 
     assert ("installed", "called") == (result.outcome, answer.text), result.reason
-    assert ["install", "run"] == [each.stage for each in here.person.asked]
+    assert ["install", "run"] == [entry.stage for entry in here.person.asked]
     assert () == here.person.asked[0].launch
     home = here.folder / "parcels" / "node_modules" / "@tiny" / "parcels"
     assert str(home / "server.js") == here.person.asked[1].launch[1]
@@ -196,7 +196,7 @@ async def test_tools_that_look_like_an_attack_are_asked_about(
 
 
 async def test_a_cancelled_install_is_undone(here: Site) -> None:
-    """Whoever goes away in the middle leaves nothing behind."""
+    """A cancellation leaves nothing behind."""
     began = asyncio.Event()
 
     async def leave(question: object) -> bool:
@@ -322,9 +322,9 @@ async def test_arguments_and_secrets_reach_the_server_and_not_the_audit(
     )
     registry.items = [item(NAME, "Weighs a parcel.", packages=[wanted])]
     here = site(registry.url)
-    given = {"depot": "canary-depot", "TINY_KEY": "env:MY_KEY"}
+    values = {"depot": "canary-depot", "TINY_KEY": "env:MY_KEY"}
 
-    result = await here.provisioner.provision(INTENT, apply=True, inputs=given)
+    result = await here.provisioner.provision(INTENT, apply=True, inputs=values)
     answer = await here.gateway.invoke("parcels/weigh_parcel")
 
     assert "installed" == result.outcome, result.reason
