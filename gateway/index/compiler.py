@@ -6,7 +6,6 @@ tokens and its derived edges.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -103,6 +102,8 @@ class SnapshotCompiler:
     """In the order of the exposed names, by entity id."""
     _vectors: dict[str, Vector] = field(default_factory=dict)
     """By text key."""
+    _missing: dict[str, str] = field(default_factory=dict)
+    """The texts without a vector, by text key."""
     _tokens: TokenCache = field(default_factory=TokenCache)
     _graphs: ToolGraphBuilder = field(init=False)
 
@@ -119,33 +120,31 @@ class SnapshotCompiler:
             prepared.append(known if known and same else _PreparedEntity.of(entity))
         prepared.sort(key=lambda item: item.sort_key)
         self._prepared = {item.entity.id: item for item in prepared}
-        keys = self._texts().keys()
-        self._vectors = {key: row for key, row in self._vectors.items() if key in keys}
-
-    def _texts(self) -> dict[str, str]:
-        return {
-            key: text
-            for item in self._prepared.values()
-            for key, text in zip(item.keys, item.texts, strict=True)
-        }
+        known, self._vectors, self._missing = self._vectors, {}, {}
+        for item in prepared:
+            for key, text in zip(item.keys, item.texts, strict=True):
+                if key in known:
+                    self._vectors[key] = known[key]
+                else:
+                    self._missing[key] = text
 
     @property
     def missing_texts(self) -> list[str]:
         """The texts that have no vector, each once."""
-        return [text for key, text in self._texts().items() if key not in self._vectors]
+        return list(self._missing.values())
 
     @property
     def text_count(self) -> int:
         """How many different texts there are."""
-        return len(self._texts())
+        return len(self._vectors) + len(self._missing)
 
     def add_vectors(self, rows: Mapping[str, Vector]) -> None:
-        """Take *rows* for the vectors of texts, by text key; unknown keys are ignored."""
-        for item in self._prepared.values():
-            for key in item.keys:
-                if key in rows:
-                    self._vectors[key] = rows[key]
-                    item.row = None
+        """Take *rows* for the vectors of missing texts, by text key; others are ignored."""
+        fresh = {key: row for key, row in rows.items() if self._missing.pop(key, None) is not None}
+        self._vectors |= fresh
+        for item in self._prepared.values() if fresh else ():
+            if not fresh.keys().isdisjoint(item.keys):
+                item.row = None
 
     def compile(
         self,
@@ -163,17 +162,17 @@ class SnapshotCompiler:
         """
         prepared = list(self._prepared.values())
         entities = tuple(item.entity for item in prepared)
-        by_name: defaultdict[str, list[int]] = defaultdict(list)
+        by_name: dict[str, list[int]] = {}
         for position, item in enumerate(prepared):
             for name in item.names:
-                by_name[name].append(position)
+                by_name.setdefault(name, []).append(position)
         fields = [item.fields for item in prepared]
         graph = self._graphs.build(entities, documents)
         return self.with_vectors(
             Snapshot(
                 version=version,
                 entities=entities,
-                by_name={name: tuple(positions) for name, positions in by_name.items()},
+                by_name=by_name,
                 eligibility=Eligibility.of(entities),
                 lexical=BM25Index.build(fields, weights=_WEIGHTS, cache=self._tokens),
                 graph=graph if entities else None,

@@ -31,7 +31,7 @@ class Snapshot:
     """Counts snapshots: the key of everything that is remembered about searches."""
     entities: Sequence[Entity]
     """In the order of their exposed names, so that ties by position are ties by name."""
-    by_name: Mapping[str, tuple[int, ...]]
+    by_name: Mapping[str, Sequence[int]]
     """Positions by folded exposed name, folded own name and folded id; ascending."""
     eligibility: Eligibility
     lexical: BM25Index

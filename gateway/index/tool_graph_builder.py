@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from gateway.catalog.kinds import row_of
-from gateway.index.rules.edge_deriver import Deriver, Edges
+from gateway.index.rules.edge_deriver import EdgeDeriver, Edges
 from gateway.index.rules.name_words import Relation, nouns_of
 from gateway.index.texts import humanized, lexical_fields
 from gateway.index.tool_graph import ToolGraph, node_of
@@ -63,7 +63,7 @@ class ToolGraphBuilder:
     def __init__(self, options: GraphOptions) -> None:
         self._options = options
         self._builder = GraphBuilder()
-        self._deriver = Deriver(options)
+        self._deriver = EdgeDeriver(options)
         self._entries: dict[str, _Entry] = {}
         self._derived: dict[str, tuple[Fact, ...]] = {}
         """Derived facts by the id of the entity where they start."""
@@ -111,7 +111,7 @@ class ToolGraphBuilder:
         return _Entry(entity=entity, node=node_of(entity.id), document=document)
 
     def _derive(self, gone: Iterable[_Entry], new: Iterable[_Entry]) -> None:
-        reread = self._deriver.change(
+        reread = self._deriver.update(
             [entry.entity for entry in gone if entry.document is not None],
             [entry.entity for entry in new if entry.document is not None],
         )

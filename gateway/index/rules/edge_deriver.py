@@ -1,24 +1,23 @@
-"""Edges that nobody wrote, read out of a plain catalog; each rule can be switched off.
+"""Edges between tools, derived by rules; each rule can be switched off.
 
 * phases: what finds a thing comes before what inspects it, and that before what acts on it.
 * mentions: a description that names another tool says how the two belong together.
-* what must come before what: see `conditions`.
+* what must come before what: see `gateway.index.rules.prerequisite_rules`.
 
 All of these are guesses: they are *derived*, never declared, and a host's own document can
-override them. Rules look words up instead of comparing pairs. When a tool comes or goes, only the
-tools whose words lead to it are read again.
+override them. When a tool comes or goes, only the tools whose words lead to it are read again.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from gateway.index.rules import prerequisite_rules
 from gateway.index.rules.name_words import ACT, Relation, ToolWords
-from gateway.index.rules.rule_index import Found, Place, Rule, Table
+from gateway.index.rules.rule_index import IndexKey, Rule, RuleEdges, RuleIndex
 from gateway.options import GraphOptions
 from gateway.types import Entity
 
@@ -30,148 +29,132 @@ MAX_GROUP = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Derived:
-    """One derived edge between two entities, by position."""
-
-    subject: int
-    relation: Relation
-    object: int
-    rule: str
-    """The rule that found it; explanations name it."""
-
-
-def derive(entities: Sequence[Entity], options: GraphOptions) -> tuple[Derived, ...]:
-    """Give all edges that the rules find that *options* switch on; none for an empty catalog."""
-    deriver = Deriver(options)
-    tools = (replace(ToolWords.of(entity), id=str(at)) for at, entity in enumerate(entities))
-    deriver.turn((), list(tools))
-    return tuple(
-        Derived(subject=int(subject), relation=relation, object=int(target), rule=rule)
-        for subject, edges in deriver.edges.items()
-        for (relation, target), rule in edges.items()
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reread:
-    """The edges of the tools that were read again."""
+class DerivedDelta:
+    """The edges of the tools whose edges changed, by the tool's id."""
 
     before: Mapping[str, Edges]
     after: Mapping[str, Edges]
 
 
-class Deriver:
-    """The derived edges of a catalog that changes. Not for two threads at once."""
+class EdgeDeriver:
+    """The derived edges of a catalog that changes. Not for two threads at once.
+
+    Args:
+        options: Which rules are switched on.
+    """
 
     def __init__(self, options: GraphOptions) -> None:
-        self._rules = [name for name in RULES if getattr(options, name)]
-        self._table = Table(most={**prerequisite_rules.MOST, "about": MAX_GROUP})
+        self._rules = [rule for name, rule in RULES.items() if getattr(options, name)]
+        self._names = [name for name in RULES if getattr(options, name)]
+        self._index = RuleIndex(max_tools={**prerequisite_rules.MAX_TOOLS, "about": MAX_GROUP})
         self.edges: dict[str, Edges] = {}
         """By the id of the tool where they start; tools without edges are left out."""
 
-    def change(self, gone: Iterable[Entity], new: Iterable[Entity]) -> Reread:
-        """Take entities out and put others in; give the tools whose edges may have changed."""
-        old = [self._table.tools.pop(entity.id) for entity in gone]
-        return self.turn(old, [ToolWords.of(entity) for entity in new])
+    def update(self, removed: Iterable[Entity], added: Iterable[Entity]) -> DerivedDelta:
+        """Take entities out and put others in; return the edges that changed."""
+        old = [self._index.tools.pop(entity.id) for entity in removed]
+        new = [ToolWords.of(entity) for entity in added]
+        changed = dict.fromkeys(tool.id for tool in (*old, *new))
+        keys = {key for tool in (*old, *new) for key in self._own_keys(tool)}
+        before = {key: self._index.find(key) for key in keys}
+        self._replace(old, new)
+        touched = dict(changed)
+        for key, found in before.items():
+            now = self._index.find(key)
+            if found != now or (now and not changed.keys().isdisjoint(now)):
+                touched |= self._index.readers.get(key, {})
+            if key[0] == "machine" and (found is None) != (now is None):
+                touched |= self._users_of_helpers()
+        return self._update_edges(touched)
 
-    def turn(self, old: Sequence[ToolWords], fresh: Sequence[ToolWords]) -> Reread:
-        """Do the same with tools that were read already."""
-        table = self._table
-        places = {place for tool in (*old, *fresh) for place in _stands(tool, self._rules)}
-        known = {place: table.known(place) for place in places}
+    def _replace(self, old: Iterable[ToolWords], new: Iterable[ToolWords]) -> None:
+        index = self._index
         for tool in old:
-            _leave(table.held, _stands(tool, self._rules), tool.id)
-            _leave(table.lookers, _looks(tool, self._rules), tool.id)
-        for tool in fresh:
-            self._table.tools[tool.id] = tool
-            for place in _stands(tool, self._rules):
-                table.held.setdefault(place, {})[tool.id] = None
-            for place in _looks(tool, self._rules):
-                table.lookers[place][tool.id] = None
-        turned = {tool.id: None for tool in (*old, *fresh)}
-        renamed = turned.keys()
-        for place, before in known.items():
-            now = table.known(place)
-            if before != now or (now and not renamed.isdisjoint(now)):
-                turned |= table.lookers.get(place, {})
-            if place[0] == "machine" and (before is None) != (now is None):
-                turned |= self._helped()
-        return self._reread(turned)
+            _discard(index.by_key, self._own_keys(tool), tool.id)
+            _discard(index.readers, self._lookup_keys(tool), tool.id)
+        for tool in new:
+            index.tools[tool.id] = tool
+            for key in self._own_keys(tool):
+                index.by_key.setdefault(key, {})[tool.id] = None
+            for key in self._lookup_keys(tool):
+                index.readers[key][tool.id] = None
 
-    def _helped(self) -> dict[str, None]:
-        """Give the tools that may use a helper of another server which speaks for the machine."""
-        held = (place for place in self._table.held if place[0] in prerequisite_rules.HELPED)
-        return {key: None for place in held for key in self._table.lookers.get(place, ())}
+    def _own_keys(self, tool: ToolWords) -> Iterator[IndexKey]:
+        for rule in self._rules:
+            yield from rule.own_keys(tool)
 
-    def _reread(self, keys: Iterable[str]) -> Reread:
+    def _lookup_keys(self, tool: ToolWords) -> Iterator[IndexKey]:
+        for rule in self._rules:
+            yield from rule.lookup_keys(tool)
+
+    def _users_of_helpers(self) -> dict[str, None]:
+        """Return the tools that may use another server's helper that reports the machine."""
+        keys = (key for key in self._index.by_key if key[0] in prerequisite_rules.SERVER_KEYS)
+        return {tool: None for key in keys for tool in self._index.readers.get(key, ())}
+
+    def _update_edges(self, tools: Iterable[str]) -> DerivedDelta:
         before: dict[str, Edges] = {}
         after: dict[str, Edges] = {}
-        for key in keys:
-            known = self.edges.pop(key, {})
-            tool = self._table.tools.get(key)
-            found = self._read(tool) if tool else {}
+        for tool_id in tools:
+            known = self.edges.pop(tool_id, {})
+            tool = self._index.tools.get(tool_id)
+            found = self._edges_of(tool) if tool else {}
             if found:
-                self.edges[key] = found
+                self.edges[tool_id] = found
             if known != found:
-                before[key], after[key] = known, found
-        return Reread(before=before, after=after)
+                before[tool_id], after[tool_id] = known, found
+        return DerivedDelta(before=before, after=after)
 
-    def _read(self, tool: ToolWords) -> Edges:
+    def _edges_of(self, tool: ToolWords) -> Edges:
         found: dict[tuple[Relation, str], str] = {}
-        for rule in self._rules:
-            for relation, target in RULES[rule].edges(tool, self._table):
+        for name, rule in zip(self._names, self._rules, strict=True):
+            for relation, target in rule.edges(tool, self._index):
                 if target != tool.id:
-                    found.setdefault((relation, target), rule)
+                    found.setdefault((relation, target), name)
         return found
 
 
-def _stands(tool: ToolWords, rules: Iterable[str]) -> Iterator[Place]:
-    for rule in rules:
-        yield from RULES[rule].stands(tool)
+def _discard(
+    table: dict[IndexKey, dict[str, None]], keys: Iterable[IndexKey], tool_id: str
+) -> None:
+    for key in dict.fromkeys(keys):
+        table[key].pop(tool_id, None)
+        if not table[key]:
+            del table[key]
 
 
-def _looks(tool: ToolWords, rules: Iterable[str]) -> Iterator[Place]:
-    for rule in rules:
-        yield from RULES[rule].looks(tool)
-
-
-def _leave(held: dict[Place, dict[str, None]], places: Iterable[Place], key: str) -> None:
-    for place in dict.fromkeys(places):
-        held[place].pop(key, None)
-        if not held[place]:
-            del held[place]
-
-
-def _about(tool: ToolWords) -> Iterator[Place]:
+def _noun_keys(tool: ToolWords) -> Iterator[IndexKey]:
     return (("about", (tool.server, noun)) for noun in tool.nouns)
 
 
-def _phases(tool: ToolWords, table: Table) -> Found:
-    tools = table.tools
+def _phase_edges(tool: ToolWords, index: RuleIndex) -> RuleEdges:
+    tools = index.tools
     shared: Counter[str] = Counter()
-    for place in _about(tool) if tool.phase < ACT else ():
-        shared.update(key for key in table.known(place) or () if tools[key].phase > tool.phase)
-    ranked = sorted(shared, key=lambda key: (-shared[key], tools[key].phase, tools[key].order))
-    return (("next_steps", key) for key in ranked[:MAX_STEPS])
+    for key in _noun_keys(tool) if tool.phase < ACT else ():
+        shared.update(other for other in index.find(key) or () if tools[other].phase > tool.phase)
+    ranked = sorted(
+        shared, key=lambda other: (-shared[other], tools[other].phase, tools[other].order)
+    )
+    return (("next_steps", other) for other in ranked[:MAX_STEPS])
 
 
-def _named(tool: ToolWords) -> Iterator[Place]:
+def _name_keys(tool: ToolWords) -> Iterator[IndexKey]:
     yield "name", (tool.server, tool.own)
 
 
-def _spoken(tool: ToolWords) -> Iterator[Place]:
+def _mention_lookups(tool: ToolWords) -> Iterator[IndexKey]:
     return (("name", (tool.server, name)) for name, _ in tool.mentions)
 
 
-def _mentions(tool: ToolWords, table: Table) -> Found:
+def _mention_edges(tool: ToolWords, index: RuleIndex) -> RuleEdges:
     for name, relation in tool.mentions:
-        if found := table.known(("name", (tool.server, name))):
-            yield relation, max(found, key=lambda key: table.tools[key].order)
+        if found := index.find(("name", (tool.server, name))):
+            yield relation, max(found, key=lambda other: index.tools[other].order)
 
 
 RULES: Mapping[str, Rule] = {
-    "phases": Rule(stands=_about, looks=_about, edges=_phases),
+    "phases": Rule(own_keys=_noun_keys, lookup_keys=_noun_keys, edges=_phase_edges),
     **prerequisite_rules.RULES,
-    "mentions": Rule(stands=_named, looks=_spoken, edges=_mentions),
+    "mentions": Rule(own_keys=_name_keys, lookup_keys=_mention_lookups, edges=_mention_edges),
 }
 """By the name of their switch in `GraphOptions`; data flow and groups are links of the document."""

@@ -1,4 +1,4 @@
-"""The words of one tool, read once for all rules that derive edges. Pure."""
+"""The words of one tool, as the rules that derive edges use them. Pure."""
 
 from __future__ import annotations
 
@@ -62,10 +62,7 @@ class ToolWords:
 
     @classmethod
     def of(cls, entity: Entity) -> ToolWords:
-        """Read *entity*."""
-        told = tuple(
-            (words(name), text, name in entity.required) for name, text in arguments(entity)
-        )
+        """Return the words of *entity*."""
         return cls(
             id=entity.id,
             server=entity.server,
@@ -73,7 +70,9 @@ class ToolWords:
             own=entity.name.casefold(),
             description=entity.description,
             name=words(entity.name),
-            arguments=told,
+            arguments=tuple(
+                (words(name), text, name in entity.required) for name, text in arguments(entity)
+            ),
             required=tuple(map(words, entity.required)),
             mentions=tuple(_mentions(described(entity))),
         )
@@ -100,8 +99,8 @@ class ToolWords:
         return self.name[0] if self.name else ""
 
     @property
-    def tells_of_here(self) -> bool:
-        """Whether it needs nothing and tells what every server understands of here and now."""
+    def reports_environment(self) -> bool:
+        """Whether it needs no argument and reports a value that every server understands."""
         return (
             self.verb in SUPPLY
             and not HERE.isdisjoint(self.name)
@@ -110,14 +109,14 @@ class ToolWords:
             and not self.required
         )
 
-    def speaks_to(self, server: str) -> bool:
-        """Whether *server* understands what it gets: a ``status`` alone is another to each."""
+    def is_understood_by(self, server: str) -> bool:
+        """Return whether *server* understands its result; ``status`` alone means another thing."""
         known = len(self.thing) > 1 and self.thing[-1] not in SECRET
-        return self.server == server or known or self.tells_of_here
+        return self.server == server or known or self.reports_environment
 
 
 def nouns_of(entity: Entity) -> Name:
-    """Give what an entity's name is about."""
+    """Return what an entity's name is about."""
     return _nouns(words(entity.name))
 
 
@@ -128,7 +127,7 @@ def _nouns(name: Name) -> Name:
 
 
 def words(name: str) -> Name:
-    """Give the words of an identifier."""
+    """Return the words of an identifier."""
     return tuple(singular(word.casefold()) for word in split_identifier(name))
 
 
@@ -138,16 +137,16 @@ def singular(word: str) -> str:
 
 
 def arguments(entity: Entity) -> Iterator[tuple[str, str]]:
-    """Give each argument and its description, empty if it has none."""
+    """Return each argument and its description, empty if it has none."""
     properties = entity.definition.input_schema.get("properties")
     if isinstance(properties, Mapping):
-        for name, told in properties.items():
-            text = told.get("description") if isinstance(told, Mapping) else None
+        for name, schema in properties.items():
+            text = schema.get("description") if isinstance(schema, Mapping) else None
             yield str(name), text if isinstance(text, str) else ""
 
 
 def described(entity: Entity) -> str:
-    """Give the description of a tool and those of its arguments, a line each."""
+    """Return the description of a tool and those of its arguments, a line each."""
     return "\n".join([entity.description, *(text for _, text in arguments(entity) if text)])
 
 
@@ -158,7 +157,7 @@ def _mentions(text: str) -> Iterator[tuple[str, Relation]]:
 
 
 def _relation(cue: str) -> Relation:
-    """Give what the words before a name say of it; the last one counts."""
+    """Return what the words before a name say of it; the last one counts."""
     before = [match.end() for match in _BEFORE.finditer(cue)]
     after = [match.end() for match in _AFTER.finditer(cue)]
     if not before and not after:

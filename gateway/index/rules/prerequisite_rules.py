@@ -1,4 +1,4 @@
-"""What must come before what, read out of names and arguments. Pure.
+"""Rules for prerequisites, from names and arguments. Pure.
 
 * suppliers: a tool that gets X and needs nothing feeds a required argument called X; one that needs
   something itself feeds it where X is more than one word (``get_city_code`` feeds ``city_code``).
@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from gateway.index.rules.name_words import FILLERS, SUPPLY, Name, ToolWords
-from gateway.index.rules.rule_index import Found, Place, Rule, Table
+from gateway.index.rules.rule_index import IndexKey, Rule, RuleEdges, RuleIndex
 
 MAX_SUPPLIERS = 2
 """An argument that more tools could feed is fed by none in particular."""
@@ -29,17 +29,17 @@ _QUALIFIERS = frozenset({"address", "number"})
 _DATE_PARTS = frozenset({("year",), ("month",), ("day",)})
 _DATE_FORMAT = re.compile(r"\b(?:yyyy|dd|mm)([-/.])(?:mm|dd)\1(?:dd|yyyy)\b", re.IGNORECASE)
 _TIME_FORMAT = re.compile(r"\bhh:mm\b", re.IGNORECASE)
-_TELLS: Mapping[str, frozenset[Name]] = {
+_CLOCK_THINGS: Mapping[str, frozenset[Name]] = {
     "date": frozenset({("date",), ("datetime",)}),
     "time": frozenset({("time",), ("datetime",)}),
 }
-_NETS = ("wifi", "internet", "connectivity")
+_NETWORK_WORDS = ("wifi", "internet", "connectivity")
 _ONLINE = re.compile(
     r"\b(?:internet|network|wi-?fi) (?:connection|access)\b|\bconnectivity\b", re.IGNORECASE
 )
 
 
-def _supplied(tool: ToolWords) -> Iterator[Place]:
+def _supplier_keys(tool: ToolWords) -> Iterator[IndexKey]:
     what = tool.thing
     if not what or tool.verb not in SUPPLY:
         return
@@ -49,69 +49,69 @@ def _supplied(tool: ToolWords) -> Iterator[Place]:
         yield "whole", what
 
 
-def _asked(tool: ToolWords) -> Iterator[Place]:
+def _argument_keys(tool: ToolWords) -> Iterator[IndexKey]:
     for name in tool.required:
         yield from (("free", name[start:]) for start in range(len(name)))
         yield "whole", name
 
 
-def _suppliers(tool: ToolWords, table: Table) -> Found:
-    """What an argument is called after its supplier tells."""
+def _supplier_edges(tool: ToolWords, index: RuleIndex) -> RuleEdges:
+    """Yield the tools that return what a required argument is called after."""
     for name in tool.required:
-        for key in _feeding(name, table) or table.known(("whole", name)) or ():
-            if table.tools[key].speaks_to(tool.server):
-                yield "requires", key
+        for supplier in _best_suppliers(name, index) or index.find(("whole", name)) or ():
+            if index.tools[supplier].is_understood_by(tool.server):
+                yield "requires", supplier
 
 
-def _feeding(name: Name, table: Table) -> Sequence[str]:
-    """``start_date`` is fed by what gets a start date, else by what gets a date."""
+def _best_suppliers(name: Name, index: RuleIndex) -> Sequence[str]:
+    """Return what feeds an argument: ``start_date`` from a start date, else from a date."""
     for start in range(len(name)):
-        found = table.known(("free", name[start:]))
+        found = index.find(("free", name[start:]))
         if found is not None:
             return found
     return ()
 
 
-def _clock(tool: ToolWords) -> Iterator[Place]:
-    if tool.tells_of_here:
-        yield from ((kind, ()) for kind, things in _TELLS.items() if tool.thing in things)
+def _clock_keys(tool: ToolWords) -> Iterator[IndexKey]:
+    if tool.reports_environment:
+        yield from ((kind, ()) for kind, things in _CLOCK_THINGS.items() if tool.thing in things)
 
 
-def _timed(tool: ToolWords) -> Iterator[Place]:
+def _clock_lookups(tool: ToolWords) -> Iterator[IndexKey]:
     wanted = {
         kind
         for name, text, required in tool.arguments
         if required
-        for kind in _written_as(name, text)
+        for kind in _time_kinds(name, text)
     }
     return ((kind, ()) for kind in sorted(wanted))
 
 
-def _calendar(tool: ToolWords, table: Table) -> Found:
-    """Only what tells of here and now, and only where the catalog has one of it."""
-    for place in _timed(tool):
-        yield from (("requires", key) for key in table.known(place) or ())
+def _clock_edges(tool: ToolWords, index: RuleIndex) -> RuleEdges:
+    """Yield the one tool that reports the date or time, where the catalog has only one."""
+    for key in _clock_lookups(tool):
+        yield from (("requires", helper) for helper in index.find(key) or ())
 
 
-def _written_as(name: Name, text: str) -> Iterator[str]:
+def _time_kinds(name: Name, text: str) -> Iterator[str]:
     if name in _DATE_PARTS or _DATE_FORMAT.search(text):
         yield "date"
     if _TIME_FORMAT.search(text):
         yield "time"
 
 
-def _validates(tool: ToolWords) -> Iterator[Place]:
+def _check_keys(tool: ToolWords) -> Iterator[IndexKey]:
     if tool.verb in _CHECK:
         yield "check", tool.thing
-    yield from _machine(tool)
+    yield from _machine_keys(tool)
 
 
-def _machine(tool: ToolWords) -> Iterator[Place]:
-    if tool.tells_of_here:
+def _machine_keys(tool: ToolWords) -> Iterator[IndexKey]:
+    if tool.reports_environment:
         yield "machine", tool.server
 
 
-def _checkable(tool: ToolWords) -> Iterator[Place]:
+def _check_lookups(tool: ToolWords) -> Iterator[IndexKey]:
     for name in tool.required:
         yield "check", name
         yield "check", _short(name)
@@ -121,86 +121,90 @@ def _short(name: Name) -> Name:
     return name[:-1] if len(name) > 1 and name[-1] in _QUALIFIERS else name
 
 
-def _checks(tool: ToolWords, table: Table) -> Found:
-    """``validate_email`` comes before what takes an ``email`` or an ``email_address``."""
+def _check_edges(tool: ToolWords, index: RuleIndex) -> RuleEdges:
+    """Yield ``validate_email`` for what takes an ``email`` or an ``email_address``."""
     for name in tool.required:
-        found = table.known(("check", name))
-        for key in (table.known(("check", _short(name))) if found is None else found) or ():
-            if table.serves(key, tool.server):
-                yield "requires", key
+        found = index.find(("check", name))
+        for check in (index.find(("check", _short(name))) if found is None else found) or ():
+            if index.serves(check, tool.server):
+                yield "requires", check
 
 
-def _behind(tool: ToolWords) -> frozenset[str]:
-    """Where a sign-in leads to, as its name says."""
+def _sign_in_target(tool: ToolWords) -> frozenset[str]:
+    """Return what a sign-in signs in to, as its name says."""
     return frozenset(tool.name) - _SIGN_IN - _ROUND_SIGN_IN
 
 
-def _door(tool: ToolWords) -> Iterator[Place]:
-    place = _behind(tool)
-    if place and _signs_in(tool.name):
-        yield "door", min(place, key=tool.name.index)
+def _sign_in_keys(tool: ToolWords) -> Iterator[IndexKey]:
+    target = _sign_in_target(tool)
+    if target and _signs_in(tool.name):
+        yield "sign_in", min(target, key=tool.name.index)
 
 
-def _at_doors(tool: ToolWords) -> Iterator[Place]:
-    return (("door", word) for word in tool.name)
+def _sign_in_lookups(tool: ToolWords) -> Iterator[IndexKey]:
+    return (("sign_in", word) for word in tool.name)
 
 
-def _sign_ins(tool: ToolWords, table: Table) -> Found:
-    """What shares all that a sign-in's name says of where it leads to."""
-    for place in _at_doors(tool):
-        doors = table.known(place) or ()
-        leading = [key for key in doors if _behind(table.tools[key]) <= {*tool.name}]
-        if len(leading) == 1:
-            yield "requires", leading[0]
+def _sign_in_edges(tool: ToolWords, index: RuleIndex) -> RuleEdges:
+    """Yield the one sign-in whose target is in the tool's name as a whole."""
+    for key in _sign_in_lookups(tool):
+        sign_ins = index.find(key) or ()
+        fitting = [
+            other for other in sign_ins if _sign_in_target(index.tools[other]) <= {*tool.name}
+        ]
+        if len(fitting) == 1:
+            yield "requires", fitting[0]
 
 
 def _signs_in(name: Name) -> bool:
-    """Whether a name begins or ends with signing in: in the midst it is about something else."""
+    """Return whether a name begins or ends with signing in: within it, it means another thing."""
     core = [word for word in name if word not in FILLERS] or [""]
     split = any(pair <= {*name} for pair in _SPLIT_SIGN_IN)
     return split or core[0] in _SIGN_IN or core[-1] in _SIGN_IN
 
 
-def _net(tool: ToolWords) -> Iterator[Place]:
-    if _tells_of_net(tool):
+def _network_keys(tool: ToolWords) -> Iterator[IndexKey]:
+    if _reports_network(tool):
         yield "online", ()
-    yield from _machine(tool)
+    yield from _machine_keys(tool)
 
 
-def _netted(tool: ToolWords) -> Iterator[Place]:
+def _network_lookups(tool: ToolWords) -> Iterator[IndexKey]:
     if _signs_in(tool.name) or _ONLINE.search(tool.description):
         yield "online", ()
 
 
-def _connections(tool: ToolWords, table: Table) -> Found:
-    """Signing in goes over the net, and some descriptions say that they do."""
-    for place in _netted(tool):
-        for key in table.known(place) or ():
-            if table.serves(key, tool.server):
-                yield "requires", key
+def _connection_edges(tool: ToolWords, index: RuleIndex) -> RuleEdges:
+    """Yield the connection check for what signs in or describes that it needs the network."""
+    for key in _network_lookups(tool):
+        for helper in index.find(key) or ():
+            if index.serves(helper, tool.server):
+                yield "requires", helper
 
 
-def _tells_of_net(tool: ToolWords) -> bool:
+def _reports_network(tool: ToolWords) -> bool:
     joined = "".join(tool.thing)
     asks = tool.verb in SUPPLY | {"check", "is"}
     return (
         asks
-        and joined.startswith(_NETS)
+        and joined.startswith(_NETWORK_WORDS)
         and len(tool.thing) <= len(("wi", "fi", "status"))
         and not tool.required
     )
 
 
-MOST: Mapping[str, int] = {
+MAX_TOOLS: Mapping[str, int] = {
     "free": MAX_SUPPLIERS, "whole": MAX_SUPPLIERS, "date": 1, "time": 1, "check": 1, "online": 1,
 }  # fmt: skip
-"""How many may stand at a place."""
-HELPED = ("check", "online")
-"""What is only used by its own server, or by all if it speaks for the machine."""
+"""How many tools may share a key, by its kind."""
+SERVER_KEYS = ("check", "online")
+"""Kinds whose tools serve their own server, or all servers if that reports the machine."""
 RULES: Mapping[str, Rule] = {
-    "suppliers": Rule(stands=_supplied, looks=_asked, edges=_suppliers),
-    "calendar": Rule(stands=_clock, looks=_timed, edges=_calendar),
-    "checks": Rule(stands=_validates, looks=_checkable, edges=_checks),
-    "sign_in": Rule(stands=_door, looks=_at_doors, edges=_sign_ins),
-    "connection": Rule(stands=_net, looks=_netted, edges=_connections),
+    "suppliers": Rule(own_keys=_supplier_keys, lookup_keys=_argument_keys, edges=_supplier_edges),
+    "calendar": Rule(own_keys=_clock_keys, lookup_keys=_clock_lookups, edges=_clock_edges),
+    "checks": Rule(own_keys=_check_keys, lookup_keys=_check_lookups, edges=_check_edges),
+    "sign_in": Rule(own_keys=_sign_in_keys, lookup_keys=_sign_in_lookups, edges=_sign_in_edges),
+    "connection": Rule(
+        own_keys=_network_keys, lookup_keys=_network_lookups, edges=_connection_edges
+    ),
 }

@@ -1,4 +1,4 @@
-"""The table in which rules look tools up, by the words where each stands and looks. Pure."""
+"""The index in which rules look tools up by words instead of comparing pairs. Pure."""
 
 from __future__ import annotations
 
@@ -9,43 +9,47 @@ from typing import TypeAlias
 
 from gateway.index.rules.name_words import Relation, ToolWords
 
-Place: TypeAlias = tuple[str, Hashable]
-"""A name that a rule gives to its places, and the words by which a tool stands or looks there."""
-Found: TypeAlias = Iterator[tuple[Relation, str]]
-"""How one tool belongs to others: pairs of the relation and the other's id."""
+IndexKey: TypeAlias = tuple[str, Hashable]
+"""What a rule calls a kind of words, and the words."""
+RuleEdges: TypeAlias = Iterator[tuple[Relation, str]]
+"""The edges of one tool: pairs of the relation and the other tool's id."""
 
 
 @dataclass(slots=True, kw_only=True)
-class Table:
-    """Tools by the places where they stand, and by the places where they look."""
+class RuleIndex:
+    """Tools by the keys that they are found under, and by those that they look up."""
 
-    most: Mapping[str, int]
-    """How many tools may stand at a place, by its name; more are a crowd, which tells nothing."""
+    max_tools: Mapping[str, int]
+    """How many tools may share a key, by its kind; a key of more tells nothing."""
     tools: dict[str, ToolWords] = field(default_factory=dict)
     """By id."""
-    held: dict[Place, dict[str, None]] = field(default_factory=dict)
-    lookers: defaultdict[Place, dict[str, None]] = field(default_factory=lambda: defaultdict(dict))
+    by_key: dict[IndexKey, dict[str, None]] = field(default_factory=dict)
+    """The ids of the tools that are found under a key."""
+    readers: defaultdict[IndexKey, dict[str, None]] = field(
+        default_factory=lambda: defaultdict(dict)
+    )
+    """The ids of the tools that look a key up."""
 
-    def known(self, place: Place) -> tuple[str, ...] | None:
-        """Give the ids of the tools at *place*: () if they are a crowd, None if there is none."""
-        found = self.held.get(place)
+    def find(self, key: IndexKey) -> tuple[str, ...] | None:
+        """Return the ids of the tools under *key*: () if they are too many, None if none is."""
+        found = self.by_key.get(key)
         if not found:
             return None
-        return tuple(sorted(found)) if len(found) <= self.most.get(place[0], len(found)) else ()
+        return tuple(sorted(found)) if len(found) <= self.max_tools.get(key[0], len(found)) else ()
 
     def serves(self, helper: str, server: str) -> bool:
-        """Whether *helper* is of *server*, or of one that speaks for the machine."""
+        """Return whether *helper* is of *server*, or of one that reports the machine's state."""
         own = self.tools[helper].server
-        return own == server or ("machine", own) in self.held
+        return own == server or ("machine", own) in self.by_key
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
     """How a rule finds edges."""
 
-    stands: Callable[[ToolWords], Iterable[Place]]
-    """Where a tool stands, for others to find it."""
-    looks: Callable[[ToolWords], Iterable[Place]]
-    """Where a tool looks for others."""
-    edges: Callable[[ToolWords, Table], Found]
+    own_keys: Callable[[ToolWords], Iterable[IndexKey]]
+    """The keys under which other tools find a tool."""
+    lookup_keys: Callable[[ToolWords], Iterable[IndexKey]]
+    """The keys that a tool looks up."""
+    edges: Callable[[ToolWords, RuleIndex], RuleEdges]
     """The edges of a tool, from what it finds there."""

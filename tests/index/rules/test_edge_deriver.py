@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import random
-from dataclasses import fields
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
 
 import pytest
 
-from gateway.index.rules.edge_deriver import MAX_GROUP, MAX_STEPS, RULES, Deriver, derive
+from gateway.index.rules.edge_deriver import MAX_GROUP, MAX_STEPS, RULES, EdgeDeriver
 from gateway.index.rules.prerequisite_rules import RULES as CONDITIONS
 from gateway.index.tool_graph import RELIABLE_RULES
 from gateway.index.tool_graph_builder import build_tool_graph
@@ -37,6 +38,27 @@ def taking(
         "required": list(arguments),
     }
     return ToolDefinition(name=name, description=description, input_schema=schema)
+
+
+@dataclass(frozen=True)
+class Derived:
+    """One derived edge between two entities, by position."""
+
+    subject: int
+    relation: str
+    object: int
+    rule: str
+
+
+def derive(entities: Sequence[Entity], options: GraphOptions) -> tuple[Derived, ...]:
+    """Derive all edges of a catalog whose entities may share an id."""
+    deriver = EdgeDeriver(options)
+    deriver.update((), [replace(entity, id=str(at)) for at, entity in enumerate(entities)])
+    return tuple(
+        Derived(int(subject), relation, int(target), rule)
+        for subject, found in deriver.edges.items()
+        for (relation, target), rule in found.items()
+    )
 
 
 def edges(*tools: ToolDefinition, options: GraphOptions = ALL) -> set[tuple[str, str, str]]:
@@ -383,7 +405,7 @@ TEXTS = ("Does.", "Use after get_date.", "See list_invoice then pay_invoice.", "
 def test_edges_of_a_catalog_that_changes_are_those_of_a_fresh_one(number: int) -> None:
     """Whoever comes or goes, only those are read again who look where it stands."""
     draw = random.Random(number)  # noqa: S311  (the same catalogs at every run; no secret)
-    deriver = Deriver(ALL)
+    deriver = EdgeDeriver(ALL)
     known: dict[str, Entity] = {}
     for _ in range(6):
         gone = draw.sample(sorted(known), k=min(len(known), 2))
@@ -395,7 +417,7 @@ def test_edges_of_a_catalog_that_changes_are_those_of_a_fresh_one(number: int) -
             made = taking(name, *taken, description=draw.choice(TEXTS))
             tool = entity(made, draw.choice("ab"))
             known.setdefault(tool.id, tool)
-        deriver.change(left, [each for key, each in known.items() if key not in held])
+        deriver.update(left, [each for key, each in known.items() if key not in held])
 
         entities = list(known.values())
         fresh = {
