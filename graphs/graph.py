@@ -77,6 +77,12 @@ class GraphIndex:
     def _tables(self) -> NetworkTables:
         return tables_of(self.network)
 
+    @cached_property
+    def edge_count(self) -> int:
+        """How many edges there are; networkx's own count walks through its views."""
+        _, successors, _ = self._tables
+        return sum(len(keys) for row in successors.values() for keys in row.values())
+
     def label(self, node: str) -> str:
         """Return the name of *node*; the id itself where it has none or is unknown."""
         data = self.network.nodes.get(node)

@@ -120,11 +120,11 @@ class SnapshotCompiler:
             prepared.append(known if known and same else _PreparedEntity.of(entity))
         prepared.sort(key=lambda item: item.sort_key)
         self._prepared = {item.entity.id: item for item in prepared}
-        known, self._vectors, self._missing = self._vectors, {}, {}
+        vectors, self._vectors, self._missing = self._vectors, {}, {}
         for item in prepared:
             for key, text in zip(item.keys, item.texts, strict=True):
-                if key in known:
-                    self._vectors[key] = known[key]
+                if key in vectors:
+                    self._vectors[key] = vectors[key]
                 else:
                     self._missing[key] = text
 
@@ -206,17 +206,20 @@ class SnapshotCompiler:
 
     def _matrix(self, entities: Sequence[Entity]) -> Matrix | None:
         """Return the rows of *entities*, shape (n, d); None if none has a vector."""
-        items = [self._prepared[entity.id] for entity in entities if entity.id in self._prepared]
-        fresh = [item for item in items if item.row is None and item.keys[0] in self._vectors]
+        items = [self._prepared.get(entity.id) for entity in entities]
+        fresh = [
+            item for item in items if item and item.row is None and item.keys[0] in self._vectors
+        ]
         wholes = [self._vectors[item.keys[0]] for item in fresh]
         names = [self._vectors.get(item.keys[1]) for item in fresh]
         for item, row in zip(fresh, blend_name_vectors(wholes, names), strict=True):
             item.row = row
-        rows = {item.entity.id: item.row for item in items if item.row is not None}
-        if not rows:
+        rows = [item.row if item else None for item in items]
+        known = next((row for row in rows if row is not None), None)
+        if known is None:
             return None
-        zeros = np.zeros_like(next(iter(rows.values())))
-        return np.stack([rows.get(entity.id, zeros) for entity in entities])
+        zeros = np.zeros_like(known)
+        return np.stack([zeros if row is None else row for row in rows])
 
 
 def blend_name_vectors(wholes: Sequence[Vector], names: Sequence[Vector | None]) -> Matrix:
@@ -244,7 +247,8 @@ def _mean(matrix: Matrix, eligibility: Eligibility) -> Vector:
     listed = has_vector.copy()
     listed[eligibility.positions_not_of_kinds(LISTED)] = False
     chosen = listed if listed.any() else has_vector
-    return np.asarray(matrix[chosen].mean(axis=0, dtype=np.float64), dtype=np.float32)
+    total: Vector = np.dot(chosen.astype(np.float32), matrix)
+    return total / np.float32(max(np.count_nonzero(chosen), 1))
 
 
 def _server_ids(entities: Sequence[Entity]) -> Positions:

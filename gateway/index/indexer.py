@@ -285,7 +285,7 @@ def _report(generation: int, result: BuildResult, duration_s: float) -> IndexRep
         embedded_texts=result.embedded,
         tokens=result.tokens,
         graph_nodes=len(graph.index.network) if graph else 0,
-        graph_edges=graph.index.network.number_of_edges() if graph else 0,
+        graph_edges=graph.index.edge_count if graph else 0,
         duration_s=duration_s,
         diagnostics=snapshot.diagnostics,
     )
