@@ -247,8 +247,8 @@ def _mean(matrix: Matrix, eligibility: Eligibility) -> Vector:
     listed = has_vector.copy()
     listed[eligibility.positions_not_of_kinds(LISTED)] = False
     chosen = listed if listed.any() else has_vector
-    total: Vector = np.dot(chosen.astype(np.float32), matrix)
-    return total / np.float32(max(np.count_nonzero(chosen), 1))
+    total = np.dot(chosen.astype(np.float32), matrix)
+    return np.asarray(total / max(int(np.count_nonzero(chosen)), 1), dtype=np.float32)
 
 
 def _server_ids(entities: Sequence[Entity]) -> Positions:
