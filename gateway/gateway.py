@@ -16,9 +16,10 @@ from typing import Literal, Self
 from gateway.catalog.catalog import Catalog
 from gateway.embed.factory import resolve_embedder
 from gateway.embed.protocol import Embedder
-from gateway.index.graph_documents import GraphFormat, GraphSource, export, source_of
+from gateway.index.graph_documents import GraphFormat, GraphSource, export, graph_of, source_of
 from gateway.index.indexer import IndexBuild, Indexer, Progress
 from gateway.index.snapshot import Snapshot
+from gateway.index.tool_graph import ToolNetwork
 from gateway.options import Options
 from gateway.options.environment import resolved
 from gateway.options.search import check_strategy
@@ -331,6 +332,14 @@ class Gateway(GatewaySources):
     ) -> str:
         """Write the graph as RDF, or draw it; see `gateway.index.graph_documents.export`."""
         return export(await self.snapshot(), form, centre=centre, hops=hops)
+
+    async def graph(self) -> ToolNetwork:
+        """Return the graph as a `networkx.MultiDiGraph` of the caller's own.
+
+        Tools are called by their ids. Each edge has its predicate as key, and ``role``,
+        ``weight``, ``declared``, ``rule``, ``path`` and ``line`` as data.
+        """
+        return graph_of(await self.snapshot()).to_networkx()
 
     async def propose_edges(self, proposer: Proposer, *, servers: Sequence[str] = ()) -> Proposed:
         """Ask a chat model which tools belong together; see `gateway.search.proposing`."""

@@ -10,6 +10,7 @@ from gateway.catalog.catalog import Page
 from gateway.catalog.entries import Entry
 from gateway.gateway import Gateway
 from gateway.index.graph_documents import GraphFormat
+from gateway.index.tool_graph import ToolNetwork
 from gateway.registration.config_reload import Reloaded
 from gateway.search.propose import Proposed, Proposer
 from gateway.types import (
@@ -213,6 +214,10 @@ class SyncGateway:
         return self.gateway.bridge.call(
             lambda: self.gateway.export_graph(form, centre=centre, hops=hops)
         )
+
+    def graph(self) -> ToolNetwork:
+        """See `Gateway.graph`."""
+        return self.gateway.bridge.call(self.gateway.graph)
 
     def propose_edges(self, proposer: Proposer, *, servers: Sequence[str] = ()) -> Proposed:
         """See `Gateway.propose_edges`."""

@@ -85,17 +85,15 @@ class GraphIndex:
 
     def label(self, node: str) -> str:
         """Return the name of *node*; the id itself where it has none or is unknown."""
-        data = self.network.nodes.get(node)
+        data = self._tables[0].get(node)
         return node if data is None else str(data["label"])
 
     def is_concept(self, node: str) -> bool:
         """Return whether *node* is a group, a topic or a kind of data: nothing one can use."""
-        return node.startswith(CONCEPT_BASE) and node not in self.rows_of_documents
-
-    @cached_property
-    def rows_of_documents(self) -> frozenset[str]:
-        """The documents, as a set."""
-        return frozenset(self.documents)
+        if not node.startswith(CONCEPT_BASE):
+            return False
+        data = self._tables[0].get(node)
+        return data is None or data["kind"] != "document"
 
     def renamed(self, names: Mapping[str, str]) -> Network:
         """Return a copy of the network, its nodes renamed by *names*; the others keep their ids."""

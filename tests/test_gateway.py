@@ -292,6 +292,21 @@ async def test_the_graph_is_written_in_five_forms(
     assert holds in text
 
 
+async def test_a_host_gets_the_graph_for_networkx(
+    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
+) -> None:
+    """By the ids of its tools, and to change it at will."""
+    gateway = open_gateway(catalog)
+
+    network = await gateway.graph()
+
+    roles = {data["role"] for *_, data in network.edges(data=True)}
+    assert {"member", "next_step"} <= roles
+    assert len(catalog) == sum(not node.startswith("urn:") for node in network)
+    network.clear()
+    assert len(await gateway.graph())
+
+
 async def test_a_picture_has_a_tool_in_its_middle(open_gateway: OpenGateway) -> None:
     """Each hop shows more; RDF has no middle, and what is no tool is none."""
     gateway = open_gateway(map(tool, ("wrap_parcel", "send_parcel", "play_music")))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 from urllib.parse import quote, unquote
 
 import numpy as np
@@ -18,6 +19,8 @@ from graphs.expansion import Step
 from graphs.facts.fact import Fact
 from graphs.graph import EdgeRole, GraphIndex, Network
 
+ToolNetwork: TypeAlias = Network
+"""A `networkx.MultiDiGraph` whose entities are called by their ids."""
 NODE_BASE = "urn:tool-gateway:tool:"
 DERIVED = "derived/"
 """How the source of a derived edge begins; the name of the rule follows."""
@@ -120,7 +123,7 @@ class ToolGraph:
         # Position -1, the last, stands for documents without an entity: they may not be found.
         return np.append(mask, np.False_)[self.row_positions]
 
-    def to_networkx(self) -> Network:
+    def to_networkx(self) -> ToolNetwork:
         """Return a copy whose entities are called by their ids; see `Gateway.graph`."""
         return self.index.renamed({node: self.entity_id(node) for node in self.nodes})
 

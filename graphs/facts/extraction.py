@@ -244,6 +244,9 @@ class FactCache:
 
     def __init__(self) -> None:
         self._known: dict[int, DocumentFacts] = {}
+        self._labels = LabelResolver((), {})
+        self._labelled: tuple[dict[str, str], list[tuple[str, str, str]]] = {}, []
+        """What `_labels` was made from: the host's names, and what names the documents."""
         self.extracted = 0
         """How many documents the last build worked out."""
 
@@ -252,12 +255,16 @@ class FactCache:
     ) -> tuple[DocumentFacts, ...]:
         """Return what each of *documents* states; the arguments are those of `extract_facts`."""
         all_documents = tuple(documents)
-        labels = LabelResolver(all_documents, names)
+        labelled = dict(names), [(each.id, each.title, each.path) for each in all_documents]
+        are_labels_current = labelled == self._labelled
+        if not are_labels_current:
+            self._labels, self._labelled = LabelResolver(all_documents, names), labelled
+        labels = self._labels
         known, self._known, self.extracted = self._known, {}, 0
         for document in all_documents:
             # The entry holds the document, so that its id stays its own.
             facts = known.get(id(document))
-            if facts is None or not facts.is_current(labels):
+            if facts is None or not (are_labels_current or facts.is_current(labels)):
                 facts = DocumentFacts.extract(document, labels)
                 self.extracted += 1
             self._known[id(document)] = facts
