@@ -7,8 +7,8 @@ The names come from the signature, the types from the annotations, the texts fro
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import docstring_parser
@@ -26,7 +26,7 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaWarningKind
 from gateway.errors import ConfigError
 from gateway.options.validation import check_hints
 from gateway.runtime.json_schema import map_schemas
-from gateway.sources.protocol import Function, InvalidCallError
+from gateway.sources.protocol import Function, InvalidCallError, ToolFunction
 from gateway.types import Hints, JsonObject, ToolDefinition
 
 _ANY: TypeAdapter[Any] = TypeAdapter(Any)
@@ -37,36 +37,26 @@ _REFUSED: Mapping[object, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolFunction:
-    """A function that can be offered as a tool."""
-
-    definition: ToolDefinition
-    function: Function
-    names: tuple[str, ...]
-    """The parameters, in the order of the model's fields."""
-    model: type[BaseModel]
-
-    def bind(self, arguments: JsonObject) -> dict[str, object]:
-        """Check and coerce *arguments*; what was left out keeps the function's default.
-
-        Raises:
-            InvalidCallError: They do not fit.
-        """
-        try:
-            checked = self.model.model_validate(dict(arguments))
-        except ValidationError as error:
-            raise InvalidCallError(_describe_errors(error)) from error
-        return {
-            name: getattr(checked, _field(index))
-            for index, name in enumerate(self.names)
-            if _field(index) in checked.model_fields_set
-        }
-
-
 def to_json(answer: object) -> Any:
     """Return what a function answered as JSON can carry it."""
     return _ANY.dump_python(answer, mode="json", fallback=str, warnings=False)
+
+
+def _bind(model: type[BaseModel], names: Sequence[str], arguments: JsonObject) -> dict[str, object]:
+    """Return *arguments* coerced; *names* are the parameters, in the order of the model's fields.
+
+    Raises:
+        InvalidCallError: They do not fit.
+    """
+    try:
+        checked = model.model_validate(dict(arguments))
+    except ValidationError as error:
+        raise InvalidCallError(_describe_errors(error)) from error
+    return {
+        name: getattr(checked, _field(index))
+        for index, name in enumerate(names)
+        if _field(index) in checked.model_fields_set
+    }
 
 
 def _describe_errors(error: ValidationError) -> str:
@@ -120,8 +110,7 @@ def describe_function(
             hints=hints,
         ),
         function=function,
-        names=tuple(signature.parameters),
-        model=model,
+        bind=partial(_bind, model, tuple(signature.parameters)),
     )
 
 

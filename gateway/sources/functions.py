@@ -12,34 +12,17 @@ import asyncio
 import inspect
 import json
 import threading
-from typing import Protocol
 
 from gateway.errors import ClosedError, ConfigError, Failed, UpstreamTimeoutError, attempt
 from gateway.mcp.naming import check_server_name
 from gateway.options import UpstreamOptions
 from gateway.runtime.background_loop import in_thread
-from gateway.sources.protocol import Function, InvalidCallError, unknown_tool
+from gateway.sources.protocol import Function, InvalidCallError, ToolFunction, unknown_tool
 from gateway.types import Content, Hints, InvokeResult, JsonObject, ToolDefinition
 from gateway.types.invocation import error_result
 from gateway.types.listing import Listing
 
 _NO_HINTS = Hints()
-
-
-class ToolFunction(Protocol):
-    """A function that can be offered; see `gateway.sources.function_schema.ToolFunction`."""
-
-    @property
-    def definition(self) -> ToolDefinition:
-        """The function as a tool."""
-
-    @property
-    def function(self) -> Function:
-        """What to call."""
-
-    def bind(self, arguments: JsonObject) -> dict[str, object]:
-        """Check and coerce *arguments*, or raise `InvalidCallError`."""
-        ...
 
 
 class FunctionSource:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from gateway.types import (
     InvokeResult,
     JsonObject,
     Kind,
+    ToolDefinition,
 )
 from gateway.types.invocation import error_result
 from gateway.types.listing import Listing, WatchCallbacks
@@ -19,6 +21,17 @@ Function = Callable[..., object]
 
 class InvalidCallError(Exception):
     """Arguments that a function cannot be called with, and why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolFunction:
+    """A function that can be offered as a tool."""
+
+    definition: ToolDefinition
+    function: Function
+    bind: Callable[[JsonObject], dict[str, object]]
+    """Checks and coerces arguments, or raises `InvalidCallError`; what was left out keeps the
+    function's default."""
 
 
 @runtime_checkable
