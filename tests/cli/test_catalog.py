@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from tests.catalog.test_cards import NEW
-from tests.catalog.test_importing import SERVERS, put
-from tests.catalog.test_skillfiles import PDF
 from tests.cli.running import Place
+from tests.manifests.test_agent_cards import NEW
+from tests.manifests.test_importer import SERVERS, put
+from tests.manifests.test_skills import PDF
 
 SET = ("catalog", "add", "dataset", "iris", "-d", "Measured flowers.", "--tag", "botany")
 

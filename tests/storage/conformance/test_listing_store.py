@@ -8,8 +8,8 @@ from gateway.sources.listing_store import ListingStore
 from gateway.storage.protocol import Store
 from gateway.testing import ManualClock
 from gateway.types.listing import Listing
-from tests.catalog.conformance.stores import Opener
-from tests.catalog.listed import LISTING
+from tests.storage.conformance.stores import Opener
+from tests.storage.listings import LISTING
 
 DAY_S = 24 * 3600.0
 

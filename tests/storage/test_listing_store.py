@@ -13,7 +13,7 @@ from gateway.storage.listing_store import SqliteListingStore
 from gateway.storage.migrations import CATALOG
 from gateway.storage.sqlite import Database
 from gateway.testing import ManualClock
-from tests.catalog.listed import LISTING
+from tests.storage.listings import LISTING
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pytest
 from gateway.storage.protocol import Store
 from gateway.testing import ManualClock
 from gateway.usage.call_log import DAY_S, Call, CallLog, Seen, Tally, Task
-from tests.catalog.conformance.stores import Opener
+from tests.storage.conformance.stores import Opener
 
 NOW = 20_000 * DAY_S + 100
 

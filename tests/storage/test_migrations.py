@@ -1,4 +1,4 @@
-"""Files of every version that there ever was: tests/catalog/files holds one of each, as SQL."""
+"""Files of every version that there ever was: tests/storage/files holds one of each, as SQL."""
 
 from __future__ import annotations
 

@@ -19,11 +19,11 @@ from gateway.sources.health import Health
 from gateway.storage.listing_store import SqliteListingStore
 from gateway.testing import ManualClock
 from gateway.types import Filters
-from tests.catalog.room import LiveSource
 from tests.conftest import OpenGateway
 from tests.fakes import ListSource, names, tool
 from tests.mcp.conftest import PATIENCE_S, served, until
 from tests.mcp.servers.plain import plain
+from tests.sources.live_source import LiveSource
 
 HEALTHY = Filters(healthy_only=True)
 RETRY_S = 10.0

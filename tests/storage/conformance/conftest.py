@@ -9,7 +9,7 @@ import pytest
 
 from gateway.storage.protocol import Store
 from gateway.testing import ManualClock
-from tests.catalog.conformance.stores import STORES, Opener
+from tests.storage.conformance.stores import STORES, Opener
 
 
 @pytest.fixture

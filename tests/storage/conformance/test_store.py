@@ -10,7 +10,7 @@ from gateway.catalog.entries import Entry
 from gateway.storage.protocol import Store
 from gateway.types.listing import Listing
 from gateway.usage.call_log import Call
-from tests.catalog.conformance.stores import Opener
+from tests.storage.conformance.stores import Opener
 
 THREADS = 8
 ROUNDS = 5

@@ -11,7 +11,7 @@ from gateway.catalog.catalog import Entries
 from gateway.catalog.entries import Entry, entry_from_json
 from gateway.storage.protocol import Store
 from gateway.types import Hints
-from tests.catalog.conformance.stores import Opener
+from tests.storage.conformance.stores import Opener
 
 PLANNER = Entry(
     kind="agent",

@@ -14,8 +14,8 @@ from gateway.manifests.exporter import files_of
 from gateway.manifests.importer import read_manifests
 from gateway.manifests.skills import read_skill
 from gateway.types import Hints
-from tests.catalog.test_cards import NEW
-from tests.catalog.test_skillfiles import PDF
+from tests.manifests.test_agent_cards import NEW
+from tests.manifests.test_skills import PDF
 
 CARD = read_card(NEW, where="card.json")
 SKILL = read_skill(PDF, where="SKILL.md")

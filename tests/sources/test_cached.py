@@ -28,11 +28,11 @@ from gateway.storage.sqlite import Database
 from gateway.testing import ManualClock
 from gateway.types import JsonObject, ToolDefinition
 from gateway.types.listing import Listing, WatchCallbacks
-from tests.catalog.room import OPTIONS, LiveSource, Room, names
 from tests.fakes import ListSource, tool
 from tests.mcp.conftest import until
+from tests.sources.live_source import OPTIONS, LiveSource, Room, names
 
-OLD = Path(__file__).parent / "files" / "catalog-2.sql"
+OLD = Path(__file__).parents[1] / "storage" / "files" / "catalog-2.sql"
 SILENT = WatchCallbacks(on_start=lambda: None, on_change=lambda: None)
 
 
