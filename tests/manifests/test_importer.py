@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.catalog.test_entry_json import entries
 
 from gateway.catalog.entries import Entry
 from gateway.errors import ConfigError
 from gateway.manifests.bundles import bundle, read_bundle, write_bundle
 from gateway.manifests.importer import MAX_SKILL_BYTES, read_file, read_manifests
+from tests.catalog.test_entry_json import entries
 from tests.manifests.test_agent_cards import NEW
 from tests.manifests.test_skills import PDF
 
