@@ -13,7 +13,7 @@ from gateway.runtime.cache import Clock
 from gateway.storage.migrations import USAGE
 from gateway.storage.sqlite import Database
 from gateway.types import JsonObject
-from gateway.usage.call_log import DAY_S, MOST_CALLS, Call, Seen, Tally, Task, label
+from gateway.usage.call_log import DAY_S, MOST_CALLS, Call, Exposure, Tally, Task, label
 
 _SPARE = 1_000
 _MOST_TASKS = 50_000
@@ -101,15 +101,17 @@ class SqliteCallLog:
                 [(*pair, count, now) for pair, count in together.items()],
             )
 
-    def shown(self) -> Mapping[str, Seen]:
+    def shown(self) -> Mapping[str, Exposure]:
         """See `CallLog.shown`."""
         with self._database.reading() as connection:
             rows = connection.execute(
                 "SELECT tool, sum(count), count(*), max(last) FROM accesses GROUP BY tool"
             ).fetchall()
-        return {tool: Seen(count=count, days=days, last_s=last) for tool, count, days, last in rows}
+        return {
+            tool: Exposure(count=count, days=days, last_s=last) for tool, count, days, last in rows
+        }
 
-    def pairs(self) -> Mapping[frozenset[str], Seen]:
+    def pairs(self) -> Mapping[frozenset[str], Exposure]:
         """See `CallLog.pairs`."""
         with self._database.reading() as connection:
             rows = connection.execute(
@@ -117,7 +119,7 @@ class SqliteCallLog:
                 (_MOST_PAIRS,),
             ).fetchall()
         return {
-            frozenset({one, other}): Seen(count=count, days=1, last_s=last)
+            frozenset({one, other}): Exposure(count=count, days=1, last_s=last)
             for one, other, count, last in rows
         }
 

@@ -60,7 +60,7 @@ class Tally:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class Exposure:
     """How often searches returned something; counted only while `compat` is on."""
 
     count: int
@@ -84,10 +84,10 @@ class CallLog(Protocol):
     def show(self, *lists: Sequence[str]) -> None:
         """Record what searches returned, one list of ids for each search."""
 
-    def shown(self) -> Mapping[str, Seen]:
+    def shown(self) -> Mapping[str, Exposure]:
         """Return how often each entity was returned; those that never were are absent."""
 
-    def pairs(self) -> Mapping[frozenset[str], Seen]:
+    def pairs(self) -> Mapping[frozenset[str], Exposure]:
         """Return how often two entities were returned together; of very many pairs, the newest."""
 
     def lines(self) -> Iterator[JsonObject]:

@@ -16,7 +16,7 @@ from gateway.storage.entry_store import SqliteEntries
 from gateway.storage.listing_store import SqliteListingStore
 from gateway.storage.migrations import ANSWERS, CATALOG, USAGE, VECTORS, Schema
 from gateway.storage.sqlite import SqliteVectorStore
-from gateway.usage.call_log import Call, Seen
+from gateway.usage.call_log import Call, Exposure
 
 FILES = Path(__file__).parent / "files"
 
@@ -122,5 +122,5 @@ def test_calls_of_an_older_file_are_still_there(tmp_path: Path) -> None:
 
     assert ["srv/pay", "srv/look", "new"] == [line["tool"] for line in ledger.lines()]
     assert [("srv/pay",)] == [each.tools for each in ledger.tasks("acme")]
-    assert Seen(count=1, days=1, last_s=100.0) == ledger.shown()["a"]
+    assert Exposure(count=1, days=1, last_s=100.0) == ledger.shown()["a"]
     ledger.close()

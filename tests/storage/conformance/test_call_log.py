@@ -6,7 +6,7 @@ import pytest
 
 from gateway.storage.protocol import Store
 from gateway.testing import ManualClock
-from gateway.usage.call_log import DAY_S, Call, CallLog, Seen, Tally, Task
+from gateway.usage.call_log import DAY_S, Call, CallLog, Exposure, Tally, Task
 from tests.storage.conformance.stores import Opener
 
 NOW = 20_000 * DAY_S + 100
@@ -70,9 +70,9 @@ def test_what_searches_returned_is_noted_with_its_pairs(ledger: CallLog, wall: M
 
     last = NOW + DAY_S
     assert {
-        "a": Seen(count=3, days=2, last_s=last),
-        "b": Seen(count=2, days=2, last_s=last),
-        "c": Seen(count=1, days=1, last_s=last),
+        "a": Exposure(count=3, days=2, last_s=last),
+        "b": Exposure(count=2, days=2, last_s=last),
+        "c": Exposure(count=1, days=1, last_s=last),
     } == ledger.shown()
     pairs = ledger.pairs()
     assert {frozenset("ab"): 2, frozenset("ac"): 1, frozenset("bc"): 1} == {
