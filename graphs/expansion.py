@@ -118,8 +118,8 @@ def expand(  # noqa: PLR0913  (keyword-only, one a bound)
     found: dict[str, _Ranked] = {}
     for seed in traversal.seeds:
         for ranked in traversal.around(seed, hops):
-            known = found.get(ranked[2])
-            if known is None or (role != "prerequisite" and ranked[0] < known[0]):
+            earlier = found.get(ranked[2])
+            if earlier is None or (role != "prerequisite" and ranked[0] < earlier[0]):
                 found[ranked[2]] = ranked
     # No two have the same id, so that ways are never compared.
     nearest = found.values() if role == "prerequisite" else sorted(found.values())

@@ -78,8 +78,8 @@ class GraphBuilder:
                 be the same object as before.
         """
         stated = self._cache.extract(documents, names)
-        bans = frozenset(ban for each in stated for ban in each.bans)
-        return self.compile([*(each.facts for each in stated), *derived], bans)
+        bans = frozenset(ban for source in stated for ban in source.bans)
+        return self.compile([*(source.facts for source in stated), *derived], bans)
 
     def compile(
         self, statements: Sequence[tuple[Fact, ...]], bans: frozenset[Triple] = frozenset()
@@ -178,11 +178,11 @@ class _State:
 
     def _state_edge(self, fact: Fact, count: int, draft: _Draft) -> None:
         key = fact.subject, fact.object, fact.predicate
-        known = draft.get(key)
+        current = draft.get(key)
         rivals = self.rivals.get(key)
         if count > 0:
-            if known is not None:
-                rivals = self.rivals.setdefault(key, [fact_of((*key, known))])
+            if current is not None:
+                rivals = self.rivals.setdefault(key, [fact_of((*key, current))])
                 rivals.append(fact)
         elif rivals:
             rivals.remove(fact)

@@ -245,9 +245,9 @@ def _fused(
         for rank, (node, hit) in enumerate(by_schema.items(), 1)
     }
     for rank, match in enumerate(matches, 1):
-        known = found.get(match.node, replace(_hit(index, match), score=0.0))
-        score = known.score + 1 / (RRF_K + rank)
-        found[match.node] = replace(known, by_words=match, score=score)
+        earlier = found.get(match.node, replace(_hit(index, match), score=0.0))
+        score = earlier.score + 1 / (RRF_K + rank)
+        found[match.node] = replace(earlier, by_words=match, score=score)
     return found
 
 
@@ -261,7 +261,7 @@ def _with_sources(result: SchemaResult, index: GraphIndex) -> SchemaResult:
         replace(match, evidence=tuple(replace(e, path=sourced(e.path)) for e in match.evidence))
         for match in result.matches
     )
-    followed = tuple(replace(each, path=sourced(each.path)) for each in result.followed)
+    followed = tuple(replace(item, path=sourced(item.path)) for item in result.followed)
     return replace(result, matches=matches, followed=followed)
 
 

@@ -130,18 +130,18 @@ class FactExtractor:
             yield from self._concept(node, link.label or name, kind, link.line)
         elif name or link.label:
             yield self._text(node, "prefLabel", link.label or name, link.line)
-        for each in link.types:
-            yield self._edge(node, "type", self._type(each), link.line)
-        for each in link.same_as:
-            yield self._edge(node, "sameAs", self._absolute(each), link.line)
+        for type_name in link.types:
+            yield self._edge(node, "type", self._type(type_name), link.line)
+        for iri in link.same_as:
+            yield self._edge(node, "sameAs", self._absolute(iri), link.line)
 
     def _node(self, target: str, *, concept: bool) -> tuple[str, str]:
         """Return a node's id, and its label if it is a concept."""
         if not concept:
-            known = self.labels.find(target)
-            self.resolved_labels[target] = known
-            if known:
-                return known, ""
+            found = self.labels.find(target)
+            self.resolved_labels[target] = found
+            if found:
+                return found, ""
         node = self._absolute(target)
         return (node, "") if is_iri(node) else (CONCEPT_BASE + slug(target), target)
 
@@ -214,7 +214,7 @@ class DocumentFacts:
     facts: tuple[Fact, ...]
     """Each once."""
     bans: tuple[Triple, ...]
-    """What nobody may derive; empty for a document that is not the host's."""
+    """What may not be derived; empty for a document that is not the host's."""
     resolved_labels: Mapping[str, str]
     """The node of each label that was looked up."""
 
@@ -243,7 +243,7 @@ class FactCache:
     """Facts of documents that stay the same objects from build to build. Not for two threads."""
 
     def __init__(self) -> None:
-        self._known: dict[int, DocumentFacts] = {}
+        self._cached: dict[int, DocumentFacts] = {}
         self._labels = LabelResolver((), {})
         self._labelled: tuple[dict[str, str], list[tuple[str, str, str]]] = {}, []
         """What `_labels` was made from: the host's names, and what names the documents."""
@@ -255,20 +255,23 @@ class FactCache:
     ) -> tuple[DocumentFacts, ...]:
         """Return what each of *documents* states; the arguments are those of `extract_facts`."""
         all_documents = tuple(documents)
-        labelled = dict(names), [(each.id, each.title, each.path) for each in all_documents]
+        labelled = (
+            dict(names),
+            [(document.id, document.title, document.path) for document in all_documents],
+        )
         are_labels_current = labelled == self._labelled
         if not are_labels_current:
             self._labels, self._labelled = LabelResolver(all_documents, names), labelled
         labels = self._labels
-        known, self._known, self.extracted = self._known, {}, 0
+        cached, self._cached, self.extracted = self._cached, {}, 0
         for document in all_documents:
             # The entry holds the document, so that its id stays its own.
-            facts = known.get(id(document))
+            facts = cached.get(id(document))
             if facts is None or not (are_labels_current or facts.is_current(labels)):
                 facts = DocumentFacts.extract(document, labels)
                 self.extracted += 1
-            self._known[id(document)] = facts
-        return tuple(self._known.values())
+            self._cached[id(document)] = facts
+        return tuple(self._cached.values())
 
 
 def extract_facts(
@@ -285,12 +288,12 @@ def extract_facts(
         names: Node ids by the names a text may use for them. Compared exactly first, then
             without regard to case, spaces, ``_`` and ``-``. A document with such an id, title
             or file name speaks about that node.
-        derived: What nobody wrote: facts of the host's own rules, with their ``origin``.
+        derived: Facts of the host's own rules, with their ``origin``.
 
     Returns:
         Each fact once, in the order of the documents, then the derived ones; without those
         that a declared document forbids. Empty without documents.
     """
     stated = FactCache().extract(documents, names)
-    bans = frozenset(ban for each in stated for ban in each.bans)
-    return merge_facts([*(each.facts for each in stated), derived], bans)
+    bans = frozenset(ban for source in stated for ban in source.bans)
+    return merge_facts([*(source.facts for source in stated), derived], bans)

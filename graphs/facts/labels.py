@@ -71,7 +71,7 @@ class LabelResolver:
 
     @cached_property
     def _ids(self) -> Mapping[str, str]:
-        return _unique((each.id, self.described_node(each)) for each in self._documents)
+        return _unique((document.id, self.described_node(document)) for document in self._documents)
 
     @cached_property
     def _titles(self) -> Mapping[str, str]:

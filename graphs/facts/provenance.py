@@ -31,19 +31,19 @@ def merge_facts(
                 fact.subject, fact.predicate, fact.object, fact.literal, fact.language,
                 fact.datatype,
             )  # fmt: skip
-            known = found.setdefault(key, fact)
-            if known is not fact:
-                found[key] = stronger(known, fact)
+            earlier = found.setdefault(key, fact)
+            if earlier is not fact:
+                found[key] = stronger(earlier, fact)
     if not bans:
         return tuple(found.values())
     return tuple(fact for fact in found.values() if not is_banned(fact, bans))
 
 
-def stronger(known: Fact, new: Fact) -> Fact:
+def stronger(earlier: Fact, new: Fact) -> Fact:
     """Return what stays of two equal facts."""
-    if known.declared != new.declared:
-        return known if known.declared else new
-    first, other = sorted((known, new), key=lambda fact: (fact.origin, fact.path, fact.line))
+    if earlier.declared != new.declared:
+        return earlier if earlier.declared else new
+    first, other = sorted((earlier, new), key=lambda fact: (fact.origin, fact.path, fact.line))
     return first if first.weight >= other.weight else replace(first, weight=other.weight)
 
 

@@ -160,8 +160,8 @@ def resolve(word: str, prefixes: Mapping[str, str] = NO_PREFIXES) -> str | None:
     Returns:
         The name in `PREDICATES`, or an absolute IRI that is not ours, or None if it is neither.
     """
-    if known := _BY_WORD.get(_fold(word)):
-        return known
+    if name := _BY_WORD.get(_fold(word)):
+        return name
     found = absolute(word, prefixes)
     return _BY_IRI.get(found, found) if is_iri(found) else None
 
@@ -184,7 +184,7 @@ def role(name: str) -> PredicateRole:
     return PREDICATES[name].role if name in PREDICATES else "fact"
 
 
-def known() -> str:
+def predicate_names() -> str:
     """List the predicate names, for messages."""
     return ", ".join(sorted(PREDICATES))
 

@@ -65,7 +65,7 @@ _BY_SCRIPT: tuple[tuple[int, int, str], ...] = (
     (0x1E00, 0x1EFF, "english"),
     (0x1F00, 0x1FFF, "greek"),
 )
-_KIN = MappingProxyType(
+_SCRIPT_OF_STEMMER = MappingProxyType(
     {"nepali": "hindi", "persian": "arabic", "serbian": "russian"}
     | {name: name for _, _, name in _BY_SCRIPT}
 )
@@ -143,8 +143,8 @@ def slug(label: str) -> str:
         percent-encoded (``c%2B%2B``). A long or letterless label is named by its hash.
     """
     plain = normalize("NFC", normalize("NFC", label).casefold())
-    kept = "".join(mark if category(mark)[0] in "LMNS" or mark == "#" else " " for mark in plain)
-    name = "-".join("".join(map(_quoted, kept)).split())
+    spaced = "".join(mark if category(mark)[0] in "LMNS" or mark == "#" else " " for mark in plain)
+    name = "-".join("".join(map(_quoted, spaced)).split())
     if name and len(name) <= _CACHED_CHARS * 2:
         return name
     digest = hashlib.sha256(plain.encode("utf-8", "surrogatepass")).hexdigest()[:16]
@@ -230,7 +230,7 @@ def _stem(word: str, language: str) -> str:
     if not script:
         return word
     wanted = _BY_LANGUAGE.get(language.partition("-")[0].lower(), script)
-    algorithm = wanted if _KIN.get(wanted, "english") == script else script
+    algorithm = wanted if _SCRIPT_OF_STEMMER.get(wanted, "english") == script else script
     if algorithm == "english":
         word = bare(word)
     stem: str = _stemmer(algorithm).stemWord(word)

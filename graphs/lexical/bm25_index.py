@@ -101,11 +101,10 @@ class BM25Index:
         cache = cache or TokenCache()
         fields = tuple(weights)
         counted = cache.count(documents, fields)
-        lengths = _joined([document.lengths for document in counted]).reshape(-1, len(fields))
-        entries = _joined([document.entries for document in counted], width=3)
-        positions = np.repeat(
-            np.arange(len(counted), dtype=np.int32), [len(each.entries) for each in counted]
-        )
+        lengths = _concatenated([document.lengths for document in counted]).reshape(-1, len(fields))
+        entries = _concatenated([document.entries for document in counted], width=3)
+        sizes = [len(document.entries) for document in counted]
+        positions = np.repeat(np.arange(len(counted), dtype=np.int32), sizes)
         # Entries stand by document and field; a stable sort by term keeps that order.
         order = _stable_order(entries[:, 0])
         terms, numbers, counts = (np.ascontiguousarray(column[order]) for column in entries.T)
@@ -124,7 +123,7 @@ class BM25Index:
         return cls(
             size=len(counted),
             fields=fields,
-            languages=tuple(sorted(frozenset[str]().union(*(each.languages for each in counted)))),
+            languages=tuple(sorted({code for one in counted for code in one.languages})),
             names=[names[term] for term in used.tolist()],
             words=words,
             word_terms=word_terms,
@@ -276,12 +275,12 @@ class BM25Index:
         return np.where(held, found + first, -1)
 
     def _resolve(self, token: Token) -> tuple[QueryTerm, ...]:
-        known = self._resolved.get(token)
-        if known is None:
+        resolved = self._resolved.get(token)
+        if resolved is None:
             if len(self._resolved) >= MAX_REMEMBERED_WORDS:
                 self._resolved.clear()
-            known = self._resolved[token] = tuple(map(self._query_term, self._units(token)))
-        return known
+            resolved = self._resolved[token] = tuple(map(self._query_term, self._units(token)))
+        return resolved
 
     def _units(self, token: Token) -> Iterator[Token]:
         """Yield *token* itself, or its parts where only they may be known."""
@@ -295,8 +294,8 @@ class BM25Index:
         whole_share = 1.0 if len(token.parts) > 1 else STEM_OF_NUMBERED_SHARE
         expansions: list[Expansion] = [((whole,), whole_share) for whole in self._wholes(token)]
         forms = dict.fromkeys([token.parts, *self._foreign_stems(token.spelt)])
-        known = (form for form in forms if all(part in self.terms for part in form))
-        expansions += ((tuple(self.terms[part] for part in form), 1.0) for form in known)
+        indexed = (form for form in forms if all(part in self.terms for part in form))
+        expansions += ((tuple(self.terms[part] for part in form), 1.0) for form in indexed)
         if not expansions:
             return self._corrected(token)
         weight = max(float(self.idf[list(rows)].sum()) for rows, _ in expansions)
@@ -349,13 +348,15 @@ class BM25Index:
         if len(slices) == 1:
             positions, impacts = self.positions[slices[0]], self.impacts[slices[0]]
             return positions, impacts * np.float32(share), np.full(len(positions), share * weight)
-        joined = np.concatenate([self.positions[each] for each in slices])
-        positions, inverse = np.unique(joined, return_inverse=True)
-        impacts = np.bincount(inverse, np.concatenate([self.impacts[each] for each in slices]))
+        documents = np.concatenate([self.positions[postings] for postings in slices])
+        positions, inverse = np.unique(documents, return_inverse=True)
+        impacts = np.bincount(
+            inverse, np.concatenate([self.impacts[postings] for postings in slices])
+        )
         return positions, impacts * share, np.bincount(inverse) * (share * weight / len(rows))
 
 
-def _joined(arrays: Sequence[np.ndarray], width: int = 0) -> np.ndarray:
+def _concatenated(arrays: Sequence[np.ndarray], width: int = 0) -> np.ndarray:
     nothing = np.zeros((0, width) if width else 0, dtype=np.int32)
     return np.concatenate([nothing, *arrays])
 
@@ -389,8 +390,10 @@ def _spelt_words(
     counted: Sequence[DocumentTokens], cache: TokenCache, used: np.ndarray
 ) -> tuple[list[str], np.ndarray]:
     """Return the words of the documents as they are spelt, and the row of the term of each."""
-    uses = np.bincount(_joined([each.words for each in counted]), minlength=len(cache.words))
-    known = list(cache.words)
-    pairs = [known[number] for number in np.flatnonzero(uses).tolist()]
+    uses = np.bincount(
+        _concatenated([document.words for document in counted]), minlength=len(cache.words)
+    )
+    spellings = list(cache.words)
+    pairs = [spellings[number] for number in np.flatnonzero(uses).tolist()]
     terms = np.fromiter((term for _, term in pairs), dtype=np.int32, count=len(pairs))
     return [word for word, _ in pairs], used.searchsorted(terms).astype(np.int32)

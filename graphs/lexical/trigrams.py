@@ -115,8 +115,8 @@ class TrigramIndex:
 
 def _trigrams(words: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
     """Return the trigrams of each word between two marks: ids of the words, packed trigrams."""
-    joined = "".join(f"{_MARK}{word}{_MARK}" for word in words)
-    points = np.frombuffer(joined.encode("utf-32-le", "surrogatepass"), dtype="<u4")
+    marked = "".join(f"{_MARK}{word}{_MARK}" for word in words)
+    points = np.frombuffer(marked.encode("utf-32-le", "surrogatepass"), dtype="<u4")
     lengths = np.fromiter(map(len, words), dtype=np.int64, count=len(words))
     starts = np.cumsum(lengths + 2) - (lengths + 2)
     ids = np.repeat(np.arange(len(words), dtype=np.int32), lengths)

@@ -19,7 +19,7 @@ from markdown_it.token import Token
 from mdit_py_plugins.front_matter import front_matter_plugin
 
 from graphs.errors import Code, DocumentError, Notice
-from graphs.facts.vocabulary import known, resolve
+from graphs.facts.vocabulary import predicate_names, resolve
 from graphs.markdown import frontmatter
 from graphs.markdown.document import Edge, Section
 from graphs.markdown.frontmatter import Value
@@ -169,7 +169,9 @@ class _Reader:
             if not target.strip():
                 return
             code = "predicate_unknown"
-            detail = f"the arrow names an unknown predicate {word!r}: use an IRI or {known()}"
+            detail = (
+                f"the arrow names an unknown predicate {word!r}: use an IRI or {predicate_names()}"
+            )
         elif not target.strip():
             detail = "the arrow leads nowhere: write what it leads to"
         else:

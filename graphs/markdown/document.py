@@ -123,7 +123,7 @@ class Document:
     edges: tuple[Edge, ...] = ()
     """Every other statement, those of the body included."""
     forbidden: tuple[Edge, ...] = ()
-    """Edges that nobody may derive; only the host's own documents forbid."""
+    """Edges that may not be derived; only the host's own documents forbid."""
     texts: tuple[Text, ...] = ()
     """Texts in further languages, of further predicates or of a datatype."""
     sections: tuple[Section, ...] = ()

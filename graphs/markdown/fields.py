@@ -13,15 +13,15 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from graphs.errors import Code, Notice
-from graphs.facts.vocabulary import NAMESPACES, is_iri, known, resolve
+from graphs.facts.vocabulary import NAMESPACES, is_iri, predicate_names, resolve
 from graphs.markdown.document import Edge, Link, Text
 from graphs.markdown.frontmatter import Key, Scalar, Value
-from graphs.markdown.keys import KEYS, KNOWN, is_own, meant, snake
+from graphs.markdown.keys import KEYS, KNOWN_KEYS, is_own, meant, snake
 
 OPEN_PREDICATE = ""
 """Stands in a ban of every predicate."""
 
-_SPOKEN: Mapping[str, str] = MappingProxyType(
+_TRANSLATED: Mapping[str, str] = MappingProxyType(
     {
         "title": "name",
         "summary": "description",
@@ -72,7 +72,7 @@ class Fields:
 
     def texts(self, name: str) -> tuple[str, ...]:
         """Return the texts of a field that state no language, in order, without empty ones."""
-        return tuple(text.value for text in self._said(name) if not text.language)
+        return tuple(text.value for text in self._field_texts(name) if not text.language)
 
     def links(self, name: str) -> tuple[Link, ...]:
         """Return the links of a field: plain texts, or mappings with ``id`` and ``label``."""
@@ -92,22 +92,22 @@ class Fields:
 
     def forbidden(self) -> tuple[Edge, ...]:
         """Return the edges that may not be derived; an empty predicate means every one."""
-        found = (self._edge(each, "forbidden") for each in self._each("forbidden"))
+        found = (self._edge(entry, "forbidden") for entry in self._each("forbidden"))
         return tuple(filter(None, found))
 
     def other_texts(self) -> tuple[Text, ...]:
         """Return the texts in languages of their own, and those of further predicates."""
-        chosen = {self._chosen(name) for name in _SPOKEN if name in _SINGLE}
-        said = (text for name in _SPOKEN for text in self._said(name))
-        spoken = (text for text in said if text.language and text not in chosen)
-        return (*spoken, *self._literals())
+        chosen = {self._chosen(name) for name in _TRANSLATED if name in _SINGLE}
+        texts = (text for name in _TRANSLATED for text in self._field_texts(name))
+        translated = (text for text in texts if text.language and text not in chosen)
+        return (*translated, *self._literals())
 
     def language(self) -> str:
         """Return the document's language; without one, the first language of the title."""
         tag = self.one("language")
         if tag:
             return self._tag(tag, self._all("language")[0])
-        return next((text.language for text in self._said("title")), "")
+        return next((text.language for text in self._field_texts("title")), "")
 
     def date(self, name: str) -> str:
         """Return the date of a field as it was written; empty if there is none."""
@@ -120,11 +120,11 @@ class Fields:
     def _unknown(self, front: Mapping[str, Value]) -> None:
         """Leave a notice of each key that is neither ours nor marked as the author's own."""
         described = {
-            word for each in self._each("texts") if isinstance(each, dict) for word in each
+            word for entry in self._each("texts") if isinstance(entry, dict) for word in entry
         }
         namespaces = NAMESPACES.keys() | self.prefixes.keys()
         for key in front:
-            if snake(key) in KNOWN or key in described or is_own(key, namespaces):
+            if snake(key) in KNOWN_KEYS or key in described or is_own(key, namespaces):
                 continue
             detail = f"unknown key {meant(key)}. A key of your own begins with `x_`"
             line = key.line if isinstance(key, Key) else _line(front[key])
@@ -141,19 +141,19 @@ class Fields:
             for item in (value if isinstance(value, list) else [value])
         ]
 
-    def _said(self, name: str) -> Iterator[Text]:
+    def _field_texts(self, name: str) -> Iterator[Text]:
         """Yield the texts of a field; a mapping holds one for each language."""
         for value in self._each(name) if name not in _SINGLE else self._all(name):
-            if isinstance(value, dict) and name in _SPOKEN:
+            if isinstance(value, dict) and name in _TRANSLATED:
                 yield from self._in_languages(value, name)
             elif isinstance(value, Scalar):
-                yield from self._spoken(value, name, "")
+                yield from self._in_language(value, name, "")
             else:
                 self._shape(value, name)
 
     def _chosen(self, name: str) -> Text | None:
-        texts = list(self._said(name))
-        own = self.one("language") if name in _SPOKEN else ""
+        texts = list(self._field_texts(name))
+        own = self.one("language") if name in _TRANSLATED else ""
         return next((text for text in texts if text.language == own), next(iter(texts), None))
 
     def _in_languages(self, value: dict[str, Value], name: str) -> Iterator[Text]:
@@ -161,18 +161,18 @@ class Fields:
         if "value" in words:
             language = words.get("language")
             tag = self._tag(language.text, value) if isinstance(language, Scalar) else ""
-            yield from self._spoken(words["value"], name, tag)
+            yield from self._in_language(words["value"], name, tag)
             return
         for key, item in value.items():
             tag = self._tag(key, item)
-            for each in item if isinstance(item, list) else [item]:
-                yield from self._spoken(each, name, tag)
+            for entry in item if isinstance(item, list) else [item]:
+                yield from self._in_language(entry, name, tag)
 
-    def _spoken(self, value: Value, name: str, language: str) -> Iterator[Text]:
+    def _in_language(self, value: Value, name: str, language: str) -> Iterator[Text]:
         if not isinstance(value, Scalar):
             self._shape(value, name)
         elif text := value.text.strip():
-            predicate = _SPOKEN.get(name, name)
+            predicate = _TRANSLATED.get(name, name)
             yield Text(predicate=predicate, value=text, language=language, line=value.line)
 
     def _tag(self, tag: str, value: Value) -> str:
@@ -234,7 +234,7 @@ class Fields:
     def _predicate(self, word: str, value: Value) -> str | None:
         predicate = resolve(word, self.prefixes)
         if predicate is None:
-            detail = f"unknown predicate {word!r}: use an IRI or {known()}"
+            detail = f"unknown predicate {word!r}: use an IRI or {predicate_names()}"
             self._pass_over("predicate_unknown", detail, value)
         return predicate
 
@@ -298,11 +298,11 @@ class Fields:
     ) -> tuple[str, ...]:
         found: list[str] = []
         for item in (item for key, item in value.items() if snake(key) in keys):
-            for each in _listed(item):
-                if isinstance(each, Scalar):
-                    found.append(each.text.strip())
+            for entry in _listed(item):
+                if isinstance(entry, Scalar):
+                    found.append(entry.text.strip())
                 else:
-                    self._shape(each, name)
+                    self._shape(entry, name)
         return tuple(filter(None, found))
 
     def _shape(self, value: Value, name: str) -> None:

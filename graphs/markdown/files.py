@@ -80,21 +80,21 @@ def write(documents: Iterable[Document], folder: str | Path) -> tuple[Path, ...]
     return tuple(files)
 
 
-def _texts(place: Path) -> Iterator[tuple[str, Callable[[], str]]]:
+def _texts(path: Path) -> Iterator[tuple[str, Callable[[], str]]]:
     """Yield the path of each document, and what reads its text."""
-    if place.is_dir():
-        for file in sorted(file for file in place.rglob("*.md") if file.is_file()):
-            name = file.relative_to(place).as_posix()
+    if path.is_dir():
+        for file in sorted(file for file in path.rglob("*.md") if file.is_file()):
+            name = file.relative_to(path).as_posix()
             yield name, partial(_text, file, name)
         return
-    if not place.is_file():
+    if not path.is_file():
         raise GraphError(
-            f"there is no file or folder {str(place)!r}: create it, or correct the path"
+            f"there is no file or folder {str(path)!r}: create it, or correct the path"
         )
-    if place.suffix == ".json":
-        yield from _bundle(place)
+    if path.suffix == ".json":
+        yield from _bundle(path)
         return
-    yield place.name, partial(_text, place, place.name)
+    yield path.name, partial(_text, path, path.name)
 
 
 def _text(file: Path, path: str) -> str:

@@ -61,73 +61,75 @@ def read(block: str, *, path: str = "", line: int = 2) -> dict[str, Value]:
     Raises:
         DocumentError: The block is not a mapping, or uses what is refused here.
     """
-    place = _Place(path=path, line=line)
+    location = _Location(path=path, line=line)
     if len(block.encode("utf-8", "replace")) > MAX_BYTES:
-        raise place.error("the front matter is longer than 64 kB: move text into the body")
+        raise location.error("the front matter is longer than 64 kB: move text into the body")
     try:
         events = yaml.parse(block.encode("utf-8"), Loader=_LOADER)
-        found = _document(events, place)
+        found = _document(events, location)
     except UnicodeEncodeError as error:
-        raise place.error("the front matter holds half a character: save it as UTF-8") from error
+        raise location.error("the front matter holds half a character: save it as UTF-8") from error
     except yaml.MarkedYAMLError as error:
-        at = error.problem_mark.line if error.problem_mark else 0
-        raise place.error(f"{error.problem}: mend or quote the value", at) from error
+        offset = error.problem_mark.line if error.problem_mark else 0
+        raise location.error(f"{error.problem}: mend or quote the value", offset) from error
     except yaml.YAMLError as error:
-        raise place.error("the front matter holds a character that YAML forbids") from error
+        raise location.error("the front matter holds a character that YAML forbids") from error
     if not isinstance(found, dict):
-        raise place.error("the front matter is not a mapping: write `key: value` lines")
+        raise location.error("the front matter is not a mapping: write `key: value` lines")
     return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Place:
+class _Location:
     path: str
     line: int
 
-    def error(self, detail: str, at: int = 0) -> DocumentError:
-        return DocumentError(detail, path=self.path, line=self.line + at)
+    def error(self, detail: str, offset: int = 0) -> DocumentError:
+        return DocumentError(detail, path=self.path, line=self.line + offset)
 
 
-def _document(events: Iterator[yaml.Event], place: _Place) -> Value:
+def _document(events: Iterator[yaml.Event], location: _Location) -> Value:
     for event in events:
         if isinstance(event, yaml.NodeEvent):
-            return _value(event, events, place, depth=0)
+            return _value(event, events, location, depth=0)
     return {}
 
 
 def _value(
-    event: yaml.NodeEvent, events: Iterator[yaml.Event], place: _Place, *, depth: int
+    event: yaml.NodeEvent, events: Iterator[yaml.Event], location: _Location, *, depth: int
 ) -> Value:
-    at = event.start_mark.line if event.start_mark else 0
-    _refuse(event, place, depth)
+    offset = event.start_mark.line if event.start_mark else 0
+    _refuse(event, location, depth)
     if isinstance(event, yaml.ScalarEvent):
-        return Scalar(text=event.value, line=place.line + at)
-    children = _children(events, place, depth)
+        return Scalar(text=event.value, line=location.line + offset)
+    children = _children(events, location, depth)
     if isinstance(event, yaml.SequenceStartEvent):
         return list(children)
     found: dict[str, Value] = {}
     for key in children:
         if not isinstance(key, Scalar):
-            raise place.error("a key is a list or a mapping: write it as one word", at)
+            raise location.error("a key is a list or a mapping: write it as one word", offset)
         if key.text in found:
             detail = f"the key {key.text!r} stands twice: keep one of them"
-            raise DocumentError(detail, path=place.path, line=key.line)
+            raise DocumentError(detail, path=location.path, line=key.line)
         found[Key.of(key)] = next(children)
     return found
 
 
-def _children(events: Iterator[yaml.Event], place: _Place, depth: int) -> Iterator[Value]:
+def _children(events: Iterator[yaml.Event], location: _Location, depth: int) -> Iterator[Value]:
     for event in events:
         if not isinstance(event, yaml.NodeEvent):
             return
-        yield _value(event, events, place, depth=depth + 1)
+        yield _value(event, events, location, depth=depth + 1)
 
 
-def _refuse(event: yaml.NodeEvent, place: _Place, depth: int) -> None:
-    at = event.start_mark.line if event.start_mark else 0
+def _refuse(event: yaml.NodeEvent, location: _Location, depth: int) -> None:
+    offset = event.start_mark.line if event.start_mark else 0
     if event.anchor is not None:
-        raise place.error("anchors and aliases are not read: write the value out", at)
+        raise location.error("anchors and aliases are not read: write the value out", offset)
     if getattr(event, "tag", None) is not None:
-        raise place.error("tags are not read: remove the `!…`, or quote the value", at)
+        raise location.error("tags are not read: remove the `!…`, or quote the value", offset)
     if depth > MAX_DEPTH:
-        raise place.error(f"the front matter is nested deeper than {MAX_DEPTH}: flatten it", at)
+        raise location.error(
+            f"the front matter is nested deeper than {MAX_DEPTH}: flatten it", offset
+        )

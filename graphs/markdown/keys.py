@@ -42,7 +42,7 @@ KEYS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     }
 )
 """The keys of each field; the first is the one we write."""
-KNOWN = frozenset(key for keys in KEYS.values() for key in keys)
+KNOWN_KEYS = frozenset(key for keys in KEYS.values() for key in keys)
 _OWN = ("x-", "x_")
 """What a key of the author's own begins with."""
 _ALIKE = 0.7
@@ -71,9 +71,9 @@ def meant(key: str) -> str:
 
 def _near(key: str) -> str:
     for prefix in ("graph_", "rdf_"):
-        if prefix + key in KNOWN:
+        if prefix + key in KNOWN_KEYS:
             return prefix + key
     near = process.extractOne(
-        key, sorted(KNOWN), scorer=OSA.normalized_similarity, score_cutoff=_ALIKE
+        key, sorted(KNOWN_KEYS), scorer=OSA.normalized_similarity, score_cutoff=_ALIKE
     )
     return near[0] if near else ""

@@ -43,12 +43,12 @@ def parse(text: str, *, path: str = "", declared: bool = True) -> Document:
     front = Fields.of(read.front, path=path)
     document = _headed(front, body.sections(read), path)
     notices: list[Notice] = []
-    said = body.statements(read, front.prefixes, notices)
-    said = tuple(dict.fromkeys(body.about(edge, document.id) for edge in said))
-    written = dict.fromkeys(body.about(edge, document.id) for edge in front.edges())
+    body_edges = body.statements(read, front.prefixes, notices)
+    body_edges = tuple(dict.fromkeys(body.about(edge, document.id) for edge in body_edges))
+    front_edges = dict.fromkeys(body.about(edge, document.id) for edge in front.edges())
     return replace(
         _linked(document, front),
-        edges=(*(edge for edge in written if edge not in said), *said),
+        edges=(*(edge for edge in front_edges if edge not in body_edges), *body_edges),
         forbidden=tuple(body.about(edge, document.id) for edge in front.forbidden()),
         texts=front.other_texts(),
         prefixes=tuple(front.prefixes.items()),

@@ -28,12 +28,12 @@ def render(document: Document) -> str:
     text = "".join(body.write(section) for section in document.sections)
     read = body.read(text, path=document.path)
     stated = body.statements(read, dict(document.prefixes), [])
-    said = {body.about(edge, document.id) for edge in stated}
+    body_edges = {body.about(edge, document.id) for edge in stated}
     front = [
         *(_line(key, getattr(document, key)) for key in _SINGLE),
         _prefixes(document.prefixes),
         *(_rows(key, getattr(document, key)) for key in _LISTS),
-        _edges("edges", [edge for edge in document.edges if edge not in said], document.id),
+        _edges("edges", [edge for edge in document.edges if edge not in body_edges], document.id),
         _edges("forbidden", document.forbidden, document.id),
         _texts(document.texts),
     ]

@@ -1,4 +1,4 @@
-"""Facts as an rdflib graph: the public face of the graph, built when somebody asks.
+"""Facts as an rdflib graph: the public form of the graph, built on demand.
 
 Nothing in `graphs` imports this file at its head: rdflib is heavy, and a warm start does not
 need it.
@@ -175,8 +175,8 @@ def _compacted_json_ld(graph: Graph, context: Mapping[str, object]) -> str:
     converter = _LosslessConverter(Context(terms), use_native_types=False, use_rdf_type=False)
     converter.use_native_types = False  # A context alone switches it on.
     found = converter.convert(graph)
-    told = {"@graph": found} if isinstance(found, list) else found
-    return json.dumps({**told, "@context": terms}, ensure_ascii=False)
+    document = {"@graph": found} if isinstance(found, list) else found
+    return json.dumps({**document, "@context": terms}, ensure_ascii=False)
 
 
 class _LosslessConverter(Converter):

@@ -59,17 +59,17 @@ def apply_reification(facts: Iterable[Fact]) -> tuple[Fact, ...]:
             about[fact.subject][fact.predicate] = fact.object
         else:
             stated.append(fact)
-    told = {_row(each): each for each in about.values() if each.get("type") == _STATEMENT}
-    if not told:
+    reified = {_row(node): node for node in about.values() if node.get("type") == _STATEMENT}
+    if not reified:
         return tuple(stated)
     return tuple(
-        _with(fact, told.get((fact.subject, fact.predicate, fact.object), {})) for fact in stated
+        _with(fact, reified.get((fact.subject, fact.predicate, fact.object), {})) for fact in stated
     )
 
 
 def _row(about: Mapping[str, str]) -> _Row:
     subject, predicate, target = (
-        about.get(str(each), "") for each in (RDF.subject, RDF.predicate, RDF.object)
+        about.get(str(node), "") for node in (RDF.subject, RDF.predicate, RDF.object)
     )
     return subject, resolve(predicate) or predicate, target
 

@@ -1,9 +1,9 @@
 """Schema-aware search: a profile becomes SPARQL, and its rows become matches with evidence.
 
-* The queries that were asked are part of the result: nobody has to guess why something was found.
+* The generated queries are part of the result: they show why something was found.
 * SPARQL finds the texts in which a word begins like one of the question; what is a match is then
   decided by the terms of `lexical.analysis`, so that whole words are compared and plurals meet.
-* This file writes text and reads rows. Who answers is given: `graphs.SparqlProcess`, or a function.
+* This file writes text and reads rows. A `graphs.SparqlProcess` or a function answers.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class SchemaResult:
 
     def of(self, role: FollowRole) -> tuple[Followed, ...]:
         """Return what belongs to the matches in one role."""
-        return tuple(each for each in self.followed if each.role == role)
+        return tuple(follow for follow in self.followed if follow.role == role)
 
 
 def search_schema(
@@ -107,12 +107,12 @@ def search_schema(
     Raises:
         QueryError: The query cannot be answered.
     """
-    asked = tokens(text)[:_MAX_WORDS]
-    if not asked or limit < 1:
+    query = tokens(text)[:_MAX_WORDS]
+    if not query or limit < 1:
         return SchemaResult()
-    sparql = matches_query(asked, profile, limit=limit * _ROWS_A_MATCH)
+    sparql = matches_query(query, profile, limit=limit * _ROWS_A_MATCH)
     answer = ask(sparql)
-    matches = _matches(answer, asked, profile)[:limit]
+    matches = _matches(answer, query, profile)[:limit]
     if not matches or not profile.follows:
         return SchemaResult(matches=matches, sparql=sparql, truncated=answer.truncated)
     following = follow_query([match.node for match in matches], profile)
@@ -126,7 +126,7 @@ def search_schema(
     )
 
 
-def matches_query(asked: Sequence[Token], profile: Profile, *, limit: int) -> str:
+def matches_query(query: Sequence[Token], profile: Profile, *, limit: int) -> str:
     """Write the query that finds texts with words of *asked*, those with most of them first."""
     branches = [
         _branch(at, f"?node <{_iri(rule.predicate)}> ?text .")
@@ -136,8 +136,8 @@ def matches_query(asked: Sequence[Token], profile: Profile, *, limit: int) -> st
         _branch(at, _relation(relation))
         for at, relation in enumerate(profile.relations, len(profile.texts))
     ]
-    met = " + ".join(f'IF(REGEX(STR(?text), "{_pattern(each)}", "i"), 1, 0)' for each in asked)
-    least = 1 if profile.terms == "any" else len(asked)
+    met = " + ".join(f'IF(REGEX(STR(?text), "{_pattern(token)}", "i"), 1, 0)' for token in query)
+    least = 1 if profile.terms == "any" else len(query)
     return (
         "SELECT DISTINCT ?node ?label ?rule ?via ?told ?text ?met WHERE {\n"
         + "\n  UNION\n".join(branches)
@@ -164,7 +164,7 @@ def follow_query(nodes: Iterable[str], profile: Profile) -> str:
 
 def _relation(relation: Relation) -> str:
     subject, target = ("?node", "?via") if relation.direction == "out" else ("?via", "?node")
-    texts = " ".join(f"<{_iri(each)}>" for each in relation.texts)
+    texts = " ".join(f"<{_iri(text)}>" for text in relation.texts)
     edge = f"{subject} <{_iri(relation.predicate)}> {target} ."
     return f"{edge} VALUES ?told {{ {texts} }} ?via ?told ?text ."
 
@@ -195,23 +195,25 @@ def _start(spelt: str, stem: str) -> str:
     return _SPECIAL.sub(lambda mark: "\\\\" + mark[0], start)
 
 
-def _matches(answer: Answer, asked: Sequence[Token], profile: Profile) -> tuple[SchemaMatch, ...]:
+def _matches(answer: Answer, query: Sequence[Token], profile: Profile) -> tuple[SchemaMatch, ...]:
     found: list[SchemaMatch] = []
     rows = sorted((row for row in answer.rows if _node(row)), key=_node)
     for node, group in groupby(rows, key=_node):
-        told = list(group)
-        evidence = dict.fromkeys(filter(None, (_evidence(row, asked, profile) for row in told)))
+        rows_of_node = list(group)
+        evidence = dict.fromkeys(
+            filter(None, (_evidence(row, query, profile) for row in rows_of_node))
+        )
         if evidence:
-            best = sorted(evidence, key=lambda each: (-each.score, each.predicate, each.text))
-            label = min((_value(row, 1) for row in told), default="") or node
-            score = 1 - prod(1 - each.score for each in best)
+            best = sorted(evidence, key=lambda text: (-text.score, text.predicate, text.text))
+            label = min((_value(row, 1) for row in rows_of_node), default="") or node
+            score = 1 - prod(1 - text.score for text in best)
             found.append(SchemaMatch(node=node, label=label, score=score, evidence=tuple(best)))
     return tuple(sorted(found, key=lambda match: (-match.score, match.label, match.node)))
 
 
-def _evidence(row: Row, asked: Sequence[Token], profile: Profile) -> TextEvidence | None:
-    node, rule, via, told, text = _node(row), *(_value(row, at) for at in (2, 3, 4, 5))
-    met = _met(text, asked, profile.terms)
+def _evidence(row: Row, query: Sequence[Token], profile: Profile) -> TextEvidence | None:
+    node, rule, via, text_predicate, text = _node(row), *(_value(row, at) for at in (2, 3, 4, 5))
+    met = _met(text, query, profile.terms)
     if not met or not rule.isdigit():
         return None
     number = int(rule)
@@ -219,14 +221,14 @@ def _evidence(row: Row, asked: Sequence[Token], profile: Profile) -> TextEvidenc
     if number >= len(rules):
         return None
     predicate = rules[number].predicate
-    whole = words(text) == [term for token in asked for term in (*token.parts, *token.wholes)]
-    share = 1.0 if whole else _PARTLY * len(met) / len(asked)
-    top = max(each.weight for each in rules)
+    whole = words(text) == [term for token in query for term in (*token.parts, *token.wholes)]
+    share = 1.0 if whole else _PARTLY * len(met) / len(query)
+    top = max(weighted.weight for weighted in rules)
     steps: tuple[Step, ...] = ()
     if number >= len(profile.texts):
         out = profile.relations[number - len(profile.texts)].direction == "out"
         steps = (_step(node, predicate, via) if out else _step(via, predicate, node),)
-        predicate = told
+        predicate = text_predicate
     return TextEvidence(
         predicate=resolve(predicate) or predicate,
         text=text,
@@ -236,19 +238,19 @@ def _evidence(row: Row, asked: Sequence[Token], profile: Profile) -> TextEvidenc
     )
 
 
-def _met(text: str, asked: Sequence[Token], mode: TermMode) -> tuple[str, ...]:
+def _met(text: str, query: Sequence[Token], mode: TermMode) -> tuple[str, ...]:
     """Return the words of the question that stand in *text*; empty if they are not enough."""
     terms = words(text)
     held = frozenset(terms)
     met = tuple(
         token.surface
-        for token in asked
+        for token in query
         if held.issuperset(token.parts) or not held.isdisjoint(token.wholes)
     )
-    if mode != "any" and len(met) < len(asked):
+    if mode != "any" and len(met) < len(query):
         return ()
     if mode == "phrase":
-        phrase = [part for token in asked for part in token.parts]
+        phrase = [part for token in query for part in token.parts]
         plain = [part for token in tokens(text) for part in token.parts]
         ends = range(len(plain) - len(phrase) + 1)
         return met if any(plain[at : at + len(phrase)] == phrase for at in ends) else ()
@@ -260,11 +262,15 @@ def _followed(
 ) -> tuple[Followed, ...]:
     scores = {match.node: match.score for match in matches}
     found: dict[tuple[str, str], Followed] = {}
-    for each in _followers(answer, scores, profile):
-        known = found.get((each.node, each.role))
-        if each.node not in scores and (known is None or known.score < each.score):
-            found[each.node, each.role] = each
-    return tuple(sorted(found.values(), key=lambda each: (-each.score, each.label, each.node)))
+    for followed in _followers(answer, scores, profile):
+        earlier = found.get((followed.node, followed.role))
+        if followed.node not in scores and (earlier is None or earlier.score < followed.score):
+            found[followed.node, followed.role] = followed
+    return tuple(
+        sorted(
+            found.values(), key=lambda followed: (-followed.score, followed.label, followed.node)
+        )
+    )
 
 
 def _followers(answer: Answer, scores: dict[str, float], profile: Profile) -> Iterator[Followed]:

@@ -148,17 +148,17 @@ def _depth(text: str) -> int:
 
 
 def _refuse(parsed: Iterable[Any], endpoints: Collection[str]) -> None:
-    known = set(NAMESPACES)
+    prefixes = set(NAMESPACES)
     for part in _parts(parsed):
         if part.name == "PrefixDecl":
-            known.add(str(part.get("prefix") or ""))
+            prefixes.add(str(part.get("prefix") or ""))
         if part.name == "DatasetClause":
             raise QueryError("FROM is refused: there is one graph, and nothing is fetched")
         if part.name == "GraphGraphPattern":
             raise QueryError("GRAPH is refused: there is one graph")
         if part.name == "ServiceGraphPattern" and str(part.term) not in endpoints:
             raise QueryError(f"SERVICE {part.term!s} is refused: the host has not named it")
-        if part.name == "pname" and (part.get("prefix") or "") not in known:
+        if part.name == "pname" and (part.get("prefix") or "") not in prefixes:
             raise QueryError(f"the prefix {part.get('prefix')!s} is unknown: declare it")
 
 
