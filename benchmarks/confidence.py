@@ -1,115 +1,81 @@
 """Does the gateway know when nothing that it has will do?
 
-    python -m benchmarks.confidence --data DIR --data DIR --json
+    python -m benchmarks.confidence measure --data DIR --data DIR --json
+    python -m benchmarks.confidence fit --data DIR --data DIR
 
 * Answerable: the queries of a set against its own catalog.
 * Unanswerable: the set's ``nomatch.jsonl``, and the queries of the other sets given.
-* The best match's confidence should tell the two apart, and the default threshold should empty
-  the results of the second kind. An empty result counts with its nearest tool's confidence.
-* ``--embedder first`` takes the first of the local encoders alone and does not say what its
-  cosines mean: how well the numbers carry over to a model that nobody tuned anything for.
+* ``measure``: the best match's confidence should tell the two apart. Results may be flagged as
+  weak; none is emptied unless the host asks.
+* ``fit``: the coefficients of `gateway.search.confidence`, by a logistic regression over the best
+  match of each request. Each catalog counts the same, and three of four requests are answerable.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Literal, get_args
+from typing import Annotated
 
 import numpy as np
 import typer
+from numpy.typing import NDArray
 from rich.console import Console
-from rich.progress import track
 from rich.table import Table
 
 from benchmarks.data import Benchmark, Row, read, rows
 from benchmarks.metrics import gold_of
 from benchmarks.ranking import STRATEGIES, Way, opened
+from benchmarks.recalled import Recalled
 from benchmarks.retrieval import one_of
-from gateway import Embedder, Gateway
-from gateway.embed.local.embedder import LocalEmbedder
-from gateway.embed.local.encoders import USE
-from gateway.embed.protocol import Embedded, EmbedderInfo, Role
+from gateway import Embedder, Gateway, LocalEmbedder
+from gateway.index.snapshot import Snapshot
+from gateway.options import SearchOptions
+from gateway.search.confidence import ANY_MODEL, COEFFICIENTS, LOCAL_MODEL, WORDS, Coefficients
+from gateway.search.query import Query
+from gateway.search.rank.fusion import fuse
+from gateway.search.ranking import Ranking
+from gateway.search.retrieve.lexical import score_lexical
+from gateway.search.retrieve.vectors import find_candidates
+from gateway.types import Filters
 
 NO_MATCH = "nomatch"
-GOALS: Mapping[str, float] = {"auroc": 0.90, "emptied": 0.80, "lost": 0.03}
-"""At least, at least, and at most."""
-_WIDE = 140
-"""Columns of a table that goes into a file."""
+ANSWERABLE_SHARE = 0.75
+"""Share of the requests that are answerable, as confidence assumes."""
+_HEAD = 5
+"""Matches of which the best stands for the result."""
+_RIDGE = 1.0
+_ROUNDS = 6
+"""How often the best match is chosen anew, by the coefficients of the round before."""
+_STEPS = 30
+Numbers = NDArray[np.float64]
 
-EncoderModel = Literal["local", "first"]
-MODELS: tuple[EncoderModel, ...] = get_args(EncoderModel)
-
-app = typer.Typer(add_completion=False)
-
-
-class Unknown:
-    """A model under another name, which says nothing of its scale."""
-
-    def __init__(self, inner: Embedder) -> None:
-        self._inner = inner
-
-    @property
-    def info(self) -> EmbedderInfo:
-        """The model's, without its scale and what it reads."""
-        told = self._inner.info
-        return replace(told, model_id=f"{told.model_id}-unknown")
-
-    async def embed(self, texts: Sequence[str], *, role: Role) -> Embedded:
-        """Embed *texts* by the model."""
-        return await self._inner.embed(texts, role=role)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
-    """What a result says of itself."""
-
-    confidence: float
-    """Of the best match, or of the nearest tool of an empty result; 0 if there is none."""
-    emptied: bool
-    flagged: bool
-    """Emptied, or marked as not likely to be what was asked for."""
-    right: bool = False
-    """Whether the best match, or the nearest tool of an empty result, is relevant."""
+app = typer.Typer(no_args_is_help=True, add_completion=False)
+DATA = Annotated[list[Path], typer.Option(help="A folder; may be repeated.")]
+RELATED = Annotated[
+    list[str] | None, typer.Option(help="Sets not to be paired, with commas; repeatable.")
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """Unanswerable requests of one kind, or of all, held against the answerable ones."""
+    """The unanswerable requests of one catalog, or of all, held against the answerable ones."""
 
     catalog: str
-    asked: str
-    """Where the unanswerable requests come from."""
     answerable: int
     unanswerable: int
     auroc: float
     """The chance that an answerable request has more confidence than an unanswerable one."""
-    emptied: float
-    """Share of the unanswerable that get no match."""
     flagged: float
-    lost: float
-    """Share of the answerable that get no match."""
-    served_lost: float
-    """Share of the answerable that get no match though the nearest tool is relevant."""
-    doubted: float
-    """Share of the answerable that are flagged."""
-    reachable: float
-    """Share of the unanswerable that a threshold would empty that loses 3 % of the answerable."""
-    threshold: float
-    """That threshold."""
-
-    @property
-    def met(self) -> bool:
-        """Whether all three goals are reached."""
-        least = self.auroc >= GOALS["auroc"] and self.emptied >= GOALS["emptied"]
-        return least and self.lost <= GOALS["lost"]
+    """Share of the unanswerable that are flagged as weak."""
+    flagged_answerable: float
 
 
 def auroc(positive: Sequence[float], negative: Sequence[float]) -> float:
-    """Give the chance that a positive is above a negative; equals count half.
+    """Return the chance that a positive is above a negative; equals count half.
 
     The area under the ROC curve is this chance: Hanley and McNeil (1982). NaN without both.
     """
@@ -117,173 +83,227 @@ def auroc(positive: Sequence[float], negative: Sequence[float]) -> float:
         return float("nan")
     ordered = np.sort(negative)
     below = np.searchsorted(ordered, positive, side="left")
-    upto = np.searchsorted(ordered, positive, side="right")
-    return float((below + upto).mean() / 2 / len(ordered))
+    up_to = np.searchsorted(ordered, positive, side="right")
+    return float((below + up_to).mean() / 2 / len(ordered))
 
 
-def judge(
-    catalog: str, asked: str, answerable: Sequence[Told], unanswerable: Sequence[Told]
-) -> Judged:
-    """Hold requests that the catalog serves against those that it does not; both not empty."""
-    good = [each.confidence for each in answerable]
-    bad = [each.confidence for each in unanswerable]
-    threshold = float(np.quantile(good, GOALS["lost"], method="lower"))
-    return Judged(
-        catalog=catalog,
-        asked=asked,
-        answerable=len(good),
-        unanswerable=len(bad),
-        auroc=auroc(good, bad),
-        emptied=_share(each.emptied for each in unanswerable),
-        flagged=_share(each.flagged for each in unanswerable),
-        lost=_share(each.emptied for each in answerable),
-        served_lost=_share(each.emptied and each.right for each in answerable),
-        doubted=_share(each.flagged for each in answerable),
-        reachable=_share(each < threshold for each in bad),
-        threshold=threshold,
-    )
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pairing:
+    """A catalog with requests that it serves, and others."""
+
+    benchmark: Benchmark
+    answerable: Sequence[Row]
+    unanswerable: Sequence[Row]
 
 
-def _share(values: Iterable[bool]) -> float:
-    return float(np.mean(list(values)))
-
-
-async def measure(
-    folders: Sequence[Path],
-    *,
-    strategy: Way,
-    limit: int = 0,
-    related: Sequence[frozenset[str]] = (),
-    embedder: Embedder | Literal["local"] = "local",
-) -> list[Judged]:
-    """Ask every catalog all requests; judge every pair of a catalog and unanswerable requests.
+def pairings(
+    folders: Sequence[Path], *, limit: int, others: int, related: Sequence[frozenset[str]] = ()
+) -> Iterator[Pairing]:
+    """Yield each set with its own requests, and those of the sets that it does not serve.
 
     Args:
         folders: Sets in the common format.
-        strategy: How the gateway searches.
         limit: A fixed sample of so many queries a set; 0 takes all.
+        others: How many of each other set are asked; 0 takes all of the sample.
         related: Sets of which one may serve the queries of another: they are not paired.
-        embedder: Whose vectors are compared, where the strategy takes any.
-
-    Returns:
-        One row a pair, and last, if there are any, one of all together.
     """
     sets = [(folder, read(folder, limit=limit)) for folder in folders]
-    found: list[Judged] = []
-    good: list[Told] = []
-    bad: list[Told] = []
     for folder, benchmark in sets:
-        others = [one for _, one in sets if not _kin(benchmark.name, one.name, related)]
-        unanswerable = dict(_unanswerable(folder, others, limit))
-        if not unanswerable:
-            continue
-        async with opened(benchmark, strategy=strategy, embedder=embedder) as gateway:
-            served = [query for query in benchmark.queries if gold_of(query)]
-            own = await _told(gateway, served, benchmark.name, benchmark)
-            good += own
-            for name, queries in unanswerable.items():
-                answers = await _told(gateway, queries, f"{benchmark.name}: {name}")
-                bad += answers
-                found.append(judge(benchmark.name, name, own, answers))
-    return [*found, judge("all", "all", good, bad)] if found else []
+        unanswerable: list[Row] = []
+        path = folder / f"{NO_MATCH}.jsonl"
+        if path.is_file():
+            unanswerable += rows(path)
+        for _, other in sets:
+            names = {benchmark.name, other.name}
+            if len(names) > 1 and not any(names <= group for group in related):
+                unanswerable += other.queries[: others or None]
+        own = [query for query in benchmark.queries if gold_of(query)]
+        yield Pairing(benchmark=benchmark, answerable=own, unanswerable=unanswerable)
 
 
-def _kin(one: str, other: str, related: Sequence[frozenset[str]]) -> bool:
-    return one == other or any({one, other} <= group for group in related)
+# -- measure ---------------------------------------------------------------------------------------
 
 
-def _unanswerable(
-    folder: Path, others: Sequence[Benchmark], limit: int
-) -> Iterator[tuple[str, Sequence[Row]]]:
-    path = folder / f"{NO_MATCH}.jsonl"
-    if path.is_file():
-        yield NO_MATCH, list(rows(path))[: limit or None]
-    for other in others:
-        yield other.name, other.queries
+async def evaluate(
+    pairs: Sequence[Pairing], *, strategy: Way, embedder: Embedder | None
+) -> list[Judged]:
+    """Ask each catalog its requests and the others; the last row is of all together."""
+    results: list[Judged] = []
+    positive: list[float] = []
+    negative: list[float] = []
+    for pair in pairs:
+        name = pair.benchmark.name
+        async with opened(
+            pair.benchmark, strategy=strategy, embedder=embedder or "local"
+        ) as gateway:
+            own = [await _confidence(gateway, query) for query in pair.answerable]
+            other = [await _confidence(gateway, query) for query in pair.unanswerable]
+        results.append(judge(name, own, other))
+        positive += own
+        negative += other
+    return [*results, judge("all", positive, negative)]
 
 
-async def _told(
-    gateway: Gateway, queries: Sequence[Row], name: str, own: Benchmark | None = None
-) -> list[Told]:
-    console = Console(stderr=True)
-    progress = track(queries, description=name, console=console, transient=True)
-    return [
-        await told(gateway, str(query["query"]), right=_right(query, own)) for query in progress
-    ]
+async def _confidence(gateway: Gateway, query: Row) -> float:
+    result = await gateway.search(str(query["query"]))
+    return max((match.confidence for match in result.matches), default=0.0)
 
 
-def _right(query: Row, own: Benchmark | None) -> frozenset[str]:
-    gold = frozenset[str]().union(*gold_of(query)) if own else frozenset[str]()
-    return frozenset(own.entity_ids[tool] for tool in gold & own.entity_ids.keys()) if own else gold
-
-
-async def told(gateway: Gateway, text: str, *, right: frozenset[str] = frozenset()) -> Told:
-    """Ask one request, for which the entities *right* are relevant."""
-    result = await gateway.search(text)
-    codes = {note.code for note in result.diagnostics}
-    found = result.matches or ((result.nearest,) if result.nearest else ())
-    return Told(
-        confidence=max((match.confidence for match in found), default=0.0),
-        emptied=not result.matches,
-        flagged=not result.matches or bool(codes & {"no_match", "low_confidence_results"}),
-        right=bool(found) and found[0].id in right,
+def judge(catalog: str, answerable: Sequence[float], unanswerable: Sequence[float]) -> Judged:
+    """Hold the confidence of answerable requests against that of unanswerable ones."""
+    threshold = SearchOptions().min_confidence
+    return Judged(
+        catalog=catalog,
+        answerable=len(answerable),
+        unanswerable=len(unanswerable),
+        auroc=auroc(answerable, unanswerable),
+        flagged=float(np.mean([each < threshold for each in unanswerable])),
+        flagged_answerable=float(np.mean([each < threshold for each in answerable])),
     )
+
+
+# -- fit -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """One request: the features of its first matches by each row of the table."""
+
+    features: Mapping[str, Numbers]
+    """By row: a column of ones, similarity and coverage, shape (matches, 3)."""
+    answerable: bool
+    weight: float
+
+
+async def collect(pairs: Sequence[Pairing], embedder: Embedder) -> list[Sample]:
+    """Rank every request of every pairing, and take the features of its first matches."""
+    samples: list[Sample] = []
+    for pair in pairs:
+        async with opened(pair.benchmark, strategy="auto", embedder=embedder) as gateway:
+            snapshot = await gateway.snapshot(vectors=True)
+            for answerable in (True, False):
+                queries = pair.answerable if answerable else pair.unanswerable
+                share = ANSWERABLE_SHARE if answerable else 1 - ANSWERABLE_SHARE
+                for query in queries:
+                    ranking = await _rank(snapshot, str(query["query"]), embedder)
+                    samples.append(
+                        Sample(
+                            features={key: _features(ranking, key) for key in COEFFICIENTS},
+                            answerable=answerable,
+                            weight=share / len(queries),
+                        )
+                    )
+    return samples
+
+
+async def _rank(snapshot: Snapshot, text: str, embedder: Embedder) -> Ranking:
+    query, options, mask = Query(text=text).split(), SearchOptions(), snapshot.mask(Filters())
+    texts = query.texts_to_embed
+    vectors = (await embedder.embed(texts, role="query")).vectors
+    query = query.with_vectors(dict(zip(texts, vectors, strict=True)))
+    if snapshot.vectors is None:
+        raise typer.BadParameter("the catalog has no vectors")
+    candidates = find_candidates(
+        snapshot.vectors, query.vectors, mask=mask, limit=_HEAD, options=options
+    )
+    lexical, terms = score_lexical(snapshot.lexical, query)
+    ranked = fuse(
+        candidates,
+        lexical,
+        mask=mask,
+        weight=options.lexical_weight,
+        server_ids=snapshot.server_ids,
+        clause_count=query.clause_count,
+    )
+    return Ranking(query=query, ranked=ranked, lexical=terms, candidates=candidates)
+
+
+def _features(ranking: Ranking, key: str) -> Numbers:
+    """Return the features of the first matches by one row of the table."""
+    positions = ranking.ranked.positions[:_HEAD].tolist()
+    candidates = ranking.candidates
+    coverage = ranking.lexical.explain(positions).coverage
+    cosines = candidates.cosines(positions) if candidates and key != WORDS else coverage
+    named = Ranking(
+        query=ranking.query,
+        ranked=ranking.ranked,
+        lexical=ranking.lexical,
+        candidates=candidates,
+        model=LOCAL_MODEL if key == LOCAL_MODEL else "",
+    )
+    rows_of = zip(positions, cosines, coverage, strict=True)
+    similar = [named.features(*row).similarity or 0.0 for row in rows_of]
+    if key == WORDS:
+        similar = [0.0] * len(similar)
+    return np.array([np.ones(len(similar)), similar, coverage]).T
+
+
+def fit_row(samples: Sequence[Sample], key: str) -> Coefficients:
+    """Fit one row of the table by Newton's method on a ridge logistic regression."""
+    features = [sample.features[key] for sample in samples]
+    answers = np.array([sample.answerable for sample in samples], dtype=float)
+    weights = np.array([sample.weight for sample in samples])
+    weights *= len(samples) / weights.sum()
+    ridge = _RIDGE * np.diag([0.0, 1.0, 1.0])
+    solution = np.array([0.0, 0.0, 3.0])
+    for _ in range(_ROUNDS):
+        best = np.array([each[np.argmax(each @ solution)] for each in features])
+        for _ in range(_STEPS):
+            odds = 1 / (1 + np.exp(-best @ solution))
+            slope = best.T @ (weights * (answers - odds)) - ridge @ solution
+            curve = (best * (weights * odds * (1 - odds))[:, None]).T @ best + ridge
+            solution = solution + np.linalg.solve(curve + 1e-9 * np.eye(3), slope)
+    bias, similarity, coverage = (round(float(value), 3) for value in solution)
+    return Coefficients(bias=bias, similarity=similarity, coverage=coverage)
+
+
+def _groups(related: Sequence[str] | None) -> list[frozenset[str]]:
+    return [frozenset(each.split(",")) for each in related or []]
 
 
 @app.command()
-def main(
+def fit(
     *,
-    data: Annotated[list[Path], typer.Option(help="A folder; may be repeated.")],
+    data: DATA,
+    limit_queries: Annotated[int, typer.Option(help="A fixed sample a set; 0: all.")] = 200,
+    others: Annotated[int, typer.Option(help="Requests of each other set.")] = 60,
+    related: RELATED = None,
+) -> None:
+    """Print the table of coefficients."""
+    groups = _groups(related)
+    pairs = list(pairings(data, limit=limit_queries, others=others, related=groups))
+    samples = asyncio.run(collect(pairs, Recalled(LocalEmbedder())))
+    for key in (LOCAL_MODEL, ANY_MODEL, WORDS):
+        print(f"{key}: {fit_row(samples, key)}")
+
+
+@app.command()
+def measure(
+    *,
+    data: DATA,
     strategy: Annotated[str, typer.Option(help="auto, graph or embeddings.")] = "auto",
     limit_queries: Annotated[int, typer.Option(help="A fixed sample a set; 0: all.")] = 200,
-    related: Annotated[
-        list[str] | None, typer.Option(help="Sets not to be paired, with commas; repeatable.")
-    ] = None,
-    embedder: Annotated[str, typer.Option(help="local, or first: one encoder, unknown.")] = "local",
+    others: Annotated[int, typer.Option(help="Requests of each other set; 0: all.")] = 60,
+    related: RELATED = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print every digit.")] = False,
 ) -> None:
     """Tell answerable requests from unanswerable ones."""
-    groups = [frozenset(each.split(",")) for each in related or []]
     way: Way = one_of(strategy, STRATEGIES)
-    model: Embedder | Literal["local"] = "local"
-    if one_of(embedder, MODELS) == "first":
-        model = Unknown(LocalEmbedder((USE,)))
-    found = asyncio.run(
-        measure(data, strategy=way, limit=limit_queries, related=groups, embedder=model)
-    )
-    if not found:
+    pairs = list(pairings(data, limit=limit_queries, others=others, related=_groups(related)))
+    if not any(pair.unanswerable for pair in pairs):
         raise typer.BadParameter("nothing is unanswerable: give a second folder")
+    embedder = None if way == "graph" else Recalled(LocalEmbedder())
+    found = asyncio.run(evaluate(pairs, strategy=way, embedder=embedder))
     if as_json:
-        pairs = [{**asdict(each), "met": each.met} for each in found]
-        told = {
-            "strategy": way,
-            "embedder": embedder,
-            "goals": GOALS,
-            "pairs": pairs[:-1],
-            "overall": pairs[-1],
-        }
-        print(json.dumps(told, indent=2))
+        sets = [asdict(each) for each in found]
+        print(json.dumps({"strategy": way, "sets": sets[:-1], "overall": sets[-1]}, indent=2))
         return
-    console = Console()
-    (console if console.is_terminal else Console(width=_WIDE)).print(_table(found))
-
-
-def _table(found: Sequence[Judged]) -> Table:
-    names = ("auroc", "emptied", "flagged", "lost", "served_lost", "doubted", "reachable")
-    table = Table("catalog", "requests of", title="confidence")
-    for name in ("requests", *names, "threshold"):
-        table.add_column(name, justify="right")
-    table.add_column("")
+    table = Table("catalog", "requests", "auroc", "flagged", "flagged answerable")
     for each in found:
-        table.add_row(
-            each.catalog,
-            each.asked,
-            f"{each.answerable} / {each.unanswerable}",
-            *(f"{100 * getattr(each, name):.1f}" for name in names),
-            f"{each.threshold:.2f}",
-            "met" if each.met else "MISSED",
-        )
-    return table
+        figures = (each.auroc, each.flagged, each.flagged_answerable)
+        requests = f"{each.answerable} / {each.unanswerable}"
+        table.add_row(each.catalog, requests, *(f"{100 * figure:.1f}" for figure in figures))
+    Console().print(table)
 
 
 if __name__ == "__main__":

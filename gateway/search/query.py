@@ -108,9 +108,14 @@ class Query:
         return replace(self, vectors=vectors)
 
     def tokens(self, text: str) -> Sequence[Token]:
-        """Split one of the texts into tokens, once for all indexes that it is looked up in."""
+        """Split one of the texts into tokens, once for all indexes that it is looked up in.
+
+        Bare numbers are left out: they are arguments, and meet tools by chance.
+        """
         if text not in self._tokens:
-            self._tokens[text] = tokens(text)
+            every = tokens(text)
+            words = [token for token in every if not token.surface.isdigit()]
+            self._tokens[text] = words or every
         return self._tokens[text]
 
 

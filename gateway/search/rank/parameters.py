@@ -59,10 +59,10 @@ WORD_IS_NAME, WORD_IN_NAME, WORD_IN_DESCRIPTION = 10.0, 5.0, 2.0
 """Points that one word earns: it is the name, else stands in it; it stands in the description."""
 
 # Next steps.
-EDGE_WEIGHT, TASK_WEIGHT, NEIGHBOUR_WEIGHT, SERVER_WEIGHT = 3.0, 1.0, 0.6, 2.0
+EDGE_WEIGHT, TASK_WEIGHT, NEIGHBOUR_WEIGHT, SERVER_WEIGHT = 3.0, 1.0, 0.7, 2.0
 """Deviations that an edge, the task, nearness to the last tool and its server add. Measured on
 nestful and mcp_bench, where the outcome is flat around these."""
-FOLLOWING_CLAUSE_WEIGHT = 0.5
+FOLLOWING_CLAUSE_WEIGHT = 0.7
 """Deviations; what serving the next clauses of a long request counts beside serving all of it."""
 FOLLOWING_CLAUSES = 3
 """Clauses, the one that the last tool served included."""
