@@ -87,7 +87,8 @@ class Loop(Generic[R]):
         """The reply whose calls wait; None if none do."""
         self._pending: tuple[ToolCall, ...] = ()
         self._meter = UsageMeter()
-        self._host_tokens = json_tokens(list(conversation.host_tools))
+        host_tools = list(conversation.host_tools)
+        self._host_tokens = json_tokens(host_tools) if host_tools else 0
         self._loaded_tokens = 0
         self._catalog_tokens = 0
         self._span = self._gateway.telemetry.begin("invoke_agent")

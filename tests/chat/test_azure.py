@@ -6,10 +6,10 @@ import copy
 from typing import Any
 
 import pytest
-from openai import AsyncAzureOpenAI, AzureOpenAI, OpenAI
+from openai import AzureOpenAI, OpenAI
 from openai.lib.azure import BaseAzureClient
 
-from gateway import AsyncAutoDiscoveryClient, AutoDiscoveryClient, Gateway, accounting_of
+from gateway import AutoDiscoveryClient, Gateway, accounting_of
 from gateway.testing import Call, ModelRequest, Turn
 from tests.chat.stage import ASK, Role, Stage, find
 
@@ -64,22 +64,6 @@ def test_a_deployment_is_asked_at_its_own_address_in_every_turn(
     assert "It is 3." == reply.choices[0].message.content == "".join(said)
     assert addressed(asked, path)
     assert addressed(role.requests, path)
-
-
-async def test_the_async_client_asks_the_same_address(stage: Stage, functions: Gateway) -> None:
-    """The twin."""
-    role = working(stage)
-    async with AsyncAzureOpenAI(**given(stage, azure_deployment="mine")) as azure:
-        client = AsyncAutoDiscoveryClient(azure, functions)
-        reply = await client.chat.completions.create(model=role.model, messages=ASK)
-        asked = role.requests
-        stage.server.forget()
-        response = await client.responses.create(model=role.model, input="Please.")
-
-    assert isinstance(client, AsyncAzureOpenAI)
-    assert "It is 3." == reply.choices[0].message.content == response.output_text
-    assert addressed(asked, "/openai/deployments/mine/chat/completions")
-    assert addressed(role.requests, "/openai/responses")
 
 
 def test_responses_go_where_azure_has_them(stage: Stage, functions: Gateway) -> None:

@@ -115,29 +115,6 @@ async def test_five_calls_of_one_turn_run_together_and_are_answered_in_order(
     assert "OSError: 3" in str(answered[3]["content"])
 
 
-async def test_async_functions_run_together_on_the_callers_own_loop(
-    stage: Stage, speaker: Speaker, open_gateway: OpenGateway
-) -> None:
-    """A barrier of this loop: it breaks for anybody who comes from another one."""
-    barrier = asyncio.Barrier(5)
-
-    async def meet(number: int) -> int:
-        """Wait for four others."""
-        async with asyncio.timeout(10):
-            await barrier.wait()
-        return number
-
-    gateway = open_gateway()
-    gateway.add_tool(meet)
-    role = stage.cast(
-        Turn(calls=tuple(Call("meet", {"number": each}) for each in range(5))), Turn("Done.")
-    )
-
-    await speaker.ask("async whole", gateway, role)
-
-    assert ["0", "1", "2", "3", "4"] == role.results()
-
-
 async def test_no_more_calls_run_together_than_the_host_allows(
     stage: Stage, speaker: Speaker, open_gateway: OpenGateway
 ) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import json
 from typing import Any
 
 import pytest
@@ -172,15 +171,3 @@ async def test_what_is_no_function_call_is_the_hosts(
             for each in role.requests[0].tools[1:]
         ]
     )
-
-
-@pytest.mark.parametrize("way", WAYS)
-async def test_over_an_empty_catalog_every_call_goes_back(
-    stage: Stage, speaker: Speaker, open_gateway: Any, way: Way
-) -> None:
-    """Names that nobody offered too: the bare client would give them as well."""
-    role = stage.cast(Turn(calls=(Call("mine", {}), Call("search_tools", {"query": "x"}))))
-
-    answer = await speaker.ask(way, open_gateway(), role, tools=MINE)
-
-    assert [("mine", "{}"), ("search_tools", json.dumps({"query": "x"}))] == calls(answer)

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from gateway import Gateway
-from gateway.errors import InvalidRequestError
 from gateway.testing import Call, HashingEmbedder, Turn
 from gateway.types import Strategy
 from tests.chat.stage import ASK, WAYS, Speaker, Stage, Way, find, function, text
@@ -212,16 +211,3 @@ async def test_over_an_empty_catalog_the_wrapper_sends_what_the_bare_client_send
     plain = plain if stream else {key: plain[key] for key in plain if key != "stream"}
     assert json.dumps(plain, sort_keys=True) == json.dumps(wrapped, sort_keys=True)
     assert "Hi." == text(answer)
-
-
-async def test_with_127_tools_of_the_host_there_is_no_room_and_it_says_so(
-    stage: Stage, speaker: Speaker, functions: Gateway
-) -> None:
-    """128 is the service's limit; the mend is in the message, and nothing was sent."""
-    host = [function(f"own_{number}") for number in range(127)]
-    role = stage.cast(Turn("Hi."))
-    for way in WAYS:
-        with pytest.raises(InvalidRequestError, match="127 tools of the host leave no room"):
-            await speaker.ask(way, functions, role, tools=host)
-
-    assert [] == role.requests

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from openai import OpenAI
-from openai.types import CompletionUsage
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor, TracerProvider
@@ -15,7 +13,6 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from gateway import AsyncAutoDiscoveryClient, AutoDiscoveryClient, Gateway
-from gateway.chat.accounting import add_usage
 from gateway.chat.events import Called, Event, Replied, Requested, Searched
 from gateway.errors import LoopError
 from gateway.options import ChatOptions, Options
@@ -164,41 +161,6 @@ async def test_usage_is_that_of_all_turns(
     assert answer["usage"]["total_tokens"] == single + answer["usage"]["completion_tokens"]
 
 
-def test_usages_are_added_field_by_field_with_their_details() -> None:
-    """Cached tokens are part of the price; what only one turn tells is kept."""
-    first = CompletionUsage.model_validate(
-        {
-            "prompt_tokens": 10,
-            "completion_tokens": 1,
-            "total_tokens": 11,
-            "prompt_tokens_details": {"cached_tokens": 4},
-            "cost": 0.5,
-            "tier": "a",
-        }
-    )
-    second = CompletionUsage.model_validate(
-        {
-            "prompt_tokens": 20,
-            "completion_tokens": 2,
-            "total_tokens": 22,
-            "prompt_tokens_details": {"cached_tokens": 6},
-            "completion_tokens_details": {"reasoning_tokens": 3},
-            "tier": "b",
-        }
-    )
-
-    assert first is add_usage(None, first)
-    assert {
-        "prompt_tokens": 30,
-        "completion_tokens": 3,
-        "total_tokens": 33,
-        "prompt_tokens_details": {"cached_tokens": 10},
-        "completion_tokens_details": {"reasoning_tokens": 3},
-        "cost": 0.5,
-        "tier": "b",
-    } == add_usage(first, second).model_dump(exclude_unset=True)
-
-
 @pytest.mark.requirement("auto:rule-10")
 @pytest.mark.parametrize("way", WAYS)
 async def test_a_conversation_is_one_span_with_its_searches_and_calls_below(
@@ -288,15 +250,3 @@ async def test_turns_are_counted_once_a_conversation(
         if metric.name == "gateway.chat.turns"
     ]
     assert [(4, 8)] == [(point.count, point.sum) for point in points]
-
-
-def test_without_a_provider_nothing_is_kept(
-    stage: Stage, openai: OpenAI, functions: Gateway
-) -> None:
-    """The API alone is a no-op."""
-    role = working(stage)
-    answer = AutoDiscoveryClient(openai, functions).chat.completions.create(
-        model=role.model, messages=ASK
-    )
-
-    assert "It is 3." == answer.choices[0].message.content

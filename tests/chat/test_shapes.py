@@ -187,9 +187,6 @@ def test_over_an_empty_catalog_the_bytes_are_those_of_the_bare_client(
     assert bare == wrapped
 
 
-ASYNC = ["chat: plain", "chat: tools", "chat: stream with usage", "responses: text"]
-
-
 @pytest.mark.parametrize("name", SHAPES)
 def test_over_a_full_catalog_only_the_tools_are_more(
     stage: Stage, openai: OpenAI, functions: Gateway, name: str

@@ -12,7 +12,6 @@ from gateway import AutoDiscoveryClient, Gateway
 from gateway.chat.accounting import accounting_of
 from tests.chat.canned import DONE, Canned, event, fragment
 from tests.chat.stage import ASK, function
-from tests.conftest import OpenGateway
 
 HELLO = {"role": "assistant", "content": "Hi."}
 ENDS: dict[str, Any] = {"finish": "stop"}
@@ -88,20 +87,6 @@ def test_a_turn_tells_the_usage_that_the_service_tells(functions: Gateway, where
             assert snapshot(bare).to_dict() == snapshot(wrapped).to_dict()
 
     assert (told(plain), summary(plain)) == (told(ours), summary(ours))
-
-
-@pytest.mark.parametrize("where", STREAMS)
-def test_over_an_empty_catalog_every_chunk_goes_on_as_it_came(
-    open_gateway: OpenGateway, where: str
-) -> None:
-    """Not one is split, moved or left out."""
-    with (
-        Canned([*STREAMS[where], DONE]) as server,
-        OpenAI(base_url=server.base_url, api_key="test", max_retries=0) as bare,
-    ):
-        plain, ours = read(bare), read(AutoDiscoveryClient(bare, open_gateway()))
-
-    assert [each.to_dict() for each in plain] == [each.to_dict() for each in ours]
 
 
 @pytest.mark.parametrize("where", LATER)

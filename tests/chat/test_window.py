@@ -14,7 +14,7 @@ from gateway import Gateway, Options
 from gateway.options import DiscoveryOptions, SearchOptions
 from gateway.testing import Call, HashingEmbedder, Turn
 from gateway.types import ToolDefinition
-from tests.chat.stage import ASK, WAYS, Speaker, Stage, Way, find, function, look, said, text
+from tests.chat.stage import ASK, WAYS, Speaker, Stage, Way, find, function, said, text
 from tests.conftest import CatalogOf, OpenGateway
 from tests.fakes import NOUNS, Shelf, definitions, tool
 
@@ -65,20 +65,6 @@ async def test_what_fell_out_of_the_window_is_still_called(
     assert "list_invoice" in role.tool_names[1]
     assert "list_invoice" not in role.tool_names[2]
     assert ["called list_invoice"] == role.results(3)
-
-
-async def test_several_searches_of_one_turn_are_shown_together(
-    stage: Stage, speaker: Speaker, functions: Gateway
-) -> None:
-    """Each is answered on its own, in the order of asking."""
-    role = stage.cast(Turn(calls=(look("add numbers"), look("greet a person"))), Turn("Done."))
-
-    await speaker.ask("whole", functions, role)
-
-    first, second = (json.loads(each)["tools"][0]["name"] for each in role.results())
-    assert ("add", "greet") == (first, second)
-    assert (*META, "add") == role.tool_names[1][:3]
-    assert "greet" in role.tool_names[1]
 
 
 def with_objects(messages: list[Any]) -> list[Any]:
@@ -237,30 +223,6 @@ async def test_a_declared_prerequisite_outside_the_window_is_named_and_called_by
     assert (False if not wanted else None) == row.get("direct")
     assert wanted == ("get_location" in role.tool_names[1])
     assert ["called get_location"] == role.results(2)
-
-
-@pytest.mark.requirement("auto:rule-9")
-async def test_matches_come_before_what_the_graph_added(
-    stage: Stage, speaker: Speaker, open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
-) -> None:
-    """Rule 9, as the model sees it: rows and proxies in one order."""
-    gateway = open_gateway(
-        catalog,
-        strategy="auto",
-        embedder=HashingEmbedder(),
-        options=Options(search=SearchOptions(limit=1, window_margin=0.0)),
-    )
-    role = stage.cast(find("list the open invoices of a customer"), Turn("Done."))
-
-    await speaker.ask("whole", gateway, role)
-
-    rows = role.result(1)["tools"]
-    kinds = [row.get("kind", "match") for row in rows]
-    order = ["match", "prerequisite", "related", "next_step"]
-    assert sorted(kinds, key=order.index) == kinds
-    assert ["match"] == kinds[:1]
-    assert len(set(kinds)) > 1
-    assert [row["name"] for row in rows] == list(role.tool_names[1][2:])
 
 
 async def test_a_tool_that_went_away_is_not_shown_and_its_call_is_explained(

@@ -190,11 +190,6 @@ async def test_a_misspelt_name_is_answered_with_the_near_ones(
     assert "unknown tool" in body["error"]
 
 
-async def test_a_name_like_none_has_no_near_ones(shelf: Gateway) -> None:
-    """A list of unlike names would send the model astray."""
-    assert "near" not in json.loads((await told(shelf, "qqqq", {})).text)
-
-
 @pytest.mark.parametrize(
     "given",
     [
@@ -212,13 +207,6 @@ async def test_the_meta_tool_says_what_it_takes(bank: Gateway, given: dict[str, 
     assert {"error": "call_tool takes a 'name' (text) and 'arguments' (object)"} == json.loads(
         made.text
     )
-
-
-async def test_an_inner_text_that_is_no_json_is_explained(bank: Gateway) -> None:
-    """One of the ways of getting it wrong."""
-    made = await told(bank, "call_tool", {"name": "transfer", "arguments": "{"})
-
-    assert json.loads(made.text)["error"].startswith("the arguments are not JSON")
 
 
 async def test_a_tools_own_error_is_told_as_one(bank: Gateway) -> None:

@@ -53,18 +53,6 @@ def test_found_tools_stand_in_the_order_in_which_they_were_found() -> None:
     assert ("b", "a", "c", "d") == shown(messages)
 
 
-def test_searches_of_one_turn_are_shown_together() -> None:
-    """The model asked for all of them."""
-    messages = [
-        model(call("search_tools", "1"), call("other", "2"), call("search_tools", "3")),
-        told("1", rows("a", "b")),
-        told("2", rows("x")),
-        told("3", rows("b", "c")),
-    ]
-
-    assert ("a", "b", "c") == shown(messages)
-
-
 def test_only_at_the_cap_the_least_recently_found_goes() -> None:
     """Below it nothing ever goes."""
     messages = [*searched("1", "a", "b"), *searched("2", "c")]
@@ -81,28 +69,6 @@ def test_tools_in_use_outlive_those_that_were_only_found() -> None:
         messages = [*searched("1", "a", "b"), *used, *searched("3", "c")]
 
         assert ("a", "c") == shown(messages, 2)
-
-
-def test_what_is_found_again_counts_as_recent() -> None:
-    """The model asked for it twice."""
-    messages = [*searched("1", "a", "b"), *searched("2", "b", "a"), *searched("3", "c")]
-
-    assert ("a", "c") == shown([*searched("1", "a", "b"), *searched("2", "a"), *searched("3", "c")],
-                               2)  # fmt: skip
-    assert ("b", "c") == shown(messages, 2)
-
-
-def test_of_one_search_that_is_too_large_the_best_are_shown() -> None:
-    """With little room it is the tail of the result that goes, not its head."""
-    assert ("a", "b") == shown(searched("1", "a", "b", "c", "d"), 2)
-    assert ("x", "a") == shown([*searched("1", "x"), *called("x", "2"), *searched("3", "a")], 2)
-    assert ("a", "b") == shown([*searched("1", "x", "y"), *searched("2", "a", "b", "c")], 2)
-
-
-@pytest.mark.parametrize("cap", [0, -1])
-def test_without_room_nothing_is_shown(cap: int) -> None:
-    """The host filled the request."""
-    assert () == shown(searched("1", "a"), cap)
 
 
 def test_a_call_alone_shows_nothing() -> None:
