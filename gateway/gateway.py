@@ -1,4 +1,4 @@
-"""`Gateway`: where the parts are put together. Wired by hand; it ranks and decides nothing itself.
+"""`Gateway`: the wiring of all parts. It ranks and decides nothing itself.
 
 * One gateway serves async callers on any loop and, through `SyncGateway`, blocking callers on any
   thread: sessions, builds and requests to models live on its own background loop.
@@ -81,7 +81,7 @@ class Gateway(GatewaySources):
         MissingExtraError: If the local model is wanted but not installed.
     """
 
-    _known: IndexBuild | None = None
+    _latest_build: IndexBuild | None = None
 
     def __init__(  # noqa: PLR0913  (keyword-only options of the public API)
         self,
@@ -109,12 +109,12 @@ class Gateway(GatewaySources):
         )
         on_event = self.telemetry.cache_event
         self.caches = caches_of(caches, self.options.cache, clock=clock, on_event=on_event)
-        self._store = kept = resolve_store(self.options, store, vectors=vector_store)
-        super().__init__(Bridge(), kept, self.options, clock=clock)
+        self._store = storage = resolve_store(self.options, store, vectors=vector_store)
+        super().__init__(Bridge(), storage, self.options, clock=clock)
         self._index = Indexer(
             self._registry,
             embedder=self.embedder if strategy != "graph" else None,
-            store=kept.vectors,
+            store=storage.vectors,
             graph=source_of(graph),
             options=self.options,
             reserved=self.options.discovery.reserved,
@@ -126,7 +126,12 @@ class Gateway(GatewaySources):
         )
         usage, submit = self.options.usage, self._bridge.submit
         self.usage = UsageTracker(
-            kept.ledger, usage, evaluate_usage, telemetry=self.telemetry, clock=clock, submit=submit
+            storage.ledger,
+            usage,
+            evaluate_usage,
+            telemetry=self.telemetry,
+            clock=clock,
+            submit=submit,
         )
         self._search = cached_search(
             self.options.search,
@@ -141,8 +146,8 @@ class Gateway(GatewaySources):
 
     def __repr__(self) -> str:
         """Return the strategy, the servers and, after the first build, the number of tools."""
-        built, names = self._known, sorted(self._registry.all().keys() - {ENTRIES})
-        tools = "" if built is None else f", tools={built.report.tools}"
+        build, names = self._latest_build, sorted(self._registry.all().keys() - {ENTRIES})
+        tools = "" if build is None else f", tools={build.report.tools}"
         return f"Gateway(strategy={self.strategy!r}, sources={reprlib.repr(names)}{tools})"
 
     async def search(  # noqa: PLR0913  (keyword-only, all but the query)
@@ -318,14 +323,8 @@ class Gateway(GatewaySources):
     async def _newest(self, *, vectors: bool) -> IndexBuild:
         self._bridge.check_open()
         self._servers.refresh_stale()
-        self._known = built = await self._index.get(vectors=vectors)
-        return built
-
-    @property
-    def known(self) -> Snapshot | None:
-        """The index, if it is there without waiting; None if `snapshot` must be awaited."""
-        self._bridge.check_open()
-        return self._known.settled(self._registry.generation) if self._known else None
+        self._latest_build = await self._index.get(vectors=vectors)
+        return self._latest_build
 
     async def export_graph(
         self, form: GraphFormat = "turtle", *, centre: str = "", hops: int = 1

@@ -34,6 +34,7 @@ def test_every_verb_works_without_a_loop(
         assert 12 == gateway.report().entities
         assert 12 == gateway.refresh().entities
         assert "send_email" in gateway.export_graph()
+        assert "shelf/send_email" in gateway.graph()
         assert gateway.remove_server("shelf")
     with pytest.raises(ClosedError):
         gateway.search("send an e-mail")

@@ -58,11 +58,6 @@ class IndexBuild:
         """The index."""
         return self.result.snapshot
 
-    def settled(self, generation: int) -> Snapshot | None:
-        """Return the snapshot, if it is that of *generation* and nothing in it is still to come."""
-        whole = not self.result.missing and self.retry_at is None
-        return self.snapshot if whole and self.generation == generation else None
-
 
 def _no_progress(_stage: str, _done: int, _total: int) -> None:
     return

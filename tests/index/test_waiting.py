@@ -60,7 +60,6 @@ async def test_words_and_the_graph_answer_until_the_vectors_are_made(
     first = await gateway.search(QUERY)
     again = await gateway.search(QUERY)
     tools = await gateway.list_tools()
-    known = gateway.known
     embedder.gate.set()
     report = await gateway.report()
     last = await gateway.search(QUERY)
@@ -72,12 +71,10 @@ async def test_words_and_the_graph_answer_until_the_vectors_are_made(
     assert first.degraded
     assert not again.cached
     assert 80 == len(tools)
-    assert known is None
     assert ("hybrid", []) == (last.mode, codes(last))
     assert (80, (), 160) == (report.vectors, report.diagnostics, report.embedded_texts)
     assert report.tokens
     assert 160 == embedder.texts - 1
-    assert gateway.known is not None
 
 
 async def test_the_vectors_take_over_by_themselves(

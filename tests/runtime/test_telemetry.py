@@ -128,7 +128,7 @@ async def test_the_first_search_shows_the_index_build_with_its_embedding(
 
     await gateway.search("a")
 
-    build = watch.of("gateway.index.build")
+    build = [span for span in watch.finished if span.name == "gateway.index.build"][-1]
     assert {"gateway.index.entities": 12, "gateway.index.embedded": 24} == {
         name: value
         for name, value in (build.attributes or {}).items()
@@ -285,7 +285,7 @@ async def test_failed_sources_and_quarantined_tools_are_counted(
     open_gateway: OpenGateway, watch: Watch
 ) -> None:
     """A dashboard shows a dead server before a user does."""
-    gateway = watched(open_gateway, watch, ())
+    gateway = watched(open_gateway, watch, (), strategy="graph")
     gateway.add_server("shelf", server=Shelf([tool("n" * 129), tool("good")]).server)
     gateway.add_server("dead", command="no-such-program")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
+from typing import Literal
 
 from gateway.errors import Failed, attempt
 from gateway.gateway import Gateway
@@ -37,7 +38,6 @@ class IndexRoutes:
         self._counts: Mapping[str, int] = {}
         self._rebuild_task: asyncio.Task[None] | None = None
         self._rebuild_failure = ""
-        self._first_build: asyncio.Task[object] | None = None
 
     @operation("GET", "/api/index", response=IndexStatus)
     async def index(self, call: ApiCall) -> IndexStatus:
@@ -81,13 +81,9 @@ class IndexRoutes:
     async def health(self, _call: ApiCall) -> HealthStatus:
         """Read whether the server answers.
 
-        It is ``ok`` once searches need not wait for the first build, which this starts.
+        It is ``ok`` after the first build, which this starts.
         """
-        is_built = self._gateway.known is not None
-        if not is_built and self._first_build is None:
-            self._first_build = asyncio.create_task(self._build(), name="first build")
-        is_ready = is_built or (self._first_build is not None and self._first_build.done())
-        return HealthStatus(status="ok" if is_ready else "starting", version=VERSION)
-
-    async def _build(self) -> object:
-        return await attempt(self._gateway.snapshot(vectors=True))
+        # It starts the first build, in the background.
+        await self._gateway.report(wait=False)
+        status: Literal["ok", "starting"] = "ok" if self._gateway.index_builds else "starting"
+        return HealthStatus(status=status, version=VERSION)
