@@ -28,7 +28,7 @@ from gateway.runtime.background_loop import Bridge
 from gateway.runtime.cache import Clock, SingleFlight
 from gateway.runtime.telemetry import MeterProvider, Telemetry, TracerProvider
 from gateway.runtime.vectors import VectorStore
-from gateway.search.cached_search import Caches, cached_search, caches_of
+from gateway.search.cached_search import CachedSearch, Caches, cached_search, caches_of
 from gateway.search.expand.usage_evaluation import evaluate_usage
 from gateway.search.invoke import holding, invoke
 from gateway.search.library import Library
@@ -107,8 +107,9 @@ class Gateway(GatewaySources):
             meter_provider=meter_provider,
             capture_content=self.options.capture_content,
         )
-        on_event = self.telemetry.cache_event
-        self.caches = caches_of(caches, self.options.cache, clock=clock, on_event=on_event)
+        self.caches = caches_of(
+            caches, self.options.cache, clock=clock, on_event=self.telemetry.cache_event
+        )
         self._store = storage = resolve_store(self.options, store, vectors=vector_store)
         super().__init__(Bridge(), storage, self.options, clock=clock)
         self._index = Indexer(
@@ -122,24 +123,26 @@ class Gateway(GatewaySources):
             flights=SingleFlight[object](self._bridge.submit),
             clock=clock,
             progress=progress,
-            words_first=strategy == "auto" and self.options.search.first_search == "words",
+            words_first=(strategy, self.options.search.first_search) == ("auto", "words"),
         )
-        usage, submit = self.options.usage, self._bridge.submit
         self.usage = UsageTracker(
             storage.ledger,
-            usage,
+            self.options.usage,
             evaluate_usage,
             telemetry=self.telemetry,
             clock=clock,
-            submit=submit,
+            submit=self._bridge.submit,
         )
-        self._search = cached_search(
+        self._search = self._make_search(normalizer)
+
+    def _make_search(self, normalizer: Normalizer | None) -> CachedSearch:
+        return cached_search(
             self.options.search,
-            strategy=strategy,
+            strategy=self.strategy,
             embedder=self.embedder,
             normalizer=normalizer,
             caches=self.caches,
-            submit=submit,
+            submit=self._bridge.submit,
             telemetry=self.telemetry,
             usage=self.usage,
         )
