@@ -268,20 +268,6 @@ async def test_the_graph_is_exported_as_rdf(
         await gateway.export_graph("xml")  # type: ignore[arg-type]  # this is the point
 
 
-async def test_the_graph_is_handed_out_for_networkx(
-    open_gateway: OpenGateway, catalog: tuple[ToolDefinition, ...]
-) -> None:
-    """Entities are called by their ids; a change of the copy changes no search."""
-    gateway = open_gateway(catalog)
-
-    network = await gateway.graph()
-    network.clear()
-    again = await gateway.graph()
-
-    assert {entity.id for entity in await gateway.list_tools()} <= set(again)
-    assert again.number_of_edges() > 0
-
-
 @pytest.mark.parametrize(
     ("form", "begins", "holds"),
     [
