@@ -40,13 +40,13 @@ class MetaNames:
 
 
 def meta_names(
-    options: DiscoveryOptions, taken: Collection[str], *, avoid: Collection[str] = ()
+    options: DiscoveryOptions, host_names: Collection[str], *, avoid: Collection[str] = ()
 ) -> MetaNames:
-    """Name the meta-tools beside the host's own tools, whose names are *taken*.
+    """Name the meta-tools beside the host's own tools, whose names are *host_names*.
 
     Args:
         options: Their names, as long as these are free.
-        taken: The names of the host's tools.
+        host_names: The names of the host's tools.
         avoid: Names of the catalog: a meta-tool that gets another name may not get one of these.
     """
     wanted = (options.search_name, options.call_name, options.route_name, options.next_name)
@@ -54,18 +54,18 @@ def meta_names(
     for index, name in enumerate(wanted):
         # The catalog gives no tool the first two names; the others may be taken.
         is_avoided = index > 1 and name in avoid
-        used = {*taken, *chosen, *((name,) if is_avoided else ())}
+        used = {*host_names, *chosen, *((name,) if is_avoided else ())}
         chosen.append(_free_name(name, used, avoid) if name else "")
     return MetaNames(search=chosen[0], call=chosen[1], route=chosen[2], next=chosen[3])
 
 
-def _free_name(name: str, taken: Collection[str], avoid: Collection[str]) -> str:
+def _free_name(name: str, used: Collection[str], avoid: Collection[str]) -> str:
     """Return the name, else ``gateway_name``, else with a number; at most 64 characters."""
-    if name not in taken:
+    if name not in used:
         return name
     base = f"gateway_{name}"[:60]
-    numbered = (f"{base}_{number}" for number in range(2, len(taken) + len(avoid) + 3))
-    return next(free for free in (base, *numbered) if free not in taken and free not in avoid)
+    numbered = (f"{base}_{number}" for number in range(2, len(used) + len(avoid) + 3))
+    return next(free for free in (base, *numbered) if free not in used and free not in avoid)
 
 
 _QUERY: dict[str, object] = {

@@ -290,7 +290,7 @@ def load_minilm(path: Path) -> TransformerWeights:
 
 def _minilm_layer(tensors: Tensors, number: int, names: Sequence[str]) -> LayerWeights:
     prefix = f"inner.encoder.layer.{number}."
-    *attention, joined, inner, outer = (_minilm_matrix(tensors, name).T for name in names)
+    *attention, projection, inner, outer = (_minilm_matrix(tensors, name).T for name in names)
     biases = [
         _minilm_bias(tensors, f"{prefix}attention.self.{part}")
         for part in ("query", "key", "value")
@@ -298,7 +298,7 @@ def _minilm_layer(tensors: Tensors, number: int, names: Sequence[str]) -> LayerW
     return LayerWeights(
         attention=Affine(weight=np.concatenate(attention), bias=np.concatenate(biases)),
         attention_output=Affine(
-            weight=joined, bias=_minilm_bias(tensors, f"{prefix}attention.output.dense")
+            weight=projection, bias=_minilm_bias(tensors, f"{prefix}attention.output.dense")
         ),
         attention_norm=_minilm_norm(tensors, f"{prefix}attention.output.LayerNorm"),
         feed_forward=Affine(
