@@ -29,12 +29,12 @@ from gateway.runtime.cache import Clock, SingleFlight
 from gateway.runtime.telemetry import MeterProvider, Telemetry, TracerProvider
 from gateway.runtime.vectors import VectorStore
 from gateway.search.cached_search import CachedSearch, Caches, cached_search, caches_of
+from gateway.search.expand.edge_proposals import EdgeProposals, Proposer, propose
 from gateway.search.expand.usage_evaluation import evaluate_usage
 from gateway.search.invoke import holding, invoke
-from gateway.search.library import Library
 from gateway.search.normalize import Normalizer
-from gateway.search.propose import Proposed, Proposer
 from gateway.search.request import prepare
+from gateway.search.resources import ResourceLibrary
 from gateway.sources.entries import ENTRIES
 from gateway.storage.protocol import Store, resolve_store
 from gateway.types import (
@@ -180,8 +180,8 @@ class Gateway(GatewaySources):
             ranking: How the evidence is weighed: by the strategy, or a policy of
                 `gateway.search.rank.policies`.
             diversify: Keep each kind from taking more than 0.6 of the places while others wait.
-            display_limit: Choose so many of *limit* for display, as `gateway.search.grouped` does,
-                and return only them, with ``display_scores`` and without supplements; 0 returns
+            display_limit: Choose so many of *limit*, as `gateway.search.rank.display` does, and
+                return only them, with ``display_scores`` and without supplements; 0 returns
                 all. Not with several queries; without a query, the first so many.
             tenant: For whom it is. A tenant's own calls count more, if `UsageOptions.rerank` is on.
 
@@ -297,11 +297,11 @@ class Gateway(GatewaySources):
         )
 
     async def read(self, resource: str) -> tuple[Content, ...]:
-        """Read a resource of a server; see `Library.read`."""
+        """Read a resource of a server; see `ResourceLibrary.read`."""
         return await self.library.read(resource)
 
     async def prompt(self, prompt: str, arguments: Mapping[str, str] | None = None) -> PromptResult:
-        """Fill in a prompt of a server; see `Library.prompt`."""
+        """Fill in a prompt of a server; see `ResourceLibrary.prompt`."""
         return await self.library.prompt(prompt, arguments or {})
 
     async def refresh(self) -> IndexReport:
@@ -343,10 +343,10 @@ class Gateway(GatewaySources):
         """
         return graph_of(await self.snapshot()).to_networkx()
 
-    async def propose_edges(self, proposer: Proposer, *, servers: Sequence[str] = ()) -> Proposed:
-        """Ask a chat model which tools belong together; see `gateway.search.proposing`."""
-        from gateway.search.proposing import propose  # noqa: PLC0415  (a search needs none of it)
-
+    async def propose_edges(
+        self, proposer: Proposer, *, servers: Sequence[str] = ()
+    ) -> EdgeProposals:
+        """Ask a chat model which tools belong together; see `search.expand.edge_proposals`."""
         return await propose(await self.snapshot(), proposer, servers=servers)
 
     @property
@@ -355,9 +355,9 @@ class Gateway(GatewaySources):
         return self._catalog(self.snapshot)
 
     @property
-    def library(self) -> Library:
+    def library(self) -> ResourceLibrary:
         """The resources and prompts of the servers."""
-        return Library(self._registry, self.snapshot, self._servers.capabilities)
+        return ResourceLibrary(self._registry, self.snapshot, self._servers.capabilities)
 
     @property
     def bridge(self) -> Bridge:

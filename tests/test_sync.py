@@ -11,7 +11,7 @@ import pytest
 from gateway.catalog.catalog import Catalog
 from gateway.errors import ClosedError, InvalidRequestError, UnknownToolError
 from gateway.gateway import Gateway
-from gateway.search.library import Library
+from gateway.search.resources import ResourceLibrary
 from gateway.sync import SyncCatalog, SyncGateway, SyncLibrary
 from gateway.testing import HashingEmbedder
 from gateway.types import Filters, ToolDefinition
@@ -51,7 +51,7 @@ def test_errors_are_the_async_ones(
 TWINS: dict[type, tuple[type, set[str]]] = {
     Gateway: (SyncGateway, {"aclose", "snapshot"}),
     Catalog: (SyncCatalog, set()),
-    Library: (SyncLibrary, {"ask", "follow", "owner"}),
+    ResourceLibrary: (SyncLibrary, {"ask", "follow", "owner"}),
 }
 """What is async, its blocking twin, and what of it the house alone awaits."""
 

@@ -11,9 +11,8 @@ from openai import AsyncOpenAI, OpenAI, OpenAIError
 from openai.types.chat import ChatCompletionMessageParam
 
 from gateway.errors import ConfigError
+from gateway.search.expand.edge_proposals import MAX_EDGES, ProposerReply
 from gateway.search.normalize import Rewrite
-from gateway.search.propose import ProposerReply
-from gateway.search.proposing import MAX_EDGES
 
 MAX_OUTPUT_TOKENS = 96
 INSTRUCTIONS = (

@@ -21,7 +21,7 @@ from gateway.index.snapshot import Snapshot
 from gateway.index.tool_graph import ToolGraph
 from gateway.index.vectors.exact import VectorIndex
 from gateway.options import SearchOptions
-from gateway.search import results, tags
+from gateway.search import query_tags, results
 from gateway.search.expand.supplements import Supplements, supplement
 from gateway.search.query import Query
 from gateway.search.rank import policies
@@ -32,8 +32,8 @@ from gateway.search.retrieve.graph import GraphHits, score_by_graph, search_grap
 from gateway.search.retrieve.lexical import LexicalMatch, match_terms, score_lexical
 from gateway.search.retrieve.names import find_named
 from gateway.search.retrieve.vectors import Candidates, find_candidates
-from gateway.search.sayable import degrading
 from gateway.search.state import SearchState
+from gateway.search.visibility import visible_build_notes
 from gateway.spelling.corrector import Correct
 from gateway.types import Diagnostic, RankingMode, SearchRequest, SearchResult, Strategy
 from gateway.usage.signals import NO_SIGNALS, UsageSignals
@@ -77,7 +77,7 @@ class Search:
             A result in every case. Its mode is ``empty`` without a catalog and ``browse`` without a
             query and a context; its diagnostics name each stage that was missing or failed.
         """
-        request, tag_notes = tags.tagged(snapshot, request)
+        request, tag_notes = query_tags.extract_tags(snapshot, request)
         mask = snapshot.mask(request.filters)
         state = SearchState(
             self.options.query_timeout_s,
@@ -87,7 +87,7 @@ class Search:
             diagnostics=[
                 *diagnostics,
                 *tag_notes,
-                *degrading(snapshot, request.filters, mask),
+                *visible_build_notes(snapshot, request.filters, mask),
             ],
             usage=usage,
         )

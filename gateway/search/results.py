@@ -10,9 +10,10 @@ import numpy as np
 
 from gateway.index.snapshot import Snapshot
 from gateway.search.expand.supplements import Supplements
+from gateway.search.rank import display
 from gateway.search.ranking import EntityScores, Ranking
-from gateway.search.sayable import unmatched
 from gateway.search.state import SearchState
+from gateway.search.visibility import unmatched_terms
 from gateway.types import (
     Counts,
     Diagnostic,
@@ -107,12 +108,12 @@ def build_lists(
 
 
 def diversify(snapshot: Snapshot, ranking: Ranking, limit: int) -> Ranking:
-    """Return *ranking* with ranks left by each kind to the others; see `gateway.search.spread`."""
-    from gateway.search.spread import capped  # noqa: PLC0415  (few searches ask for it)
-
+    """Return *ranking* with ranks left by each kind to the others; see `cap_per_kind`."""
     ranked = ranking.ranked
     kinds = snapshot.eligibility.kinds(ranked.positions)
-    return replace(ranking, ranked=ranked.at(capped(kinds, ranked.scores.tolist(), limit=limit)))
+    return replace(
+        ranking, ranked=ranked.at(display.cap_per_kind(kinds, ranked.scores.tolist(), limit=limit))
+    )
 
 
 def select(
@@ -126,10 +127,8 @@ def select(
     Returns:
         The choice, and the display score of each, 0 to 1.
     """
-    from gateway.search import grouped  # noqa: PLC0415  (few searches ask for it)
-
     scores = [_head_scores(ranking, request.limit) for ranking in rankings]
-    shown = grouped.chosen(
+    shown = display.select(
         snapshot.eligibility.kinds(np.array([at for _, at in chosen], dtype=np.intp)),
         [scores[owner][position] for owner, position in chosen],
         limit=request.display_limit,
@@ -198,7 +197,7 @@ def without_matches(
         next_steps=(),
         display_scores=(),
         nearest=result.matches[0] if result.matches else None,
-        unmatched=unmatched(snapshot.lexical, readings, state.mask),
+        unmatched=unmatched_terms(snapshot.lexical, readings, state.mask),
         servers=tuple(sorted(servers))[:MAX_SERVERS],
     )
 

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ValidationError
 from gateway.catalog.resource_uris import from_gateway_uri
 from gateway.mcp.content_blocks import is_malformed
 from gateway.mcp.error_mapping import request_error
-from gateway.search.library import Library
+from gateway.search.resources import ResourceLibrary
 from gateway.serve.client import Context
 from gateway.serve.errors import raise_as_mcp_error
 from gateway.serve.pending_calls import Params, PendingCalls
@@ -44,7 +44,7 @@ class ResourceHandlers:
         changes: Notes the lists that clients were sent.
     """
 
-    def __init__(self, library: Library, calls: PendingCalls, changes: ListChanges) -> None:
+    def __init__(self, library: ResourceLibrary, calls: PendingCalls, changes: ListChanges) -> None:
         self._library = library
         self._calls = calls
         self._changes = changes

@@ -28,7 +28,7 @@ from mcp.server.subscriptions import (
 )
 
 from gateway.errors import Failed, InvalidRequestError, attempt
-from gateway.search.library import Library
+from gateway.search.resources import ResourceLibrary
 from gateway.serve.client import Context, client_identity, is_stateless
 from gateway.serve.errors import raise_as_mcp_error
 from gateway.serve.views import listable
@@ -49,7 +49,9 @@ _EVENTS: Mapping[Kind, ServerEvent] = {
 class _Watch:
     """One watched resource of one server, and the addresses under which clients watch it."""
 
-    def __init__(self, library: Library, owner: _Owner, on_update: Callable[[str], None]) -> None:
+    def __init__(
+        self, library: ResourceLibrary, owner: _Owner, on_update: Callable[[str], None]
+    ) -> None:
         self.addresses: Counter[str] = Counter()
         self._on_update = on_update
         self._loop = asyncio.get_running_loop()
@@ -97,7 +99,11 @@ class ResourceSubscriptions:
     """
 
     def __init__(
-        self, library: Library, bus: InMemorySubscriptionBus, *, max_watched: int = MAX_WATCHED
+        self,
+        library: ResourceLibrary,
+        bus: InMemorySubscriptionBus,
+        *,
+        max_watched: int = MAX_WATCHED,
     ) -> None:
         self._library = library
         self._bus = bus
@@ -207,7 +213,7 @@ class ListChanges:
         tools: Whether the list of tools is that of the catalog.
     """
 
-    def __init__(self, library: Library, *, tools: bool) -> None:
+    def __init__(self, library: ResourceLibrary, *, tools: bool) -> None:
         self.bus = InMemorySubscriptionBus()
         self.resources = ResourceSubscriptions(library, self.bus)
         self._library = library

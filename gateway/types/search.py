@@ -31,9 +31,9 @@ class SearchRequest:
     filters: Filters = field(default_factory=Filters)
     ranking: RankingPolicy = "strategy"
     diversify: bool = False
-    """Whether no kind may take most places; see `gateway.search.spread`."""
+    """Whether no kind may take most places; see `gateway.search.rank.display`."""
     display_limit: int = 0
-    """How many of *limit* are chosen for display; 0 gives all. See `gateway.search.grouped`."""
+    """How many of *limit* are displayed; 0 gives all. See `gateway.search.rank.display`."""
     tenant: str = ""
     """The host's label of the tenant, whose own calls count more. Empty for none."""
 

@@ -14,7 +14,7 @@ from gateway.gateway import Gateway
 from gateway.serve.mcp_server import Expose, mcp_server
 from tests.conftest import OpenGateway
 from tests.fakes import ListSource, suspicious, tool
-from tests.search.test_library import Shop, thing
+from tests.search.test_resources import Shop, thing
 from tests.serve.test_pending_calls import target
 
 CHANGES: dict[str, tuple[str, object]] = {

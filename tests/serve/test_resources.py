@@ -19,7 +19,7 @@ from gateway.sources.transforms import Filter, Rename, TransformedSource
 from gateway.types import Entity, JsonObject, ToolDefinition
 from tests.conftest import OpenGateway
 from tests.fakes import suspicious
-from tests.search.test_library import Shop, thing
+from tests.search.test_resources import Shop, thing
 from tests.serve.upstream import Fixture
 
 T = TypeVar("T")

@@ -23,7 +23,7 @@ from gateway.errors import ConfigError, InvalidRequestError
 from gateway.index.graph_documents import graph_of, node_named
 from gateway.index.tool_graph_builder import names_of
 from gateway.search.edges import ShownEdge, around, edges, name_of, written
-from gateway.search.proposing import Batch, batches
+from gateway.search.expand.edge_proposals import Batch, batches
 
 _CHARS_PER_TOKEN = 4
 """An estimate."""

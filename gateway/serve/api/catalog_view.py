@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from gateway.catalog.kinds import KINDS
 from gateway.gateway import Gateway
 from gateway.index.snapshot import Snapshot
-from gateway.search.spread import Worded, words_of
+from gateway.search.rank.display import ToolWords, words_of
 from gateway.serve.api.auth import ALL_SCOPES, ApiCaller
 from gateway.serve.api.problems import RefusedError
 from gateway.types import Entity, Filters, Status
@@ -33,7 +33,7 @@ class CatalogView:
     """How many entities there are of each kind."""
     tools: Mapping[str, Sequence[int]]
     """The positions of the tools of each server, by its id."""
-    words: dict[int, Worded] = field(default_factory=dict)
+    words: dict[int, ToolWords] = field(default_factory=dict)
     """The words of tools, by position; filled on use."""
 
     @classmethod
@@ -101,11 +101,11 @@ class CatalogView:
         except KeyError:
             return None
 
-    def tool_words(self, position: int) -> Worded:
+    def tool_words(self, position: int) -> ToolWords:
         """Return the words of the tool at *position*."""
         if position not in self.words:
             entity = self.snapshot.entities[position]
-            self.words[position] = Worded(
+            self.words[position] = ToolWords(
                 server=entity.server,
                 name=entity.name,
                 name_words=words_of(tokens(entity.name)),

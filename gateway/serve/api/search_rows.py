@@ -12,8 +12,7 @@ import numpy as np
 
 from gateway.catalog.metadata import project
 from gateway.manifests.agent_cards import is_card
-from gateway.search.grouped import lifted
-from gateway.search.spread import words_of
+from gateway.search.rank.display import server_tools, words_of
 from gateway.serve.api.catalog_view import CatalogView
 from gateway.serve.api.requests import SemanticSearch
 from gateway.serve.api.responses import (
@@ -194,7 +193,7 @@ class RowBuilder:
             return {}
         positions = [each for hit in servers for each in self._visible_tools(hit.entity.id)]
         words = [self._view.tool_words(position) for position in positions]
-        found = lifted(words, query, limit=self._request.max_results)
+        found = server_tools(words, query, limit=self._request.max_results)
         return {positions[each.place]: each.display for each in found}
 
     def _matching_tools(

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.search.spread import Worded, capped, extracted, words_of
+from gateway.search.rank.display import ToolWords, best_tools_per_server, cap_per_kind, words_of
 from gateway.testing import HashingEmbedder
 from gateway.types import Filters
 from graphs.lexical.analysis import tokens
@@ -19,10 +19,12 @@ from tests.fakes import tool
 kinds = st.lists(st.sampled_from(["server", "agent", "tool"]), max_size=40)
 
 
-def chosen(listed: str, *, limit: int, floor: float = 0.0) -> Counter[str]:
+def select(listed: str, *, limit: int, floor: float = 0.0) -> Counter[str]:
     """Count the kinds of a ranking, told by letters."""
     scores = [1 - place / 100 for place in range(len(listed))]
-    return Counter(listed[place] for place in capped(listed, scores, limit=limit, floor=floor))
+    return Counter(
+        listed[place] for place in cap_per_kind(listed, scores, limit=limit, floor=floor)
+    )
 
 
 @pytest.mark.parametrize(
@@ -42,16 +44,16 @@ def test_a_kind_stands_back_while_others_wait(
     listed: str, limit: int, kept: dict[str, int]
 ) -> None:
     """ceil(0.6 x limit) each, then what is free goes back."""
-    assert kept == chosen(listed, limit=limit)
+    assert kept == select(listed, limit=limit)
 
 
 def test_nobody_takes_a_place_who_is_far_worse() -> None:
     """Nine servers from 0.90 down and one agent at 0.10: eight servers are shown."""
     scores = [0.9 - place / 100 for place in range(9)] + [0.1]
 
-    assert list(range(8)) == capped(["server"] * 9 + ["agent"], scores, limit=8)
-    assert 9 in capped(["server"] * 9 + ["agent"], scores, limit=8, floor=0)
-    assert 9 in capped(["server"] * 9 + ["agent"], [*scores[:9], 0.5], limit=8)
+    assert list(range(8)) == cap_per_kind(["server"] * 9 + ["agent"], scores, limit=8)
+    assert 9 in cap_per_kind(["server"] * 9 + ["agent"], scores, limit=8, floor=0)
+    assert 9 in cap_per_kind(["server"] * 9 + ["agent"], [*scores[:9], 0.5], limit=8)
 
 
 @given(kinds, st.integers(0, 30), st.floats(0, 1))
@@ -61,15 +63,15 @@ def test_a_page_is_full_in_order_and_without_repeats(
     """As many as are wanted, if there are so many; the best comes first."""
     scores = [1 / (1 + place) for place in range(len(listed))]
 
-    places = capped(listed, scores, limit=limit, floor=floor)
+    places = cap_per_kind(listed, scores, limit=limit, floor=floor)
 
     assert min(limit, len(listed)) == len(places)
     assert sorted(set(places)) == places
     assert not places or 0 == places[0]
 
 
-def worded(name: str, text: str = "", server: str = "mail") -> Worded:
-    return Worded(
+def worded(name: str, text: str = "", server: str = "mail") -> ToolWords:
+    return ToolWords(
         server=server,
         name=name,
         name_words=words_of(tokens(name)),
@@ -77,8 +79,10 @@ def worded(name: str, text: str = "", server: str = "mail") -> Worded:
     )
 
 
-def extract(query: str, tools: Sequence[Worded], **bounds: int) -> list[tuple[str, float]]:
-    found = extracted(tools, words_of(tokens(query)), limit=bounds.pop("limit", 10), **bounds)
+def extract(query: str, tools: Sequence[ToolWords], **bounds: int) -> list[tuple[str, float]]:
+    found = best_tools_per_server(
+        tools, words_of(tokens(query)), limit=bounds.pop("limit", 10), **bounds
+    )
     return [(tools[place].name, score) for place, score in found]
 
 
@@ -119,7 +123,7 @@ def test_one_server_does_not_take_all_places() -> None:
 
 
 async def test_a_search_can_be_spread(open_gateway: OpenGateway) -> None:
-    """Off by default; one kind alone is not capped, and is remembered apart."""
+    """Off by default; one kind alone is not cap_per_kind, and is remembered apart."""
     catalog = [tool(f"send_{letter}", "Send it.") for letter in "abcdefgh"]
     gateway = open_gateway(catalog, strategy="auto", embedder=HashingEmbedder())
     filters = Filters(kinds=frozenset({"tool", "agent"}))

@@ -40,7 +40,7 @@ class _Shown(Protocol):
         """Give the source's own name of what is shown as *name*."""
 
 
-class Library:
+class ResourceLibrary:
     """The resources and prompts of one gateway.
 
     Args:

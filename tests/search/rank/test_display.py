@@ -8,8 +8,14 @@ import pytest
 
 from gateway.errors import InvalidRequestError
 from gateway.options import Options, SearchOptions
-from gateway.search.grouped import Shown, chosen, depth, displayed, lifted
-from gateway.search.spread import Worded
+from gateway.search.rank.display import (
+    DisplayedEntity,
+    ToolWords,
+    max_depth,
+    scale_scores,
+    select,
+    server_tools,
+)
 from gateway.testing import HashingEmbedder
 from gateway.types import RankingPolicy, SearchResult
 from tests.conftest import OpenGateway
@@ -19,18 +25,18 @@ from tests.fakes import tool
 @pytest.mark.parametrize(("limit", "expected"), [(1, 30), (10, 30), (15, 30), (16, 32), (50, 100)])
 def test_twice_the_places_compete_and_thirty_at_least(limit: int, expected: int) -> None:
     """Of each kind."""
-    assert expected == depth(limit)
+    assert expected == max_depth(limit)
 
 
 def test_display_scores_go_from_one_to_zero() -> None:
     """(0.026 - 0.022) / (0.032 - 0.022) = 0.4."""
-    assert [1.0, 0.4, 0.0] == displayed([0.032, 0.026, 0.022])
+    assert [1.0, 0.4, 0.0] == scale_scores([0.032, 0.026, 0.022])
 
 
 @pytest.mark.parametrize("scores", [[], [0.3], [0.3, 0.3]])
 def test_equal_scores_are_all_one(scores: list[float]) -> None:
     """Nothing tells them apart, and none is a zero."""
-    assert [1.0] * len(scores) == displayed(scores)
+    assert [1.0] * len(scores) == scale_scores(scores)
 
 
 def test_the_worked_example_of_two_passes() -> None:
@@ -40,7 +46,7 @@ def test_the_worked_example_of_two_passes() -> None:
         ("s", 0.83), ("a", 0.80), ("s", 0.78), ("t", 0.75), ("a", 0.72), ("s", 0.70),
     ]  # fmt: skip
 
-    shown = chosen([kind for kind, _ in ranked], [score for _, score in ranked], limit=10)
+    shown = select([kind for kind, _ in ranked], [score for _, score in ranked], limit=10)
 
     assert list(range(10)) == [each.place for each in shown]
     # 0.75: (0.75 - 0.70) / (0.95 - 0.70) = 0.2, which is not below the floor.
@@ -51,7 +57,7 @@ def test_the_worked_example_of_two_passes() -> None:
 
 def test_one_kind_alone_has_no_cap() -> None:
     """An empty place helps nobody."""
-    shown = chosen(["s"] * 20, [1 - each / 100 for each in range(20)], limit=10)
+    shown = select(["s"] * 20, [1 - each / 100 for each in range(20)], limit=10)
 
     assert list(range(10)) == [each.place for each in shown]
 
@@ -61,24 +67,24 @@ def test_a_terrible_candidate_takes_no_place_for_variety() -> None:
     above the floor."""
     scores = [0.90, 0.89, 0.88, 0.87, 0.86, 0.85, 0.84, 0.83, 0.82, 0.10]
 
-    shown = chosen(["s"] * 9 + ["a"], scores, limit=8)
+    shown = select(["s"] * 9 + ["a"], scores, limit=8)
 
     assert list(range(8)) == [each.place for each in shown]
 
 
 def test_the_floor_leaves_enough() -> None:
     """Three are wanted and only two stand above it: the third is shown, with what it is worth."""
-    shown = chosen(["s", "s", "s", "s"], [0.9, 0.8, 0.2, 0.1], limit=3)
+    shown = select(["s", "s", "s", "s"], [0.9, 0.8, 0.2, 0.1], limit=3)
 
     assert [(0, 1.0), (1, 0.875), (2, 0.125)] == [(each.place, each.display) for each in shown]
 
 
 def test_a_kind_that_waits_gets_a_place() -> None:
     """Of five places three are a server's while an agent waits; what is shown stays in order."""
-    shown = chosen(["s", "s", "s", "s", "a", "s"], [10, 9, 8, 7, 6, 5], limit=5)
+    shown = select(["s", "s", "s", "s", "a", "s"], [10, 9, 8, 7, 6, 5], limit=5)
 
     assert [0, 1, 2, 3, 4] == [each.place for each in shown]
-    few = chosen(["s", "s", "s", "a", "s"], [10, 9, 8, 7, 6], limit=3)
+    few = select(["s", "s", "s", "a", "s"], [10, 9, 8, 7, 6], limit=3)
     assert [0, 1, 3] == [each.place for each in few]
 
 
@@ -88,10 +94,10 @@ def test_only_the_first_of_each_kind_compete() -> None:
     kinds = ["s"] * 31 + ["a"]
     scores = [100.0 - each for each in range(32)]
 
-    shown = chosen(kinds, scores, limit=1)
+    shown = select(kinds, scores, limit=1)
 
-    assert [Shown(place=0, display=1.0)] == shown
-    far = chosen(kinds, scores, limit=40)
+    assert [DisplayedEntity(place=0, display=1.0)] == shown
+    far = select(kinds, scores, limit=40)
     assert 32 == len(far)
     assert (31, 0.0) == (far[-1].place, far[-1].display)
 
@@ -100,22 +106,22 @@ def test_legacy_gives_each_kind_three_places() -> None:
     """The old rule: no caps, no backfill."""
     kinds = ["s", "s", "s", "s", "a", "s", "a"]
 
-    shown = chosen(kinds, [0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3], limit=10, policy="legacy")
+    shown = select(kinds, [0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3], limit=10, policy="legacy")
 
     assert [0, 1, 2, 4, 6] == [each.place for each in shown]
     assert [0, 1] == [
-        each.place for each in chosen(kinds, [7, 6, 5, 4, 3, 2, 1], limit=2, policy="legacy")
+        each.place for each in select(kinds, [7, 6, 5, 4, 3, 2, 1], limit=2, policy="legacy")
     ]
 
 
 def test_nothing_is_shown_of_nothing() -> None:
     """Nor for no places."""
-    assert [] == chosen([], [], limit=5)
-    assert [] == chosen(["s"], [1.0], limit=0)
+    assert [] == select([], [], limit=5)
+    assert [] == select(["s"], [1.0], limit=0)
 
 
-def worded(server: str, name: str, *about: str) -> Worded:
-    return Worded(
+def worded(server: str, name: str, *about: str) -> ToolWords:
+    return ToolWords(
         server=server,
         name=name,
         name_words=frozenset(name.split("_")),
@@ -133,7 +139,7 @@ def test_tools_of_matched_servers_are_scored_by_hand() -> None:
         worded("b", "weigh"),
     ]
 
-    found = lifted(tools, {"send", "letter"}, limit=10)
+    found = server_tools(tools, {"send", "letter"}, limit=10)
 
     assert [(0, 1.0), (1, 0.86), (2, 0.36)] == [(each.place, each.display) for each in found]
 
@@ -143,20 +149,20 @@ def test_no_server_takes_all_places_of_tools() -> None:
     tools = [worded("a", f"send_{each}") for each in range(10)]
     tools += [worded("b", f"tell_{each}", "send") for each in range(10)]
 
-    found = lifted(tools, {"send"}, limit=10)
+    found = server_tools(tools, {"send"}, limit=10)
 
     assert ["a", "a", "a", "b", "b", "b"] == [tools[each.place].server for each in found]
-    assert 6 == len(lifted(tools[:10], {"send"}, limit=10))
+    assert 6 == len(server_tools(tools[:10], {"send"}, limit=10))
 
 
 def test_many_servers_have_two_places_each_at_least() -> None:
     """Of three places for one entity, the best two of one server and the next one."""
     tools = [worded(server, f"send_{server}{each}") for server in "abcdef" for each in range(3)]
 
-    found = lifted(tools, {"send"}, limit=1)
+    found = server_tools(tools, {"send"}, limit=1)
 
     assert ["a", "a", "b"] == [tools[each.place].server for each in found]
-    assert [] == lifted([], {"send"}, limit=1)
+    assert [] == server_tools([], {"send"}, limit=1)
 
 
 async def searched(open_gateway: OpenGateway, query: str, **asked: Any) -> SearchResult:
@@ -173,7 +179,7 @@ async def test_a_search_gives_those_alone_who_are_displayed(
     """As they are chosen out of all; what is said of them is the same."""
     whole = await searched(open_gateway, "send it", ranking=ranking)
     scores = [match.score for match in whole.matches]
-    expected = chosen(["tool"] * len(scores), scores, limit=4, policy=ranking)
+    expected = select(["tool"] * len(scores), scores, limit=4, policy=ranking)
 
     few = await searched(open_gateway, "send it", ranking=ranking, display_limit=4)
 

@@ -18,7 +18,9 @@ from graphs.lexical.bm25_index import BM25Index
 from graphs.lexical.explain import AnalyzedQuery, QueryTerm
 
 
-def unmatched(index: BM25Index, readings: Iterable[AnalyzedQuery], mask: Mask) -> tuple[str, ...]:
+def unmatched_terms(
+    index: BM25Index, readings: Iterable[AnalyzedQuery], mask: Mask
+) -> tuple[str, ...]:
     """Give the words of queries that nobody holds who may be found, as they were asked.
 
     Args:
@@ -34,7 +36,7 @@ def _held(index: BM25Index, asked: QueryTerm, mask: Mask) -> bool:
     return any(index.occurs_in(row, mask) for rows, _ in asked.expansions for row in rows)
 
 
-def degrading(snapshot: Snapshot, filters: Filters, mask: Mask) -> list[Diagnostic]:
+def visible_build_notes(snapshot: Snapshot, filters: Filters, mask: Mask) -> list[Diagnostic]:
     """Give what a search repeats of the notes that the index build left.
 
     What a note of the catalog or of a graph document says in detail names servers: it is left out

@@ -1,4 +1,9 @@
-"""Which entities of a ranking are shown, so that no kind or server takes all places. Pure."""
+"""A ranking as registries show it: shared by kinds, with scores for people. Pure.
+
+* No kind and no server takes all ranks of a result.
+* What is displayed is chosen from the first `max_depth` of each kind. Scores for people are scaled
+  over all of those, so that the last one displayed does not get 0 by definition.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +13,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from gateway.catalog.kinds import row_of
+from gateway.search.rank.parameters import LEGACY_MAX_PER_KIND
+from gateway.types import RankingPolicy
 from graphs.lexical.analysis import Token
 
 RATIO = 0.6
@@ -19,7 +26,7 @@ _IN_NAME, _IN_DESCRIPTION = 0.5, 0.3
 _STRENGTH, _BREADTH = 0.7, 0.3
 
 
-def capped(
+def cap_per_kind(
     kinds: Sequence[str],
     scores: Sequence[float],
     *,
@@ -83,7 +90,7 @@ def _ahead(kinds: Sequence[str], waiting: dict[str, int], place: int) -> int:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Worded:
+class ToolWords:
     """A tool of a matched server, with the words of its texts."""
 
     server: str
@@ -92,8 +99,8 @@ class Worded:
     description_words: frozenset[str]
 
 
-def extracted(
-    tools: Sequence[Worded], query: Collection[str], *, limit: int, per_server: int | None = None
+def best_tools_per_server(
+    tools: Sequence[ToolWords], query: Collection[str], *, limit: int, per_server: int | None = None
 ) -> list[tuple[int, float]]:
     """Choose the tools of matched servers that the query is about.
 
@@ -125,7 +132,7 @@ def extracted(
     return chosen[: max(MIN_TOOLS, math.ceil(RATIO * limit))]
 
 
-def _score(tool: Worded, query: Collection[str]) -> float:
+def _score(tool: ToolWords, query: Collection[str]) -> float:
     named = sum(word in tool.name_words for word in query)
     told = sum(word in tool.description_words and word not in tool.name_words for word in query)
     if not named + told:
@@ -137,3 +144,96 @@ def _score(tool: Worded, query: Collection[str]) -> float:
 def words_of(tokens: Sequence[Token]) -> frozenset[str]:
     """Give the words of a text from its tokens: identifiers split, endings removed."""
     return frozenset(part for token in tokens for part in token.parts)
+
+
+MIN_DEPTH = 30
+MIN_DISPLAY = 0.2
+"""An entity with a lower display score is left out, as long as enough others remain."""
+MIN_A_SERVER = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DisplayedEntity:
+    """One place of a ranking that is shown."""
+
+    place: int
+    """Its place in the ranking, from 0."""
+    display: float
+    """Its score on a scale from 0, the last candidate, to 1, the first; rounded to four digits."""
+
+
+def max_depth(limit: int) -> int:
+    """Say how many of each kind compete for *limit* places."""
+    return max(2 * limit, MIN_DEPTH)
+
+
+def select(
+    kinds: Sequence[str],
+    scores: Sequence[float],
+    *,
+    limit: int,
+    policy: RankingPolicy = "hybrid",
+) -> list[DisplayedEntity]:
+    """Choose which entities of a ranking are shown, in its order.
+
+    Args:
+        kinds: The kind of each entity, best first.
+        scores: What they were ranked by, falling.
+        limit: How many are wanted; below 1 gives nothing.
+        policy: With ``legacy`` each kind has three places; else soft caps share them, see
+            `gateway.search.rank.display.cap_per_kind`.
+    """
+    if limit < 1:
+        return []
+    competing = _first(kinds, max_depth(limit))
+    shown = scale_scores([scores[place] for place in competing])
+    strong = [number for number, display in enumerate(shown) if display >= MIN_DISPLAY]
+    left = strong if len(strong) >= limit else range(len(competing))
+    held = [kinds[competing[number]] for number in left]
+    if policy == "legacy":
+        picked = _first(held, LEGACY_MAX_PER_KIND)[:limit]
+    else:
+        picked = cap_per_kind(held, [scores[competing[number]] for number in left], limit=limit)
+    return [DisplayedEntity(place=competing[left[at]], display=shown[left[at]]) for at in picked]
+
+
+def _first(kinds: Sequence[str], most: int) -> list[int]:
+    """Give the places of the first *most* of each kind."""
+    taken: Counter[str] = Counter()
+    found = []
+    for place, kind in enumerate(kinds):
+        taken[kind] += 1
+        if taken[kind] <= most:
+            found.append(place)
+    return found
+
+
+def scale_scores(scores: Sequence[float]) -> list[float]:
+    """Stretch *scores* to 0 to 1, rounded to four digits; if all are equal, all become 1."""
+    low, high = min(scores, default=0.0), max(scores, default=0.0)
+    if low == high:
+        return [1.0] * len(scores)
+    return [round((score - low) / (high - low), 4) for score in scores]
+
+
+def server_tools(
+    tools: Sequence[ToolWords], query: Collection[str], *, limit: int
+) -> list[DisplayedEntity]:
+    """Choose the tools of matched servers that the query is about, best first.
+
+    At most max(3, ceil(0.6 x limit)); of one server at most its share of them, but two at least.
+    A tool that holds no word of the query is left out. See `best_tools_per_server`.
+
+    Args:
+        tools: Of the matched servers, in any order.
+        query: Its words.
+        limit: How many entities the search was for.
+
+    Returns:
+        The places in *tools*. The scores are on a scale of their own, in (0, 1].
+    """
+    most = max(MIN_TOOLS, math.ceil(RATIO * limit))
+    servers = len({tool.server for tool in tools})
+    share = max(MIN_A_SERVER, math.ceil(most / servers)) if servers else most
+    found = best_tools_per_server(tools, query, limit=limit, per_server=share)
+    return [DisplayedEntity(place=place, display=score) for place, score in found]

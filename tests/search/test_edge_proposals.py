@@ -9,9 +9,15 @@ from openai import AsyncOpenAI, OpenAI
 
 from gateway import Gateway, SyncGateway
 from gateway.errors import ConfigError, InvalidRequestError
+from gateway.search.expand.edge_proposals import (
+    BATCH,
+    MAX_EDGES,
+    Proposer,
+    ProposerReply,
+    batches,
+    propose,
+)
 from gateway.search.openai import PROPOSALS, OpenAIProposer, connected
-from gateway.search.propose import Proposer, ProposerReply
-from gateway.search.proposing import BATCH, MAX_EDGES, batches, propose
 from gateway.testing import ModelRequest, ScriptedModel, Turn
 from gateway.types import ToolDefinition
 from graphs import parse, render

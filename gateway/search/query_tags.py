@@ -29,7 +29,7 @@ _WRITTEN = r"""
 _EDGES = "-_./"
 
 
-def tagged(
+def extract_tags(
     snapshot: Snapshot, request: SearchRequest
 ) -> tuple[SearchRequest, tuple[Diagnostic, ...]]:
     """Take the tags out of the queries of *request* into its filters.

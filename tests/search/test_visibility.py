@@ -10,7 +10,7 @@ import pytest
 from gateway.index.snapshot import recurring
 from gateway.options import SearchOptions
 from gateway.search.pipeline import Search
-from gateway.search.sayable import unmatched
+from gateway.search.visibility import unmatched_terms
 from gateway.spelling.corrector import SpellingCorrector
 from gateway.spelling.word_lists import find_word_lists
 from gateway.testing import HashingEmbedder
@@ -67,8 +67,8 @@ def test_a_word_that_only_the_hidden_hold_is_one_that_nobody_holds() -> None:
     readings = [index.analyze("zorblaxion letter"), index.analyze("qqq zorblaxion")]
     everybody, nobody_hidden = np.array([True, True]), np.array([False, True])
 
-    assert ("qqq",) == unmatched(index, readings, everybody)
-    assert ("zorblaxion", "qqq") == unmatched(index, readings, nobody_hidden)
+    assert ("qqq",) == unmatched_terms(index, readings, everybody)
+    assert ("zorblaxion", "qqq") == unmatched_terms(index, readings, nobody_hidden)
     assert ("zorblaxion",) == looked("zorblaxion", Filters(), floor=1).unmatched
 
 
@@ -97,11 +97,11 @@ def test_a_note_names_no_server_that_is_filtered_out(filters: Filters, told: lis
 
 def test_the_tags_of_those_who_pass_are_counted() -> None:
     """Those of nobody are not there."""
-    tagged: list[Entity] = [
+    extract_tags: list[Entity] = [
         entity(tool(name, hints=Hints(tags=tags, enabled=name != "c")))
         for name, tags in [("a", ("X", "y")), ("b", ("x",)), ("c", ("z", "x"))]
     ]
-    eligibility = snapshot_of(tagged).eligibility
+    eligibility = snapshot_of(extract_tags).eligibility
 
     assert {"x": 2, "y": 1} == eligibility.tags(np.array([True, True, False]))
     assert {} == eligibility.tags(np.zeros(3, dtype=np.bool_))

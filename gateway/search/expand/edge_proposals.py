@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 from urllib.parse import quote
 
 import graphs
@@ -19,7 +20,6 @@ from gateway.catalog.kinds import row_of
 from gateway.errors import Failed, InvalidRequestError, attempt
 from gateway.index.snapshot import Snapshot
 from gateway.runtime.text import clean
-from gateway.search.propose import Proposed, Proposer
 from gateway.types import Entity, JsonObject
 
 BATCH = 24
@@ -35,6 +35,48 @@ _HEADINGS = {
     "relatedTo": "What does something alike",
 }
 """The kinds of edges that are asked for, and what a reader is told of them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProposerReply:
+    """What a model answered, asked once for edges."""
+
+    text: str
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+
+
+@runtime_checkable
+class Proposer(Protocol):
+    """Says which tools belong together. May be called from any task of the gateway's own loop."""
+
+    @property
+    def model_id(self) -> str:
+        """Names model and endpoint."""
+        ...
+
+    async def propose(self, tools: str) -> ProposerReply:
+        """Answer a list of tools with lines ``A --requires--> B``.
+
+        Raises:
+            Exception: Anything; the batch is then left out, with a notice.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EdgeProposals:
+    """What came of asking."""
+
+    documents: tuple[graphs.Document, ...]
+    """One a server with an edge; their paths are the servers' names."""
+    notices: tuple[str, ...]
+    """What was dropped and why, and which batches could not be asked about."""
+    requests: int
+    """How many requests were sent, the failed ones included."""
+    input_tokens: int
+    output_tokens: int
+    """As the endpoint counts them; 0 where it does not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +120,7 @@ def batches(snapshot: Snapshot, servers: Sequence[str] = ()) -> tuple[Batch, ...
 
 async def propose(
     snapshot: Snapshot, proposer: Proposer, *, servers: Sequence[str] = ()
-) -> Proposed:
+) -> EdgeProposals:
     """Ask a chat model which tools belong together, as documents to read, edit and commit.
 
     Args:
@@ -103,7 +145,7 @@ async def propose(
             for have, new in zip(tokens, (told.input_tokens, told.output_tokens), strict=True)
         ]
         edges[batch.server].update(dict.fromkeys(read(batch, told.text, notices)))
-    return Proposed(
+    return EdgeProposals(
         documents=tuple(
             _document(server, tuple(found)) for server, found in edges.items() if found
         ),
@@ -171,7 +213,7 @@ def _document(server: str, edges: Sequence[graphs.Edge]) -> graphs.Document:
     return graphs.Document(
         id=f"urn:tool-gateway:proposed:{quote(server, safe='')}",
         path=f"{quote(server, safe='')}.md",
-        title=f"Proposed edges of {server}",
+        title=f"EdgeProposals edges of {server}",
         edges=tuple(edges),
         sections=tuple(
             graphs.Section(heading=heading, level=2, text=text)
