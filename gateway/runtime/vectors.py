@@ -19,7 +19,7 @@ Matrix = NDArray[np.float32]
 """Shape (n, d)."""
 Vector = NDArray[np.float32]
 """Shape (d,)."""
-_SORT_ALL = 512
+_FEW = 512
 """Up to so many scores it is faster to sort all than to pick out the best."""
 
 
@@ -116,6 +116,15 @@ def deviations(values: Vector) -> Vector:
     return np.asarray((values - values.mean()) / spread, dtype=np.float32)
 
 
+def placed(values: NDArray[Number], place: int) -> Number:
+    """Return the value at *place* of the sorted *values*, the smallest first."""
+    # In place: numpy's own function goes through layers of Python.
+    parted = values.copy()
+    parted.partition(place)
+    found: Number = parted[place]
+    return found
+
+
 def top(scores: Vector, limit: int) -> NDArray[np.intp]:
     """Return the positions of the *limit* best scores, best first; ties by position.
 
@@ -124,13 +133,11 @@ def top(scores: Vector, limit: int) -> NDArray[np.intp]:
     count = min(limit, scores.shape[0])
     if count <= 0:
         return np.empty(0, dtype=np.intp)
-    if scores.shape[0] <= _SORT_ALL:
+    if scores.shape[0] <= _FEW:
         return np.argsort(-scores, kind="stable")[:count]
     if count < scores.shape[0]:
         # Every score equal to the last admitted one competes, so that ties fall by position.
-        (pool,) = (
-            scores >= np.partition(scores, len(scores) - count)[len(scores) - count]
-        ).nonzero()
+        (pool,) = (scores >= placed(scores, len(scores) - count)).nonzero()
     else:
         pool = np.arange(scores.shape[0])
     best: NDArray[np.intp] = pool[(-scores[pool]).argsort(kind="stable")[:count]]
