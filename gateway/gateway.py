@@ -123,6 +123,7 @@ class Gateway(GatewaySources):
             flights=SingleFlight[object](self._bridge.submit),
             clock=clock,
             progress=progress,
+            own_store=not (store is None and vector_store is None),
             words_first=(strategy, self.options.search.first_search) == ("auto", "words"),
         )
         self.usage = UsageTracker(
@@ -371,7 +372,7 @@ class Gateway(GatewaySources):
 
     def close(self) -> None:
         """End every session, reap every child, stop the loop. Twice is harmless."""
-        self._bridge.finish(self._end)
+        self._bridge.finish(lambda: self._index.finish(self._end))
         self._store.close()
 
     async def _end(self) -> None:

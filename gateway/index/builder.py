@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from gateway.embed.cache import DocumentVectors, embed_documents
 from gateway.embed.protocol import Embedder
 from gateway.index.compiler import SnapshotCompiler
-from gateway.index.snapshot import Snapshot
+from gateway.index.snapshot import BuildResult
 from gateway.options import GraphOptions
 from gateway.runtime.telemetry import Telemetry
 from gateway.runtime.vectors import VectorStore
@@ -16,21 +16,6 @@ from gateway.sources.entity_registry import EntityRegistry
 from gateway.sources.registry import ListResult, Registration
 from gateway.types import Diagnostic
 from graphs.markdown.document import Document
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BuildResult:
-    """A snapshot and what it cost."""
-
-    snapshot: Snapshot
-    missing: int = 0
-    """How many texts are still to be embedded."""
-    failed: bool = False
-    """Whether texts could not be embedded: try again after a while."""
-    embedded: int = 0
-    """How many texts were sent to the embedder."""
-    tokens: int = 0
-    """What the embedder reported for them."""
 
 
 class SnapshotBuilder:

@@ -13,25 +13,29 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from gateway.embed.protocol import Embedder
 from gateway.index.graph_documents import GraphSource, load
-from gateway.index.snapshot import Snapshot
+from gateway.index.snapshot import BuildResult, Snapshot
 from gateway.options import Options
+from gateway.options.environment import index_path
 from gateway.runtime.cache import Clock, SingleFlight
 from gateway.runtime.telemetry import Telemetry
 from gateway.runtime.vectors import VectorStore
 from gateway.sources.entries import ENTRIES
-from gateway.sources.registry import ListResult, Registry, list_sources
+from gateway.sources.registry import ListResult, Registration, Registry, list_sources
 from gateway.types import Diagnostic, IndexReport
+from graphs.markdown.document import Document
 
 if TYPE_CHECKING:
-    from gateway.index.builder import BuildResult, SnapshotBuilder
+    from gateway.index.builder import SnapshotBuilder
+    from gateway.index.storage import IndexStore
 
 _FEW_TEXTS = 64
 """So few texts are embedded at once: a search waits for them even with ``first_search="words"``."""
@@ -50,6 +54,8 @@ class IndexBuild:
     """By server."""
     result: BuildResult
     report: IndexReport
+    fingerprint: str = ""
+    """Of all that the snapshot is made of; empty if snapshots are not saved."""
     retry_at: float | None = None
     """When to try again what failed, by the clock of the `Indexer`; None if nothing did."""
 
@@ -72,6 +78,8 @@ class Indexer:
         store: Where vectors are kept.
         graph: The host's graph documents, or where they are; None for none.
         options: All options of the gateway.
+        own_store: Whether the host gave a store of its own: then snapshots are saved only where
+            the options say so.
         reserved: Names that no tool may have.
         telemetry: Records each build.
         flights: Runs the work of this class on the gateway's loop, each kind once at a time.
@@ -88,6 +96,7 @@ class Indexer:
         store: VectorStore,
         graph: GraphSource | None,
         options: Options,
+        own_store: bool,
         reserved: frozenset[str],
         telemetry: Telemetry,
         flights: SingleFlight[object],
@@ -99,6 +108,9 @@ class Indexer:
         self._embedder = embedder
         self._store = store
         self._options = options
+        self._folder = index_path(options, own_store=own_store)
+        self._saved = ""
+        """The fingerprint of the snapshot that was saved or read last."""
         self._reserved = reserved
         self._graph = graph
         self._telemetry = telemetry
@@ -125,6 +137,14 @@ class Indexer:
             reserved=self._reserved,
             telemetry=self._telemetry,
             progress=self._on_embedded,
+        )
+
+    @cached_property
+    def _index_store(self) -> IndexStore | None:
+        from gateway.index.storage import IndexStore  # noqa: PLC0415  (an import needs no graph)
+
+        return (
+            IndexStore(folder=self._folder, options=self._options.index) if self._folder else None
         )
 
     async def current(self) -> IndexBuild:
@@ -215,15 +235,76 @@ class Indexer:
             self._progress("servers", 0, servers)
             listed = await list_sources(registrations, known, telemetry=self._telemetry)
             self._progress("servers", servers, servers)
-            documents, faults = await load(self._graph)
-            notes = [note for each in listed.values() for note in each.listing.diagnostics]
-            result = await self._builder.build(
-                registrations, listed, documents, diagnostics=[*notes, *faults]
-            )
+            result, fingerprint = await self._load_or_build(registrations, listed)
             self.builds += 1
-            self._publish(generation, listed, result, began)
+            self._publish(generation, listed, result, fingerprint, began)
         if result.missing:
             self._flights.start("embed", self._embed)
+
+    async def _load_or_build(
+        self, registrations: Mapping[str, Registration], listed: Mapping[str, ListResult]
+    ) -> tuple[BuildResult, str]:
+        """Read the saved snapshot at the first build, if there is one; else build."""
+        notes = [note for each in listed.values() for note in each.listing.diagnostics]
+        documents, faults = None, ()
+        if not isinstance(self._graph, str | Path):
+            documents, faults = await load(self._graph)
+        fingerprint = ""
+        if self._index_store is not None:
+            fingerprint = self._fingerprint(registrations, listed, documents)
+            if not self.builds:
+                snapshot, unreadable = self._index_store.load(fingerprint)
+                if snapshot is not None:
+                    self._saved = fingerprint
+                    return BuildResult(
+                        snapshot=snapshot.with_diagnostics(notes), saved=True
+                    ), fingerprint
+                notes += unreadable
+        if documents is None:
+            documents, faults = await load(self._graph)
+        result = await self._builder.build(
+            registrations, listed, documents, diagnostics=[*notes, *faults]
+        )
+        return result, fingerprint
+
+    def _fingerprint(
+        self,
+        registrations: Mapping[str, Registration],
+        listed: Mapping[str, ListResult],
+        documents: Sequence[Document] | None,
+    ) -> str:
+        from gateway.index import storage  # noqa: PLC0415  (an import needs no graph)
+
+        source = self._graph
+        told = (
+            storage.fingerprint_of_files(Path(source))
+            if isinstance(source, str | Path)
+            else documents
+        )
+        model = self._embedder.info if self._embedder else None
+        settings = (model, self._options.graph, sorted(self._reserved), told)
+        return storage.fingerprint_of(registrations, listed, settings)
+
+    async def _save(self) -> None:
+        """Save the newest snapshot, unless it is saved or incomplete."""
+        build, store = self._newest, self._index_store
+        if build is None or store is None or build.fingerprint == self._saved:
+            return
+        if build.result.missing or build.result.failed:
+            return
+        self._saved = build.fingerprint
+        notes = await asyncio.to_thread(store.save, build.fingerprint, build.snapshot)
+        if notes and self._newest is build:
+            result = replace(build.result, snapshot=build.snapshot.with_diagnostics(notes))
+            report = replace(build.report, diagnostics=result.snapshot.diagnostics)
+            self._newest = replace(build, result=result, report=report)
+
+    async def finish(self, then: Callable[[], Awaitable[None]]) -> None:
+        """Save the newest snapshot, then await *then*, in any case."""
+        try:
+            await self._flights.run("save", self._save)
+        finally:
+            await then()
 
     async def _embed(self) -> None:
         """Embed what the newest build lacks, and put the vectors into the newest build."""
@@ -234,7 +315,7 @@ class Indexer:
                 if embedded.failed:
                     self._stalled_at = self._embedded
                 result = self._builder.add_vectors(build.result, embedded)
-                self._publish(build.generation, build.listed, result, began)
+                self._publish(build.generation, build.listed, result, build.fingerprint, began)
 
     @contextmanager
     def _recorded(self) -> Iterator[float]:
@@ -253,16 +334,25 @@ class Indexer:
                 self._telemetry.record("gateway.index.entities", report.entities)
 
     def _publish(
-        self, generation: int, listed: Mapping[str, ListResult], result: BuildResult, began: float
+        self,
+        generation: int,
+        listed: Mapping[str, ListResult],
+        result: BuildResult,
+        fingerprint: str,
+        began: float,
     ) -> None:
         failed = result.failed or any(each.failed for each in listed.values())
         self._newest = IndexBuild(
             generation=generation,
             listed=listed,
             result=result,
+            fingerprint=fingerprint,
             report=_report(generation, result, time.perf_counter() - began),
             retry_at=self._clock() + self._options.upstream.retry_after_s if failed else None,
         )
+        if not self._saved and not result.missing:
+            # Later ones are saved at the end: each costs as much as the whole.
+            self._flights.start("save", self._save)
 
 
 def _building(stage: Literal["catalog", "embed"], detail: str) -> Diagnostic:
@@ -282,5 +372,6 @@ def _report(generation: int, result: BuildResult, duration_s: float) -> IndexRep
         graph_nodes=len(graph.index.network) if graph else 0,
         graph_edges=graph.index.edge_count if graph else 0,
         duration_s=duration_s,
+        saved=result.saved,
         diagnostics=snapshot.diagnostics,
     )

@@ -80,6 +80,23 @@ class Snapshot:
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuildResult:
+    """A snapshot and what it cost."""
+
+    snapshot: Snapshot
+    missing: int = 0
+    """How many texts are still to be embedded."""
+    failed: bool = False
+    """Whether texts could not be embedded: try again after a while."""
+    embedded: int = 0
+    """How many texts were sent to the embedder."""
+    saved: bool = False
+    """Whether the snapshot was read as an earlier process saved it."""
+    tokens: int = 0
+    """What the embedder reported for them."""
+
+
 def resolve(snapshot: Snapshot, tool: str, filters: Filters) -> Entity:
     """Return the one callable entity that *tool* names: by id, exposed name, or unique own name.
 

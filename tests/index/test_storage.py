@@ -1,0 +1,254 @@
+"""Starts that find an index: when it is read, when it is made, and that nobody can tell."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gateway.embed.cache import MemoryVectorStore
+from gateway.embed.protocol import Embedder
+from gateway.gateway import Gateway
+from gateway.index.compiler import compile_snapshot
+from gateway.index.storage import IndexStore
+from gateway.index.vectors.exact import VectorIndex
+from gateway.options import GraphOptions, IndexOptions, Options
+from gateway.runtime.vectors import unit_rows
+from gateway.sources.protocol import Source
+from gateway.testing import HashingEmbedder
+from gateway.types import Hints, SearchResult
+from tests.fakes import ListSource, definitions, entity, names, until
+
+TOOLS = definitions(30)
+QUERIES = ("approve the urgent invoice", "exprot contracts", "find flight")
+Open = Callable[..., Gateway]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Open]:
+    """Open gateways that save their indexes in one folder."""
+    made: list[Gateway] = []
+
+    def opened(
+        source: Source | None = None,
+        *,
+        documents: Path | None = None,
+        derive: GraphOptions | None = None,
+        embedder: Embedder | None = None,
+    ) -> Gateway:
+        gateway = Gateway(
+            strategy="auto",
+            embedder=embedder or HashingEmbedder(),
+            vector_store=MemoryVectorStore(),
+            graph=documents,
+            options=Options(
+                graph=derive or GraphOptions(),
+                index_path=tmp_path / "index",
+                index=IndexOptions(min_tools=10),
+            ),
+        )
+        gateway.add_source(source or ListSource("srv", TOOLS))
+        made.append(gateway)
+        return gateway
+
+    yield opened
+    for gateway in made:
+        gateway.close()
+
+
+async def answered(gateway: Gateway) -> list[SearchResult]:
+    """Ask, and close."""
+    found = await asked(gateway)
+    await gateway.aclose()
+    return found
+
+
+async def asked(gateway: Gateway) -> list[SearchResult]:
+    return [await gateway.search(query) for query in QUERIES]
+
+
+async def test_the_second_start_reads_what_the_first_made(start: Open) -> None:
+    """The same answers, nothing embedded but the queries."""
+    first = start()
+    made = await asked(first)
+    assert not (await first.report()).saved
+    await first.aclose()
+
+    second = start()
+    report = await second.report()
+
+    assert (True, 30, 0) == (report.saved, report.entities, report.embedded_texts)
+    assert made == await asked(second)
+    listed = await second.list_tools()
+    assert {tool.name for tool in TOOLS} == {entity.name for entity in listed}
+
+
+async def test_the_same_documents_are_the_same_index(start: Open, tmp_path: Path) -> None:
+    """Told by their files, which nobody takes apart for it."""
+    (tmp_path / "a.md").write_text("---\ntitle: Plan\n---\n")
+    await answered(start(documents=tmp_path / "a.md"))
+
+    assert (await start(documents=tmp_path / "a.md").report()).saved
+
+
+@pytest.mark.parametrize("what", ["tool", "hints", "options", "documents"])
+async def test_another_catalog_is_another_index(start: Open, tmp_path: Path, what: str) -> None:
+    """A tool that says something else, other hints, other options, other documents."""
+    documents = tmp_path / "a.md"
+    documents.write_text("---\ntitle: Plan\n---\n")
+    await answered(start(documents=documents))
+    tools = list(TOOLS)
+    if what == "tool":
+        tools[0] = replace(tools[0], description="Another.")
+    if what == "hints":
+        tools[0] = replace(tools[0], hints=Hints(aliases=("other",)))
+    if what == "documents":
+        documents.write_text("---\ntitle: Another\n---\n")
+
+    derive = GraphOptions(phases=what != "options")
+    second = start(ListSource("srv", tools), documents=documents, derive=derive)
+
+    assert not (await second.report()).saved
+
+
+async def test_a_change_after_a_start_is_that_of_a_fresh_index(start: Open) -> None:
+    """What was read grows as what was made, and is saved at the end."""
+    await answered(start())
+    second = start()
+    assert (await second.report()).saved
+
+    second.add_source(ListSource("more", definitions(34)[30:]))
+    grown = await asked(second)
+    await second.aclose()
+
+    third = start()
+    third.add_source(ListSource("more", definitions(34)[30:]))
+    assert (await third.report()).saved
+    assert grown == await asked(third)
+
+
+async def test_a_small_index_is_not_saved(tmp_path: Path) -> None:
+    """It is made sooner."""
+    options = Options(index_path=tmp_path / "index")
+    gateway = Gateway(options=options)
+    gateway.add_source(ListSource("srv", TOOLS))
+    await gateway.search("invoice")
+    await gateway.aclose()
+
+    assert not (tmp_path / "index").exists()
+
+
+async def test_a_disk_that_is_full_is_in_the_report(start: Open, tmp_path: Path) -> None:
+    """Searches go on."""
+    (tmp_path / "index").write_text("a file where the folder should be")
+    gateway = start()
+    await asked(gateway)
+
+    async def noted() -> bool:
+        return "store_unavailable" in [note.code for note in (await gateway.report()).diagnostics]
+
+    await until(noted)
+
+    assert (await gateway.search("pay an invoice")).matches
+
+
+async def test_a_file_that_is_damaged_is_built_anew(start: Open, tmp_path: Path) -> None:
+    """With a diagnostic, and the same answers."""
+    made = await answered(start())
+    (path,) = saved_files(tmp_path)
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2] + b"x" * 99 + whole[len(whole) // 2 + 99 :])
+
+    second = start()
+    report = await second.report()
+
+    assert (False, ["store_rebuilt"]) == (report.saved, [note.code for note in report.diagnostics])
+    assert [names(each) for each in made] == [names(each) for each in await asked(second)]
+
+
+async def test_the_file_of_another_catalog_is_not_served(start: Open, tmp_path: Path) -> None:
+    """Though it stands under the name that is looked for."""
+    await answered(start())
+    (path,) = saved_files(tmp_path)
+    foreign = path.read_bytes()
+    path.unlink()
+    await answered(start(ListSource("srv", TOOLS[:20])))
+    (path,) = saved_files(tmp_path)
+    path.write_bytes(foreign)
+
+    report = await start(ListSource("srv", TOOLS[:20])).report()
+
+    assert (False, 20) == (report.saved, report.entities)
+    assert ["store_rebuilt"] == [note.code for note in report.diagnostics]
+
+
+async def test_a_pickle_is_never_run(start: Open, tmp_path: Path) -> None:
+    """A file may come from anybody who can write into the folder."""
+    await answered(start())
+    (path,) = saved_files(tmp_path)
+    with np.load(path) as archive:
+        arrays = dict(archive.items())
+    arrays["server_ids"] = np.asarray([Trap()], dtype=object)
+    with path.open("wb") as file:
+        np.savez(file, allow_pickle=True, **arrays)
+
+    report = await start().report()
+
+    assert ["store_rebuilt"] == [note.code for note in report.diagnostics]
+
+
+class Trap:
+    """Fails the test if it is unpickled."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return pytest.fail, ("a pickle was run",)
+
+
+def saved_files(folder: Path) -> list[Path]:
+    return list((folder / "index").iterdir())
+
+
+async def test_the_graph_of_a_saved_index_is_whole(start: Open) -> None:
+    """Its edges, and the facts that only an export reads."""
+    first = start()
+    made = sorted((await first.export_graph("n-triples")).splitlines())
+    await first.aclose()
+
+    second = start()
+
+    assert (await second.report()).saved
+    assert made == sorted((await second.export_graph("n-triples")).splitlines())
+
+
+async def test_old_files_are_deleted(start: Open, tmp_path: Path) -> None:
+    """Only so many are kept."""
+    for count in range(15, 21):
+        await answered(start(ListSource("srv", TOOLS[:count])))
+
+    assert IndexOptions().kept == len(saved_files(tmp_path))
+
+
+def test_a_sketch_is_saved_with_its_vectors(tmp_path: Path) -> None:
+    """A large catalog is scanned as before."""
+    snapshot = compile_snapshot([entity(each) for each in TOOLS], rows={})
+    rows = unit_rows(np.random.default_rng(1).standard_normal((len(TOOLS), 16)))
+    whole = replace(
+        snapshot, vectors=VectorIndex.of(rows, exact_numbers=0), mean_vector=rows.mean(axis=0)
+    )
+    store = IndexStore(folder=tmp_path, options=IndexOptions(min_tools=1))
+
+    assert () == store.save("mark", whole)
+    found, notes = store.load("mark")
+
+    assert () == notes
+    assert found is not None
+    assert found.vectors is not None
+    assert found.vectors.sketch is not None
+    assert whole.vectors is not None
+    assert whole.vectors.sketch is not None
+    expected = whole.vectors.sketch.estimate(rows[:2])
+    assert expected.tolist() == found.vectors.sketch.estimate(rows[:2]).tolist()
+    assert list(whole.entities) == list(found.entities)
