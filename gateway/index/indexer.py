@@ -246,7 +246,8 @@ class Indexer:
     ) -> tuple[BuildResult, str]:
         """Read the saved snapshot at the first build, if there is one; else build."""
         notes = [note for each in listed.values() for note in each.listing.diagnostics]
-        documents, faults = None, ()
+        documents: Sequence[Document] | None = None
+        faults: Sequence[Diagnostic] = ()
         if not isinstance(self._graph, str | Path):
             documents, faults = await load(self._graph)
         fingerprint = ""

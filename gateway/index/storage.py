@@ -13,6 +13,7 @@ import io
 import json
 import sys
 import zipfile
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cache
@@ -44,7 +45,7 @@ _LASTING = frozenset({"name_qualified", "graph_document_invalid"})
 """Codes of what is wrong with a catalog at every build, whatever the state of its servers."""
 _FAULTS = (
     OSError, EOFError, KeyError, TypeError, ValueError, IndexError, AttributeError,
-    zipfile.BadZipFile,
+    zipfile.BadZipFile, zlib.error,
 )  # fmt: skip
 _TUPLES = frozenset({"aliases", "keywords", "categories", "tags", "examples"})
 _FACT = attrgetter(*(each.name for each in fields(Fact)))
@@ -242,7 +243,8 @@ def _put_graph(graph: ToolGraph, arrays: Arrays) -> dict[str, object]:
     ]
     arrays["graph.edges"] = np.asarray(edges, dtype=np.int32).reshape(-1, 4)
     facts = [[_FACT(fact) for fact in source] for source in index.statements]
-    arrays["graph.facts"] = _to_bytes(facts)
+    packed = zlib.compress(json.dumps(facts).encode(), level=1)
+    arrays["graph.facts"] = np.frombuffer(packed, dtype=np.uint8)
     return {
         "nodes": [[node, index.network.nodes[node]] for node in nodes],
         "predicates": list(predicates),
@@ -283,12 +285,12 @@ def _take_graph(raw: dict[str, Any], arrays: Arrays) -> ToolGraph:
 class _StoredFacts(Sequence[Sequence[Fact]]):
     """Facts by their source, parsed when they are first read: only an export reads them."""
 
-    def __init__(self, text: np.ndarray) -> None:
-        self._text = text
+    def __init__(self, packed: np.ndarray) -> None:
+        self._packed = packed
 
     def _parsed(self) -> list[list[Fact]]:
         names = [each.name for each in fields(Fact)]
-        raw = json.loads(self._text.tobytes())
+        raw = json.loads(zlib.decompress(self._packed.tobytes()))
         return [[Fact(**dict(zip(names, row, strict=True))) for row in source] for source in raw]
 
     def __len__(self) -> int:
