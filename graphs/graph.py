@@ -139,6 +139,13 @@ class GraphIndex:
 _ends = itemgetter(0, 1, 2)
 
 
+def new_network() -> Network:
+    """Return an empty network."""
+    import networkx as nx  # noqa: PLC0415  (a start that builds no graph need not pay for it)
+
+    return nx.MultiDiGraph()
+
+
 def tables_of(network: Network) -> NetworkTables:
     """Return the tables of nodes, successors and predecessors behind *network*.
 

@@ -18,7 +18,15 @@ from graphs.facts.extraction import FactCache
 from graphs.facts.fact import Fact
 from graphs.facts.provenance import Triple, is_banned, stronger
 from graphs.facts.vocabulary import CONCEPT_BASE, DOCUMENT_TYPE, NO_NAMES
-from graphs.graph import EDGE_PREDICATES, EdgeData, GraphIndex, Network, fact_of, tables_of
+from graphs.graph import (
+    EDGE_PREDICATES,
+    EdgeData,
+    GraphIndex,
+    Network,
+    fact_of,
+    new_network,
+    tables_of,
+)
 from graphs.lexical.bm25_index import BM25Index
 from graphs.lexical.token_cache import Fields, TokenCache
 from graphs.markdown.document import Document
@@ -110,18 +118,12 @@ def compile_facts(facts: Iterable[Fact]) -> GraphIndex:
     return GraphBuilder().compile([tuple(facts)])
 
 
-def _new_network() -> Network:
-    import networkx as nx  # noqa: PLC0415  (a start that builds no graph need not pay for it)
-
-    return nx.MultiDiGraph()
-
-
 @dataclass(slots=True, kw_only=True)
 class _State:
     """What the next build needs to know of the last one."""
 
     bans: frozenset[Triple] = frozenset()
-    network: Network = field(default_factory=_new_network)
+    network: Network = field(default_factory=new_network)
     sources: dict[int, tuple[Fact, ...]] = field(default_factory=dict)
     rivals: dict[_EdgeKey, list[Fact]] = field(default_factory=dict)
     """The statements of an edge, where there are several."""
@@ -230,7 +232,7 @@ class _Draft:
     """A copy of a network that shares the tables of all nodes that do not change."""
 
     def __init__(self, base: Network) -> None:
-        self.network = _new_network()
+        self.network = new_network()
         self._nodes, self._succ, self._pred = tables_of(self.network)
         for table, shared in zip(tables_of(self.network), tables_of(base), strict=True):
             table.update(shared)

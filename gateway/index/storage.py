@@ -21,7 +21,6 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, overload
 
-import networkx as nx
 import numpy as np
 
 from gateway.index.eligibility import Eligibility
@@ -37,7 +36,7 @@ from gateway.sources.listing_codec import digest_of
 from gateway.sources.registry import ListResult, Registration
 from gateway.types import Code, Diagnostic, Entity, Hints, ToolDefinition
 from graphs.facts.fact import Fact
-from graphs.graph import GraphIndex, Network, tables_of
+from graphs.graph import GraphIndex, new_network, tables_of
 from graphs.lexical.bm25_index import BM25Index
 
 _SUFFIX = ".index.npz"
@@ -259,7 +258,7 @@ def _put_graph(graph: ToolGraph, arrays: Arrays) -> dict[str, object]:
 
 
 def _take_graph(raw: dict[str, Any], arrays: Arrays) -> ToolGraph:
-    network: Network = nx.MultiDiGraph()
+    network = new_network()
     nodes, successors, predecessors = tables_of(network)
     names = [node for node, _ in raw["nodes"]]
     for node, data in raw["nodes"]:
