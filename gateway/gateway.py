@@ -31,7 +31,7 @@ from gateway.runtime.vectors import VectorStore
 from gateway.search.cached_search import CachedSearch, Caches, cached_search, caches_of
 from gateway.search.expand.edge_proposals import EdgeProposals, Proposer, propose
 from gateway.search.expand.usage_evaluation import evaluate_usage
-from gateway.search.invoke import holding, invoke
+from gateway.search.invoke import filters_with_scopes, invoke
 from gateway.search.normalize import Normalizer
 from gateway.search.request import prepare
 from gateway.search.resources import ResourceLibrary
@@ -289,7 +289,7 @@ class Gateway(GatewaySources):
             self._registry.all(),
             tool,
             arguments or {},
-            filters=holding(scopes),
+            filters=filters_with_scopes(scopes),
             call_id=call_id,
             telemetry=self.telemetry,
             usage=self.usage,

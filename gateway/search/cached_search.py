@@ -51,7 +51,7 @@ _FALLBACK_REASONS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Caches:
-    """The process-local caches. Several gateways may share them: keys hold who asks."""
+    """The process-local caches. Several gateways may share them: keys hold the gateway."""
 
     normalized: Cache[str]
     embeddings: Cache[Vector]
@@ -87,7 +87,7 @@ class Caches:
 def caches_of(
     given: Caches | None, options: CacheOptions, *, clock: Clock, on_event: CacheListener
 ) -> Caches:
-    """Give the caches that a host shares, else new ones; see `Caches.of`.
+    """Return the caches that a host shares, else new ones; see `Caches.of`.
 
     Raises:
         ConfigError: What is given is none.
@@ -285,7 +285,7 @@ def _normalizer(
 def _flights(
     embedder: Embedder, submit: Submit[QueryEmbeddings], name: str, telemetry: Telemetry
 ) -> Flights:
-    """Give what shares the embedding of equal queries that come at once.
+    """Return what shares the embedding of equal queries that come at once.
 
     The client of a service is used on the gateway's own loop alone, since its connections belong to
     it. The local model is asked on the caller's loop: that saves a hop between threads.

@@ -39,19 +39,19 @@ class ShownEdge:
 
 
 def edges(graph: ToolGraph) -> tuple[ShownEdge, ...]:
-    """Give every edge between two nodes; what is only stored is none."""
+    """Return every edge between two nodes; what is only stored is none."""
     return tuple(_shown(graph, fact) for fact in _facts(graph))
 
 
 def around(graph: ToolGraph, node: str) -> tuple[ShownEdge, ...]:
-    """Give the edges that start or end at *node*, those that start there first."""
+    """Return the edges that start or end at *node*, those that start there first."""
     touching = [fact for fact in _facts(graph) if node in (fact.subject, fact.object)]
     touching.sort(key=lambda fact: fact.subject != node)
     return tuple(_shown(graph, fact) for fact in touching)
 
 
 def name_of(graph: ToolGraph, node: str) -> str:
-    """Give a tool's id, or the label of another node."""
+    """Return a tool's id, or the label of another node."""
     return graph.entity_id(node) if node in graph.positions else graph.index.label(node)
 
 

@@ -19,8 +19,8 @@ from gateway.usage.history import UsageTracker
 _ANYBODY = Filters()
 
 
-def holding(scopes: Collection[str]) -> Filters:
-    """Give the filters of a caller who holds *scopes*.
+def filters_with_scopes(scopes: Collection[str]) -> Filters:
+    """Return the filters of a caller with the scopes *scopes*.
 
     Raises:
         InvalidRequestError: If they are no collection of texts.
@@ -28,8 +28,8 @@ def holding(scopes: Collection[str]) -> Filters:
     try:
         return _ANYBODY if scopes == frozenset() else Filters(scopes=scopes)  # type: ignore[arg-type]  # (any collection will do)
     except TypeError:
-        told = type(scopes).__name__
-        raise InvalidRequestError(f"scopes must be a set of texts, got {told}") from None
+        kind = type(scopes).__name__
+        raise InvalidRequestError(f"scopes must be a set of texts, got {kind}") from None
 
 
 async def invoke(  # noqa: PLR0913  (keyword-only, wired in one place)

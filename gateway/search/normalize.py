@@ -74,7 +74,7 @@ class CachedNormalizer:
         cache: What it said.
         flights: Where equal queries meet.
         telemetry: Told of each request.
-        most_s: Seconds until a question that nobody answers is given up; None is never.
+        most_s: Seconds until an unanswered request is given up; None is never.
     """
 
     def __init__(
@@ -93,25 +93,25 @@ class CachedNormalizer:
         self._telemetry = telemetry
 
     async def __call__(self, query: str) -> str:
-        """Give the English form of *query*, or *query* itself.
+        """Return the English form of *query*, or *query* itself.
 
         Raises:
             Exception: Whatever the normalizer raises.
         """
         key = (self._normalizer.model_id, query)
-        kept = self._cache.get(key)
-        if kept is None:
-            kept = await self._flights.run(key, lambda: self._remembered(key, query))
-        return kept
+        rewritten = self._cache.get(key)
+        if rewritten is None:
+            rewritten = await self._flights.run(key, lambda: self._rewrite_once(key, query))
+        return rewritten
 
-    async def _remembered(self, key: tuple[str, str], query: str) -> str:
+    async def _rewrite_once(self, key: tuple[str, str], query: str) -> str:
         # Another flight may have landed between the look into the cache and this take-off.
-        kept = self._cache.peek(key)
-        if kept is None:
+        rewritten = self._cache.peek(key)
+        if rewritten is None:
             async with asyncio.timeout(self._most_s):
-                kept = await self._rewrite(query)
-            self._cache.put(key, kept)
-        return kept
+                rewritten = await self._rewrite(query)
+            self._cache.put(key, rewritten)
+        return rewritten
 
     async def _rewrite(self, query: str) -> str:
         provider, model = self._normalizer.provider, self._normalizer.model_id

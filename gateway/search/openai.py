@@ -44,7 +44,7 @@ class _Answer(TypedDict):
 
 
 class _ChatModel:
-    """What both who ask have in common: whom, and how."""
+    """The chat model that both ask."""
 
     def __init__(self, client: OpenAI | AsyncOpenAI, *, model: str) -> None:
         self._client = client
@@ -126,7 +126,7 @@ class OpenAIProposer(_ChatModel):
 
 @contextmanager
 def connected(*, model: str, base_url: str = "") -> Iterator[OpenAIProposer]:
-    """Give a proposer with a client of its own, whose key the environment holds.
+    """Return a proposer with a client of its own, whose key the environment holds.
 
     Raises:
         ConfigError: If there is no key.

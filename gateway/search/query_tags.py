@@ -1,4 +1,4 @@
-"""``#tag`` in a query: taken out of it as a filter, where somebody who may be found has the tag.
+"""``#tag`` in a query: taken out of it as a filter, where an eligible entity has the tag.
 
 * A tag is ``#`` and what follows without a space: letters of any script with their marks, digits
   and ``-_./``, at least one letter among them. Before it stands nothing, a space or an opening
@@ -40,21 +40,23 @@ def extract_tags(
             without a context, the search browses.
 
     Returns:
-        The request, and what is to be told: which tags were taken, and of a filter that nobody
+        The request, and diagnostics: which tags were taken, and of a filter that no entity
         has, which there are like it.
     """
     filters = request.filters
     if not filters.tags and not any("#" in query for query in request.queries):
         return request, ()
-    known = _known(snapshot, filters)
-    notes = [_unknown(tag, known) for tag in sorted(filters.tags) if tag.casefold() not in known]
-    said = [_said(query, known) for query in request.queries]
-    notes += [note for query in request.queries for note in _strange(query, known)]
-    common = frozenset.intersection(*(frozenset(each.values()) for each in said)) if said else ()
+    tags = _visible_tags(snapshot, filters)
+    notes = [_unknown(tag, tags) for tag in sorted(filters.tags) if tag.casefold() not in tags]
+    written = [_written_tags(query, tags) for query in request.queries]
+    notes += [note for query in request.queries for note in _near_misses(query, tags)]
+    common = (
+        frozenset.intersection(*(frozenset(each.values()) for each in written)) if written else ()
+    )
     if common:
-        told = f"filtered by {', '.join(sorted(common))}"
-        notes.append(Diagnostic(stage="catalog", code="query_tagged", detail=told))
-        pairs = zip(request.queries, said, strict=True)
+        detail_text = f"filtered by {', '.join(sorted(common))}"
+        notes.append(Diagnostic(stage="catalog", code="query_tagged", detail=detail_text))
+        pairs = zip(request.queries, written, strict=True)
         rest = (_without(query, spans, common) for query, spans in pairs)
         request = replace(
             request,
@@ -65,7 +67,7 @@ def extract_tags(
 
 
 def words(query: str) -> Iterator[tuple[int, int, str]]:
-    """Give what may be tags in *query*: start, end and the tag, casefolded."""
+    """Return what may be tags in *query*: start, end and the tag, casefolded."""
     quoted = [each.span() for each in re.finditer(_QUOTED, query)]
     for match in re.finditer(_WRITTEN, query, re.VERBOSE):
         tag = match.group(1).rstrip(_EDGES)
@@ -75,36 +77,36 @@ def words(query: str) -> Iterator[tuple[int, int, str]]:
             yield match.start(), end, tag.casefold()
 
 
-def _known(snapshot: Snapshot, filters: Filters) -> Mapping[str, str]:
-    """Give the tags of all who may be found, by each way of writing them."""
+def _visible_tags(snapshot: Snapshot, filters: Filters) -> Mapping[str, str]:
+    """Return the tags of all eligible entities, by each way of writing them."""
     mask = snapshot.mask(replace(filters, tags=frozenset()))
     tags = snapshot.eligibility.tags(mask)
     ways = {re.sub(r"\s+", mark, tag): tag for tag in tags for mark in "_-"}
     return {**ways, **{tag: tag for tag in tags}}
 
 
-def _said(query: str, known: Mapping[str, str]) -> dict[tuple[int, int], str]:
-    return {(start, end): known[tag] for start, end, tag in words(query) if tag in known}
+def _written_tags(query: str, tags: Mapping[str, str]) -> dict[tuple[int, int], str]:
+    return {(start, end): tags[tag] for start, end, tag in words(query) if tag in tags}
 
 
-def _strange(query: str, known: Mapping[str, str]) -> Iterator[Diagnostic]:
-    """Say of words that look like a tag, but are none, which tags are near."""
-    for _, _, tag in words(query) if known else ():
-        note = _unknown(tag, known)
-        if tag not in known and "near" in note.detail:
+def _near_misses(query: str, tags: Mapping[str, str]) -> Iterator[Diagnostic]:
+    """Return of words that look like a tag, but are none, which tags are near."""
+    for _, _, tag in words(query) if tags else ():
+        note = _unknown(tag, tags)
+        if tag not in tags and "near" in note.detail:
             yield note
 
 
-def _without(query: str, spans: Mapping[tuple[int, int], str], taken: Collection[str]) -> str:
+def _without(query: str, spans: Mapping[tuple[int, int], str], removed: Collection[str]) -> str:
     for (start, end), tag in sorted(spans.items(), reverse=True):
-        if tag in taken:
+        if tag in removed:
             query = f"{query[:start]} {query[end:]}"
-    return " ".join(query.split()).strip(" ,;:.!?") if taken else query
+    return " ".join(query.split()).strip(" ,;:.!?") if removed else query
 
 
-def _unknown(tag: str, known: Mapping[str, str]) -> Diagnostic:
-    like = dict.fromkeys(known[each] for each in near(tag, known))
-    told = f"; near: {', '.join(like)}" if like else ""
+def _unknown(tag: str, tags: Mapping[str, str]) -> Diagnostic:
+    like = dict.fromkeys(tags[each] for each in near(tag, tags))
+    detail_text = f"; near: {', '.join(like)}" if like else ""
     return Diagnostic(
-        stage="catalog", code="unknown_tag", detail=f"nobody has the tag {tag!r}{told}"
+        stage="catalog", code="unknown_tag", detail=f"nobody has the tag {tag!r}{detail_text}"
     )

@@ -42,22 +42,22 @@ def prepare(  # noqa: PLR0913  (keyword-only, one a parameter of the public sear
         raise InvalidRequestError("give one query or several queries, not both")
     if isinstance(queries, str):
         raise InvalidRequestError("queries is a list of texts; for one text use query")
-    asked = tuple(queries) if queries else ((query,) if query is not None else ())
+    texts = tuple(queries) if queries else ((query,) if query is not None else ())
     if ranking not in _POLICIES:
-        known = ", ".join(_POLICIES)
-        raise InvalidRequestError(f"ranking must be one of {known}, got {ranking!r}")
+        policies = ", ".join(_POLICIES)
+        raise InvalidRequestError(f"ranking must be one of {policies}, got {ranking!r}")
     if isinstance(display_limit, bool) or not isinstance(display_limit, int) or display_limit < 0:
         raise InvalidRequestError(
             f"display_limit must be a whole number of at least 0, got {display_limit!r}"
         )
-    if display_limit and len(asked) > 1:
+    if display_limit and len(texts) > 1:
         raise InvalidRequestError("display_limit applies to one ranking: give one query")
-    if len(asked) > options.max_queries:
+    if len(texts) > options.max_queries:
         raise InvalidRequestError(
-            f"{len(asked)} queries; a search takes at most {options.max_queries}"
+            f"{len(texts)} queries; a search takes at most {options.max_queries}"
         )
     request = SearchRequest(
-        queries=tuple(dict.fromkeys(_texts(asked, options.max_query_chars, notes))),
+        queries=tuple(dict.fromkeys(_texts(texts, options.max_query_chars, notes))),
         context=_context(context, context_summary, options.max_query_chars, notes),
         limit=_limit(limit, options, notes),
         filters=filters,
@@ -80,8 +80,8 @@ def _limit(limit: int | None, options: SearchOptions, notes: list[Diagnostic]) -
     return min(limit, options.max_limit)
 
 
-def _texts(asked: Iterable[object], max_chars: int, notes: list[Diagnostic]) -> Iterable[str]:
-    for text in asked:
+def _texts(texts: Iterable[object], max_chars: int, notes: list[Diagnostic]) -> Iterable[str]:
+    for text in texts:
         if not isinstance(text, str):
             raise InvalidRequestError(f"a query must be a text, got {type(text).__name__}")
         if len(text) > max_chars:

@@ -37,7 +37,7 @@ class _Shown(Protocol):
         """The source itself."""
 
     def original_name(self, kind: Kind, name: str) -> str:
-        """Give the source's own name of what is shown as *name*."""
+        """Return the source's own name of what is shown as *name*."""
 
 
 class ResourceLibrary:
@@ -69,7 +69,7 @@ class ResourceLibrary:
         return registration is not None and isinstance(registration.source, ResourceSource)
 
     def home(self, tool_id: str) -> str:
-        """Give the server whose names the answers of a tool hold; empty if it has only tools."""
+        """Return the server whose names the answers of a tool hold; empty if it has only tools."""
         server, _, _ = tool_id.partition("/")
         source = self._source(server)
         if isinstance(source, VirtualSource):
@@ -77,7 +77,7 @@ class ResourceLibrary:
         return server if self.holds(server) else ""
 
     async def entities(self, kind: Kind) -> tuple[Entity, ...]:
-        """Give what there is of *kind* and may be seen, by address."""
+        """Return what there is of *kind* and may be seen, by address."""
         snapshot = await self._snapshot()
         mask = snapshot.mask(Filters(kinds=frozenset({kind})))
         return tuple(entity for at, entity in enumerate(snapshot.entities) if mask[at])
@@ -149,7 +149,7 @@ class ResourceLibrary:
         await source.watch(uri, callbacks)
 
     async def owner(self, kind: Kind, name: str) -> tuple[str, str]:
-        """Give the server of a thing, and what it calls that itself.
+        """Return the server of a thing, and what it calls that itself.
 
         The first way that leads anywhere counts:
 
@@ -167,17 +167,17 @@ class ResourceLibrary:
         if placed is not None and placed[0] in self._registry and kind == "resource":
             await self._check_visible(*placed)
             return await self._real(kind, *placed)
-        found, exact = _candidates(await self.entities(kind), kind, name)
-        if not found:
+        matches, exact = _candidates(await self.entities(kind), kind, name)
+        if not matches:
             raise _missing(kind, name)
         owners = set()
-        for each in found:
+        for each in matches:
             own = each.name if exact else name
             if kind == "resource" and not exact:
                 await self._check_visible(each.server, own)
             owners.add(await self._real(kind, each.server, own))
         if len(owners) > 1:
-            names = ", ".join(sorted(each.exposed_name for each in found))
+            names = ", ".join(sorted(each.exposed_name for each in matches))
             raise InvalidRequestError(f"{kind} {name!r} could be any of {names}: say which")
         return owners.pop()
 
@@ -185,19 +185,21 @@ class ResourceLibrary:
         """Refuse a resource if all that the catalog knows of it is hidden."""
         snapshot = await self._snapshot()
         mask = snapshot.mask(Filters(kinds=frozenset({"resource"})))
-        known = [
+        entities_of_kind = [
             (entity.name, bool(mask[at]))
             for at, entity in enumerate(snapshot.entities)
             if entity.kind == "resource" and entity.server == server
         ]
-        exact = [seen for name, seen in known if name == uri]
+        exact = [seen for name, seen in entities_of_kind if name == uri]
         if not any(
-            exact or [seen for name, seen in known if matches_template(name, uri)] or [True]
+            exact
+            or [seen for name, seen in entities_of_kind if matches_template(name, uri)]
+            or [True]
         ):
             raise _missing("resource", uri)
 
     async def _real(self, kind: Kind, server: str, name: str) -> tuple[str, str]:
-        """Give the server and its own name of what is shown as *name*, or of what an alias means.
+        """Return the server and its own name of what is shown as *name*, or of what an alias means.
 
         An alias is of the server's own name already, whatever its shapes show.
         """
@@ -207,10 +209,10 @@ class ResourceLibrary:
         if not isinstance(source, VirtualSource):
             return server, name
         await self._snapshot()
-        found = source.resolve(kind, name)
-        if found is None:
+        matches = source.resolve(kind, name)
+        if matches is None:
             raise InvalidRequestError(f"virtual server {server!r} has no {kind} {name!r}")
-        return found
+        return matches
 
     def _resources_of(self, server: str) -> ResourceSource:
         source = self._below(server)
@@ -223,19 +225,23 @@ class ResourceLibrary:
         return registration.source if registration is not None else None
 
     def _below(self, server: str) -> Source | None:
-        """Give the source that `owner` gives names of."""
+        """Return the source that `owner` gives names of."""
         source = self._source(server)
         return source.inner if _configured(source) else source
 
 
-def _candidates(known: Sequence[Entity], kind: Kind, name: str) -> tuple[Sequence[Entity], bool]:
-    """Give what *name* may mean, and whether it says so exactly: by id or exposed name."""
-    exact = [each for each in known if name in {each.id, each.exposed_name}]
+def _candidates(
+    entities_of_kind: Sequence[Entity], kind: Kind, name: str
+) -> tuple[Sequence[Entity], bool]:
+    """Return what *name* may mean, and whether it says so exactly: by id or exposed name."""
+    exact = [each for each in entities_of_kind if name in {each.id, each.exposed_name}]
     if exact:
         return exact, True
-    own = [each for each in known if each.name == name]
+    own = [each for each in entities_of_kind if each.name == name]
     like = own or [
-        each for each in known if kind == "resource" and matches_template(each.name, name)
+        each
+        for each in entities_of_kind
+        if kind == "resource" and matches_template(each.name, name)
     ]
     return like, False
 

@@ -1,9 +1,9 @@
 """The offline spelling pass: what a misspelt query probably means.
 
-* A word that anybody knows stays: the catalog, a likely language, or the user, who wrote a name,
+* A known word stays: of the catalog, of a likely language, or written by the user as a name,
   an identifier or a literal.
 * Any other word becomes the likeliest guess of `gateway.spelling.error_model`, if that is less of
-  a wonder than a word that nobody knows.
+  unlikely than an unknown word.
 * A query in no language that we have a list of is mended from the catalog alone.
 """
 
@@ -85,7 +85,7 @@ class Correct(Protocol):
         Args:
             index: The catalog's words.
             query: As it was typed.
-            mask: Who may be found: no word comes out that only others hold. None is everybody.
+            mask: Eligible entities: no word comes out that only other entities hold. None is all.
         """
         ...
 
@@ -123,150 +123,158 @@ class CatalogCorrector:
 
     def correct(self, query: str, mask: Mask | None = None) -> Correction:
         """Correct *query*; a text without words comes back as it is. See `Correct`."""
-        if self._plain(query):
+        if self._is_plain_english(query):
             return Correction(text=query, language="en")
-        found = words(query)
+        every_word = words(query)
         changed: dict[int, str] = {}
         languages: Counter[str] = Counter()
-        for script in dict.fromkeys(word.script for word in found):
-            group = [word for word in found if word.script == script]
+        for script in dict.fromkeys(word.script for word in every_word):
+            group = [word for word in every_word if word.script == script]
             lists = self._likely_languages(script, group)
-            home = self._home(group, lists)
-            languages.update({each.language: len(group) for each in home})
-            guessed = self._guessed(query, group, lists, home)
+            language_lists = self._language_of(group, lists)
+            languages.update({each.language: len(group) for each in language_lists})
+            guessed = self._guess(query, group, lists, language_lists)
             if mask is not None:
-                guessed = {at: to for at, to in guessed.items() if self._open(to, home, mask)}
+                guessed = {
+                    at: to
+                    for at, to in guessed.items()
+                    if self._is_visible(to, language_lists, mask)
+                }
             changed |= guessed
-        before = {word.start: word.written for word in found if word.start in changed}
+        before = {word.start: word.written for word in every_word if word.start in changed}
         return Correction(
-            text=_replaced(query, before, changed),
+            text=_replace_words(query, before, changed),
             changed=tuple((written, changed[start]) for start, written in before.items()),
             language=max(languages, key=lambda name: languages[name], default=""),
         )
 
-    def _plain(self, query: str) -> bool:
-        """Say quickly whether *query* is English without a fault, as most queries are."""
+    def _is_plain_english(self, query: str) -> bool:
+        """Return quickly whether *query* is English without a fault, as most queries are."""
         if self.folder is None or not query.isascii():
             return False
-        asked, common = fold_words(query), common_words(self.folder, "en")
-        rare = asked - common
-        if not asked or len(asked) - len(rare) < _PLAINLY * len(asked):
+        unknown_words, common = fold_words(query), common_words(self.folder, "en")
+        rare = unknown_words - common
+        if not unknown_words or len(unknown_words) - len(rare) < _PLAINLY * len(unknown_words):
             return False
         strange = [word for word in rare if not self.catalog.knows(word)]
         return not strange or word_list(self.folder, "en").costs.keys() >= set(strange)
 
     def _likely_languages(self, script: str, group: Sequence[QueryWord]) -> list[WordList]:
-        """Give the lists of the languages that *group* may be in, the likeliest first."""
+        """Return the lists of the languages that *group* may be in, the likeliest first."""
         if self.folder is None or script not in LANGUAGES:
             return []
         first, *others = LANGUAGES[script]
         names = [first]
         if others:
-            asked = Counter(word.folded for word in group)
-            if not _is_plainly(word_list(self.folder, first), asked):
+            unknown_words = Counter(word.folded for word in group)
+            if not _is_plainly(word_list(self.folder, first), unknown_words):
                 names = (
-                    likely_languages(language_signs(self.folder, script), asked, rather=first)
+                    likely_languages(
+                        language_signs(self.folder, script), unknown_words, rather=first
+                    )
                     or names
                 )
         lists = (word_list(self.folder, name) for name in names)
         return [each for each in lists if each.costs]
 
-    def _home(self, group: Sequence[QueryWord], lists: Sequence[WordList]) -> list[WordList]:
-        """Give the list that *group* is in; none if the likeliest knows too little of it.
+    def _language_of(self, group: Sequence[QueryWord], lists: Sequence[WordList]) -> list[WordList]:
+        """Return the list that *group* is in; none if the likeliest knows too little of it.
 
         Short words do not count: any language has some that look like them.
         """
         long = [word.folded for word in group if len(word.folded) >= MIN_LETTERS]
-        strange = sum(not self._known(word, lists[:1]) for word in long)
+        strange = sum(not self._is_known(word, lists[:1]) for word in long)
         at_home = bool(lists) and lists[0].language in _FIRST
         share = KNOWN_SHARE if at_home else KNOWN_ABROAD
         return [] if strange > max((1 - share) * len(long), FEW) else list(lists[:1])
 
-    def _guessed(
+    def _guess(
         self,
         query: str,
         group: Sequence[QueryWord],
         lists: Sequence[WordList],
-        home: Sequence[WordList],
+        language_lists: Sequence[WordList],
     ) -> dict[int, str]:
-        """Give what the words of *group* that none of *lists* knows become, by their starts."""
-        strange = [word for word in group if not self._known(word.folded, lists)]
-        least = MIN_LETTERS if home else MIN_FOREIGN_LETTERS
-        asked = [word for word in correctable(query, strange) if len(word.folded) >= least]
-        asked = asked[:MAX_GUESSES]
-        if not asked:
+        """Return what the words of *group* that none of *lists* knows become, by their starts."""
+        strange = [word for word in group if not self._is_known(word.folded, lists)]
+        least = MIN_LETTERS if language_lists else MIN_FOREIGN_LETTERS
+        unknown_words = [word for word in correctable(query, strange) if len(word.folded) >= least]
+        unknown_words = unknown_words[:MAX_GUESSES]
+        if not unknown_words:
             return {}
-        language = home[0].language if home else ""
-        kept = self.guessed.setdefault(language, {})
-        new = [word for word in asked if word.written not in kept]
-        if len(kept) + len(new) > _REMEMBERED:
-            kept.clear()
-            new = asked
+        language = language_lists[0].language if language_lists else ""
+        remembered = self.guessed.setdefault(language, {})
+        new = [word for word in unknown_words if word.written not in remembered]
+        if len(remembered) + len(new) > _REMEMBERED:
+            remembered.clear()
+            new = unknown_words
         if new:
-            everything = [self.catalog.words, *home]
-            found = find_guesses([word.folded for word in new], everything)
-            if home:
-                _add_splits(found, new, everything)
-            pairs = zip(new, found, strict=True)
-            kept.update((word.written, _best(word, choices)) for word, choices in pairs)
-        best = ((word, kept[word.written]) for word in asked)
+            everything = [self.catalog.words, *language_lists]
+            every_word = find_guesses([word.folded for word in new], everything)
+            if language_lists:
+                _add_splits(every_word, new, everything)
+            pairs = zip(new, every_word, strict=True)
+            remembered.update((word.written, _best_guess(word, choices)) for word, choices in pairs)
+        best = ((word, remembered[word.written]) for word in unknown_words)
         return {word.start: match_case(word.written, guess) for word, guess in best if guess}
 
-    def _open(self, guess: str, home: Sequence[WordList], mask: Mask) -> bool:
-        """Say whether each word of *guess* is of a language, or of somebody who may be found."""
+    def _is_visible(self, guess: str, language_lists: Sequence[WordList], mask: Mask) -> bool:
+        """Return whether each word of *guess* is of a language, or of an eligible entity."""
         return all(
-            any(word in each.costs for each in home) or self.catalog.occurs(word, mask)
+            any(word in each.costs for each in language_lists) or self.catalog.occurs(word, mask)
             for word in guess.casefold().split()
         )
 
-    def _known(self, word: str, lists: Sequence[WordList]) -> bool:
+    def _is_known(self, word: str, lists: Sequence[WordList]) -> bool:
         return any(word in each.costs for each in lists) or self.catalog.knows(word)
 
 
-def _is_plainly(language: WordList, asked: Collection[str]) -> bool:
-    """Say whether common words of *language* make up enough of *asked* to look no further."""
-    common = sum(language.costs.get(word, COMMON) < COMMON for word in asked)
-    return bool(asked) and common >= _PLAINLY * len(asked)
+def _is_plainly(language: WordList, text_words: Collection[str]) -> bool:
+    """Return whether common words of *language* are enough of *text_words* to look no further."""
+    common = sum(language.costs.get(word, COMMON) < COMMON for word in text_words)
+    return bool(text_words) and common >= _PLAINLY * len(text_words)
 
 
 def _add_splits(
-    found: Sequence[dict[str, int]], asked: Sequence[QueryWord], lists: Sequence[WordList]
+    every_word: Sequence[dict[str, int]],
+    unknown_words: Sequence[QueryWord],
+    lists: Sequence[WordList],
 ) -> None:
     costs = [each.costs for each in lists]
-    for word, choices in zip(asked, found, strict=True):
+    for word, choices in zip(unknown_words, every_word, strict=True):
         if pieces := split_words(word.folded, costs):
             choices[pieces[0]] = pieces[1]
 
 
-def _best(word: QueryWord, choices: Mapping[str, int]) -> str:
-    """Give the likeliest guess for *word*; nothing if it is rather a new word."""
+def _best_guess(word: QueryWord, choices: Mapping[str, int]) -> str:
+    """Return the likeliest guess for *word*; nothing if it is rather a new word."""
     best = min(choices, key=lambda each: (choices[each], each), default="")
     return best if best and choices[best] < unknown_cost(word.written) else ""
 
 
 def likely_languages(
-    signs: LanguageSigns, asked: Mapping[str, int], *, rather: str = ""
+    signs: LanguageSigns, text_words: Mapping[str, int], *, rather: str = ""
 ) -> list[str]:
-    """Give the languages that a text may be in, the likeliest first; at most three.
+    """Return the languages that a text may be in, the likeliest first; at most three.
 
     Args:
         signs: The commonest words of each language.
-        asked: The words of the text, and how often they stand in it.
+        text_words: The words of the text, and how often they stand in it.
         rather: Comes first if it is nearly as likely as the likeliest.
     """
     scores: dict[int, int] = {}
-    for word, count in asked.items():
+    for word, count in text_words.items():
         for place, points in signs.points.get(word, ()):
             scores[place] = scores.get(place, 0) + count * points
     order = sorted(scores, key=lambda place: (-scores[place], place))
     least = _LIKELY * max(scores.values(), default=0)
     named = [(signs.languages[place], scores[place]) for place in order]
-    found = [name for name, score in named if score >= least and name != rather]
+    every_word = [name for name, score in named if score >= least and name != rather]
     first = [rather] if dict(named).get(rather, 0) * _LIKELY >= least * _RATHER > 0 else []
-    return [*first, *found][:_MAX_LIKELY]
+    return [*first, *every_word][:_MAX_LIKELY]
 
 
-def _replaced(query: str, before: Mapping[int, str], after: Mapping[int, str]) -> str:
+def _replace_words(query: str, before: Mapping[int, str], after: Mapping[int, str]) -> str:
     pieces: list[str] = []
     end = 0
     for start, written in before.items():

@@ -16,7 +16,7 @@ from graphs.lexical.deletions import HashedWords
 
 UNKNOWN = 450
 UNKNOWN_LETTER = 80
-"""What a word that nobody knows costs as it is, and what each of its letters adds."""
+"""What an unknown word costs as it is, and what each of its letters adds."""
 NAME = 100
 """How much less one with a capital letter costs: it may be a name."""
 SPACE = 250
@@ -50,7 +50,7 @@ _BESIDE = _beside()
 
 
 def unknown_cost(written: str) -> int:
-    """Give what *written* costs if it is a word that nobody knows."""
+    """Return what *written* costs if it is an unknown word."""
     return UNKNOWN + UNKNOWN_LETTER * len(written) - (NAME if written[:1].isupper() else 0)
 
 
@@ -59,20 +59,20 @@ def find_guesses(typed: Sequence[str], lists: Sequence[WordList]) -> list[dict[s
 
     Guesses are words of *lists* one slip away; two slips away if there are none and it is long.
     """
-    found: list[dict[str, int]] = [{} for _ in typed]
+    guesses: list[dict[str, int]] = [{} for _ in typed]
     hashed = HashedWords.of(typed)
     for words in lists:
         for word, choices, ids in zip(
-            typed, found, words.near.within_one_edit(hashed), strict=True
+            typed, guesses, words.near.within_one_edit(hashed), strict=True
         ):
             for at in ids:
                 _offer(choices, words, words.near.words[at], edit_cost(word, words.near.words[at]))
             if accented := words.accented.get(bare(word)):
                 _offer(choices, words, accented, SLIPS["accent"])
-    for word, choices in zip(typed, found, strict=True):
+    for word, choices in zip(typed, guesses, strict=True):
         if not choices and len(word) >= LONG:
             _two_slips(choices, word, lists)
-    return found
+    return guesses
 
 
 def _two_slips(choices: dict[str, int], typed: str, lists: Sequence[WordList]) -> None:
@@ -88,7 +88,7 @@ def _offer(choices: dict[str, int], words: WordList, choice: str, cost: int) -> 
 
 
 def edit_cost(typed: str, meant: str) -> int:
-    """Give what it costs to type *typed* for *meant*, which is one edit away; 0 if it is equal."""
+    """Return what it costs to type *typed* for *meant*, one edit away; 0 if it is equal."""
     pairs = enumerate(zip(typed, meant, strict=False))
     at = next((at for at, (a, b) in pairs if a != b), min(len(typed), len(meant)))
     return SLIPS[_kind(typed, meant, at)] + (0 if at else FIRST_LETTER) if typed != meant else 0
@@ -121,5 +121,5 @@ def split_words(typed: str, lists: Sequence[Costs]) -> tuple[str, int] | None:
                 prices = [costs[piece] for costs in lists if piece in costs]
                 ways += [(before[0] + price + SPACE, (*before[1], piece)) for price in prices]
         best.append(min(ways) if ways else None)
-    found = best[-1]
-    return (" ".join(found[1]), found[0] - SPACE) if found and len(found[1]) > 1 else None
+    guesses = best[-1]
+    return (" ".join(guesses[1]), guesses[0] - SPACE) if guesses and len(guesses[1]) > 1 else None

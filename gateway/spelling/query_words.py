@@ -1,4 +1,4 @@
-"""The words of a query as somebody typed them, and which of them nobody may touch. Pure."""
+"""The words of a query as they were typed, and which of them may be corrected. Pure."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ class QueryWord(NamedTuple):
 
 
 def fold_words(query: str) -> set[str]:
-    """Give the different words of *query*, an ASCII text, as word lists spell them."""
+    """Return the different words of *query*, an ASCII text, as word lists spell them."""
     return {word.removesuffix("'s") for word in _PLAIN_WORD.findall(query.casefold())}
 
 
 def words(query: str) -> list[QueryWord]:
-    """Give the words of *query*, in order."""
-    found: list[QueryWord] = []
+    """Return the words of *query*, in order."""
+    result: list[QueryWord] = []
     for match in _WORD.finditer(query):
         written = match.group()
         if written[-2:] in _OWNERS:
@@ -55,12 +55,12 @@ def words(query: str) -> list[QueryWord]:
         folded = written.casefold()
         if not folded.isascii():
             folded = folded.replace("\u2019", "'")
-        found.append(QueryWord(match.start(), written, folded, _script(folded)))
-    return found
+        result.append(QueryWord(match.start(), written, folded, _script(folded)))
+    return result
 
 
-def correctable(query: str, asked: Sequence[QueryWord]) -> list[QueryWord]:
-    """Give those of *asked*, words of *query*, that may be mended.
+def correctable(query: str, candidates: Sequence[QueryWord]) -> list[QueryWord]:
+    """Return those of *asked*, words of *query*, that may be corrected.
 
     Words too short or too long stay, parts of literals and of identifiers, and words in mixed case.
     """
@@ -68,7 +68,7 @@ def correctable(query: str, asked: Sequence[QueryWord]) -> list[QueryWord]:
     shouted = query.isupper()
     return [
         word
-        for word in asked
+        for word in candidates
         if word.script
         and MIN_LETTERS <= len(word.written) <= MAX_LETTERS
         and word.written not in fixed
@@ -78,14 +78,14 @@ def correctable(query: str, asked: Sequence[QueryWord]) -> list[QueryWord]:
 
 
 def match_case(written: str, better: str) -> str:
-    """Give *better* with the capitals of *written*."""
+    """Return *better* with the capitals of *written*."""
     if written.isupper():
         return better.upper()
     return better[:1].upper() + better[1:] if written[:1].isupper() else better
 
 
 def _clings(query: str, start: int, end: int) -> bool:
-    """Say whether the word between *start* and *end* is a part of a path, an address or code."""
+    """Return whether the word between *start* and *end* is a part of a path, an address or code."""
     before, after, beyond = query[start - 1 : start], query[end : end + 1], query[end + 1 : end + 2]
     if before in _CLINGING or after in _CLINGING or (before and before in ".:"):
         return True

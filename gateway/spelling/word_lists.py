@@ -75,11 +75,11 @@ class WordList:
     @cached_property
     def accented(self) -> Mapping[str, str]:
         """The commonest accented spelling of each word, by how it looks without accents."""
-        found: dict[str, str] = {}
+        costs_by_word: dict[str, str] = {}
         for word in self.costs:
             if not word.isascii() and (plain := bare(word)) != word:
-                found.setdefault(plain, word)
-        return found
+                costs_by_word.setdefault(plain, word)
+        return costs_by_word
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,11 +89,11 @@ class CatalogWords:
     postings: BM25Index
 
     def knows(self, word: str) -> bool:
-        """Say whether some entity holds *word*, in this or another form."""
+        """Return whether some entity holds *word*, in this or another form."""
         return word in self.postings.word_ids or stem(word) in self.postings.terms
 
     def occurs(self, word: str, mask: Mask) -> bool:
-        """Say whether an entity that passes *mask* holds *word*, in this or another form."""
+        """Return whether an entity that passes *mask* holds *word*, in this or another form."""
         index = self.postings
         at = index.word_ids.get(word)
         rows = [index.terms.get(stem(word)), None if at is None else int(index.word_terms[at])]
@@ -106,14 +106,14 @@ class CatalogWords:
         spelt = zip(counts, self.postings.words, strict=True)
         held = [(count, word) for count, word in spelt if word]
         total = math.log10(max(sum(count for count, _ in held), 1))
-        found: dict[str, int] = {}
+        costs_by_word: dict[str, int] = {}
         for cost, word in sorted((round(100 * (total - math.log10(c))), word) for c, word in held):
-            found.setdefault(word, cost)
-        return WordList(language="", costs=found)
+            costs_by_word.setdefault(word, cost)
+        return WordList(language="", costs=costs_by_word)
 
 
 def find_word_lists() -> Path | None:
-    """Say where the lists are; None without the extra ``local``."""
+    """Return where the lists are; None without the extra ``local``."""
     spec = find_spec("wordfreq")
     return Path(spec.origin).parent / "data" if spec and spec.origin else None
 
@@ -156,16 +156,16 @@ def language_signs(folder: Path, script: str) -> LanguageSigns:
 
 
 def _read(folder: Path, language: str, limit: int) -> Costs:
-    found: dict[str, int] = {}
+    costs_by_word: dict[str, int] = {}
     for cost, words in enumerate(_priced(folder, language)):
-        found.update(dict.fromkeys(words[: limit - len(found)], cost))
-        if len(found) >= limit:
+        costs_by_word.update(dict.fromkeys(words[: limit - len(costs_by_word)], cost))
+        if len(costs_by_word) >= limit:
             break
-    return found
+    return costs_by_word
 
 
 def _priced(folder: Path, language: str) -> Iterator[list[str]]:
-    """Give the words of a list by their costs: ``[header, [words of 0 cB], [of 1 cB], …]``."""
+    """Return the words of a list by their costs: ``[header, [words of 0 cB], [of 1 cB], …]``."""
     import msgpack  # noqa: PLC0415  (an optional extra)
 
     names = (f"large_{language}.msgpack.gz", f"small_{language}.msgpack.gz")

@@ -4,7 +4,7 @@
 * What the model says is looked at as data: an edge of a known kind between two tools of the batch
   is written down, everything else is dropped with a notice. Nothing is run or fetched, and no
   sentence of the model gets into a document.
-* A proposal counts for nothing until somebody gives it to a gateway as a document of their own.
+* A proposal counts for nothing until it is given to a gateway as a document of the host.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class Batch:
 
 
 def batches(snapshot: Snapshot, servers: Sequence[str] = ()) -> tuple[Batch, ...]:
-    """Give what would be asked: tools by server, in the order of their names.
+    """Return what would be asked: tools by server, in the order of their names.
 
     Args:
         snapshot: The catalog.
@@ -108,8 +108,8 @@ def batches(snapshot: Snapshot, servers: Sequence[str] = ()) -> tuple[Batch, ...
             by_server[entity.server].append(entity)
     unknown = sorted(set(servers) - by_server.keys())
     if unknown:
-        known = ", ".join(sorted(by_server)) or "none"
-        raise InvalidRequestError(f"no server {unknown[0]!r} with tools; there are: {known}")
+        existing = ", ".join(sorted(by_server)) or "none"
+        raise InvalidRequestError(f"no server {unknown[0]!r} with tools; there are: {existing}")
     return tuple(
         Batch(server=server, tools=tuple(tools[at : at + BATCH]))
         for server, tools in by_server.items()
@@ -134,30 +134,30 @@ async def propose(
     edges: defaultdict[str, dict[graphs.Edge, None]] = defaultdict(dict)
     notices: list[str] = []
     tokens = [0, 0]
-    asked = batches(snapshot, servers)
-    for batch in asked:
-        told = await attempt(proposer.propose(batch.text))
-        if isinstance(told, Failed):
-            notices.append(f"{batch.server}: the model could not be asked: {told.reason}")
+    requests = batches(snapshot, servers)
+    for batch in requests:
+        reply = await attempt(proposer.propose(batch.text))
+        if isinstance(reply, Failed):
+            notices.append(f"{batch.server}: the model could not be asked: {reply.reason}")
             continue
         tokens = [
             have + (new or 0)
-            for have, new in zip(tokens, (told.input_tokens, told.output_tokens), strict=True)
+            for have, new in zip(tokens, (reply.input_tokens, reply.output_tokens), strict=True)
         ]
-        edges[batch.server].update(dict.fromkeys(read(batch, told.text, notices)))
+        edges[batch.server].update(dict.fromkeys(read(batch, reply.text, notices)))
     return EdgeProposals(
         documents=tuple(
-            _document(server, tuple(found)) for server, found in edges.items() if found
+            _document(server, tuple(proposed)) for server, proposed in edges.items() if proposed
         ),
         notices=tuple(notices),
-        requests=len(asked),
+        requests=len(requests),
         input_tokens=tokens[0],
         output_tokens=tokens[1],
     )
 
 
 def read(batch: Batch, answer: str, notices: list[str]) -> Iterator[graphs.Edge]:
-    """Give the edges of *answer* that can be believed to be meant.
+    """Return the edges of *answer* that can be believed to be meant.
 
     Args:
         batch: What the model was asked about: both ends must be tools of it.
@@ -168,13 +168,13 @@ def read(batch: Batch, answer: str, notices: list[str]) -> Iterator[graphs.Edge]
         line for line in answer[:_MAX_CHARS].splitlines() if not line.lstrip().startswith("`" * 3)
     )
     try:
-        said = graphs.parse("---\ntitle: answer\n---\n\n" + "\n".join(lines).replace("\t", " "))
+        parsed = graphs.parse("---\ntitle: answer\n---\n\n" + "\n".join(lines).replace("\t", " "))
     except graphs.GraphError:
         notices.append(f"{batch.server}: the answer cannot be read")
         return
-    notices += (f"{batch.server}: {clean(each.detail, limit=160)}" for each in said.notices)
+    notices += (f"{batch.server}: {clean(each.detail, limit=160)}" for each in parsed.notices)
     names = _names(batch)
-    for edge in said.edges[:MAX_EDGES]:
+    for edge in parsed.edges[:MAX_EDGES]:
         ends = [names.get(end.casefold()) for end in (edge.subject, edge.object)]
         shown = clean(f"{edge.subject} --{edge.predicate}--> {edge.object}", limit=160)
         if None in ends or ends[0] == ends[1]:
@@ -183,13 +183,13 @@ def read(batch: Batch, answer: str, notices: list[str]) -> Iterator[graphs.Edge]
             notices.append(f"{batch.server}: {shown!r} is of a kind that was not asked for")
         else:
             yield graphs.Edge(subject=str(ends[0]), predicate=edge.predicate, object=str(ends[1]))
-    if len(said.edges) > MAX_EDGES:
-        left = len(said.edges) - MAX_EDGES
+    if len(parsed.edges) > MAX_EDGES:
+        left = len(parsed.edges) - MAX_EDGES
         notices.append(f"{batch.server}: {left} edges more than {MAX_EDGES} were left out")
 
 
 def _names(batch: Batch) -> dict[str, str]:
-    """Give the id of each name; the ids themselves come last, so that they win."""
+    """Return the id of each name; the ids themselves come last, so that they win."""
     names = {entity.name.casefold(): entity.id for entity in batch.tools}
     names |= {entity.exposed_name.casefold(): entity.id for entity in batch.tools}
     return names | {entity.id.casefold(): entity.id for entity in batch.tools}
@@ -198,8 +198,8 @@ def _names(batch: Batch) -> dict[str, str]:
 def _line(entity: Entity) -> str:
     takes = ", ".join(entity.required[:_ARGUMENTS])
     gives = ", ".join(list(_fields(entity.definition.output_schema))[:_ARGUMENTS])
-    told = " ".join(clean(entity.description, limit=_DESCRIBED_CHARS).split())
-    parts = (told, f"takes {takes}" if takes else "", f"gives {gives}" if gives else "")
+    reply = " ".join(clean(entity.description, limit=_DESCRIBED_CHARS).split())
+    parts = (reply, f"takes {takes}" if takes else "", f"gives {gives}" if gives else "")
     return f"- {entity.id}: {'; '.join(part for part in parts if part)}"
 
 

@@ -73,7 +73,7 @@ class _Gathered:
     An entity stands in one list only. The exception are matches that other matches need.
     """
 
-    taken: set[int]
+    listed: set[int]
     """The positions of all matches and of all that stands in a list."""
     nearness: Nearness | None = None
     excluded: ExcludeNode | None = None
@@ -124,7 +124,7 @@ def supplement(  # noqa: PLR0913  (keyword-only, one a part of the search)
         text_hits: What the graph's own text search found, as positions and coverages, 0 to 1;
             those inside the window are related.
         window: Positions that related and next steps may come from.
-        mask: Who may be found at all, shape (n,).
+        mask: Eligible entities at all, shape (n,).
         options: The budget of each list.
         nearness: Orders conditions that are equally far and equally sure; None leaves them in the
             order of their names.
@@ -132,7 +132,7 @@ def supplement(  # noqa: PLR0913  (keyword-only, one a part of the search)
     """
     excluded = graph.excluded(mask)
     inside = frozenset(window if excluded is None else (spot for spot in window if mask[spot]))
-    gathered = _Gathered(taken=set(primaries), nearness=nearness, excluded=excluded)
+    gathered = _Gathered(listed=set(primaries), nearness=nearness, excluded=excluded)
     _prerequisites(graph, primaries, inside, options, gathered)
     _neighbours_in_window(graph, primaries, "next_step", inside, options.max_next_steps, gathered)
     if learned:
@@ -142,8 +142,8 @@ def supplement(  # noqa: PLR0913  (keyword-only, one a part of the search)
     for position, coverage in text_hits:
         if len(related) >= options.max_related:
             break
-        if position in inside and position not in gathered.taken:
-            gathered.taken.add(position)
+        if position in inside and position not in gathered.listed:
+            gathered.listed.add(position)
             related.append(Supplement(position=position, score=coverage))
     return Supplements(
         prerequisites=tuple(gathered.lists["prerequisite"]),
@@ -168,7 +168,7 @@ def _prerequisites(
     """
     if options.prerequisites == "off":
         return
-    kept: list[Supplement] = []
+    supplements: list[Supplement] = []
     room, guesses = options.max_prerequisites, MAX_GUESSED
     above: set[int] = set()
     for primary in primaries:
@@ -178,7 +178,7 @@ def _prerequisites(
             position = graph.entity(neighbour.node)
             if position is None or position in above:
                 continue
-            matched = position in gathered.taken
+            matched = position in gathered.listed
             direct = matched or position in inside
             guess = not direct and not _declared(neighbour)
             guessable = far and guesses > 0
@@ -190,9 +190,9 @@ def _prerequisites(
             if guess:
                 guesses -= 1
             above.add(position)
-            kept.append(_of(graph, neighbour, position, direct=direct))
-    gathered.taken |= above
-    gathered.lists["prerequisite"] = kept
+            supplements.append(_of(graph, neighbour, position, direct=direct))
+    gathered.listed |= above
+    gathered.lists["prerequisite"] = supplements
 
 
 def _admitted(
@@ -262,7 +262,7 @@ def _neighbours_in_window(
     gathered: _Gathered,
 ) -> None:
     """Make the list of *role*: the neighbours inside the window that stand in no list yet."""
-    left = list(inside - gathered.taken)
+    left = list(inside - gathered.listed)
     if not left:
         return
     found = expand(
@@ -274,13 +274,13 @@ def _neighbours_in_window(
         limit=limit,
     )
     gathered.count(found)
-    kept = [
+    supplements = [
         _of(graph, neighbour, position)
         for neighbour in found.neighbours
         if (position := graph.entity(neighbour.node)) is not None
     ]
-    gathered.taken.update(each.position for each in kept)
-    gathered.lists[role] = kept
+    gathered.listed.update(each.position for each in supplements)
+    gathered.lists[role] = supplements
 
 
 def _shown(
@@ -293,15 +293,15 @@ def _shown(
 ) -> None:
     """Put what calls have shown among the next steps: the host's own first, then the strongest."""
     steps = {each.position: each for each in gathered.lists["next_step"]}
-    held = gathered.taken - steps.keys()
+    other_lists = gathered.listed - steps.keys()
     for primary in primaries:
         for spot, edge in learned_steps_after(graph, learned, primary):
-            if spot in inside and spot not in held:
+            if spot in inside and spot not in other_lists:
                 found = Supplement(position=spot, score=strength(edge), path=path_of(edge))
                 steps.setdefault(spot, found)
     order = sorted(steps.values(), key=lambda each: (not each.written, -each.score, each.position))
     gathered.lists["next_step"] = order[: max(limit, 0)]
-    gathered.taken = held | {each.position for each in gathered.lists["next_step"]}
+    gathered.listed = other_lists | {each.position for each in gathered.lists["next_step"]}
 
 
 def _of(

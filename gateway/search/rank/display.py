@@ -76,7 +76,7 @@ def cap_per_kind(
 
 
 def _ahead(kinds: Sequence[str], waiting: dict[str, int], place: int) -> int:
-    """Give the next place after *place* of a kind in *waiting*; `len(kinds)` if none is left.
+    """Return the next place after *place* of a kind in *waiting*; `len(kinds)` if none is left.
 
     *waiting* holds the next place of each kind and is moved on: a long ranking is walked once.
     """
@@ -123,26 +123,28 @@ def best_tools_per_server(
         if (score := round(_score(tool, query), 4)) > 0
     ]
     scored.sort(key=lambda each: (-each[1], tools[each[0]].server, tools[each[0]].name))
-    taken: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     chosen: list[tuple[int, float]] = []
     for place, score in scored:
-        taken[tools[place].server] += 1
-        if per_server is None or taken[tools[place].server] <= per_server:
+        counts[tools[place].server] += 1
+        if per_server is None or counts[tools[place].server] <= per_server:
             chosen.append((place, score))
     return chosen[: max(MIN_TOOLS, math.ceil(RATIO * limit))]
 
 
 def _score(tool: ToolWords, query: Collection[str]) -> float:
     named = sum(word in tool.name_words for word in query)
-    told = sum(word in tool.description_words and word not in tool.name_words for word in query)
-    if not named + told:
+    described = sum(
+        word in tool.description_words and word not in tool.name_words for word in query
+    )
+    if not named + described:
         return 0.0
-    strength = min(1.0, _IN_NAME * named + _IN_DESCRIPTION * told)
-    return _STRENGTH * strength + _BREADTH * (named + told) / len(query)
+    strength = min(1.0, _IN_NAME * named + _IN_DESCRIPTION * described)
+    return _STRENGTH * strength + _BREADTH * (named + described) / len(query)
 
 
 def words_of(tokens: Sequence[Token]) -> frozenset[str]:
-    """Give the words of a text from its tokens: identifiers split, endings removed."""
+    """Return the words of a text from its tokens: identifiers split, endings removed."""
     return frozenset(part for token in tokens for part in token.parts)
 
 
@@ -163,7 +165,7 @@ class DisplayedEntity:
 
 
 def max_depth(limit: int) -> int:
-    """Say how many of each kind compete for *limit* places."""
+    """Return how many of each kind compete for *limit* places."""
     return max(2 * limit, MIN_DEPTH)
 
 
@@ -198,14 +200,14 @@ def select(
 
 
 def _first(kinds: Sequence[str], most: int) -> list[int]:
-    """Give the places of the first *most* of each kind."""
-    taken: Counter[str] = Counter()
-    found = []
+    """Return the places of the first *most* of each kind."""
+    counts: Counter[str] = Counter()
+    indices = []
     for place, kind in enumerate(kinds):
-        taken[kind] += 1
-        if taken[kind] <= most:
-            found.append(place)
-    return found
+        counts[kind] += 1
+        if counts[kind] <= most:
+            indices.append(place)
+    return indices
 
 
 def scale_scores(scores: Sequence[float]) -> list[float]:
@@ -235,5 +237,5 @@ def server_tools(
     most = max(MIN_TOOLS, math.ceil(RATIO * limit))
     servers = len({tool.server for tool in tools})
     share = max(MIN_A_SERVER, math.ceil(most / servers)) if servers else most
-    found = best_tools_per_server(tools, query, limit=limit, per_server=share)
-    return [DisplayedEntity(place=place, display=score) for place, score in found]
+    indices = best_tools_per_server(tools, query, limit=limit, per_server=share)
+    return [DisplayedEntity(place=place, display=score) for place, score in indices]
