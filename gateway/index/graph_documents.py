@@ -55,7 +55,7 @@ def graph_of(snapshot: Snapshot) -> ToolGraph:
 
 
 def node_named(snapshot: Snapshot, graph: ToolGraph, tool: str) -> str:
-    """Give the node of the one tool that *tool* names, as a call would name it.
+    """Return the node of the one tool that *tool* names, as a call would name it.
 
     Raises:
         InvalidRequestError: If no tool, or more than one, has this name.
@@ -63,23 +63,23 @@ def node_named(snapshot: Snapshot, graph: ToolGraph, tool: str) -> str:
     return graph.nodes[snapshot.position(resolve(snapshot, tool, Filters()).id)]
 
 
-def source_of(given: GraphSource | None) -> GraphSource | None:
-    """Give the source of documents that a host brings.
+def source_of(source: GraphSource | None) -> GraphSource | None:
+    """Return *source*, checked.
 
     Raises:
-        ConfigError: It is none.
+        ConfigError: It is no source of documents.
     """
-    if given is None or isinstance(given, str | Path) or callable(given):
-        return given
-    told = type(given).__name__
-    if isinstance(given, Sequence):
-        odd = [each for each in given if not isinstance(each, graphs.Document)]
-        if not odd:
-            return given
-        told = f"a {told} with {type(odd[0]).__name__}"
+    if source is None or isinstance(source, str | Path) or callable(source):
+        return source
+    kind = type(source).__name__
+    if isinstance(source, Sequence):
+        others = [item for item in source if not isinstance(item, graphs.Document)]
+        if not others:
+            return source
+        kind = f"a {kind} with {type(others[0]).__name__}"
     raise ConfigError(
         "graph must be a path, a Sequence of graphs.Document or a function that gives one, "
-        f"got {told}"
+        f"got {kind}"
     )
 
 
@@ -95,9 +95,9 @@ async def load(
         return (), ()
     found = await attempt(_load(source))
     if isinstance(found, Failed):
-        told = isinstance(found.error, GraphError)
-        raised = f"the source of graph documents failed ({found.reason}): it must give documents"
-        return (), (_invalid(str(found.error) if told else raised),)
+        detail = f"the source of graph documents failed ({found.reason}): it must give documents"
+        is_ours = isinstance(found.error, GraphError)
+        return (), (_invalid(str(found.error) if is_ours else detail),)
     documents, notices = found
     return documents, tuple(
         _invalid(f"{notice.path}:{notice.line}: {notice.detail}") for notice in notices

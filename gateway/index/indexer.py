@@ -276,14 +276,11 @@ class Indexer:
     ) -> str:
         from gateway.index import storage  # noqa: PLC0415  (an import needs no graph)
 
-        source = self._graph
-        told = (
-            storage.fingerprint_of_files(Path(source))
-            if isinstance(source, str | Path)
-            else documents
-        )
+        graph: object = documents
+        if isinstance(self._graph, str | Path):
+            graph = storage.fingerprint_of_files(Path(self._graph))
         model = self._embedder.info if self._embedder else None
-        settings = (model, self._options.graph, sorted(self._reserved), told)
+        settings = (model, self._options.graph, sorted(self._reserved), graph)
         return storage.fingerprint_of(registrations, listed, settings)
 
     async def _save(self) -> None:

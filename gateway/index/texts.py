@@ -19,12 +19,12 @@ _MAX_PARAMETERS = 40
 
 
 def embedding_text(entity: Entity) -> str:
-    """Give the text that the entity's vector is made of; never blank."""
+    """Return the text that the entity's vector is made of; never blank."""
     return _text(entity, row_of(entity.kind).embedded)
 
 
 def name_text(entity: Entity) -> str:
-    """Give the text of the vector that the entity's own leans to; never blank.
+    """Return the text of the vector that the entity's own leans to; never blank.
 
     A tool's is its name. An agent's and a skill's goes on with the description, which drowns in
     skills, examples and instructions.
@@ -33,7 +33,7 @@ def name_text(entity: Entity) -> str:
 
 
 def lexical_fields(entity: Entity) -> Mapping[str, str]:
-    """Give the entity's words by field; empty fields are left out."""
+    """Return the entity's words by field; empty fields are left out."""
     texts = {field: _FIELDS[field](entity) for field in row_of(entity.kind).indexed}
     return {field: text for field, text in texts.items() if text}
 
@@ -57,8 +57,8 @@ def _parameters(entity: Entity) -> str:
         return ""
     lines = []
     for name, schema in list(properties.items())[:_MAX_PARAMETERS]:
-        told = schema.get("description") if isinstance(schema, Mapping) else None
-        lines.append(f"{name} {told}" if isinstance(told, str) else str(name))
+        text = schema.get("description") if isinstance(schema, Mapping) else None
+        lines.append(f"{name} {text}" if isinstance(text, str) else str(name))
     return "\n".join(lines)
 
 
@@ -68,8 +68,9 @@ def _tools(entity: Entity) -> str:
 
 
 def _skills(entity: Entity) -> str:
-    told = entity.metadata.get("skills")
-    found = [each for each in told if isinstance(each, Mapping)] if isinstance(told, list) else []
+    listed = entity.metadata.get("skills")
+    skills = listed if isinstance(listed, list) else []
+    found = [skill for skill in skills if isinstance(skill, Mapping)]
     texts = ([each.get("name"), each.get("description")] for each in found)
     return "\n".join(" ".join(text for text in each if isinstance(text, str)) for each in texts)
 
@@ -80,8 +81,8 @@ def _metadata(entity: Entity) -> str:
 
 
 def _instructions(entity: Entity) -> str:
-    told = entity.metadata.get(INSTRUCTIONS)
-    return told if isinstance(told, str) else ""
+    text = entity.metadata.get(INSTRUCTIONS)
+    return text if isinstance(text, str) else ""
 
 
 def _hints(entity: Entity) -> str:

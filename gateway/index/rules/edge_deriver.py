@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from gateway.index.rules import prerequisite_rules
-from gateway.index.rules.name_words import ACT, Relation, ToolWords
+from gateway.index.rules.name_words import ACT, Relation, ToolNameWords
 from gateway.index.rules.rule_index import IndexKey, Rule, RuleEdges, RuleIndex
 from gateway.options import GraphOptions
 from gateway.types import Entity
@@ -53,7 +53,7 @@ class EdgeDeriver:
     def update(self, removed: Iterable[Entity], added: Iterable[Entity]) -> DerivedDelta:
         """Take entities out and put others in; return the edges that changed."""
         old = [self._index.tools.pop(entity.id) for entity in removed]
-        new = [ToolWords.of(entity) for entity in added]
+        new = [ToolNameWords.of(entity) for entity in added]
         changed = dict.fromkeys(tool.id for tool in (*old, *new))
         keys = {key for tool in (*old, *new) for key in self._own_keys(tool)}
         before = {key: self._index.find(key) for key in keys}
@@ -67,7 +67,7 @@ class EdgeDeriver:
                 touched |= self._users_of_helpers()
         return self._update_edges(touched)
 
-    def _replace(self, old: Iterable[ToolWords], new: Iterable[ToolWords]) -> None:
+    def _replace(self, old: Iterable[ToolNameWords], new: Iterable[ToolNameWords]) -> None:
         index = self._index
         for tool in old:
             _discard(index.by_key, self._own_keys(tool), tool.id)
@@ -79,11 +79,11 @@ class EdgeDeriver:
             for key in self._lookup_keys(tool):
                 index.readers[key][tool.id] = None
 
-    def _own_keys(self, tool: ToolWords) -> Iterator[IndexKey]:
+    def _own_keys(self, tool: ToolNameWords) -> Iterator[IndexKey]:
         for rule in self._rules:
             yield from rule.own_keys(tool)
 
-    def _lookup_keys(self, tool: ToolWords) -> Iterator[IndexKey]:
+    def _lookup_keys(self, tool: ToolNameWords) -> Iterator[IndexKey]:
         for rule in self._rules:
             yield from rule.lookup_keys(tool)
 
@@ -105,7 +105,7 @@ class EdgeDeriver:
                 before[tool_id], after[tool_id] = known, found
         return DerivedDelta(before=before, after=after)
 
-    def _edges_of(self, tool: ToolWords) -> Edges:
+    def _edges_of(self, tool: ToolNameWords) -> Edges:
         found: dict[tuple[Relation, str], str] = {}
         for name, rule in zip(self._names, self._rules, strict=True):
             for relation, target in rule.edges(tool, self._index):
@@ -123,11 +123,11 @@ def _discard(
             del table[key]
 
 
-def _noun_keys(tool: ToolWords) -> Iterator[IndexKey]:
+def _noun_keys(tool: ToolNameWords) -> Iterator[IndexKey]:
     return (("about", (tool.server, noun)) for noun in tool.nouns)
 
 
-def _phase_edges(tool: ToolWords, index: RuleIndex) -> RuleEdges:
+def _phase_edges(tool: ToolNameWords, index: RuleIndex) -> RuleEdges:
     tools = index.tools
     shared: Counter[str] = Counter()
     for key in _noun_keys(tool) if tool.phase < ACT else ():
@@ -138,15 +138,15 @@ def _phase_edges(tool: ToolWords, index: RuleIndex) -> RuleEdges:
     return (("next_steps", other) for other in ranked[:MAX_STEPS])
 
 
-def _name_keys(tool: ToolWords) -> Iterator[IndexKey]:
+def _name_keys(tool: ToolNameWords) -> Iterator[IndexKey]:
     yield "name", (tool.server, tool.own)
 
 
-def _mention_lookups(tool: ToolWords) -> Iterator[IndexKey]:
+def _mention_lookups(tool: ToolNameWords) -> Iterator[IndexKey]:
     return (("name", (tool.server, name)) for name, _ in tool.mentions)
 
 
-def _mention_edges(tool: ToolWords, index: RuleIndex) -> RuleEdges:
+def _mention_edges(tool: ToolNameWords, index: RuleIndex) -> RuleEdges:
     for name, relation in tool.mentions:
         if found := index.find(("name", (tool.server, name))):
             yield relation, max(found, key=lambda other: index.tools[other].order)

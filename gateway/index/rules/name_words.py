@@ -41,7 +41,7 @@ _CUE_CHARS = 48
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ToolWords:
+class ToolNameWords:
     """The words of one tool."""
 
     id: str
@@ -61,7 +61,7 @@ class ToolWords:
     """The identifiers in its texts, without case, and how it speaks of each."""
 
     @classmethod
-    def of(cls, entity: Entity) -> ToolWords:
+    def of(cls, entity: Entity) -> ToolNameWords:
         """Return the words of *entity*."""
         return cls(
             id=entity.id,

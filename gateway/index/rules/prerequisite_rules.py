@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from gateway.index.rules.name_words import FILLERS, SUPPLY, Name, ToolWords
+from gateway.index.rules.name_words import FILLERS, SUPPLY, Name, ToolNameWords
 from gateway.index.rules.rule_index import IndexKey, Rule, RuleEdges, RuleIndex
 
 MAX_SUPPLIERS = 2
@@ -39,7 +39,7 @@ _ONLINE = re.compile(
 )
 
 
-def _supplier_keys(tool: ToolWords) -> Iterator[IndexKey]:
+def _supplier_keys(tool: ToolNameWords) -> Iterator[IndexKey]:
     what = tool.thing
     if not what or tool.verb not in SUPPLY:
         return
@@ -49,13 +49,13 @@ def _supplier_keys(tool: ToolWords) -> Iterator[IndexKey]:
         yield "whole", what
 
 
-def _argument_keys(tool: ToolWords) -> Iterator[IndexKey]:
+def _argument_keys(tool: ToolNameWords) -> Iterator[IndexKey]:
     for name in tool.required:
         yield from (("free", name[start:]) for start in range(len(name)))
         yield "whole", name
 
 
-def _supplier_edges(tool: ToolWords, index: RuleIndex) -> RuleEdges:
+def _supplier_edges(tool: ToolNameWords, index: RuleIndex) -> RuleEdges:
     """Yield the tools that return what a required argument is called after."""
     for name in tool.required:
         for supplier in _best_suppliers(name, index) or index.find(("whole", name)) or ():
@@ -72,12 +72,12 @@ def _best_suppliers(name: Name, index: RuleIndex) -> Sequence[str]:
     return ()
 
 
-def _clock_keys(tool: ToolWords) -> Iterator[IndexKey]:
+def _clock_keys(tool: ToolNameWords) -> Iterator[IndexKey]:
     if tool.reports_environment:
         yield from ((kind, ()) for kind, things in _CLOCK_THINGS.items() if tool.thing in things)
 
 
-def _clock_lookups(tool: ToolWords) -> Iterator[IndexKey]:
+def _clock_lookups(tool: ToolNameWords) -> Iterator[IndexKey]:
     wanted = {
         kind
         for name, text, required in tool.arguments
@@ -87,7 +87,7 @@ def _clock_lookups(tool: ToolWords) -> Iterator[IndexKey]:
     return ((kind, ()) for kind in sorted(wanted))
 
 
-def _clock_edges(tool: ToolWords, index: RuleIndex) -> RuleEdges:
+def _clock_edges(tool: ToolNameWords, index: RuleIndex) -> RuleEdges:
     """Yield the one tool that reports the date or time, where the catalog has only one."""
     for key in _clock_lookups(tool):
         yield from (("requires", helper) for helper in index.find(key) or ())
@@ -100,18 +100,18 @@ def _time_kinds(name: Name, text: str) -> Iterator[str]:
         yield "time"
 
 
-def _check_keys(tool: ToolWords) -> Iterator[IndexKey]:
+def _check_keys(tool: ToolNameWords) -> Iterator[IndexKey]:
     if tool.verb in _CHECK:
         yield "check", tool.thing
     yield from _machine_keys(tool)
 
 
-def _machine_keys(tool: ToolWords) -> Iterator[IndexKey]:
+def _machine_keys(tool: ToolNameWords) -> Iterator[IndexKey]:
     if tool.reports_environment:
         yield "machine", tool.server
 
 
-def _check_lookups(tool: ToolWords) -> Iterator[IndexKey]:
+def _check_lookups(tool: ToolNameWords) -> Iterator[IndexKey]:
     for name in tool.required:
         yield "check", name
         yield "check", _short(name)
@@ -121,7 +121,7 @@ def _short(name: Name) -> Name:
     return name[:-1] if len(name) > 1 and name[-1] in _QUALIFIERS else name
 
 
-def _check_edges(tool: ToolWords, index: RuleIndex) -> RuleEdges:
+def _check_edges(tool: ToolNameWords, index: RuleIndex) -> RuleEdges:
     """Yield ``validate_email`` for what takes an ``email`` or an ``email_address``."""
     for name in tool.required:
         found = index.find(("check", name))
@@ -130,22 +130,22 @@ def _check_edges(tool: ToolWords, index: RuleIndex) -> RuleEdges:
                 yield "requires", check
 
 
-def _sign_in_target(tool: ToolWords) -> frozenset[str]:
+def _sign_in_target(tool: ToolNameWords) -> frozenset[str]:
     """Return what a sign-in signs in to, as its name says."""
     return frozenset(tool.name) - _SIGN_IN - _ROUND_SIGN_IN
 
 
-def _sign_in_keys(tool: ToolWords) -> Iterator[IndexKey]:
+def _sign_in_keys(tool: ToolNameWords) -> Iterator[IndexKey]:
     target = _sign_in_target(tool)
     if target and _signs_in(tool.name):
         yield "sign_in", min(target, key=tool.name.index)
 
 
-def _sign_in_lookups(tool: ToolWords) -> Iterator[IndexKey]:
+def _sign_in_lookups(tool: ToolNameWords) -> Iterator[IndexKey]:
     return (("sign_in", word) for word in tool.name)
 
 
-def _sign_in_edges(tool: ToolWords, index: RuleIndex) -> RuleEdges:
+def _sign_in_edges(tool: ToolNameWords, index: RuleIndex) -> RuleEdges:
     """Yield the one sign-in whose target is in the tool's name as a whole."""
     for key in _sign_in_lookups(tool):
         sign_ins = index.find(key) or ()
@@ -163,18 +163,18 @@ def _signs_in(name: Name) -> bool:
     return split or core[0] in _SIGN_IN or core[-1] in _SIGN_IN
 
 
-def _network_keys(tool: ToolWords) -> Iterator[IndexKey]:
+def _network_keys(tool: ToolNameWords) -> Iterator[IndexKey]:
     if _reports_network(tool):
         yield "online", ()
     yield from _machine_keys(tool)
 
 
-def _network_lookups(tool: ToolWords) -> Iterator[IndexKey]:
+def _network_lookups(tool: ToolNameWords) -> Iterator[IndexKey]:
     if _signs_in(tool.name) or _ONLINE.search(tool.description):
         yield "online", ()
 
 
-def _connection_edges(tool: ToolWords, index: RuleIndex) -> RuleEdges:
+def _connection_edges(tool: ToolNameWords, index: RuleIndex) -> RuleEdges:
     """Yield the connection check for what signs in or describes that it needs the network."""
     for key in _network_lookups(tool):
         for helper in index.find(key) or ():
@@ -182,7 +182,7 @@ def _connection_edges(tool: ToolWords, index: RuleIndex) -> RuleEdges:
                 yield "requires", helper
 
 
-def _reports_network(tool: ToolWords) -> bool:
+def _reports_network(tool: ToolNameWords) -> bool:
     joined = "".join(tool.thing)
     asks = tool.verb in SUPPLY | {"check", "is"}
     return (

@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from gateway.index.rules.name_words import Relation, ToolWords
+from gateway.index.rules.name_words import Relation, ToolNameWords
 
 IndexKey: TypeAlias = tuple[str, Hashable]
 """What a rule calls a kind of words, and the words."""
@@ -21,7 +21,7 @@ class RuleIndex:
 
     max_tools: Mapping[str, int]
     """How many tools may share a key, by its kind; a key of more tells nothing."""
-    tools: dict[str, ToolWords] = field(default_factory=dict)
+    tools: dict[str, ToolNameWords] = field(default_factory=dict)
     """By id."""
     by_key: dict[IndexKey, dict[str, None]] = field(default_factory=dict)
     """The ids of the tools that are found under a key."""
@@ -47,9 +47,9 @@ class RuleIndex:
 class Rule:
     """How a rule finds edges."""
 
-    own_keys: Callable[[ToolWords], Iterable[IndexKey]]
+    own_keys: Callable[[ToolNameWords], Iterable[IndexKey]]
     """The keys under which other tools find a tool."""
-    lookup_keys: Callable[[ToolWords], Iterable[IndexKey]]
+    lookup_keys: Callable[[ToolNameWords], Iterable[IndexKey]]
     """The keys that a tool looks up."""
-    edges: Callable[[ToolWords, RuleIndex], RuleEdges]
+    edges: Callable[[ToolNameWords, RuleIndex], RuleEdges]
     """The edges of a tool, from what it finds there."""
