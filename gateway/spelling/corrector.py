@@ -152,9 +152,9 @@ class CatalogCorrector:
         """Return quickly whether *query* is English without a fault, as most queries are."""
         if self.folder is None or not query.isascii():
             return False
-        unknown_words, common = fold_words(query), common_words(self.folder, "en")
-        rare = unknown_words - common
-        if not unknown_words or len(unknown_words) - len(rare) < _PLAINLY * len(unknown_words):
+        text_words, common = fold_words(query), common_words(self.folder, "en")
+        rare = text_words - common
+        if not text_words or len(text_words) - len(rare) < _PLAINLY * len(text_words):
             return False
         strange = [word for word in rare if not self.catalog.knows(word)]
         return not strange or word_list(self.folder, "en").costs.keys() >= set(strange)
@@ -166,12 +166,10 @@ class CatalogCorrector:
         first, *others = LANGUAGES[script]
         names = [first]
         if others:
-            unknown_words = Counter(word.folded for word in group)
-            if not _is_plainly(word_list(self.folder, first), unknown_words):
+            text_words = Counter(word.folded for word in group)
+            if not _is_plainly(word_list(self.folder, first), text_words):
                 names = (
-                    likely_languages(
-                        language_signs(self.folder, script), unknown_words, rather=first
-                    )
+                    likely_languages(language_signs(self.folder, script), text_words, rather=first)
                     or names
                 )
         lists = (word_list(self.folder, name) for name in names)
