@@ -66,9 +66,11 @@ class UnknownToolError(InvalidRequestError, LookupError):
         self.near = near
         self.unlisted = unlisted
         hint = f"; near names: {', '.join(near)}" if near else ""
-        late = f" Sources that could not be listed, or not yet: {unlisted}." if unlisted else ""
+        unlisted_note = (
+            f" Sources that could not be listed, or not yet: {unlisted}." if unlisted else ""
+        )
         super().__init__(
-            f"unknown tool {name!r}{hint}. Search the catalog for the right one.{late}"
+            f"unknown tool {name!r}{hint}. Search the catalog for the right one.{unlisted_note}"
         )
 
 

@@ -115,12 +115,12 @@ class GraphIndex:
 
         They are remembered: a concept stands next to many nodes.
         """
-        known = self._members.get((concept, role))
-        if known is None:
+        cached = self._members.get((concept, role))
+        if cached is None:
             edges = self.edges_to(concept, role)
-            known = tuple(edges) if len(edges) <= MAX_GROUP_SIZE else ()
-            self._members[concept, role] = known
-        return known
+            cached = tuple(edges) if len(edges) <= MAX_GROUP_SIZE else ()
+            self._members[concept, role] = cached
+        return cached
 
     def _edges(self, node: str, role: EdgeRole, *, incoming: bool) -> list[NetworkEdge]:
         _, successors, predecessors = self._tables

@@ -107,9 +107,9 @@ class GatewayTool(FunctionTool):
 
 
 def _found_tools(context: ChatContext, tools: Sequence[object]) -> list[str]:
-    known = next((tool.found for tool in tools if isinstance(tool, GatewayTool)), None)
-    if known is not None:
-        return known
+    result = next((tool.found for tool in tools if isinstance(tool, GatewayTool)), None)
+    if result is not None:
+        return result
     if context.session is None:
         return []
     found: list[str] = context.session.state.setdefault(_STATE, [])
@@ -132,8 +132,8 @@ def _messages(messages: Sequence[ChatMessage]) -> Iterator[Message]:
 
 
 def _json(call: Any) -> str:
-    given = call.arguments
-    return given if isinstance(given, str) else json.dumps(dict(given or {}))
+    arguments = call.arguments
+    return arguments if isinstance(arguments, str) else json.dumps(dict(arguments or {}))
 
 
 def _name(tool: Any) -> str:

@@ -32,8 +32,8 @@ def definition(entity: Entity, options: DiscoveryOptions, *, deferred: bool = Tr
         options: How much of its description is kept.
         deferred: False for a tool that the model always sees.
     """
-    told = to_anthropic(proxy(entity, options))
-    return {**told, "defer_loading": True} if deferred else told
+    definition = to_anthropic(proxy(entity, options))
+    return {**definition, "defer_loading": True} if deferred else definition
 
 
 def to_anthropic(tool: Mapping[str, object]) -> Block:
@@ -45,12 +45,12 @@ def to_anthropic(tool: Mapping[str, object]) -> Block:
     function = tool.get("function")
     if not isinstance(function, Mapping) or not function.get("name"):
         raise InvalidRequestError("only function tools with a name can be written for Anthropic")
-    told: Block = {
+    block: Block = {
         "name": function["name"],
         "description": function.get("description", ""),
         "input_schema": function.get("parameters", {"type": "object", "properties": {}}),
     }
-    return {**told, "strict": True} if function.get("strict") is True else told
+    return {**block, "strict": True} if function.get("strict") is True else block
 
 
 def from_anthropic(tool: Mapping[str, object]) -> FunctionTool:

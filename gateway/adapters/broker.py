@@ -126,7 +126,7 @@ def _host_tools(host: Iterable[str]) -> tuple[Message, ...]:
 def functions_of(tools: ToolList) -> list[Function]:
     """Return the tools of ours in *tools*: the meta-tools first, then the proxies."""
     inner = (tool.get("function") for tool in tools.tools)
-    told = [each for each in inner if isinstance(each, Mapping) and "parameters" in each]
+    definitions = [each for each in inner if isinstance(each, Mapping) and "parameters" in each]
     return [
         Function(
             name=str(each["name"]),
@@ -134,7 +134,7 @@ def functions_of(tools: ToolList) -> list[Function]:
             parameters=dict(each["parameters"]),
             strict=each.get("strict") is True,
         )
-        for each in told
+        for each in definitions
     ]
 
 

@@ -115,9 +115,9 @@ class GatewayServer(MCPServer):
         run = self._known.get(str((meta or {}).get(_RUN, ""))) or _Run()
         tools = run.tools or await self._broker.build_tools((), ())
         call_id = f"{run.id}-{len(run.messages)}"
-        given = arguments or {}
-        answer = await self._broker.answer(tools, tool_name, given, call_id=call_id)
-        run.messages.append(tool_calls_message([(call_id, tool_name, json.dumps(given))]))
+        parsed = arguments or {}
+        answer = await self._broker.answer(tools, tool_name, parsed, call_id=call_id)
+        run.messages.append(tool_calls_message([(call_id, tool_name, json.dumps(parsed))]))
         run.messages.append(tool_result_message(call_id, answer.text))
         content = types.TextContent(type="text", text=answer.text)
         return types.CallToolResult(content=[content], is_error=answer.failed)

@@ -36,10 +36,10 @@ class View(Protocol):
         """All of them."""
 
     def mask(self, filters: Filters) -> NDArray[np.bool_]:
-        """Say of each whether it passes *filters*, shape (n,)."""
+        """Return the eligibility of each entity under *filters*, shape (n,)."""
 
     def position(self, key: str) -> int:
-        """Say where the entity with this id stands; KeyError if there is none."""
+        """Return the position of the entity with this id; KeyError if there is none."""
 
 
 class Entries(Protocol):
@@ -157,7 +157,7 @@ class Catalog:
 
         Args:
             key: Its id.
-            filters: Who may be seen; None is everybody.
+            filters: The visible entities; None is all.
         """
         view = await self._view()
         try:
@@ -173,7 +173,7 @@ class Catalog:
         """Return the entities that follow the id *after*, at most *limit*, by id.
 
         Args:
-            filters: Who may be seen; None is everybody, whatever the kind and the scopes.
+            filters: The visible entities; None is all, whatever the kind and the scopes.
             after: The `Page.next` of the page before.
             limit: At least 1.
 
@@ -191,7 +191,7 @@ class Catalog:
         """Count the entities of each tag, by tag; tags without case.
 
         Args:
-            filters: Who is counted; None is everybody.
+            filters: The entities that count; None is all.
         """
         counts: Counter[str] = Counter()
         for entity in await self._visible(filters):

@@ -114,8 +114,8 @@ async def embed_documents(  # noqa: PLR0913  (keyword-only, all but the texts)
         request = request_vectors(
             embedder, batch_texts, role="document", telemetry=telemetry, dimensions=dimensions
         )
-        late = EmbeddingError(f"a request for documents took longer than {timeout_s:g} s")
-        answer = await attempt_within(request, timeout_s, late)
+        timeout_error = EmbeddingError(f"a request for documents took longer than {timeout_s:g} s")
+        answer = await attempt_within(request, timeout_s, timeout_error)
         embedded += len(keys)
         if isinstance(answer, Failed):
             note = Diagnostic(stage="embed", code="embedding_failed", detail=answer.reason)

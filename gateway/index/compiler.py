@@ -215,10 +215,10 @@ class SnapshotCompiler:
         for item, row in zip(fresh, blend_name_vectors(wholes, names), strict=True):
             item.row = row
         rows = [item.row if item else None for item in items]
-        known = next((row for row in rows if row is not None), None)
-        if known is None:
+        first = next((row for row in rows if row is not None), None)
+        if first is None:
             return None
-        zeros = np.zeros_like(known)
+        zeros = np.zeros_like(first)
         return np.stack([zeros if row is None else row for row in rows])
 
 

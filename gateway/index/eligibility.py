@@ -63,14 +63,14 @@ class Eligibility:
         Args:
             filters: ``healthy_only`` is not looked at: it is resolved before.
         """
-        known = self.masks.get(filters)
-        if known is None:
+        mask = self.masks.get(filters)
+        if mask is None:
             if len(self.masks) >= _MAX_MASKS:
                 self.masks.clear()
-            known = self._combine(filters)
-            known.setflags(write=False)
-            self.masks[filters] = known
-        return known
+            mask = self._combine(filters)
+            mask.setflags(write=False)
+            self.masks[filters] = mask
+        return mask
 
     def has(self, trait: str, value: Hashable) -> Mask:
         """Return the mask of one value of a trait: ``kind``, ``status``, ``server`` or ``tag``."""

@@ -230,10 +230,10 @@ class Indexer:
         """List what changed and build with the vectors that are kept; then embed the others."""
         with self._recorded() as began:
             generation, registrations = self._registry.generation, self._registry.all()
-            known = self._newest.listed if self._newest else {}
+            previous = self._newest.listed if self._newest else {}
             servers = len(registrations.keys() - {ENTRIES})
             self._progress("servers", 0, servers)
-            listed = await list_sources(registrations, known, telemetry=self._telemetry)
+            listed = await list_sources(registrations, previous, telemetry=self._telemetry)
             self._progress("servers", servers, servers)
             result, fingerprint = await self._load_or_build(registrations, listed)
             self.builds += 1

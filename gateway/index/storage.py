@@ -321,12 +321,12 @@ class _StoredEntities(Sequence[Entity]):
         if isinstance(at, slice):
             return tuple(map(self.__getitem__, range(*at.indices(len(self)))))
         position = range(len(self))[at]
-        known = self._parsed.get(position)
-        if known is None:
+        entity = self._parsed.get(position)
+        if entity is None:
             start = int(self._ends[position - 1]) if position else 0
             line = self._lines[start : int(self._ends[position])].tobytes()
-            known = self._parsed[position] = _entity_from_json(json.loads(line))
-        return known
+            entity = self._parsed[position] = _entity_from_json(json.loads(line))
+        return entity
 
 
 def _entity_to_json(entity: Entity) -> dict[str, Any]:

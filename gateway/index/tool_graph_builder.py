@@ -104,9 +104,9 @@ class ToolGraphBuilder:
         return ToolGraph.of(index, tuple(entry.node for entry in entries), forbidden)
 
     def _entry(self, entity: Entity) -> _Entry:
-        known = self._entries.get(entity.id)
-        if known is not None and (known.entity is entity or known.entity == entity):
-            return known
+        cached = self._entries.get(entity.id)
+        if cached is not None and (cached.entity is entity or cached.entity == entity):
+            return cached
         document = document_of(entity, self._options) if row_of(entity.kind).graph else None
         return _Entry(entity=entity, node=node_of(entity.id), document=document)
 

@@ -95,7 +95,7 @@ class OAuthStorage:
         return record.tokens
 
     async def set_tokens(self, tokens: OAuthToken) -> None:
-        """Store new tokens, and who issued them."""
+        """Store new tokens and their issuer."""
         life_s = tokens.expires_in
         context = self.context
         await self._update(

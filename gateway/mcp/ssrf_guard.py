@@ -41,7 +41,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
 
     Args:
         private_hosts: Names of hosts that may be private and speak plain HTTP.
-        local: Whether it may go to this machine; never if somebody else chooses the address.
+        local: Whether it may go to this machine; never if the address comes from elsewhere.
         inner: What sends.
         resolve: Resolves names.
     """

@@ -66,6 +66,6 @@ class DiscoveryOptions(OptionObject):
         """Validate the fields."""
         check_options(self)
         names = (self.search_name, self.call_name, self.route_name, self.next_name)
-        given = [name for name in names if name]
-        if len({*given}) < len(given):
+        own_names = [name for name in names if name]
+        if len({*own_names}) < len(own_names):
             raise ConfigError("DiscoveryOptions: two names of the meta-tools are equal")

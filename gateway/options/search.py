@@ -121,6 +121,6 @@ def check_strategy(strategy: Strategy) -> Strategy:
         ConfigError: If there is no such strategy.
     """
     if strategy not in get_args(Strategy):
-        known = ", ".join(get_args(Strategy))
-        raise ConfigError(f"unknown strategy {strategy!r}; it is one of {known}")
+        choices = ", ".join(get_args(Strategy))
+        raise ConfigError(f"unknown strategy {strategy!r}; it is one of {choices}")
     return strategy

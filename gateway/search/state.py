@@ -120,5 +120,7 @@ async def with_timeout(work: Awaitable[T], timeout_s: float, *, spent_s: float =
     Returns:
         What *work* returned, or why it failed.
     """
-    late = GatewayError(f"it took longer than {timeout_s:g} s (SearchOptions.query_timeout_s)")
-    return await attempt_within(work, max(timeout_s - spent_s, 0.0), late)
+    timeout_error = GatewayError(
+        f"it took longer than {timeout_s:g} s (SearchOptions.query_timeout_s)"
+    )
+    return await attempt_within(work, max(timeout_s - spent_s, 0.0), timeout_error)

@@ -46,7 +46,7 @@ GRACE_S = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpOptions:
-    """The address of a server, and who may use it."""
+    """The address of a server, and the callers that may use it."""
 
     host: str = "127.0.0.1"
     port: Annotated[int, Field(ge=0, le=65535)] = 8930
@@ -135,7 +135,7 @@ async def serve_http(
 
     Args:
         server: The served MCP server.
-        options: The address, and who may use it.
+        options: The address, and the callers that may use it.
         beside: Puts another application beside it; see `gateway.serve.api.app.beside`.
         on_listening: Called with the address as soon as requests are accepted.
 

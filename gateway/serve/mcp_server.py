@@ -203,8 +203,8 @@ class _ToolHandlers:
             if self._names is None:
                 options = self._gateway.options.discovery
                 entities = await self._gateway.list_tools()
-                taken = {entity.exposed_name for entity in entities}
-                names = meta_names(options, (), avoid=taken)
+                exposed_names = {entity.exposed_name for entity in entities}
+                names = meta_names(options, (), avoid=exposed_names)
                 contents = catalog_digest(entities, budget=options.digest_token_budget)
                 tools = meta_tools(names, contents, stable=True)
                 self._meta_tools = meta_tool_views(names, tools)

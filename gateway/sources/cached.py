@@ -207,13 +207,13 @@ class CachedSource:
             Whether there is anything to look at.
         """
         notes = self._listing.diagnostics if self._listing is not None else ()
-        doubtful = bool(self._command_line_changed) or any(
+        is_suspect = bool(self._command_line_changed) or any(
             note.code == "tool_changed" for note in notes
         )
-        if doubtful:
+        if is_suspect:
             self._command_line_changed = None
             self._loaded = False
-        return doubtful
+        return is_suspect
 
     def forget(self) -> None:
         """Delete the stored listing."""

@@ -78,23 +78,23 @@ class EntityRegistry:
                 name = names.get(key) or to_gateway_uri(definition.kind, server, definition.name)
                 entities[key] = _entity(key, name, definition, source, before.get(key))
             for key, entity in source.entities.items():
-                known = before.get(key)
-                entities[key] = known if known is not None and known == entity else entity
+                previous = before.get(key)
+                entities[key] = previous if previous is not None and previous == entity else entity
         self.entities = entities
         self.notes = _qualified_names(entities)
 
     def _collect(self, registration: Registration, listing: Listing) -> _SourceEntities:
         """Gather what a source puts into the catalog; the same if nothing changed."""
         source = registration.source
-        known = self._sources.get(source.server)
+        entities = self._sources.get(source.server)
         if (
-            known is not None
-            and known.listing is listing
-            and known.registration.hints is registration.hints
-            and known.registration.itself is registration.itself
-            and known.trusted == source.trusted
+            entities is not None
+            and entities.listing is listing
+            and entities.registration.hints is registration.hints
+            and entities.registration.itself is registration.itself
+            and entities.trusted == source.trusted
         ):
-            return known
+            return entities
         return _collect(registration, listing)
 
 

@@ -76,7 +76,7 @@ class Database:
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[Connection]:
-        """Read the file as it is at one moment, whoever writes meanwhile.
+        """Read the file as it is at one moment, whatever is written meanwhile.
 
         Raises:
             StoreError: It cannot be read; ``rebuilt`` if it was corrupt.

@@ -8,7 +8,7 @@ from gateway.errors import InvalidRequestError
 
 
 class ManualClock:
-    """Give it wherever a ``clock`` is asked for. Any thread may read and move it."""
+    """Pass it wherever a ``clock`` is asked for. Any thread may read and move it."""
 
     def __init__(self, now: float = 0.0) -> None:
         self._lock = threading.Lock()

@@ -68,7 +68,7 @@ class HashingEmbedder:
 
     @property
     def info(self) -> EmbedderInfo:
-        """Who this is."""
+        """The model's name and limits."""
         return self._info
 
     @property
@@ -136,8 +136,8 @@ def _add(vector: Vector, feature: str, weight: float) -> None:
 
 
 def _fold(text: str) -> str:
-    apart = _HUMP.sub(" ", unicodedata.normalize("NFKC", text)).replace("_", " ")
-    return apart.casefold().strip()
+    spaced = _HUMP.sub(" ", unicodedata.normalize("NFKC", text)).replace("_", " ")
+    return spaced.casefold().strip()
 
 
 def _pattern(meanings: Mapping[str, str]) -> re.Pattern[str] | None:
@@ -156,5 +156,5 @@ def _is_caseless(word: str) -> bool:
 def _name(dimensions: int, meanings: Mapping[str, str]) -> str:
     if not meanings:
         return f"hashing-{dimensions}"
-    told = json.dumps(meanings, sort_keys=True).encode()
-    return f"hashing-{dimensions}-{hashlib.blake2b(told, digest_size=4).hexdigest()}"
+    serialized = json.dumps(meanings, sort_keys=True).encode()
+    return f"hashing-{dimensions}-{hashlib.blake2b(serialized, digest_size=4).hexdigest()}"

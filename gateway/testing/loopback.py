@@ -21,7 +21,7 @@ GRACE_S = 1
 
 
 class Loopback:
-    """A real HTTP server for one app. It listens from `start` on, so nobody waits for it."""
+    """A real HTTP server for one app. It listens from `start` on, so nothing waits for it."""
 
     def __init__(self, app: ASGIApp) -> None:
         # No log_config: the host's logging is the host's.
@@ -62,7 +62,7 @@ class Loopback:
 
     def settle(self, timeout_s: float) -> None:
         """Block until the answer to every request that has arrived is done with: written, or given
-        up because nobody reads it.
+        up because it is not read.
 
         Raises:
             TimeoutError: Not within ``timeout_s``.

@@ -159,12 +159,12 @@ class Filters:
     def __post_init__(self) -> None:
         """Check each value; mutable collections become frozen sets."""
         for name in ("kinds", "statuses", "tags", "servers", "scopes", "without"):
-            given = getattr(self, name)
-            if type(given) is not frozenset or (given and not all(map(_is_text, given))):
-                object.__setattr__(self, name, frozenset(_texts(self, name, given)))
+            value = getattr(self, name)
+            if type(value) is not frozenset or (value and not all(map(_is_text, value))):
+                object.__setattr__(self, name, frozenset(_texts(self, name, value)))
         for name in ("include_disabled", "healthy_only"):
-            if type(told := getattr(self, name)) is not bool:
-                raise TypeError(f"Filters: {name} must be True or False, got {told!r}")
+            if type(flag := getattr(self, name)) is not bool:
+                raise TypeError(f"Filters: {name} must be True or False, got {flag!r}")
 
 
 def _texts(owner: object, name: str, value: object) -> tuple[str, ...]:

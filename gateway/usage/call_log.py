@@ -110,8 +110,10 @@ def shape_of(entity: Entity, arguments: JsonObject) -> Mapping[str, str]:
     Names that the schema does not have may be data themselves: they are counted, as ``+n``.
     """
     properties = entity.definition.input_schema.get("properties")
-    known = properties if isinstance(properties, Mapping) else {}
-    shape = {name: _type(value) for name, value in sorted(arguments.items()) if name in known}
+    schema_properties = properties if isinstance(properties, Mapping) else {}
+    shape = {
+        name: _type(value) for name, value in sorted(arguments.items()) if name in schema_properties
+    }
     others = len(arguments) - len(shape)
     return shape | ({f"+{others}": "unknown"} if others else {})
 

@@ -96,13 +96,13 @@ class EdgeDeriver:
         before: dict[str, Edges] = {}
         after: dict[str, Edges] = {}
         for tool_id in tools:
-            known = self.edges.pop(tool_id, {})
+            previous = self.edges.pop(tool_id, {})
             tool = self._index.tools.get(tool_id)
             found = self._edges_of(tool) if tool else {}
             if found:
                 self.edges[tool_id] = found
-            if known != found:
-                before[tool_id], after[tool_id] = known, found
+            if previous != found:
+                before[tool_id], after[tool_id] = previous, found
         return DerivedDelta(before=before, after=after)
 
     def _edges_of(self, tool: ToolNameWords) -> Edges:

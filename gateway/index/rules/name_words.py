@@ -111,8 +111,8 @@ class ToolNameWords:
 
     def is_understood_by(self, server: str) -> bool:
         """Return whether *server* understands its result; ``status`` alone means another thing."""
-        known = len(self.thing) > 1 and self.thing[-1] not in SECRET
-        return self.server == server or known or self.reports_environment
+        is_specific = len(self.thing) > 1 and self.thing[-1] not in SECRET
+        return self.server == server or is_specific or self.reports_environment
 
 
 def nouns_of(entity: Entity) -> Name:

@@ -183,11 +183,11 @@ def _connection_edges(tool: ToolNameWords, index: RuleIndex) -> RuleEdges:
 
 
 def _reports_network(tool: ToolNameWords) -> bool:
-    joined = "".join(tool.thing)
+    name = "".join(tool.thing)
     asks = tool.verb in SUPPLY | {"check", "is"}
     return (
         asks
-        and joined.startswith(_NETWORK_WORDS)
+        and name.startswith(_NETWORK_WORDS)
         and len(tool.thing) <= len(("wi", "fi", "status"))
         and not tool.required
     )

@@ -118,7 +118,7 @@ class SearchRoutes:
         hits: Sequence[Hit],
         started: float,
     ) -> Receipt:
-        asked = repr((request, sorted(filters.scopes))).encode("utf-8", "replace")
+        fingerprint = repr((request, sorted(filters.scopes))).encode("utf-8", "replace")
         ids = "\n".join(hit.entity.id for hit in hits).encode("utf-8", "replace")
         return Receipt(
             id=uuid.uuid4().hex,
@@ -130,7 +130,9 @@ class SearchRoutes:
             returned=len(hits),
             returned_by_kind=Counter(hit.entity.kind for hit in hits),
             index=view.snapshot.version,
-            request_hash=hashlib.blake2b(asked, key=self._hash_key, digest_size=16).hexdigest(),
+            request_hash=hashlib.blake2b(
+                fingerprint, key=self._hash_key, digest_size=16
+            ).hexdigest(),
             result_hash=hashlib.sha256(ids).hexdigest(),
         )
 
@@ -139,8 +141,8 @@ class SearchRoutes:
         """List the tags of what you may find."""
         view = await self._views.current()
         counts = await self._gateway.catalog.tags(view.filters(call.caller))
-        kept = dict(sorted(counts.items())[:MAX_TAGS])
-        return TagCounts(tags=list(kept), counts=kept)
+        shown_counts = dict(sorted(counts.items())[:MAX_TAGS])
+        return TagCounts(tags=list(shown_counts), counts=shown_counts)
 
 
 _FLAGS = {"include_draft", "include_deprecated", "include_disabled"}

@@ -120,12 +120,12 @@ class RowBuilder:
             group = _GROUPS.get(hit.entity.kind, "custom")
             groups[group].append(self._row(hit, lifted_tools))
         if "tool" in self._filters.kinds:
-            known = {row.id for row in groups["tools"]}
+            tool_ids = {row.id for row in groups["tools"]}
             entities = self._view.snapshot.entities
             groups["tools"] += [
                 _tool_row(entities[position], display=display)
                 for position, display in lifted_tools.items()
-                if entities[position].id not in known
+                if entities[position].id not in tool_ids
             ]
         return {name: groups[name] for name in (*_GROUPS.values(), "custom")}
 
