@@ -1,9 +1,13 @@
-"""Names: canonical ids, and the names that a model may call. Pure.
+"""Names of what the catalog holds: ids, addresses, and the names that a model may call. Pure.
 
-* A canonical id is ``server/name`` with the source's own name: it never changes.
-* An exposed name is at most 64 characters of ``[A-Za-z0-9_-]`` (OpenAI's rule for functions).
-* Exposed names depend only on which tools there are, never on the order in which they came. No two
-  are equal, even without case.
+* A tool's id is ``server/name``, that of all else ``kind:server/name``, with the source's own name:
+  it never changes. A server itself has the id ``server:NAME`` or ``virtual_server:NAME``.
+* A resource's URI is ``gateway:/SERVER/URI`` with the server's own URI as it is: what a client
+  makes of a template's URI is the URI of what it would make of the template. A prompt is called
+  ``SERVER/NAME``. No server's name holds a slash, so both lead back.
+* An exposed name is at most 64 characters of ``[A-Za-z0-9_-]`` (OpenAI's rule for functions). It
+  depends only on which tools there are, never on the order in which they came. No two are equal,
+  even without case.
 """
 
 from __future__ import annotations
@@ -14,21 +18,50 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 
-from gateway.types import ToolDefinition
+from gateway.types import Kind, ToolDefinition
 
+SCHEME = "gateway:/"
+SERVER_KINDS = frozenset({"server", "virtual_server"})
+"""The kinds of entities that have tools."""
 MAX_NAME = 64
 _HASH_LENGTHS = (8, 16, 32, 64)
+_PLAIN_NAME = re.compile(rf"[A-Za-z0-9](?:[A-Za-z0-9_-]{{0,{MAX_NAME - 2}}}[A-Za-z0-9])?")
+"""A name that is exposed as it is; nearly all are."""
 
 
-def canonical_id(server: str, name: str) -> str:
-    """Return the catalog's id of a source's tool."""
-    return f"{server}/{name}"
+def entity_id(kind: Kind, server: str, name: str) -> str:
+    """Return the catalog's id of what a source lists; see `check_server_name` for why no two meet.
+
+    ``server/name`` of a tool, ``kind:server/name`` of all else, ``kind:name`` of a server itself.
+    """
+    if kind == "tool":
+        return f"{server}/{name}"
+    if kind in SERVER_KINDS and server == name:
+        return f"{kind}:{name}"
+    return f"{kind}:{server}/{name}"
+
+
+def to_gateway_uri(kind: Kind, server: str, name: str) -> str:
+    """Return the URI of a resource, the full name of a prompt, and the id of anything else."""
+    if kind == "resource":
+        return f"{SCHEME}{server}/{name}"
+    return f"{server}/{name}" if kind == "prompt" else entity_id(kind, server, name)
+
+
+def from_gateway_uri(kind: Kind, uri: str) -> tuple[str, str] | None:
+    """Return the server and its own name of what `to_gateway_uri` named; None for anything else."""
+    if kind == "resource":
+        if not uri.startswith(SCHEME):
+            return None
+        uri = uri.removeprefix(SCHEME)
+    server, slash, name = uri.partition("/")
+    return (server, name) if server and slash else None
 
 
 def expose_names(
     tools: Iterable[tuple[str, str]], *, reserved: frozenset[str] = frozenset()
 ) -> dict[str, str]:
-    """Return the exposed name of each tool, by canonical id.
+    """Return the exposed name of each tool, by id.
 
     A tool gets its own name if no other tool wants that, else ``server_name``, else a readable
     prefix with a hash of its id. Tools that want the same name all give it up, so that the outcome
@@ -38,37 +71,31 @@ def expose_names(
         tools: The server and the own name of each.
         reserved: Names that no tool may have, such as the meta-tools'.
     """
-    pairs = {canonical_id(server, name): (server, name) for server, name in tools}
+    pairs = {f"{server}/{name}": (server, name) for server, name in tools}
+    names = {key: _fit(name, key) for key, (_, name) in pairs.items()}
+    folded = {key: name.casefold() for key, name in names.items()}
     unavailable = frozenset(name.casefold() for name in reserved)
-    step = dict.fromkeys(pairs, 0)
-    names: dict[str, str] = {}
-    unsettled = list(pairs)
-    while unsettled:
-        for key in unsettled:
-            names[key] = _candidate(key, *pairs[key], step[key])
-            step[key] += 1
-        wanted = Counter(name.casefold() for name in names.values())
-        unsettled = [
-            key
-            for key, name in names.items()
-            if wanted[name.casefold()] > 1 or name.casefold() in unavailable
-        ]
-    return names
+    steps: Counter[str] = Counter()
+    while True:
+        wanted = Counter(folded.values())
+        clashing = [key for key, name in folded.items() if wanted[name] > 1 or name in unavailable]
+        if not clashing:
+            return names
+        for key in clashing:
+            names[key] = _qualify(key, *pairs[key], steps[key])
+            folded[key] = names[key].casefold()
+            steps[key] += 1
 
 
-def _candidate(key: str, server: str, name: str, step: int) -> str:
-    plain = _fit(name, key)
-    if step == 0:
-        return plain
+def _qualify(key: str, server: str, name: str, step: int) -> str:
     qualified = _fit(f"{server}_{name}", key)
-    if step == 1:
-        return qualified
     # The last length is a whole SHA-256: distinct for distinct ids.
-    length = _HASH_LENGTHS[min(step - 2, len(_HASH_LENGTHS) - 1)]
-    return _hashed(qualified, key, length)
+    return _hashed(qualified, key, _HASH_LENGTHS[min(step, 4) - 1]) if step else qualified
 
 
 def _fit(name: str, key: str) -> str:
+    if _PLAIN_NAME.fullmatch(name):
+        return name
     plain = re.sub(r"[^A-Za-z0-9_-]+", "_", name).strip("_-")
     if not plain:
         return _hashed("tool", key, 8)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Protocol, TypeGuard
 
-from gateway.catalog.resource_uris import from_gateway_uri
+from gateway.catalog.identity import from_gateway_uri
 from gateway.errors import InvalidRequestError
 from gateway.index.snapshot import Snapshot
 from gateway.mcp.naming import matches_template

@@ -8,7 +8,7 @@ from typing import TypeVar
 from mcp import types
 from pydantic import BaseModel, ValidationError
 
-from gateway.catalog.resource_uris import from_gateway_uri
+from gateway.catalog.identity import from_gateway_uri
 from gateway.mcp.content_blocks import is_malformed
 from gateway.mcp.error_mapping import request_error
 from gateway.search.resources import ResourceLibrary

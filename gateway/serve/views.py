@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from mcp import types
 from pydantic import BaseModel, ValidationError
 
-from gateway.catalog.resource_uris import to_gateway_uri
+from gateway.catalog.identity import to_gateway_uri
 from gateway.discovery.call_handler import ToolAnswer
 from gateway.discovery.meta_tools import FunctionTool, MetaNames
 from gateway.discovery.proxies import description_of

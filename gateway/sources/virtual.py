@@ -14,8 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from gateway.catalog.approvals import apply_policies
-from gateway.catalog.identity import canonical_id, definition_digest
-from gateway.catalog.resource_uris import entity_id
+from gateway.catalog.identity import definition_digest, entity_id
 from gateway.errors import ClosedError, StoreError, UpstreamError
 from gateway.mcp.naming import pin_key
 from gateway.options import UpstreamOptions
@@ -86,10 +85,7 @@ class VirtualSource:
         """The server behind each of its items, by the item's id in the catalog."""
         server = self._table.name
         return {
-            canonical_id(server, name) if kind == "tool" else entity_id(kind, server, name): (
-                alias.server
-            )
-            for kind, name, alias in self._table.items
+            entity_id(kind, server, name): alias.server for kind, name, alias in self._table.items
         }
 
     async def list_tools(self) -> Listing:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.catalog.identity import canonical_id, definition_digest, expose_names
+from gateway.catalog.identity import definition_digest, entity_id, expose_names
 from gateway.types import Hints, ToolDefinition
 from tests.fakes import tool
 
@@ -27,7 +27,7 @@ def test_every_tool_has_one_name_that_a_model_may_call(tools: list[tuple[str, st
     """OpenAI's rule for functions; and no two names are equal, not even without case."""
     names = expose_names(tools, reserved=frozenset({"search_tools", "call_tool"}))
 
-    assert {canonical_id(*each) for each in tools} == names.keys()
+    assert {entity_id("tool", *each) for each in tools} == names.keys()
     assert all(re.fullmatch(r"[A-Za-z0-9_-]{1,64}", name) for name in names.values())
     assert len(names) == len({name.casefold() for name in names.values()})
     assert {"search_tools", "call_tool"}.isdisjoint(name.casefold() for name in names.values())

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.catalog.resource_uris import entity_id, from_gateway_uri, to_gateway_uri
+from gateway.catalog.identity import entity_id, from_gateway_uri, to_gateway_uri
 from gateway.mcp.naming import matches_template
 from gateway.types import Kind
 
