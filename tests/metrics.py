@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
 
 from opentelemetry.sdk.metrics.export import (
     HistogramDataPoint,
@@ -34,3 +37,22 @@ def counted(reader: InMemoryMetricReader, name: str, attribute: str) -> dict[obj
             key = (point.attributes or {}).get(attribute)
             found[key] = found.get(key, 0) + value
     return found
+
+
+class Documented(NamedTuple):
+    """One row of `docs/telemetry.md`."""
+
+    cells: list[str]
+    """Those between the name and the attributes."""
+    attributes: set[str]
+
+
+def documented() -> dict[str, Documented]:
+    """Return every span and metric of the document, by name."""
+    page = Path(__file__).parents[1] / "docs" / "telemetry.md"
+    rows = [line for line in page.read_text(encoding="utf-8").splitlines() if line[:3] == "| `"]
+    table = {}
+    for row in rows:
+        name, *cells, attributes = (cell.strip() for cell in row.strip("|").split("|"))
+        table[name.strip("`")] = Documented(cells, set(re.findall("`(.+?)`", attributes)))
+    return table

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from gateway.embed.protocol import Embedded, Embedder, EmbeddingLimits, Role
 from gateway.errors import EmbeddingError
-from gateway.runtime.telemetry import Telemetry
-from gateway.runtime.telemetry_names import Attributes
+from gateway.runtime.telemetry import Attributes, Telemetry
 from gateway.runtime.vectors import unit_rows, usable
 
 BLANK = "-"

@@ -27,8 +27,7 @@ from gateway.runtime.cache import (
     Submit,
     key_of,
 )
-from gateway.runtime.telemetry import Span, Telemetry
-from gateway.runtime.telemetry_names import CONTENT_ATTRIBUTES, Attributes
+from gateway.runtime.telemetry import CONTENT_ATTRIBUTES, Attributes, Span, Telemetry
 from gateway.runtime.vectors import Vector
 from gateway.search.normalize import CachedNormalizer, Normalizer
 from gateway.search.pipeline import Search

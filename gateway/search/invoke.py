@@ -9,8 +9,7 @@ from functools import partial
 
 from gateway.errors import GatewayError, InvalidRequestError, UnknownToolError
 from gateway.index.snapshot import Snapshot, resolve
-from gateway.runtime.telemetry import Telemetry
-from gateway.runtime.telemetry_names import CONTENT_ATTRIBUTES
+from gateway.runtime.telemetry import CONTENT_ATTRIBUTES, Telemetry
 from gateway.sources.registry import Registration
 from gateway.types import Entity, Filters, InvokeResult, JsonObject
 from gateway.usage.call_log import Call, Outcome, shape_of

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from gateway.runtime.cache import Cache, SingleFlight
-from gateway.runtime.telemetry import Telemetry
-from gateway.runtime.telemetry_names import Attributes
+from gateway.runtime.telemetry import Attributes, Telemetry
 from gateway.runtime.text import clean, literals
 
 MAX_CHARS = 600
