@@ -19,23 +19,17 @@ from mcp.server import Server
 from mcp.server.transport_security import TransportSecuritySettings
 from pydantic import Field
 from starlette.applications import Starlette
-from starlette.authentication import (
-    AuthCredentials,
-    AuthenticationBackend,
-    AuthenticationError,
-    BaseUser,
-    SimpleUser,
-)
+from starlette.datastructures import Headers
 from starlette.middleware import Middleware
-from starlette.middleware.authentication import AuthenticationMiddleware
-from starlette.requests import HTTPConnection
-from starlette.responses import PlainTextResponse, Response
-from starlette.types import ASGIApp
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from gateway.errors import ConfigError
 from gateway.options.validation import check_options
 
 PATH = "/mcp"
+REALM = 'Bearer realm="gateway"'
+"""The challenge of a response that asks for a token."""
 WrapApp: TypeAlias = Callable[[ASGIApp], ASGIApp]
 """Puts another application beside one, on the same port."""
 Transport: TypeAlias = Callable[[Server], Awaitable[None]]
@@ -84,10 +78,7 @@ def http_app(server: Server, options: HttpOptions) -> Starlette:
         streamable_http_path=PATH, transport_security=transport_security(options), host=options.host
     )
     if options.token:
-        guard = _BearerBackend(options.token)
-        app.user_middleware.insert(
-            0, Middleware(AuthenticationMiddleware, backend=guard, on_error=_refused)
-        )
+        app.user_middleware.insert(0, Middleware(_TokenCheck, token=options.token))
     return app
 
 
@@ -106,22 +97,28 @@ def _is_bare_ipv6(name: str) -> bool:
     return name.count(":") > 1 and not name.startswith("[")
 
 
-class _BearerBackend(AuthenticationBackend):
-    def __init__(self, token: str) -> None:
+class _TokenCheck:
+    """Refuses requests without the bearer token."""
+
+    def __init__(self, app: ASGIApp, token: str) -> None:
+        self._app = app
         self._token = token.encode()
 
-    async def authenticate(self, conn: HTTPConnection) -> tuple[AuthCredentials, BaseUser]:
-        scheme, _, token = conn.headers.get("authorization", "").partition(" ")
-        secret = token.strip().encode()
-        if scheme.casefold() != "bearer" or not secrets.compare_digest(secret, self._token):
-            raise AuthenticationError("a bearer token is needed")
-        return AuthCredentials(["mcp"]), SimpleUser("bearer")
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "lifespan":
+            secret = bearer_secret(Headers(scope=scope).get("authorization", ""))
+            if not secrets.compare_digest(secret.encode(), self._token):
+                headers = {"WWW-Authenticate": REALM}
+                refusal = PlainTextResponse("a bearer token is needed", 401, headers)
+                await refusal(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
 
 
-def _refused(_conn: HTTPConnection, error: Exception) -> Response:
-    return PlainTextResponse(
-        str(error), status_code=401, headers={"WWW-Authenticate": 'Bearer realm="gateway"'}
-    )
+def bearer_secret(authorization: str) -> str:
+    """Return the token of a header ``Authorization`` (RFC 6750); empty if it holds none."""
+    scheme, _, secret = authorization.partition(" ")
+    return secret.strip() if scheme.casefold() == "bearer" else ""
 
 
 async def serve_http(

@@ -1,6 +1,7 @@
 """The API as an ASGI application.
 
 * Host and Origin are checked before anything else, as those of `/mcp` are.
+* Unknown fields and parameters are refused: ignoring a misspelt one would answer another question.
 * Every response that is an error is a problem (RFC 9457).
 """
 
@@ -8,11 +9,15 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, TypeVar
 
 from mcp.server.transport_security import TransportSecurityMiddleware, TransportSecuritySettings
+from pydantic import BaseModel, Field, ValidationError
+from pydantic_core import from_json
 from starlette.applications import Starlette
+from starlette.datastructures import QueryParams
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -22,33 +27,55 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from gateway.errors import Failed, attempt
 from gateway.gateway import Gateway
 from gateway.options.environment import environment
-from gateway.serve.api import openapi
-from gateway.serve.api.auth import ANONYMOUS, OPERATOR, Authenticator, BearerToken
+from gateway.options.validation import OptionObject, Timeout
+from gateway.serve.api.auth import ANONYMOUS, OPERATOR, ApiCaller, Authenticator
 from gateway.serve.api.catalog_view import CatalogViews
 from gateway.serve.api.entity_routes import EntityRoutes
 from gateway.serve.api.index_routes import IndexRoutes
-from gateway.serve.api.operations import ApiCall, Operation, Reply, operations_of
-from gateway.serve.api.problems import MEDIA_TYPE, RefusedError, refusal
-from gateway.serve.api.requests import ApiOptions, read_body, read_parameters
+from gateway.serve.api.operations import (
+    DOCUMENT_PATH,
+    HEADERS,
+    ApiCall,
+    Operation,
+    document,
+    operations_of,
+    respond,
+)
+from gateway.serve.api.problems import MEDIA_TYPE, RefusedError, RequestFault, refusal
 from gateway.serve.api.search_routes import SearchRoutes, default_ranking
 from gateway.serve.http import HttpOptions, transport_security
 
-_HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
-_DEFAULTS = ApiOptions()
+M = TypeVar("M", bound=BaseModel)
+MAX_FAULTS = 20
+"""The most faults that one response names."""
 _HTTP_ERRORS = {
     404: ("unknown_path", "there is nothing here: see /openapi.json"),
     405: ("wrong_method", "this cannot be done here: see Allow"),
 }
-_PREFIXES = ("/api/", openapi.PATH)
+_PREFIXES = ("/api/", DOCUMENT_PATH)
 _ENTRANCES = frozenset({"/", "/api"})
 """Paths that a person tries first: the refusal there names the OpenAPI document."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiOptions(OptionObject):
+    """What one request may cost."""
+
+    max_body_bytes: Annotated[int, Field(ge=1024)] = 1024 * 1024
+    max_depth: Annotated[int, Field(ge=4)] = 32
+    """Objects and lists within each other."""
+    time_limit_s: Timeout = 30.0
+    """A slower response is given up."""
+
+
+_DEFAULTS = ApiOptions()
 
 
 def api_app(
     gateway: Gateway,
     http: HttpOptions,
     *,
-    tokens: Sequence[BearerToken] = (),
+    tokens: Sequence[ApiCaller] = (),
     fusion: str = "",
     options: ApiOptions = _DEFAULTS,
 ) -> ASGIApp:
@@ -65,66 +92,60 @@ def api_app(
     Raises:
         ConfigError: There is no such fusion.
     """
-    operator = [BearerToken.from_secret("operator", http.token, OPERATOR)] if http.token else []
+    operator = [ApiCaller.from_secret("operator", http.token, OPERATOR)] if http.token else []
     authenticator = Authenticator([*operator, *tokens])
     ranking = default_ranking(fusion or environment().fusion, gateway)
     views = CatalogViews(gateway)
-    endpoints = [
-        _Endpoint(operation, routes, authenticator, options)
-        for routes in (
-            SearchRoutes(gateway, views, ranking=ranking),
-            EntityRoutes(gateway, views),
-            IndexRoutes(gateway, views),
-        )
-        for operation in operations_of(routes)
+    operations = [
+        *operations_of(SearchRoutes(gateway, views, ranking=ranking)),
+        *operations_of(EntityRoutes(gateway, views)),
+        *operations_of(IndexRoutes(gateway, views)),
     ]
-    table = [endpoint.operation for endpoint in endpoints]
-    document = json.dumps(openapi.document(table, is_open=authenticator.is_open))
+    text = json.dumps(document(operations, is_open=authenticator.is_open))
+    by_path: dict[str, dict[str, Operation]] = {}
+    for operation in operations:
+        by_path.setdefault(operation.path, {})[operation.method] = operation
 
     async def describe(_request: Request) -> Response:
-        return Response(document, media_type="application/json", headers=_HEADERS)
+        return Response(text, media_type="application/json", headers=HEADERS)
 
-    app = Starlette(
-        routes=[Route(openapi.PATH, describe, methods=["GET"]), *_routes(endpoints)],
-        exception_handlers={HTTPException: _http_error},
-    )
+    routes = [Route(DOCUMENT_PATH, describe, methods=["GET"])]
+    for path, by_method in by_path.items():
+        endpoint = _Endpoint(by_method, authenticator, options)
+        routes.append(
+            Route(path.replace("{id}", "{id:path}"), endpoint.answer, methods=[*by_method])
+        )
+    app = Starlette(routes=routes, exception_handlers={HTTPException: _http_error})
     app.router.redirect_slashes = False
-    return _HostCheck(app, transport_security(http))
+    return _checking_host(app, transport_security(http))
 
 
 class _Endpoint:
-    """One operation, ready to answer requests."""
+    """The operations of one path, by method, ready to answer requests."""
 
     def __init__(
         self,
-        operation: Operation,
-        routes: object,
+        operations: Mapping[str, Operation],
         authenticator: Authenticator,
         options: ApiOptions,
     ) -> None:
-        self.operation = operation
-        self._routes = routes
+        self._operations = operations
         self._authenticator = authenticator
         self._options = options
 
-    async def __call__(self, request: Request) -> Response:
-        response = await attempt(self._answer_in_time(request))
+    async def answer(self, request: Request) -> Response:
+        """Answer a request; an error becomes a problem."""
+        operation = self._operations["GET" if request.method == "HEAD" else request.method]
+        response = await attempt(self._answer_in_time(operation, request))
         return problem(refusal(response)) if isinstance(response, Failed) else response
 
-    async def _answer_in_time(self, request: Request) -> Response:
+    async def _answer_in_time(self, operation: Operation, request: Request) -> Response:
         async with asyncio.timeout(self._options.time_limit_s):
-            call = await self._read_call(request)
-            answer = await self.operation.handler(self._routes, call)
-        reply = answer if isinstance(answer, Reply) else Reply(value=answer)
-        return Response(
-            reply.value.model_dump_json() if reply.value is not None else b"",
-            status_code=reply.status or self.operation.status,
-            media_type="application/json" if reply.value is not None else None,
-            headers={**_HEADERS, **reply.headers},
-        )
+            answer = await operation.handler(await self._read_call(operation, request))
+        return answer if isinstance(answer, Response) else respond(answer, operation.statuses[0])
 
-    async def _read_call(self, request: Request) -> ApiCall:
-        operation, caller = self.operation, ANONYMOUS
+    async def _read_call(self, operation: Operation, request: Request) -> ApiCall:
+        caller = ANONYMOUS
         if not operation.is_public:
             caller = self._authenticator.authenticate(request.headers.get("authorization", ""))
         caller.check_right(operation.right)
@@ -136,53 +157,105 @@ class _Endpoint:
         return ApiCall(caller=caller, key=request.path_params.get("id", ""), request=model)
 
 
-def _routes(endpoints: Sequence[_Endpoint]) -> Iterator[Route]:
-    by_path: defaultdict[str, dict[str, _Endpoint]] = defaultdict(dict)
-    for endpoint in endpoints:
-        by_path[endpoint.operation.path][endpoint.operation.method] = endpoint
-    for path, by_method in by_path.items():
+async def read_body(request: Request, model: type[M], options: ApiOptions) -> M:
+    """Read the JSON body of *request*.
 
-        async def answer(request: Request, by_method: dict[str, _Endpoint] = by_method) -> Response:
-            method = "GET" if request.method == "HEAD" else request.method
-            return await by_method[method](request)
+    Raises:
+        RefusedError: 415, 413, 400 for what is not JSON, 422 for JSON that does not fit.
+    """
+    media = request.headers.get("content-type", "").partition(";")[0].strip().casefold()
+    if media != "application/json":
+        raise RefusedError(415, "not_json", "send the body as application/json")
+    body = bytearray()
+    async for part in request.stream():
+        body += part
+        if len(body) > options.max_body_bytes:
+            raise RefusedError(
+                413, "too_large", f"the body may take {options.max_body_bytes} bytes"
+            )
+    try:
+        value = from_json(bytes(body), allow_inf_nan=False)
+    except ValueError as error:
+        raise RefusedError(400, "not_json", "the body is not JSON") from error
+    if _depth(value) > options.max_depth:
+        raise RefusedError(422, "too_deep", f"the body is nested deeper than {options.max_depth}")
+    return _validate(model, value, "the body does not fit: see errors", "#/")
 
-        yield Route(path.replace("{id}", "{id:path}"), answer, methods=[*by_method])
+
+def _depth(value: object) -> int:
+    """Return how deep the containers in *value* are nested; 0 for a scalar."""
+    if not isinstance(value, dict | list):
+        return 0
+    children = value.values() if isinstance(value, dict) else value
+    return 1 + max(map(_depth, children), default=0)
 
 
-class _HostCheck:
-    """Refuses requests that call the server by a foreign name or come from a foreign page."""
+def read_parameters(query: QueryParams, model: type[M]) -> M:
+    """Read the query string; a parameter whose field is a list may be repeated.
 
-    def __init__(self, app: ASGIApp, settings: TransportSecuritySettings) -> None:
-        self._app = app
-        self._checks = TransportSecurityMiddleware(settings)
+    Raises:
+        RefusedError: 422.
+    """
+    values: dict[str, object] = {}
+    for name in query:
+        texts = query.getlist(name)
+        field = model.model_fields.get(name)
+        is_list = field is not None and isinstance(field.default, list)
+        if len(texts) > 1 and not is_list:
+            fault = RequestFault(where=f"?{name}", detail="it is given twice")
+            raise RefusedError(422, "invalid_request", "the parameters do not fit", errors=[fault])
+        values[name] = texts if is_list else texts[0]
+    return _validate(model, values, "the parameters do not fit: see errors", "?")
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        response = await self._checks.validate_request(Request(scope))
-        if response is None:
-            await self._app(scope, receive, send)
-            return
-        header = "Host" if response.status_code == 421 else "Origin"
-        error = RefusedError(
-            response.status_code, "foreign", f"the {header} of the request is not ours"
-        )
-        await problem(error)(scope, receive, send)
+
+def _validate(model: type[M], value: object, message: str, root: str) -> M:
+    try:
+        return model.model_validate(value)
+    except ValidationError as error:
+        # Without the input: it may hold what must not stand in a log.
+        faults = error.errors(include_url=False, include_context=False, include_input=False)
+    named = [
+        RequestFault(where=_where(root, fault["loc"]), detail=fault["msg"])
+        for fault in faults[:MAX_FAULTS]
+    ]
+    raise RefusedError(422, "invalid_request", message, errors=named)
+
+
+def _where(root: str, path: Sequence[int | str]) -> str:
+    """Return *path* as a JSON pointer (RFC 6901) behind *root*, each step clipped."""
+    steps = [str(step)[:64].replace("~", "~0").replace("/", "~1") for step in path]
+    return root + "/".join(steps) if steps else "#"
 
 
 def problem(error: RefusedError) -> Response:
     """Return the response for a refusal."""
-    return Response(
-        error.details.model_dump_json(),
-        status_code=error.status,
-        media_type=MEDIA_TYPE,
-        headers={**_HEADERS, **error.headers},
-    )
+    return respond(error.details, error.status, error.headers, media_type=MEDIA_TYPE)
 
 
 async def _http_error(_request: Request, error: Exception) -> Response:
     status = error.status_code if isinstance(error, HTTPException) else 500
     headers = error.headers if isinstance(error, HTTPException) else None
     code, detail = _HTTP_ERRORS.get(status, _HTTP_ERRORS[404])
-    return problem(RefusedError(status, code, detail, headers=headers or {}))
+    return problem(RefusedError(status, code, detail, headers=headers))
+
+
+def _checking_host(app: ASGIApp, settings: TransportSecuritySettings) -> ASGIApp:
+    """Refuse requests that call the server by a foreign name or come from a foreign page."""
+    checks = TransportSecurityMiddleware(settings)
+
+    async def check(scope: Scope, receive: Receive, send: Send) -> None:
+        # The other scopes are the server's own, such as its start.
+        refused = None
+        if scope["type"] == "http":
+            refused = await checks.validate_request(Request(scope))
+        if refused is None:
+            await app(scope, receive, send)
+            return
+        header = "Host" if refused.status_code == 421 else "Origin"
+        detail = f"the {header} of the request is not ours"
+        await problem(RefusedError(refused.status_code, "foreign", detail))(scope, receive, send)
+
+    return check
 
 
 def beside(api: ASGIApp) -> Callable[[ASGIApp], ASGIApp]:

@@ -4,22 +4,31 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from gateway.catalog.kinds import KINDS
 from gateway.gateway import Gateway
 from gateway.index.snapshot import Snapshot
-from gateway.search.rank.display import ToolWords, words_of
 from gateway.serve.api.auth import ALL_SCOPES, ApiCaller
+from gateway.serve.api.models import SearchMode, Visibility
 from gateway.serve.api.problems import RefusedError
-from gateway.types import Entity, Filters, Status
-from graphs.lexical.analysis import tokens
+from gateway.types import Entity, Filters, RankingMode, Status
 
 REGISTRY_KINDS: Mapping[str, str] = {"mcp_server": "server", "a2a_agent": "agent"}
 """The kinds that registries call by another name."""
+SEARCH_MODES: Mapping[RankingMode, SearchMode] = {
+    "hybrid": "hybrid",
+    "vector": "vector",
+    "lexical": "lexical-only",
+    "graph": "graph",
+    "browse": "browse",
+    "empty": "empty",
+}
+"""The ranking modes in the words of registries."""
+EVERYTHING = Visibility(include_draft=True, include_deprecated=True, include_disabled=True)
+_ACTIVE = Visibility()
 _ON_REQUEST = frozenset({"prompt", "resource"})
 """Kinds that are searched only where a request names them."""
-_SERVER_LISTED = frozenset({"tool", "prompt", "resource"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -33,8 +42,6 @@ class CatalogView:
     """How many entities there are of each kind."""
     tools: Mapping[str, Sequence[int]]
     """The positions of the tools of each server, by its id."""
-    words: dict[int, ToolWords] = field(default_factory=dict)
-    """The words of tools, by position; filled on use."""
 
     @classmethod
     def from_snapshot(cls, snapshot: Snapshot) -> CatalogView:
@@ -58,25 +65,22 @@ class CatalogView:
     def filters(
         self,
         caller: ApiCaller,
-        *,
         kinds: frozenset[str] | None = None,
         tags: Iterable[str] = (),
-        include_draft: bool = False,
-        include_deprecated: bool = False,
-        include_disabled: bool = False,
+        shown: Visibility = _ACTIVE,
     ) -> Filters:
         """Return the filters that hold what *caller* may find; *kinds* None is every kind."""
-        statuses: set[Status] = {"active"}
-        if include_draft:
-            statuses.add("draft")
-        if include_deprecated:
-            statuses.add("deprecated")
+        statuses: dict[Status, bool] = {
+            "active": True,
+            "draft": shown.include_draft,
+            "deprecated": shown.include_deprecated,
+        }
         return Filters(
             kinds=self.kinds if kinds is None else kinds,
-            statuses=frozenset(statuses),
+            statuses=frozenset(status for status, is_shown in statuses.items() if is_shown),
             tags=frozenset(tags),
             scopes=self.scopes if ALL_SCOPES in caller.scopes else caller.scopes,
-            include_disabled=include_disabled,
+            include_disabled=shown.include_disabled,
         )
 
     def resolve_kinds(self, names: Sequence[str] | None) -> frozenset[str]:
@@ -94,24 +98,17 @@ class CatalogView:
             raise RefusedError(404, "unknown_kind", detail)
         return kinds
 
-    def entity(self, key: str) -> Entity | None:
-        """Return the entity with this id; None if there is none."""
-        try:
-            return self.snapshot.entities[self.snapshot.position(key)]
-        except KeyError:
-            return None
+    def visible(self, ids: Iterable[str], filters: Filters) -> dict[str, Entity]:
+        """Return the entities of *ids* that *filters* hold, by id.
 
-    def tool_words(self, position: int) -> ToolWords:
-        """Return the words of the tool at *position*."""
-        if position not in self.words:
-            entity = self.snapshot.entities[position]
-            self.words[position] = ToolWords(
-                server=entity.server,
-                name=entity.name,
-                name_words=words_of(tokens(entity.name)),
-                description_words=words_of(tokens(entity.description)),
-            )
-        return self.words[position]
+        A search reads an older snapshot: what is gone or closed meanwhile is left out.
+        """
+        mask, by_id = self.snapshot.mask(filters), self.snapshot.eligibility.by_id
+        return {
+            key: self.snapshot.entities[by_id[key]]
+            for key in ids
+            if key in by_id and mask[by_id[key]]
+        }
 
 
 class CatalogViews:
@@ -127,9 +124,3 @@ class CatalogViews:
         if self._latest is None or self._latest.snapshot is not snapshot:
             self._latest = CatalogView.from_snapshot(snapshot)
         return self._latest
-
-
-def is_server_listed(entity: Entity) -> bool:
-    """Return whether a server lists *entity*, or is it: then it is no entry of the catalog."""
-    is_entry_id = entity.id == f"{entity.kind}:{entity.server}/{entity.name}"
-    return entity.kind in _SERVER_LISTED or not is_entry_id

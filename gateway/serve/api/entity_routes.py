@@ -8,27 +8,36 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection
 from dataclasses import replace
 from urllib.parse import quote
 
-from gateway.catalog.entries import Entry, clean_entry, to_entity
+from starlette.responses import Response
+
+from gateway.catalog.entries import LISTED, Entry, clean_entry, entry_id, to_entity
 from gateway.gateway import Gateway
 from gateway.serve.api.auth import ALL_SCOPES, WRITE, ApiCaller
-from gateway.serve.api.catalog_view import CatalogViews, is_server_listed
-from gateway.serve.api.operations import ApiCall, Reply, operation
-from gateway.serve.api.problems import RefusedError
-from gateway.serve.api.requests import (
+from gateway.serve.api.catalog_view import (
+    EVERYTHING,
+    REGISTRY_KINDS,
+    SEARCH_MODES,
+    CatalogViews,
+)
+from gateway.serve.api.models import (
     ENTRY_ID,
     EntityBody,
     EntityChange,
+    EntityList,
+    EntityPage,
     EntityPageQuery,
     EntityQuery,
+    EntityView,
+    HintsView,
     NewEntity,
     SkillQuery,
 )
-from gateway.serve.api.responses import EntityList, EntityPage, EntityView, HintsView, SearchMode
-from gateway.serve.api.search_rows import SEARCH_MODES
+from gateway.serve.api.operations import ApiCall, operation, respond
+from gateway.serve.api.problems import RefusedError
 from gateway.types import Entity, Hints
 
 ROOT = "/api/entities"
@@ -51,50 +60,44 @@ class EntityRoutes:
     @operation("GET", "/api/servers", parameters=EntityQuery, response=EntityList)
     async def servers(self, call: ApiCall) -> EntityList:
         """List servers, by words."""
-        request: EntityQuery = call.request
-        return await self._find(call.caller, request, {"server", "virtual_server"})
+        return await self._find(call, {"server", "virtual_server"})
 
     @operation("GET", "/api/agents", parameters=EntityQuery, response=EntityList)
     async def agents(self, call: ApiCall) -> EntityList:
         """List agents, by words."""
-        request: EntityQuery = call.request
-        return await self._find(call.caller, request, {"agent"})
+        return await self._find(call, {"agent"})
 
     @operation("GET", "/api/skills/search", parameters=SkillQuery, response=EntityList)
     async def skills(self, call: ApiCall) -> EntityList:
         """List skills, by words."""
-        request: SkillQuery = call.request
-        query = EntityQuery(query=request.q, tags=request.tags, limit=request.limit)
-        return await self._find(call.caller, query, {"skill"})
+        return await self._find(call, {"skill"})
 
-    async def _find(self, caller: ApiCaller, query: EntityQuery, kinds: set[str]) -> EntityList:
+    async def _find(self, call: ApiCall, kinds: set[str]) -> EntityList:
+        request: EntityQuery = call.request
         view = await self._views.current()
-        filters = view.filters(caller, kinds=frozenset(kinds), tags=query.tags)
-        if not query.query.strip():
-            page = await self._gateway.catalog.list(filters, limit=query.limit)
-            return _entity_list(page.entities, "browse")
-        result = await self._gateway.search(
-            query.query, limit=query.limit, filters=filters, ranking="lexical"
-        )
-        view = await self._views.current()
-        entities = [view.entity(match.id) for match in result.matches]
-        return _entity_list(
-            [entity for entity in entities if entity is not None], SEARCH_MODES[result.mode]
-        )
+        filters = view.filters(call.caller, frozenset(kinds), request.tags)
+        mode = SEARCH_MODES["browse"]
+        if request.query.strip():
+            result = await self._gateway.search(
+                request.query, limit=request.limit, filters=filters, ranking="lexical"
+            )
+            mode = SEARCH_MODES[result.mode]
+            view = await self._views.current()
+            ids = [match.id for match in result.matches]
+            entities: Collection[Entity] = view.visible(ids, filters).values()
+        else:
+            page = await self._gateway.catalog.list(filters, limit=request.limit)
+            entities = page.entities
+        rows = list(map(entity_view, entities))
+        return EntityList(entities=rows, total=len(rows), search_mode=mode)
 
     @operation("GET", ROOT, parameters=EntityPageQuery, response=EntityPage)
     async def list_entities(self, call: ApiCall) -> EntityPage:
         """List entities, in pages."""
         request: EntityPageQuery = call.request
         view = await self._views.current()
-        filters = view.filters(
-            call.caller,
-            kinds=None if request.kind is None else frozenset({request.kind}),
-            tags=request.tags,
-            include_draft=request.include_draft,
-            include_deprecated=request.include_deprecated,
-            include_disabled=request.include_disabled,
-        )
+        kinds = request.kind and frozenset({REGISTRY_KINDS.get(request.kind, request.kind)})
+        filters = view.filters(call.caller, kinds or None, request.tags, request)
         page = await self._gateway.catalog.list(filters, after=request.after, limit=request.limit)
         return EntityPage(entities=list(map(entity_view, page.entities)), next=page.next)
 
@@ -104,23 +107,23 @@ class EntityRoutes:
         right=WRITE,
         body=NewEntity,
         response=EntityView,
-        status=201,
+        statuses=(201,),
         refusals=(409,),
     )
-    async def create_entity(self, call: ApiCall) -> Reply:
+    async def create_entity(self, call: ApiCall) -> Response:
         """Add an entity.
 
         Raises:
-            RefusedError: 409, if its id is taken; 403, if the caller could not see it.
+            RefusedError: 409, if there is one of this id; 403, if the caller could not see it.
             ConfigError: The catalog refuses it.
         """
-        request: NewEntity = call.request
-        entry = _new_entry(request, request.kind, request.namespace, request.name)
+        body: NewEntity = call.request
+        entry = _to_entry(body, body.kind, body.namespace, body.name)
         async with self._write_lock:
             if await self._gateway.catalog.get(entry.id) is not None:
                 raise RefusedError(409, "taken", f"there is {entry.id!r} already: PUT replaces it")
             view = await self._put(call.caller, entry)
-        return Reply(value=view, headers={"Location": f"{ROOT}/{quote(view.id, safe='')}"})
+        return respond(view, 201, {"Location": f"{ROOT}/{quote(view.id, safe='')}"})
 
     @operation("GET", ONE, response=EntityView, refusals=(404,))
     async def read_entity(self, call: ApiCall) -> EntityView:
@@ -133,10 +136,10 @@ class EntityRoutes:
         right=WRITE,
         body=EntityBody,
         response=EntityView,
-        other_statuses=(201,),
+        statuses=(200, 201),
         refusals=(404, 409),
     )
-    async def put_entity(self, call: ApiCall) -> Reply:
+    async def put_entity(self, call: ApiCall) -> Response:
         """Add or replace an entity.
 
         Raises:
@@ -147,16 +150,16 @@ class EntityRoutes:
         async with self._write_lock:
             current = await self._gateway.catalog.get(call.key)
             if current is not None:
+                if not _may_see(call.caller, current.scopes):
+                    raise RefusedError(409, "taken", f"{call.key!r} is taken by another owner")
                 _check_writable(current)
             parts = ENTRY_ID.fullmatch(call.key)
             if parts is None:
                 raise RefusedError(
                     404, "unknown_entity", "nothing is called so: ids are kind:namespace/name"
                 )
-            if current is not None and not _may_see(call.caller, current.scopes):
-                raise RefusedError(409, "taken", f"{call.key!r} is taken by another owner")
-            view = await self._put(call.caller, _new_entry(call.request, *parts.groups()))
-        return Reply(value=view, status=201 if current is None else 200)
+            view = await self._put(call.caller, _to_entry(call.request, *parts.groups()))
+        return respond(view, 201 if current is None else 200)
 
     @operation(
         "PATCH", ONE, right=WRITE, body=EntityChange, response=EntityView, refusals=(404, 409)
@@ -182,19 +185,17 @@ class EntityRoutes:
             )
             return await self._put(call.caller, entry)
 
-    @operation("DELETE", ONE, right=WRITE, response=None, status=204, refusals=(404, 409))
-    async def remove_entity(self, call: ApiCall) -> Reply:
+    @operation("DELETE", ONE, right=WRITE, response=None, statuses=(204,), refusals=(404, 409))
+    async def remove_entity(self, call: ApiCall) -> Response:
         """Remove an entity."""
         async with self._write_lock:
             _check_writable(await self._visible(call))
             await self._gateway.catalog.remove(call.key)
-        return Reply()
+        return respond(None, 204)
 
     async def _visible(self, call: ApiCall) -> Entity:
         view = await self._views.current()
-        filters = view.filters(
-            call.caller, include_draft=True, include_deprecated=True, include_disabled=True
-        )
+        filters = view.filters(call.caller, shown=EVERYTHING)
         entity = await self._gateway.catalog.get(call.key, filters)
         if entity is None:
             raise RefusedError(404, "unknown_entity", "there is no such entity: list them")
@@ -222,18 +223,12 @@ def entity_view(entity: Entity) -> EntityView:
         description=entity.description,
         status=entity.status,
         enabled=entity.hints.enabled,
-        hints=HintsView.model_validate(entity.hints, from_attributes=True),
+        hints=HintsView.model_validate(entity.hints),
         scopes=sorted(entity.scopes),
         parent=entity.parent,
         metadata=entity.metadata,
-        listed=is_server_listed(entity),
+        listed=_is_listed(entity),
         digest=entity.digest,
-    )
-
-
-def _entity_list(entities: Sequence[Entity], mode: SearchMode) -> EntityList:
-    return EntityList(
-        entities=list(map(entity_view, entities)), total=len(entities), search_mode=mode
     )
 
 
@@ -242,20 +237,17 @@ def _may_see(caller: ApiCaller, scopes: frozenset[str]) -> bool:
 
 
 def _check_writable(entity: Entity) -> None:
-    if is_server_listed(entity):
+    if _is_listed(entity):
         raise RefusedError(409, "listed", f"{entity.id!r} is listed by a server: change it there")
 
 
-def _new_entry(body: EntityBody, kind: str, namespace: str, name: str) -> Entry:
-    return Entry(
-        kind=kind,
-        namespace=namespace,
-        name=name,
-        title=body.title,
-        description=body.description,
-        status=body.status,
-        hints=Hints(enabled=body.enabled, **body.hints.model_dump()),
-        scopes=frozenset(body.scopes),
-        metadata=body.metadata,
-        parent=body.parent,
-    )
+def _is_listed(entity: Entity) -> bool:
+    """Return whether a server lists *entity*, or is it: then it is no entry of the catalog."""
+    own_id = entry_id(entity.kind, entity.server, entity.name)
+    return entity.kind in LISTED or entity.id != own_id
+
+
+def _to_entry(body: EntityBody, kind: str, namespace: str, name: str) -> Entry:
+    fields = body.model_dump(exclude={"kind", "namespace", "name", "enabled", "hints"})
+    hints = Hints(enabled=body.enabled, **body.hints.model_dump())
+    return Entry(kind=kind, namespace=namespace, name=name, hints=hints, **fields)

@@ -3,21 +3,58 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Literal
+
+from starlette.responses import Response as HttpResponse
 
 from gateway.errors import Failed, attempt
 from gateway.gateway import Gateway
 from gateway.runtime import VERSION
 from gateway.serve.api.auth import ADMIN
 from gateway.serve.api.catalog_view import CatalogViews
-from gateway.serve.api.operations import ApiCall, Reply, operation
-from gateway.serve.api.responses import HealthStatus, IndexStatus, RebuildStarted
-from gateway.serve.api.search_rows import diagnostic_notes
+from gateway.serve.api.models import DiagnosticNote, Response
+from gateway.serve.api.operations import ApiCall, operation, respond
 
 BUILD_WAIT_S = 1.0
 """How long a question waits for a build that is under way."""
+
+
+class IndexStatus(Response):
+    """The size and state of the index."""
+
+    generation: int
+    """Counts changes of the catalog."""
+    entities: int
+    by_kind: Mapping[str, int]
+    vectors: int
+    graph_nodes: int
+    graph_edges: int
+    strategy: str
+    model: str
+    """Of the vectors; empty without any."""
+    duration_s: float
+    """How long the last build took."""
+    rebuilding: bool
+    """Whether a part of it is being built, such as vectors."""
+    diagnostics: Sequence[DiagnosticNote]
+    details: Sequence[str] = ()
+    """The details of the diagnostics, for callers with the scope `catalog:admin`."""
+
+
+class RebuildStarted(Response):
+    """A rebuild is under way; `/api/index` says when it is done."""
+
+    rebuilding: bool = True
+
+
+class HealthStatus(Response):
+    """Whether the server answers."""
+
+    status: Literal["ok", "starting"]
+    """`starting` until the first index is there: the first search waits for it."""
+    version: str
 
 
 class IndexRoutes:
@@ -61,16 +98,16 @@ class IndexRoutes:
             model=embedder.info.model_id if embedder is not None and report.vectors else "",
             duration_s=report.duration_s,
             rebuilding=self._rebuild_task is not None or is_building,
-            diagnostics=diagnostic_notes(report.diagnostics),
+            diagnostics=list(map(DiagnosticNote.model_validate, report.diagnostics)),
             details=details if call.caller.has_scope(ADMIN) else (),
         )
 
-    @operation("POST", "/api/index/rebuild", right=ADMIN, response=RebuildStarted, status=202)
-    async def rebuild_index(self, _call: ApiCall) -> Reply:
+    @operation("POST", "/api/index/rebuild", right=ADMIN, response=RebuildStarted, statuses=(202,))
+    async def rebuild_index(self, _call: ApiCall) -> HttpResponse:
         """List every server again and build the index anew, in the background."""
         if self._rebuild_task is None:
             self._rebuild_task = asyncio.create_task(self._rebuild(), name="rebuild")
-        return Reply(value=RebuildStarted(), headers={"Location": "/api/index"})
+        return respond(RebuildStarted(), 202, {"Location": "/api/index"})
 
     async def _rebuild(self) -> None:
         done = await attempt(self._gateway.refresh())

@@ -1,15 +1,38 @@
-"""Operations of the API: routes, checks and the OpenAPI document are made from them."""
+"""Operations of the API: routes, checks and the OpenAPI 3.1 document are made from them.
+
+The schemas of the document are those of the pydantic models.
+"""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from http import HTTPStatus
+from types import MethodType
 from typing import Any, TypeAlias
 
 from pydantic import BaseModel
+from pydantic.json_schema import JsonSchemaMode, models_json_schema
+from starlette.responses import Response
 
+from gateway.runtime import VERSION
 from gateway.serve.api.auth import ApiCaller
+from gateway.serve.api.problems import MEDIA_TYPE, ProblemDetails
+
+DOCUMENT_PATH = "/openapi.json"
+HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
+_REF = "#/components/schemas/{model}"
+_ALWAYS = frozenset({403, 404, 405, 421, 500, 503})
+"""Problems of any request: wrong origin, no such path, no such method, wrong host, ..."""
+_ID_PARAMETER: Mapping[str, Any] = {
+    "name": "id",
+    "in": "path",
+    "required": True,
+    "description": "Of the entity; a slash in it may stand as it is, or as %2F.",
+    "schema": {"type": "string", "minLength": 1, "maxLength": 1024},
+    "example": "agent:catalog/travel-planner",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,33 +46,25 @@ class ApiCall:
     """The body or the parameters, as the operation's own model."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reply:
-    """A response with a status or headers of its own."""
-
-    value: BaseModel | None = None
-    status: int = 0
-    """0 is the operation's own."""
-    headers: Mapping[str, str] = field(default_factory=dict)
-
-
-Handler: TypeAlias = Callable[[Any, ApiCall], Awaitable[BaseModel | Reply]]
+Handler: TypeAlias = Callable[..., Awaitable[BaseModel | Response]]
+"""Takes its routes and an `ApiCall`; returns the body, or a response with headers of its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """One operation of the API, and the method that answers it."""
+    """One operation of the API, and the method that answers it.
+
+    Its name in the document is that of the method, its summary the first line of the docstring.
+    """
 
     method: str
     path: str
+    """With ``{id}`` for an entity's id."""
     handler: Handler
-    name: str
-    summary: str
     response: type[BaseModel] | None
     """None has no body."""
-    status: int = 200
-    other_statuses: tuple[int, ...] = ()
-    """Other statuses of success, with the same body."""
+    statuses: tuple[int, ...] = (200,)
+    """Those of success, the usual one first."""
     right: str = ""
     """The scope that it needs; see `gateway.serve.api.auth`."""
     is_public: bool = False
@@ -60,40 +75,112 @@ class Operation:
     """Statuses of its own problems, besides those that every operation may answer."""
 
 
-def operation(
-    method: str, path: str, *, response: type[BaseModel] | None, **details: Any
-) -> Callable[[Handler], Operation]:
-    """Make an operation of a method.
-
-    Its name in the OpenAPI document is that of the method, its summary the first line of the
-    docstring.
-
-    Args:
-        method: The HTTP method.
-        path: With ``{id}`` for an entity's id.
-        response: The model of the response; None has no body.
-        details: More fields of `Operation`.
-    """
-
-    def decorate(handler: Handler) -> Operation:
-        first, *others = handler.__name__.split("_")
-        name = first + "".join(word.capitalize() for word in others)
-        summary = (inspect.getdoc(handler) or "").partition("\n")[0]
-        return Operation(
-            method=method,
-            path=path,
-            handler=handler,
-            name=name,
-            summary=summary,
-            response=response,
-            **details,
-        )
-
-    return decorate
+def operation(method: str, path: str, **details: Any) -> Callable[[Handler], Operation]:
+    """Make an operation of a method; *details* are the other fields of `Operation`."""
+    return lambda handler: Operation(method=method, path=path, handler=handler, **details)
 
 
 def operations_of(routes: object) -> Iterator[Operation]:
-    """Yield the operations of the class of *routes*, in their order."""
+    """Yield the operations of the class of *routes*, in their order, bound to *routes*."""
     for value in vars(type(routes)).values():
         if isinstance(value, Operation):
-            yield value
+            yield replace(value, handler=MethodType(value.handler, routes))
+
+
+def respond(
+    body: BaseModel | None,
+    status: int,
+    headers: Mapping[str, str] | None = None,
+    *,
+    media_type: str = "application/json",
+) -> Response:
+    """Return the response that bears *body*; None is an empty one."""
+    return Response(
+        b"" if body is None else body.model_dump_json(),
+        status_code=status,
+        headers={**HEADERS, **(headers or {})},
+        media_type=None if body is None else media_type,
+    )
+
+
+def document(operations: Sequence[Operation], *, is_open: bool) -> Mapping[str, Any]:
+    """Return the OpenAPI document.
+
+    Args:
+        operations: All operations of the API.
+        is_open: Whether no operation needs a token.
+    """
+    paths: dict[str, dict[str, Any]] = {}
+    models: dict[type[BaseModel], JsonSchemaMode] = {ProblemDetails: "serialization"}
+    for operation in operations:
+        entry = _describe(operation, needs_token=not (is_open or operation.is_public))
+        paths.setdefault(operation.path, {})[operation.method.lower()] = entry
+        models |= {operation.body: "validation"} if operation.body else {}
+        models |= {operation.response: "serialization"} if operation.response else {}
+    _, schemas = models_json_schema(list(models.items()), ref_template=_REF)
+    components: dict[str, Any] = {"schemas": schemas["$defs"]}
+    if not is_open:
+        components["securitySchemes"] = {"bearer": {"type": "http", "scheme": "bearer"}}
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Gateway catalog",
+            "version": VERSION,
+            "description": "MCP servers, tools, agents and skills, found by one search.",
+        },
+        "paths": paths,
+        "components": components,
+    }
+
+
+def _describe(operation: Operation, *, needs_token: bool) -> Mapping[str, Any]:
+    first, *others = operation.handler.__name__.split("_")
+    entry: dict[str, Any] = {
+        "operationId": first + "".join(word.capitalize() for word in others),
+        "summary": (inspect.getdoc(operation.handler) or "").partition("\n")[0],
+        "responses": _responses(operation, needs_token=needs_token),
+        "security": [{"bearer": []}] if needs_token else [],
+        "parameters": list(_parameters(operation)),
+    }
+    if operation.right:
+        entry["description"] = f"Needs the scope `{operation.right}`."
+    if operation.body:
+        entry["requestBody"] = {"required": True, "content": _content(operation.body)}
+    return entry
+
+
+def _content(model: type[BaseModel], media_type: str = "application/json") -> Mapping[str, Any]:
+    return {media_type: {"schema": {"$ref": _REF.format(model=model.__name__)}}}
+
+
+def _responses(operation: Operation, *, needs_token: bool) -> Mapping[str, Any]:
+    refusals = {*_ALWAYS, *operation.refusals}
+    refusals |= {400, 413, 415, 422} if operation.body else set()
+    refusals |= {422} if operation.parameters or "{" in operation.path else set()
+    refusals |= {401} if needs_token else set()
+    content = {"content": _content(operation.response)} if operation.response else {}
+    success = {
+        str(status): {"description": HTTPStatus(status).phrase, **content}
+        for status in operation.statuses
+    }
+    problem = {
+        "description": "A problem (RFC 9457).",
+        "content": _content(ProblemDetails, MEDIA_TYPE),
+    }
+    return success | {str(status): problem for status in sorted(refusals)}
+
+
+def _parameters(operation: Operation) -> Iterator[Mapping[str, Any]]:
+    if "{id}" in operation.path:
+        yield _ID_PARAMETER
+    if operation.parameters is None:
+        return
+    schema = operation.parameters.model_json_schema()
+    for name, property_schema in schema["properties"].items():
+        yield {
+            "name": name,
+            "in": "query",
+            "required": name in schema.get("required", ()),
+            "description": property_schema.pop("description", ""),
+            "schema": property_schema,
+        }

@@ -22,7 +22,6 @@ from gateway.errors import (
 )
 
 MEDIA_TYPE = "application/problem+json"
-_NO_HEADERS: Mapping[str, str] = {}
 _MODEL = ConfigDict(frozen=True, use_attribute_docstrings=True)
 
 
@@ -71,7 +70,7 @@ class RefusedError(GatewayError):
         detail: str,
         *,
         errors: Sequence[RequestFault] = (),
-        headers: Mapping[str, str] = _NO_HEADERS,
+        headers: Mapping[str, str] | None = None,
     ) -> None:
         self.status = status
         self.headers = headers
@@ -93,7 +92,7 @@ _STATUSES: tuple[tuple[type[GatewayError], int, str], ...] = (
     (UpstreamError, 502, "upstream_failed"),
     (ClosedError, 503, "closed"),
 )
-"""The status and the code of our errors."""
+"""The status and the code of our errors, whose messages hold no secret and no query."""
 
 
 def refusal(failed: Failed) -> RefusedError:
@@ -105,10 +104,6 @@ def refusal(failed: Failed) -> RefusedError:
         if isinstance(error, kind):
             return RefusedError(status, code, str(error))
     if isinstance(error, TimeoutError):
-        return RefusedError(
-            503,
-            "too_slow",
-            "the answer took too long; try again, or ask for less",
-            headers={"Retry-After": "1"},
-        )
+        detail = "the answer took too long; try again, or ask for less"
+        return RefusedError(503, "too_slow", detail, headers={"Retry-After": "1"})
     return RefusedError(500, "internal", "the request could not be answered")

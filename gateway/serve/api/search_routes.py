@@ -6,30 +6,57 @@ import hashlib
 import secrets
 import time
 import uuid
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from itertools import repeat
 from typing import Any
 
+import numpy as np
+
+from gateway.catalog.metadata import project
 from gateway.errors import ConfigError
 from gateway.gateway import Gateway
-from gateway.serve.api.catalog_view import CatalogView, CatalogViews
+from gateway.manifests.agent_cards import is_card
+from gateway.search.rank.display import ToolWords, server_tools, words_of
+from gateway.serve.api.catalog_view import SEARCH_MODES, CatalogView, CatalogViews
+from gateway.serve.api.models import (
+    AgentRow,
+    CustomRow,
+    DiagnosticNote,
+    MatchingTool,
+    RankedResult,
+    Ranking,
+    Receipt,
+    Row,
+    SearchResponse,
+    SemanticSearch,
+    ServerRow,
+    SkillRow,
+    TagCounts,
+    ToolRow,
+    VirtualServerRow,
+)
 from gateway.serve.api.operations import ApiCall, operation
 from gateway.serve.api.problems import RefusedError
-from gateway.serve.api.requests import Ranking, SemanticSearch
-from gateway.serve.api.responses import Receipt, SearchResponse, TagCounts
-from gateway.serve.api.search_rows import (
-    SEARCH_MODES,
-    Hit,
-    RowBuilder,
-    diagnostic_notes,
-    find_hits,
-    ranked_result,
-)
-from gateway.types import Filters, SearchResult
+from gateway.types import Entity, Filters, JsonObject, Match, SearchResult
+from graphs.lexical.analysis import tokens
 
 _FUSIONS: Mapping[str, Ranking] = {"rrf": "hybrid", "legacy": "legacy"}
 MAX_TAGS = 500
+_ROOTS = {"virtual_server": "/virtual", "agent": "/agents", "skill": "/skills"}
+_SERVERS = frozenset({"server", "virtual_server"})
+_GROUPS: Mapping[str, tuple[str, type[Row | ToolRow]]] = {
+    "server": ("servers", ServerRow),
+    "tool": ("tools", ToolRow),
+    "agent": ("agents", AgentRow),
+    "skill": ("skills", SkillRow),
+    "virtual_server": ("virtual_servers", VirtualServerRow),
+}
+"""The group of each kind, and the rows in it."""
+_CUSTOM = ("custom", CustomRow)
+"""The group of every other kind."""
 
 
 def default_ranking(fusion: str, gateway: Gateway) -> Ranking:
@@ -75,12 +102,8 @@ class SearchRoutes:
         if not request.query.strip() and not request.tags:
             raise RefusedError(400, "nothing_asked", "give a query, or tags, or both")
         view = await self._views.current()
-        filters = view.filters(
-            call.caller,
-            kinds=view.resolve_kinds(request.entity_types),
-            tags=request.tags,
-            **request.model_dump(include=_FLAGS),
-        )
+        kinds = view.resolve_kinds(request.entity_types)
+        filters = view.filters(call.caller, kinds, request.tags, request)
         ranking = request.ranking or self._ranking
         result = await self._gateway.search(
             request.query or None,
@@ -91,35 +114,28 @@ class SearchRoutes:
             display_limit=request.max_results,
         )
         # The catalog may have changed during the search: rows show it as it is now.
-        view = await self._views.current()
-        hits = find_hits(view, result, request.max_results)
-        groups = RowBuilder(view, filters, request).groups(hits)
-        fields: dict[str, Any] = {
-            **groups,
-            **{f"total_{name}": len(rows) for name, rows in groups.items()},
-        }
+        rows = _Rows(await self._views.current(), filters, request)
+        hits = rows.hits(result)
+        groups = rows.groups(hits)
+        totals: dict[str, Any] = {f"total_{name}": len(group) for name, group in groups.items()}
         return SearchResponse(
             query=request.query,
             search_mode=SEARCH_MODES[result.mode],
             ranking=ranking,
             confidence=round(max((hit.match.confidence for hit in hits), default=0.0), 4),
-            results=[ranked_result(hit, rank) for rank, hit in enumerate(hits, 1)],
-            diagnostics=diagnostic_notes(result.diagnostics),
-            discovery_receipt=self._receipt(view, filters, request, result, hits, started),
-            **fields,
+            results=[_ranked(hit, rank) for rank, hit in enumerate(hits, 1)],
+            diagnostics=list(map(DiagnosticNote.model_validate, result.diagnostics)),
+            discovery_receipt=self._receipt(rows, result, hits, started),
+            **groups,
+            **totals,
         )
 
     def _receipt(
-        self,
-        view: CatalogView,
-        filters: Filters,
-        request: SemanticSearch,
-        result: SearchResult,
-        hits: Sequence[Hit],
-        started: float,
+        self, rows: _Rows, result: SearchResult, hits: Sequence[_Hit], started: float
     ) -> Receipt:
-        fingerprint = repr((request, sorted(filters.scopes))).encode("utf-8", "replace")
+        fingerprint = repr((rows.request, sorted(rows.filters.scopes))).encode("utf-8", "replace")
         ids = "\n".join(hit.entity.id for hit in hits).encode("utf-8", "replace")
+        hashed = hashlib.blake2b(fingerprint, key=self._hash_key, digest_size=16)
         return Receipt(
             id=uuid.uuid4().hex,
             time=datetime.now(UTC).isoformat(timespec="milliseconds"),
@@ -129,10 +145,8 @@ class SearchRoutes:
             candidates=result.counts.candidates,
             returned=len(hits),
             returned_by_kind=Counter(hit.entity.kind for hit in hits),
-            index=view.snapshot.version,
-            request_hash=hashlib.blake2b(
-                fingerprint, key=self._hash_key, digest_size=16
-            ).hexdigest(),
+            index=rows.view.snapshot.version,
+            request_hash=hashed.hexdigest(),
             result_hash=hashlib.sha256(ids).hexdigest(),
         )
 
@@ -145,4 +159,161 @@ class SearchRoutes:
         return TagCounts(tags=list(shown_counts), counts=shown_counts)
 
 
-_FLAGS = {"include_draft", "include_deprecated", "include_disabled"}
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Hit:
+    """One displayed entity."""
+
+    entity: Entity
+    match: Match
+    display: float
+    """Its score for display, 0 to 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """The rows of one search, over the catalog as it is now."""
+
+    view: CatalogView
+    filters: Filters
+    request: SemanticSearch
+
+    def hits(self, result: SearchResult) -> list[_Hit]:
+        """Return what is displayed of *result*, without what may be found no more."""
+        matches = result.matches[: self.request.max_results]
+        visible = self.view.visible([match.id for match in matches], self.filters)
+        return [
+            _Hit(entity=visible[match.id], match=match, display=display)
+            for match, display in zip(matches, result.display_scores or repeat(1.0), strict=False)
+            if match.id in visible
+        ]
+
+    def groups(self, hits: Sequence[_Hit]) -> Mapping[str, Any]:
+        """Return the rows of *hits* by group, each group in the order of the ranking.
+
+        Matched servers bring along their tools that hold words of the query.
+        """
+        lifted_tools = self._lift_tools([hit for hit in hits if hit.entity.kind in _SERVERS])
+        groups: defaultdict[str, list[Row | ToolRow]] = defaultdict(list)
+        for hit in hits:
+            group, row = _GROUPS.get(hit.entity.kind, _CUSTOM)
+            groups[group].append(row(**self._fields(hit, lifted_tools)))
+        if "tool" in self.filters.kinds:
+            tool_ids = {row.id for row in groups["tools"]}
+            groups["tools"] += [
+                ToolRow(**_entity_fields(entity, display))
+                for entity, display in self._entities(lifted_tools)
+                if entity.id not in tool_ids
+            ]
+        return {name: groups[name] for name, _ in (*_GROUPS.values(), _CUSTOM)}
+
+    def _fields(self, hit: _Hit, lifted_tools: Mapping[int, float]) -> dict[str, Any]:
+        """Return what a row may say of *hit*."""
+        entity, wanted = hit.entity, self.request.metadata_fields
+        fields = _entity_fields(entity, hit.display, hit.match)
+        fields["metadata"] = project(entity.metadata, wanted)
+        if entity.kind == "agent":
+            shows_card = wanted is None and is_card(entity.metadata)
+            card = {"name": entity.name, "description": entity.description, **entity.metadata}
+            fields["agent_card"] = card if shows_card else None
+        if entity.kind in _SERVERS:
+            own = self._visible_tools(entity.id)
+            fields["num_tools"] = len(own)
+            fields["matching_tools"] = [
+                MatchingTool(**_entity_fields(tool, display))
+                for tool, display in self._entities(lifted_tools, own)
+            ]
+        return fields
+
+    def _entities(
+        self, tools: Mapping[int, float], own: Collection[int] | None = None
+    ) -> list[tuple[Entity, float]]:
+        """Return *tools* as entities; with *own*, those among them."""
+        entities = self.view.snapshot.entities
+        return [
+            (entities[position], display)
+            for position, display in tools.items()
+            if own is None or position in own
+        ]
+
+    def _visible_tools(self, server: str) -> list[int]:
+        """Return the positions of the tools of *server* that the caller may see."""
+        # The tags that were searched for are those of the server.
+        filters = replace(self.filters, kinds=frozenset({"tool"}), tags=frozenset())
+        mask = self.view.snapshot.mask(filters)
+        positions = np.asarray(self.view.tools.get(server, ()), dtype=np.intp)
+        visible: list[int] = positions[mask[positions]].tolist()
+        return visible
+
+    def _lift_tools(self, servers: Sequence[_Hit]) -> Mapping[int, float]:
+        """Return the tools of *servers* that hold words of the query: display score by position."""
+        positions = [each for hit in servers for each in self._visible_tools(hit.entity.id)]
+        words = [_tool_words(self.view.snapshot.entities[position]) for position in positions]
+        query = words_of(tokens(self.request.query))
+        found = server_tools(words, query, limit=self.request.max_results)
+        return {positions[tool.place]: tool.display for tool in found}
+
+
+def _tool_words(entity: Entity) -> ToolWords:
+    return ToolWords(
+        server=entity.server,
+        name=entity.name,
+        name_words=words_of(tokens(entity.name)),
+        description_words=words_of(tokens(entity.description)),
+    )
+
+
+def _ranked(hit: _Hit, rank: int) -> RankedResult:
+    fields = _entity_fields(hit.entity, hit.display, hit.match)
+    return RankedResult(**fields, rank=rank, score=round(hit.match.score, 6))
+
+
+def _entity_fields(entity: Entity, display: float, match: Match | None = None) -> dict[str, Any]:
+    """Return what rows say of *entity*, of whatever kind: each takes the fields that it has.
+
+    Without a match it is a tool that is lifted from its server.
+    """
+    name, metadata = entity.name, entity.metadata
+    cosine = match.evidence.vector if match else None
+    backends = entity.definition.details.get("servers", metadata.get("servers"))
+    paths = [f"/{backend}" for backend in backends] if isinstance(backends, list) else []
+    return {
+        "id": entity.id,
+        "kind": entity.kind,
+        "entity_type": entity.kind,
+        "name": entity.exposed_name if entity.kind == "tool" else name,
+        "tool_name": name,
+        "skill_name": name,
+        "agent_name": entity.definition.title or name,
+        "server": entity.server,
+        "server_name": name if entity.kind in _SERVERS else entity.server,
+        "server_path": f"/{entity.server}",
+        "path": entity_path(entity),
+        "title": entity.definition.title,
+        "description": entity.description,
+        "match_context": entity.description,
+        "tags": entity.hints.tags,
+        "status": entity.status,
+        "is_enabled": entity.hints.enabled,
+        "input_schema": entity.definition.input_schema,
+        "relevance_score": display,
+        "similarity_score": None if cosine is None else round(cosine, 4),
+        "confidence": round(match.confidence, 4) if match else None,
+        "lifted": match is None,
+        "backend_count": len(paths),
+        "backend_paths": paths,
+        "endpoint_url": _text(metadata, "endpoint_url", "mcp_endpoint", "url"),
+        **{key: _text(metadata, key) for key in ("skill_md_url", "author", "version")},
+    }
+
+
+def entity_path(entity: Entity) -> str:
+    """Return the path by which registries know *entity*."""
+    path = entity.metadata.get("path")
+    if isinstance(path, str) and path.startswith("/"):
+        return path
+    return f"{_ROOTS.get(entity.kind, '')}/{entity.name}"
+
+
+def _text(metadata: JsonObject, *names: str) -> str | None:
+    values = (metadata.get(name) for name in names)
+    return next((value for value in values if isinstance(value, str) and value), None)

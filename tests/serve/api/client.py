@@ -11,7 +11,7 @@ import httpx2
 
 from gateway.gateway import Gateway
 from gateway.serve.api.app import api_app
-from gateway.serve.api.auth import BearerToken
+from gateway.serve.api.auth import ApiCaller
 from gateway.serve.http import HttpOptions
 
 HERE = HttpOptions()
@@ -24,7 +24,7 @@ async def open_client(
     gateway: Gateway,
     http: HttpOptions = HERE,
     *,
-    tokens: Sequence[BearerToken] = (),
+    tokens: Sequence[ApiCaller] = (),
     secret: str = "",
     **options: Any,
 ) -> AsyncIterator[httpx2.AsyncClient]:

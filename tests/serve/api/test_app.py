@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import MutableMapping, Sequence
 
 import httpx2
 import pytest
@@ -19,9 +19,9 @@ from gateway.errors import (
     StoreError,
     UpstreamError,
 )
-from gateway.serve.api.auth import ADMIN, ALL_SCOPES, WRITE, BearerToken
+from gateway.serve.api.app import ApiOptions, api_app
+from gateway.serve.api.auth import ADMIN, ALL_SCOPES, WRITE, ApiCaller
 from gateway.serve.api.problems import refusal
-from gateway.serve.api.requests import ApiOptions
 from gateway.serve.http import HttpOptions
 from tests.conftest import OpenGateway
 from tests.serve.api.client import SECRET, open_client, until
@@ -69,6 +69,22 @@ async def test_a_page_of_ours_may(open_gateway: OpenGateway) -> None:
         )
 
     assert 200 == answer.status_code
+
+
+async def test_it_starts_and_ends_under_any_server(open_gateway: OpenGateway) -> None:
+    """Servers announce both before and after the requests; there is no Host to check."""
+    announced = iter(["lifespan.startup", "lifespan.shutdown"])
+    answers: list[object] = []
+
+    async def receive() -> dict[str, object]:
+        return {"type": next(announced)}
+
+    async def send(message: MutableMapping[str, object]) -> None:
+        answers.append(message["type"])
+
+    await api_app(open_gateway(), HttpOptions())({"type": "lifespan"}, receive, send)
+
+    assert ["lifespan.startup.complete", "lifespan.shutdown.complete"] == answers
 
 
 async def test_what_is_not_there_is_a_problem(open_gateway: OpenGateway) -> None:
@@ -122,8 +138,8 @@ async def test_a_token_allows_what_its_scopes_say(
 ) -> None:
     """Reading, writing, rebuilding."""
     tokens = [
-        BearerToken.from_secret("other", "another-secret"),
-        BearerToken.from_secret("me", SECRET, scopes),
+        ApiCaller.from_secret("other", "another-secret"),
+        ApiCaller.from_secret("me", SECRET, scopes),
     ]
     async with open_client(mixed(), tokens=tokens, secret=SECRET) as client:
         answers = [

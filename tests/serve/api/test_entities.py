@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from gateway.serve.api.auth import ALL_SCOPES, WRITE, BearerToken
+from gateway.serve.api.auth import ALL_SCOPES, WRITE, ApiCaller
 from tests.serve.api.client import SECRET, ids, open_client
 from tests.serve.api.conftest import ENTRIES, Mixed
 
@@ -105,12 +105,14 @@ async def test_pages_follow_each_other(mixed: Mixed) -> None:
             if not after:
                 break
         agents = await client.get(ROOT, params={"kind": "agent", **everything})
+        named = await client.get(ROOT, params={"kind": "a2a_agent", **everything})
         tagged = await client.get(ROOT, params=[("tags", "mail"), ("tags", "prod")])
 
     assert sorted(seen) == seen
     assert "agent:catalog/courier" in seen
     assert not {"agent:catalog/drafted", "agent:catalog/accountant"} & set(seen)
     assert 5 == len(agents.json()["entities"])
+    assert agents.json() == named.json()
     assert ["agent:catalog/courier"] == ids(tagged, "entities")
 
 
@@ -150,7 +152,7 @@ async def test_nobody_writes_what_they_could_not_read(
     secret = f"{ROOT}/agent:catalog/accountant"
     allowed = scopes != (WRITE,)
     async with open_client(
-        gateway, tokens=[BearerToken.from_secret("me", SECRET, scopes)], secret=SECRET
+        gateway, tokens=[ApiCaller.from_secret("me", SECRET, scopes)], secret=SECRET
     ) as client:
         read = await client.get(secret)
         put = await client.put(secret, json={"scopes": ["billing"]})
@@ -169,7 +171,7 @@ async def test_only_writers_write(mixed: Mixed) -> None:
     gateway = mixed()
     await gateway.catalog.put(*ENTRIES)
     async with open_client(
-        gateway, tokens=[BearerToken.from_secret("me", SECRET)], secret=SECRET
+        gateway, tokens=[ApiCaller.from_secret("me", SECRET)], secret=SECRET
     ) as client:
         read = await client.get(COURIER)
         refused = [

@@ -7,11 +7,10 @@ import asyncio
 import pytest
 
 from gateway.options import Options, SearchOptions
-from gateway.serve.api.auth import ADMIN, ANONYMOUS, BearerToken
+from gateway.serve.api.auth import ADMIN, ANONYMOUS, ApiCaller
 from gateway.serve.api.catalog_view import CatalogViews
-from gateway.serve.api.index_routes import IndexRoutes
+from gateway.serve.api.index_routes import IndexRoutes, IndexStatus
 from gateway.serve.api.operations import ApiCall
-from gateway.serve.api.responses import IndexStatus
 from gateway.testing import HashingEmbedder
 from gateway.types.listing import Listing
 from tests.conftest import CatalogOf, OpenGateway
@@ -89,8 +88,8 @@ async def test_what_went_wrong_is_told_to_admins(mixed: Mixed) -> None:
     broken = ListSource("broken")
     broken.fail_with = OSError()
     gateway.add_source(broken)
-    admin = BearerToken.from_secret("admin", SECRET * 2, (ADMIN,))
-    tokens = [BearerToken.from_secret("me", SECRET), admin]
+    admin = ApiCaller.from_secret("admin", SECRET * 2, (ADMIN,))
+    tokens = [ApiCaller.from_secret("me", SECRET), admin]
     async with open_client(gateway, tokens=tokens, secret=SECRET) as client:
         await until(client, "/api/index", "rebuilding", value=False)
         mine = (await client.get("/api/index")).json()

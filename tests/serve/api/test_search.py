@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 import httpx2
 import pytest
 
+from gateway.embed.protocol import Embedded, Role
 from gateway.errors import ConfigError
 from gateway.gateway import Gateway
-from gateway.serve.api.auth import ALL_SCOPES, BearerToken
+from gateway.serve.api.auth import ALL_SCOPES, ApiCaller
 from gateway.serve.api.search_routes import default_ranking
+from gateway.testing import HashingEmbedder
 from tests.serve.api.client import SECRET, ids, open_client
 from tests.serve.api.conftest import ENTRIES, Mixed
 
@@ -25,7 +28,7 @@ async def found(
 ) -> httpx2.Response:
     """Search over all the entries; with *scopes*, as the bearer of a token with these."""
     await gateway.catalog.put(*ENTRIES)
-    tokens = [] if scopes is None else [BearerToken.from_secret("me", SECRET, scopes)]
+    tokens = [] if scopes is None else [ApiCaller.from_secret("me", SECRET, scopes)]
     async with open_client(gateway, tokens=tokens, secret=SECRET) as client:
         answer = await client.post(SEARCH, json=body)
     assert 200 == answer.status_code, answer.text
@@ -182,6 +185,34 @@ async def test_scopes_of_the_caller_decide(
     answer = await found(mixed(), {"query": "sends e-mail to debtors"}, scopes=scopes)
 
     assert seen == ("agent:catalog/accountant" in ids(answer))
+
+
+class ClosingEmbedder(HashingEmbedder):
+    """An embedder during whose work an entity gets a scope."""
+
+    gateway: Gateway | None = None
+
+    async def embed(self, texts: Sequence[str], *, role: Role) -> Embedded:
+        if self.gateway is not None:
+            gateway, self.gateway = self.gateway, None
+            await gateway.catalog.put(replace(ENTRIES[0], scopes=frozenset({"billing"})))
+        return await super().embed(texts, role=role)
+
+
+async def test_an_entity_that_is_closed_during_a_search_is_not_shown(mixed: Mixed) -> None:
+    """The search began when anybody could see it."""
+    embedder = ClosingEmbedder()
+    gateway = mixed(embedder=embedder)
+    await gateway.catalog.put(*ENTRIES)
+    await gateway.snapshot(vectors=True)
+    embedder.gateway = gateway
+    async with open_client(
+        gateway, tokens=[ApiCaller.from_secret("me", SECRET)], secret=SECRET
+    ) as client:
+        answer = await client.post(SEARCH, json={"query": "courier that sends e-mail"})
+
+    assert ids(answer)
+    assert "agent:catalog/courier" not in ids(answer)
 
 
 async def test_tags_alone_browse(mixed: Mixed) -> None:
