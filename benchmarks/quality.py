@@ -10,11 +10,10 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import get_args
 
 from benchmarks.data import Benchmark
-from benchmarks.metrics import Figures, summary
+from benchmarks.metrics import summary
 from benchmarks.ranking import Answered, Edges, View, asked, rank
 from benchmarks.recalled import Recalled
 from gateway import LocalEmbedder
@@ -22,7 +21,7 @@ from gateway.types import Strategy
 
 VIEWS: tuple[View, ...] = get_args(View)
 LOST = 0.005
-"""What a row may lose before the table says so."""
+"""What a row may lose before the table names it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,64 +31,36 @@ class Row:
     strategy: Strategy
     edges: Edges
     view: View
-    figures: Figures
-    next_figures: Figures
-    direct: float | None
-    """Share of the first match's direct dependencies that are listed; None without given edges."""
+    figures: Mapping[str, float | None]
+    """Those of `metrics`, and ``direct``: the share of the first match's direct dependencies that
+    are listed; None without given edges."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Goal:
     """One figure that strategy ``auto`` is to reach on a set."""
 
+    set: str
     figure: str
     edges: Edges
     view: View
-    least: float
+    target: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
-    """A goal, and what was reached."""
-
-    goal: Goal
-    reached: float
-
-    @property
-    def met(self) -> bool:
-        """Whether the goal is reached."""
-        return self.reached >= self.goal.least
-
-
-def _goals(edges: Edges, view: View, **least: float) -> tuple[Goal, ...]:
-    return tuple(
-        Goal(figure=name.replace("_at_", "@"), edges=edges, view=view, least=figure)
-        for name, figure in least.items()
-    )
-
-
-GOALS: Mapping[str, tuple[Goal, ...]] = MappingProxyType(
-    {
-        "toollinkos": (
-            *_goals(
-                "given",
-                "shown",
-                recall_at_5=0.72,
-                recall_at_10=0.93,
-                map_at_10=0.89,
-                comp_at_10=0.80,
-                direct=1.0,
-            ),
-            *_goals("derived", "shown", map_at_10=0.35),
-        ),
-        "mcp_bench": _goals("derived", "matches", next_hit_at_5=0.75),
-        "nestful": _goals("derived", "matches", next_hit_at_5=0.93),
-    }
+GOALS = (
+    Goal(set="toollinkos", figure="recall@5", edges="given", view="shown", target=0.72),
+    Goal(set="toollinkos", figure="recall@10", edges="given", view="shown", target=0.93),
+    Goal(set="toollinkos", figure="map@10", edges="given", view="shown", target=0.89),
+    Goal(set="toollinkos", figure="comp@10", edges="given", view="shown", target=0.80),
+    Goal(set="toollinkos", figure="direct", edges="given", view="shown", target=1.0),
+    Goal(set="toollinkos", figure="map@10", edges="derived", view="shown", target=0.35),
+    Goal(set="mcp_bench", figure="next_hit@5", edges="derived", view="matches", target=0.75),
+    Goal(set="nestful", figure="next_hit@5", edges="derived", view="matches", target=0.93),
 )
 
 
 def edges_of(benchmark: Benchmark) -> tuple[Edges, ...]:
-    """Give the edge sources that a set can be searched with."""
+    """Return the edge sources that a set can be searched with."""
     return ("given", "derived", "none") if benchmark.edges else ("derived", "none")
 
 
@@ -103,71 +74,64 @@ def table(benchmark: Benchmark, strategies: Sequence[Strategy]) -> Iterator[Row]
             work = rank(
                 benchmark, texts, strategy=strategy, edges=edges, embedder=embedder or "local"
             )
-            found = asyncio.run(work)
-            direct = _direct(benchmark, found) if edges == "given" else None
+            answers = asyncio.run(work)
+            direct = _direct(benchmark, answers) if edges == "given" else None
             for view in VIEWS:
-                judged = summary(benchmark.queries, [each.line(view) for each in found])
-                yield Row(
-                    strategy=strategy,
-                    edges=edges,
-                    view=view,
-                    figures=judged.figures,
-                    next_figures=judged.next_figures,
-                    direct=direct,
-                )
+                result = summary(benchmark.queries, [answer.line(view) for answer in answers])
+                figures = {**result.figures, **result.next_figures, "direct": direct}
+                yield Row(strategy=strategy, edges=edges, view=view, figures=figures)
 
 
-def _direct(benchmark: Benchmark, found: Sequence[Answered]) -> float | None:
-    """Give the share of direct dependencies of first matches that stand in any list."""
+def _direct(benchmark: Benchmark, answers: Sequence[Answered]) -> float | None:
+    """Return the share of direct dependencies of first matches that stand in any list."""
     needs: defaultdict[str, set[str]] = defaultdict(set)
     for edge in benchmark.edges:
         needs[str(edge["source"])].add(str(edge["target"]))
     wanted = listed = 0
-    for each in found:
-        direct = needs.get(each.matches[0], set()) if each.matches else set()
+    for answer in answers:
+        direct = needs.get(answer.matches[0], set()) if answer.matches else set()
         direct = direct & benchmark.entity_ids.keys()
         wanted += len(direct)
-        listed += len(direct & {*each.matches, *each.prerequisites})
+        listed += len(direct & {*answer.matches, *answer.prerequisites})
     return listed / wanted if wanted else None
 
 
-def judged(name: str, rows: Sequence[Row]) -> list[Judged]:
+def goals(name: str, rows: Sequence[Row]) -> list[dict[str, object]]:
     """Hold the rows of strategy ``auto`` against the goals of the set called *name*."""
-    by_kind = {(row.edges, row.view): row for row in rows if row.strategy == "auto"}
-    return [
-        Judged(goal=goal, reached=reached)
-        for goal in GOALS.get(name, ())
-        if (row := by_kind.get((goal.edges, goal.view))) is not None
-        and (reached := figure(row, goal.figure)) is not None
-    ]
+    by_kind = {(row.edges, row.view): row.figures for row in rows if row.strategy == "auto"}
+    found: list[dict[str, object]] = []
+    for goal in GOALS:
+        reached = by_kind.get((goal.edges, goal.view), {}).get(goal.figure)
+        if goal.set == name and reached is not None:
+            found.append(
+                {
+                    "figure": goal.figure,
+                    "edges": goal.edges,
+                    "view": goal.view,
+                    "reached": reached,
+                    "target": goal.target,
+                    "met": reached >= goal.target,
+                }
+            )
+    return found
 
 
-def figure(row: Row, name: str) -> float | None:
-    """Give one figure of a row by its name; None if it has none."""
-    if name == "direct":
-        return row.direct
-    return {**row.figures, **row.next_figures}.get(name)
-
-
-def losing(rows: Sequence[Row]) -> list[str]:
-    """Say of each row what it loses by more than `LOST`; empty where it loses nothing.
+def losses(rows: Sequence[Row]) -> list[str]:
+    """Name what each row loses by more than `LOST`; an empty text where it loses nothing.
 
     The view ``shown`` is held against ``matches`` by recall@10, but with given edges, where the
     room is meant for dependencies; ``matches`` with edges against none by recall@5.
     """
-    found = {(row.strategy, row.edges, row.view): row for row in rows}
-    return [_loss(row, found) for row in rows]
-
-
-def _loss(row: Row, rows: Mapping[tuple[Strategy, Edges, View], Row]) -> str:
-    if row.view == "matches":
-        name, other = "recall@5", rows.get((row.strategy, "none", "matches"))
-    elif row.edges == "given":
-        return ""
-    else:
-        name, other = "recall@10", rows.get((row.strategy, row.edges, "matches"))
-    if other is None:
-        return ""
-    lost = other.figures.get(name, 0.0) - row.figures.get(name, 0.0)
-    against = "no edges" if row.view == "matches" else "matches"
-    return f"-{100 * lost:.1f} {name} on {against}" if lost > LOST else ""
+    by_kind = {(row.strategy, row.edges, row.view): row.figures for row in rows}
+    found = []
+    for row in rows:
+        if row.view == "matches":
+            name, against = "recall@5", "no edges"
+            other = by_kind.get((row.strategy, "none", "matches"), row.figures)
+        else:
+            name, against = "recall@10", "matches"
+            other = by_kind.get((row.strategy, row.edges, "matches"), row.figures)
+        lost = (other.get(name) or 0.0) - (row.figures.get(name) or 0.0)
+        counts = lost > LOST and (row.view == "matches" or row.edges != "given")
+        found.append(f"-{100 * lost:.1f} {name} on {against}" if counts else "")
+    return found

@@ -18,20 +18,18 @@ from typing import Annotated, TypeVar, get_args
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from benchmarks.data import read, rows
-from benchmarks.metrics import COLUMNS, Figures, Summary, summary, to_json
+from benchmarks.metrics import COLUMNS, summary, to_json
 from benchmarks.ranking import STRATEGIES, Edges, View, Way, asked, rank
 from benchmarks.recalled import Recalled
 from benchmarks.report import Plan, feasible, read_given, write_report
+from benchmarks.tables import percents, print_table
 from gateway.embed.factory import resolve_embedder
 from gateway.options.environment import environment
 
 _Word = TypeVar("_Word", bound=str)
 EVERY = "auto,graph,embeddings,hybrid"
-_WIDE = 120
-"""Columns of a table that goes into a file."""
 
 app = typer.Typer(no_args_is_help=True, add_completion=False)
 
@@ -92,25 +90,20 @@ def score(
         told = {"set": benchmark.name, "tools": len(benchmark.tools), **to_json(found)}
         print(json.dumps(told, indent=2, ensure_ascii=False))
         return
-    table = _table(found, f"{benchmark.name}: {len(benchmark.tools)} tools")
-    console = Console()
-    (console if console.is_terminal else Console(width=_WIDE)).print(table)
-
-
-def _table(found: Summary, title: str) -> Table:
-    table = Table(title=f"{title}, {found.answered} of {found.queries} queries answered")
-    table.add_column("queries")
-    for name in COLUMNS:
-        table.add_column(name, justify="right")
-    table.add_row(f"all {found.queries}", *percents(found.figures, COLUMNS))
-    if len(found.by_language) > 1:
-        for language, figures in found.by_language.items():
-            count = found.by_language_count[language]
-            table.add_row(f"{language} {count}", *percents(figures, COLUMNS))
-    if found.next_figures:
-        steps = ", ".join(f"{name} {100 * value:.1f}" for name, value in found.next_figures.items())
-        table.caption = f"{found.next_count} queries with a next step: {steps}"
-    return table
+    counts = found.by_language_count
+    lines = [{"queries": f"all {found.queries}", **percents(found.figures, COLUMNS)}]
+    if len(counts) > 1:
+        lines += [
+            {"queries": f"{language} {counts[language]}", **percents(figures, COLUMNS)}
+            for language, figures in found.by_language.items()
+        ]
+    title = f"{benchmark.name}: {len(benchmark.tools)} tools"
+    steps = ", ".join(f"{name} {100 * value:.1f}" for name, value in found.next_figures.items())
+    print_table(
+        f"{title}, {found.answered} of {found.queries} queries answered",
+        lines,
+        caption=f"{found.next_count} queries with a next step: {steps}" if steps else "",
+    )
 
 
 @app.command()
@@ -126,13 +119,8 @@ def report(  # noqa: PLR0913  (the options of a command)
     noise: Annotated[float, typer.Option(help="Share of misspelt words, 0 to 1.")] = 0.3,
     seed: Annotated[int, typer.Option(help="Another seed misspells otherwise.")] = 7,
     limit_queries: Annotated[int, typer.Option(help="A fixed sample of so many a set.")] = 0,
-    plots: Annotated[Path | None, typer.Option(help="A folder for pictures, as SVG.")] = None,
-    png: Annotated[bool, typer.Option("--png", help="Pictures as PNG, too.")] = False,
     cache: Annotated[Path | None, typer.Option(help="Where runs are kept.")] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Measure kept runs again.")] = False,
-    runs: Annotated[
-        Path | None, typer.Option(help="A folder of runs: SET-STRATEGY-clean|typos-VIEW.jsonl.")
-    ] = None,
 ) -> None:
     """Hold every strategy against every baseline, and write a document."""
     local = resolve_embedder("local") if one_of(embedder, ("local", "none")) == "local" else None
@@ -152,14 +140,8 @@ def report(  # noqa: PLR0913  (the options of a command)
         seed=seed,
         limit=limit_queries,
         fresh=fresh,
-        runs=runs,
     )
-    write_report(data, out, plan, given=read_given(given), pictures=plots, png=png)
-
-
-def percents(figures: Figures, names: Sequence[str]) -> list[str]:
-    """Give the figures as percentages with one digit; a dash where there is none."""
-    return [f"{100 * figures[name]:.1f}" if name in figures else "-" for name in names]
+    write_report(data, out, plan, given=read_given(given))
 
 
 if __name__ == "__main__":

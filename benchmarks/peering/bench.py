@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 
 from benchmarks.peering import host
 from benchmarks.peering.environments import Environments
-from benchmarks.peering.runs import Failure, Run, RunCache, Task, sample, unique_names
+from benchmarks.peering.runs import Failure, Run, RunCache, Task, sample
 from benchmarks.peering.systems import OURS, Peer
 from benchmarks.peering.vectors import Vectors
-from benchmarks.synthetic import queries, servers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,44 +48,9 @@ class Bench:
         return run
 
 
-def ours(strategy: str, *, hashing: int = 0) -> Peer:
-    """Return the gateway with a strategy.
-
-    Args:
-        strategy: One of the gateway's.
-        hashing: The length of vectors that need no model, where meaning plays no part; 0 takes
-            the local model.
-    """
-    return replace(
-        OURS, how=f"{OURS.how}, {strategy}", options={"strategy": strategy, "hashing": hashing}
-    )
-
-
-async def invent_task(tools: int, count: int) -> Task:
-    """Invent a catalog and *count* queries, the same at every run."""
-    listed = [
-        (source.server, tool)
-        for source in servers(tools)
-        for tool in (await source.list_tools()).tools
-    ]
-    names = unique_names([tool.name for _, tool in listed])
-    return Task(
-        name=f"synthetic {tools}",
-        tools=tuple(
-            {
-                "name": name,
-                "plain": tool.name,
-                "server": server,
-                "title": tool.title,
-                "description": tool.description,
-                "input_schema": dict(tool.input_schema),
-                "output_schema": None,
-            }
-            for name, (server, tool) in zip(names, listed, strict=True)
-        ),
-        ids={name: name for name in names},
-        queries=tuple({"id": f"q{n}", "query": text} for n, text in enumerate(queries(count))),
-    )
+def ours(strategy: str) -> Peer:
+    """Return the gateway with one of its strategies."""
+    return replace(OURS, how=f"{OURS.how}, {strategy}", options={"strategy": strategy})
 
 
 def describe(peers: Sequence[Peer]) -> Iterator[str]:

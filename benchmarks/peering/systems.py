@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,114 +31,61 @@ _FOLDER = "benchmarks.peering.adapters"
 OURS = Peer(
     name="ours", package="", adapter=f"{_FOLDER}.ours", how="Gateway.search, no result cache"
 )
-_RATEL = ("ratel-ai>=0.12",)
-_CALLBUS = ("callbus>=0.3.1",)
-_GRAPH_TOOL_CALL = ("graph-tool-call>=0.47", "numpy")
 
+
+def _peer(adapter: str, how: str, *requirements: str, name: str = "", **rest: Any) -> Peer:
+    """Return a peer whose package is named first among its requirements."""
+    package = requirements[0].partition(">=")[0]
+    return Peer(
+        name=name or package,
+        package=package,
+        adapter=f"{_FOLDER}.{adapter}",
+        how=how,
+        requirements=requirements,
+        **rest,
+    )
+
+
+_hybrid = partial(_peer, vectors=True)
 PEERS: tuple[Peer, ...] = (
-    Peer(
-        name="ratel-ai",
-        package="ratel-ai",
-        requirements=_RATEL,
-        adapter=f"{_FOLDER}.ratel_ai",
-        how="its default, BM25",
-    ),
-    Peer(
+    _peer("ratel_ai", "its default, BM25", "ratel-ai>=0.12"),
+    _hybrid(
+        "ratel_ai",
+        "hybrid; vectors over HTTP, which is in its CPU",
+        "ratel-ai>=0.12",
         name="ratel-ai hybrid",
-        package="ratel-ai",
-        requirements=_RATEL,
-        adapter=f"{_FOLDER}.ratel_ai",
-        how="hybrid; vectors over HTTP, which is in its CPU",
-        vectors=True,
         options={"method": "hybrid"},
     ),
-    Peer(
-        name="callbus",
-        package="callbus",
-        requirements=_CALLBUS,
-        adapter=f"{_FOLDER}.callbus",
-        how="its default, BM25",
+    _peer("callbus", "its default, BM25", "callbus>=0.3.1"),
+    _hybrid("callbus", "dense and BM25 fused", "callbus>=0.3.1", name="callbus hybrid"),
+    _peer(
+        "graph_tool_call", "retrieve, BM25 and graph", "graph-tool-call>=0.47", "numpy", slow=True
     ),
-    Peer(
-        name="callbus hybrid",
-        package="callbus",
-        requirements=_CALLBUS,
-        adapter=f"{_FOLDER}.callbus",
-        how="dense and BM25 fused",
-        vectors=True,
-    ),
-    Peer(
-        name="graph-tool-call",
-        package="graph-tool-call",
-        requirements=_GRAPH_TOOL_CALL,
-        adapter=f"{_FOLDER}.graph_tool_call",
-        how="retrieve, BM25 and graph",
-        slow=True,
-    ),
-    Peer(
+    _hybrid(
+        "graph_tool_call",
+        "retrieve, with vectors",
+        "graph-tool-call>=0.47",
+        "numpy",
         name="graph-tool-call hybrid",
-        package="graph-tool-call",
-        requirements=_GRAPH_TOOL_CALL,
-        adapter=f"{_FOLDER}.graph_tool_call",
-        how="retrieve, with vectors",
-        vectors=True,
         slow=True,
     ),
-    Peer(
-        name="fastmcp",
-        package="fastmcp",
-        requirements=("fastmcp>=4.1",),
-        adapter=f"{_FOLDER}.fastmcp",
-        how="BM25 search transform, without the MCP round trip",
+    _peer("fastmcp", "BM25 search transform, without the MCP round trip", "fastmcp>=4.1"),
+    _hybrid(
+        "langgraph_bigtool",
+        "its retrieval function over InMemoryStore",
+        "langgraph-bigtool>=0.0.3",
+        "numpy",
     ),
-    Peer(
-        name="langgraph-bigtool",
-        package="langgraph-bigtool",
-        requirements=("langgraph-bigtool>=0.0.3", "numpy"),
-        adapter=f"{_FOLDER}.langgraph_bigtool",
-        how="its retrieval function over InMemoryStore",
-        vectors=True,
-    ),
-    Peer(
+    _hybrid(
+        "llama_index",
+        "ObjectIndex over VectorStoreIndex",
+        "llama-index-core>=0.14.25",
         name="llama-index",
-        package="llama-index-core",
-        requirements=("llama-index-core>=0.14.25",),
-        adapter=f"{_FOLDER}.llama_index",
-        how="ObjectIndex over VectorStoreIndex",
-        vectors=True,
     ),
-    Peer(
-        name="haystack-ai",
-        package="haystack-ai",
-        requirements=("haystack-ai>=3.4",),
-        adapter=f"{_FOLDER}.haystack",
-        how="SearchableToolset, BM25",
-    ),
-    Peer(
-        name="pydantic-ai-slim",
-        package="pydantic-ai-slim",
-        requirements=("pydantic-ai-slim>=2.68",),
-        adapter=f"{_FOLDER}.pydantic_ai",
-        how="local keyword ranker of ToolSearch",
-    ),
-    Peer(
-        name="dehydrator",
-        package="dehydrator",
-        requirements=("dehydrator>=0.3.1",),
-        adapter=f"{_FOLDER}.dehydrator",
-        how="ToolIndex, BM25L",
-    ),
+    _peer("haystack", "SearchableToolset, BM25", "haystack-ai>=3.4"),
+    _peer("pydantic_ai", "local keyword ranker of ToolSearch", "pydantic-ai-slim>=2.68"),
+    _peer("dehydrator", "ToolIndex, BM25L", "dehydrator>=0.3.1"),
 )
-MEASURED_FOR_COST = (
-    "ratel-ai",
-    "ratel-ai hybrid",
-    "callbus",
-    "callbus hybrid",
-    "fastmcp",
-    "langgraph-bigtool",
-    "llama-index",
-)
-"""What `--synthetic` measures by default."""
 
 
 def select_peers(names: Sequence[str], known: Sequence[Peer] = PEERS) -> tuple[Peer, ...]:

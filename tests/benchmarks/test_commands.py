@@ -108,7 +108,7 @@ def test_quality_and_costs_are_read_as_tables() -> None:
     """Targets stand beside the figures."""
     told = called(graph.app, "--data", FIXTURE, "--strategies", "graph", *SMALL)
 
-    assert all(word in told for word in ("derived", "1/200", "1/50", "1.50 x", "2.00 ms"))
+    assert all(word in told for word in ("derived", "ratio", "target", "Gateway.search over 20"))
 
 
 def test_every_cost_is_told_with_its_target() -> None:
@@ -151,17 +151,11 @@ def test_a_scan_finds_every_document_with_one_of_the_words() -> None:
 
 
 def row(edges: Edges, view: View, recall: float) -> Row:
-    return Row(
-        strategy="auto",
-        edges=edges,
-        view=view,
-        figures={"recall@5": recall, "recall@10": recall},
-        next_figures={"next_hit@5": 0.8},
-        direct=None,
-    )
+    figures = {"recall@5": recall, "recall@10": recall, "next_hit@5": 0.8, "direct": None}
+    return Row(strategy="auto", edges=edges, view=view, figures=figures)
 
 
-def test_a_row_that_loses_says_against_what() -> None:
+def test_a_row_that_loses_names_what_it_loses() -> None:
     """Half a point is allowed; with given edges `shown` has another purpose."""
     rows = [
         row("given", "matches", 0.896),
@@ -179,16 +173,16 @@ def test_a_row_that_loses_says_against_what() -> None:
         "-1.0 recall@10 on matches",
         "",
         "",
-    ] == quality.losing(rows)
-    assert [""] == quality.losing(rows[:1])
+    ] == quality.losses(rows)
+    assert [""] == quality.losses(rows[:1])
 
 
 def test_goals_belong_to_named_sets() -> None:
     """Of other folders nothing is expected."""
     rows = [row("derived", "matches", 0.9)]
 
-    assert [True] == [each.met for each in quality.judged("mcp_bench", rows)]
-    assert [] == quality.judged("unknown", rows)
+    assert [True] == [goal["met"] for goal in quality.goals("mcp_bench", rows)]
+    assert [] == quality.goals("unknown", rows)
 
 
 def test_a_target_is_met_when_it_is_reached() -> None:

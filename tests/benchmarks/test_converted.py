@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import gzip
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
 from pathlib import Path
-from string import Formatter
 from types import SimpleNamespace
 from typing import Any
 
@@ -21,8 +18,6 @@ from benchmarks.converted import app, installed
 from benchmarks.data import read
 from benchmarks.sources.agentdojo import tasks
 from benchmarks.sources.bfcl import FUNCTIONS, SYSTEMS, TURNS, functions, turns
-from benchmarks.sources.homeassistant import WORDS, commands
-from benchmarks.sources.tau2 import scenarios
 from benchmarks.sources.tooltalk import utterances
 from gateway.errors import ConfigError
 
@@ -227,208 +222,9 @@ def test_what_the_user_said_before_a_call_is_a_request(talks: Path) -> None:
         utterances(talks / "nowhere")
 
 
-MADE = '''
-import somethingheavy
+def test_a_package_that_is_read_becomes_a_folder(talks: Path, tmp_path: Path) -> None:
+    """It has the name of its command."""
+    result = CliRunner().invoke(app, ["tooltalk", str(talks), "--out", str(tmp_path / "sets")])
 
-@tool
-def {name}() -> Tool:
-    async def execute(user_id: str, seats: int, when) -> str:
-        """
-        Change a seat.
-
-        Args:
-            user_id: Whose.
-
-        Returns:
-            Nothing.
-        """
-    return execute
-
-def inner() -> None:
-    """No tool."""
-'''
-NUMBERED = '''
-class Methods:
-    def freeze_card_1234(self, card_id: str) -> str:
-        """Freeze a card."""
-
-    def freeze_card_5678(self) -> str:
-        """Freeze another one."""
-
-    def initialize(self) -> None:
-        """No tool."""
-'''
-
-
-def customer(key: str, reason: str, *calls: str) -> dict[str, Any]:
-    """A task of the services'."""
-    return {
-        "id": key,
-        "user_scenario": {"instructions": {"reason_for_call": reason}},
-        "ticket": f"The user {key}",
-        "evaluation_criteria": {"actions": [{"name": call} for call in calls] or None},
-    }
-
-
-@pytest.fixture
-def services(tmp_path: Path) -> Path:
-    """The folder of a package with a tool or two a service, and some customers."""
-    domains = tmp_path / "data" / "domains"
-    for folder in ("airline", "retail", "common", "telecom", "banking"):
-        (tmp_path / folder).mkdir()
-        name = "banking_seat" if folder == "banking" else f"{folder}_seat"
-        (tmp_path / folder / "tools.py").write_text(MADE.format(name=name), encoding="utf-8")
-    (tmp_path / "telecom" / "user_tools.py").write_text(MADE.format(name="dial"), encoding="utf-8")
-    (tmp_path / "banking" / "BankingAgentTools.py").write_text(NUMBERED, encoding="utf-8")
-    flying = [customer("1", "Fly", "seat", "unknown", "seat"), customer("2", "Fly", "seat")]
-    written(domains / "airline" / "tasks.json", [[*flying, customer("3", "Nothing")]])
-    written(domains / "retail" / "tasks.json", [[customer("1", "Buy", "common_seat", "seat")]])
-    written(domains / "telecom" / "tasks_small.json", [[customer("[slow]", "Slow", "dial")]])
-    tickets = [customer(key, "Slow", "dial", "seat") for key in ("first", "second")]
-    packed = gzip.compress(json.dumps(tickets).encode())
-    (domains / "telecom" / "tasks.json.gz").write_bytes(packed)
-    return tmp_path
-
-
-def test_tools_of_services_are_read_by_their_source(services: Path) -> None:
-    """One of each name a server, as docstring and annotations tell of it."""
-    tools, _ = scenarios(services)
-
-    assert [
-        "airline.seat",
-        "retail.seat",
-        "airline.common_seat",
-        "retail.common_seat",
-        "telecom.common_seat",
-        "telecom.seat",
-        "telecom.dial",
-        "banking.seat",
-        "banking.freeze_card",
-    ] == [tool["id"] for tool in tools]
-    assert "Change a seat." == tools[0]["description"]
-    assert "Freeze a card." == tools[-1]["description"]
-    assert {
-        "user_id": {"type": "string", "description": "Whose."},
-        "seats": {"type": "integer"},
-        "when": {"type": "string"},
-    } == tools[0]["input_schema"]["properties"]
-    assert ["card_id"] == list(tools[-1]["input_schema"]["properties"])
-
-
-def test_why_a_customer_calls_is_a_request(services: Path) -> None:
-    """Each reason once and each solution's first ticket; those of telecom come last."""
-    _, queries = scenarios(services)
-
-    assert {
-        "airline-1": ("Fly", ["airline.seat"]),
-        "retail-1": ("Buy", ["retail.common_seat", "retail.seat"]),
-        "telecom-[slow]": ("Slow", ["telecom.dial"]),
-        "telecom-2456940119": ("The user first", ["telecom.dial", "telecom.seat"]),
-    } == {row["id"]: (row["query"], row["relevant"]) for row in queries}
-    assert ["telecom", "telecom"] == [row["id"].partition("-")[0] for row in queries[2:]]
-    with pytest.raises(ConfigError, match="unpacked package"):
-        scenarios(services / "nowhere")
-
-
-@pytest.mark.parametrize(("source", "package"), [("tooltalk", "talks"), ("tau2", "services")])
-def test_a_package_that_is_read_becomes_a_folder(
-    source: str, package: str, request: pytest.FixtureRequest, tmp_path: Path
-) -> None:
-    """Named as its command is."""
-    folder = str(request.getfixturevalue(package))
-    told = CliRunner().invoke(app, [source, folder, "--out", str(tmp_path / "sets")])
-
-    assert 0 == told.exit_code, told.output
-    assert read(tmp_path / "sets" / source).queries
-
-
-def said(pattern: str, lists: Mapping[str, Any], rules: Mapping[str, Any]) -> Iterator[str]:
-    """Every way to fill in the lists of *pattern*."""
-    names = [name for _, name, _, _ in Formatter().parse(pattern) if name]
-    for words in product(*(lists[name]["values"] for name in names)):
-        yield pattern.format_map(dict(zip(names, words, strict=True)))
-
-
-def read_language(language: Mapping[str, Any]) -> Any:
-    """A language's file, as the sampler is given it."""
-    return SimpleNamespace(slot_lists=language["lists"], expansion_rules={})
-
-
-@pytest.fixture(params=["invented", "installed"])
-def hassil(request: pytest.FixtureRequest) -> Any:
-    """What says patterns: one that knows lists alone, and the real one where it is."""
-    if request.param == "installed":
-        return pytest.importorskip(
-            "hassil", reason="not a dependency: benchmarks.converted asks it"
-        )
-    return SimpleNamespace(
-        Intents=SimpleNamespace(from_dict=read_language),
-        parse_sentence=lambda text: SimpleNamespace(expression=text),
-        sample_expression=said,
-    )
-
-
-def block(*patterns: str) -> dict[str, Any]:
-    """Some patterns of an intent."""
-    return {"sentences": patterns}
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Path:
-    """The folder of a package that has the same few patterns for each language."""
-    told = {"description": "Does it.", "slots": {"name": {"description": "What."}, "area": {}}}
-    names = ("HassTurnOn", "HassVacuumStart", "HassSetVolume", "HassListAddItem")
-    written(tmp_path / "intents.json", [dict.fromkeys((*names, "HassNevermind"), told)])
-    intents = {
-        "HassTurnOn": [block("turn on the {name}"), block("on!"), block("light up the {area}")],
-        "HassVacuumStart": [block("vacuum with the {name}"), block("vacuum the {floor} floor")],
-        "HassSetVolume": [block("set the volume to {volume} in {zone}")],
-        "HassListAddItem": [block("remember  to buy {thing}")],
-        "HassNevermind": [block("please never mind")],
-        "HassUnheardOf": [block("do what is unheard of")],
-    }
-    lists = {
-        "volume": {"range": {"from": 0, "to": 100}},
-        "zone": {"wildcard": True},
-        "thing": {"wildcard": True},
-        "floor": {"values": ["ground"]},
-    }
-    for tongue in json.loads(WORDS.read_text(encoding="utf-8")):
-        data = {name: {"data": blocks} for name, blocks in intents.items()}
-        language = {"language": tongue, "intents": data, "lists": lists}
-        written(tmp_path / "data" / f"{tongue}.json", [language])
-    return tmp_path
-
-
-def test_patterns_of_commands_are_said_with_words_of_the_language(home: Path, hassil: Any) -> None:
-    """Two an intent at most, none too short or of a device that has no part in it."""
-    tools, queries = commands(home, hassil)
-
-    assert 4 == len(tools)
-    properties = tools[0]["input_schema"]["properties"]
-    assert {"type": "string", "description": "What."} == properties["name"]
-    english = {row["id"]: row["query"] for row in queries if row["lang"] == "en"}
-    lit, turned = english.pop("en-HassTurnOn-0"), english.pop("en-HassTurnOn-1")
-    assert lit in {"light up the kitchen", "light up the bedroom"}
-    assert turned in {"turn on the lamp", "turn on the TV"}
-    assert {
-        "en-HassVacuumStart-0": "vacuum the ground floor",
-        "en-HassSetVolume-0": "set the volume to 20 in kitchen",
-        "en-HassListAddItem-0": "remember to buy milk",
-    } == english
-    assert {5} == {
-        sum(row["id"].startswith(f"{each}-H") for row in queries) for each in ("de", "zh-TW")
-    }
-    assert {"zh"} == {row["lang"] for row in queries if row["id"].startswith("zh-")}
-    assert commands(home, hassil) == (tools, queries)
-
-
-def test_every_language_has_a_word_for_everything() -> None:
-    """A blank one would make a command that nobody says."""
-    words = json.loads(WORDS.read_text(encoding="utf-8"))
-
-    assert 39 == len(words)
-    assert {("area", "name", "floor", "message", "item", "music")} == set(
-        map(tuple, words.values())
-    )
-    assert all(word.strip() for lists in words.values() for each in lists.values() for word in each)
+    assert 0 == result.exit_code, result.output
+    assert read(tmp_path / "sets" / "tooltalk").queries

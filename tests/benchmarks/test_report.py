@@ -11,10 +11,9 @@ from typer.testing import CliRunner
 
 from benchmarks import retrieval
 from benchmarks.bootstrap import Difference
-from benchmarks.data import read
-from benchmarks.pages import BEGIN, END, losing, page, placed, typo_means
+from benchmarks.pages import BEGIN, END, losing, page, replace_report, typo_means
 from benchmarks.ranking import View
-from benchmarks.report import Plan, feasible, measured, read_given, write_report, written
+from benchmarks.report import Plan, feasible, measure, read_given, write_report
 from benchmarks.systems import Origin, SetReport, System, Versus, against, best_of
 from gateway.errors import ConfigError
 from gateway.testing import HashingEmbedder
@@ -22,8 +21,8 @@ from gateway.testing import HashingEmbedder
 FIXTURE = Path(__file__).parent / "fixture"
 
 
-class Heard:
-    """Keeps what it is told."""
+class Log:
+    """Keeps the lines."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -59,9 +58,9 @@ def report_of(*systems: System, name: str = "set") -> SetReport:
 def test_every_strategy_and_baseline_has_its_rows(tmp_path: Path) -> None:
     """Both views of `auto`, and baselines that follow the given edges in the view they fill."""
     plan = Plan(strategies=("auto", "graph"), cache=tmp_path, embedder=HashingEmbedder())
-    heard = Heard()
+    log = Log()
 
-    found = measured(FIXTURE, plan, given={}, say=heard)
+    found = measure(FIXTURE, plan, given={}, log=log)
 
     ours = [(each.name, each.view) for each in found.systems if each.origin == "ours"]
     assert [("auto", "matches"), ("auto", "shown"), ("graph", "matches")] == ours
@@ -71,40 +70,23 @@ def test_every_strategy_and_baseline_has_its_rows(tmp_path: Path) -> None:
     assert ({"de": 2, "en": 3}, 5) == (found.languages, found.queries)
     assert ["matches", "shown"] == [each.ours.view for each in found.versus]
     assert all(5 == each.better + each.same + each.worse for each in found.versus)
-    assert 5 == len(heard.lines)
+    assert 5 == len(log.lines)
 
 
 def test_a_report_is_cheap_to_make_again(tmp_path: Path) -> None:
     """Runs are kept; another seed is another run."""
     plan = Plan(strategies=("graph",), cache=tmp_path)
-    heard = Heard()
-    first = measured(FIXTURE, plan, given={}, say=heard)
-    told = len(heard.lines)
+    log = Log()
+    first = measure(FIXTURE, plan, given={}, log=log)
+    told = len(log.lines)
 
-    again = measured(FIXTURE, plan, given={}, say=heard)
+    again = measure(FIXTURE, plan, given={}, log=log)
 
-    assert (first, told) == (again, len(heard.lines))
-    measured(FIXTURE, replace(plan, seed=8), given={}, say=heard)
-    assert 2 * told == len(heard.lines)
-    measured(FIXTURE, replace(plan, fresh=True), given={}, say=heard)
-    assert 3 * told == len(heard.lines)
-
-
-def test_runs_that_were_written_before_are_taken(tmp_path: Path) -> None:
-    """If the pair of a view is whole; otherwise they are measured."""
-    benchmark = read(FIXTURE)
-    plan = Plan(strategies=("graph",), cache=tmp_path / "cache", runs=tmp_path)
-    lines = [json.dumps({"id": query["id"], "ranked": []}) for query in benchmark.queries]
-    (tmp_path / f"{FIXTURE.name}-graph-clean-matches.jsonl").write_text("\n".join(lines))
-
-    assert not written(tmp_path, benchmark, "graph")
-    (tmp_path / f"{FIXTURE.name}-graph-typos-matches.jsonl").write_text("\n".join(lines))
-    found = measured(FIXTURE, plan, given={}, say=Heard())
-
-    assert [0] == [each.figures["recall@5"] for each in found.systems if each.origin == "ours"]
-    (tmp_path / f"{FIXTURE.name}-graph-typos-matches.jsonl").write_text(lines[0])
-    with pytest.raises(ConfigError, match=r"typos-matches.jsonl lacks 4 queries"):
-        written(tmp_path, benchmark, "graph")
+    assert (first, told) == (again, len(log.lines))
+    measure(FIXTURE, replace(plan, seed=8), given={}, log=log)
+    assert 2 * told == len(log.lines)
+    measure(FIXTURE, replace(plan, fresh=True), given={}, log=log)
+    assert 3 * told == len(log.lines)
 
 
 def test_given_figures_are_marked_and_not_resampled(tmp_path: Path) -> None:
@@ -113,8 +95,8 @@ def test_given_figures_are_marked_and_not_resampled(tmp_path: Path) -> None:
     path.write_text(json.dumps({"fixture": {"other": {"recall@5": 0.5}}}), encoding="utf-8")
     plan = Plan(strategies=("graph",), cache=tmp_path)
 
-    found = measured(FIXTURE, plan, given=read_given(path), say=Heard())
-    text = page([found], told="")
+    found = measure(FIXTURE, plan, given=read_given(path), log=Log())
+    text = page([found], method="")
 
     assert "| other (given) | matches | – | 50.0 |" in text  # noqa: RUF001  (a dash)
     assert "| 50.0 other |" in text
@@ -159,7 +141,7 @@ def test_the_floor_is_the_best_measured_baseline_of_the_view() -> None:
     assert None is best_of([], "matches")
 
 
-def test_losing_rows_are_named_whole_and_by_language() -> None:
+def test_losing_rows_are_named() -> None:
     """Also in a view that no baseline fills."""
     found = report_of(
         system("auto", 0.6, origin="ours"),
@@ -168,17 +150,13 @@ def test_losing_rows_are_named_whole_and_by_language() -> None:
         system("dense", 0.5),
     )
 
-    assert [
-        "graph matches -10.0 on dense",
-        "graph matches in en -10.0 on dense",
-        "graph matches in hi -2.5 on dense",
-    ] == list(losing(found))
+    assert ["graph matches -10.0 on dense"] == list(losing(found))
     assert [] == list(losing(report_of(*found.systems[:3])))
 
 
 def test_a_set_that_loses_nothing_says_so() -> None:
     """The reader need not search."""
-    text = page([report_of(system("auto", 0.9, origin="ours"), system("x", 0.1))], told="How.")
+    text = page([report_of(system("auto", 0.9, origin="ours"), system("x", 0.1))], method="How.")
 
     assert "No row of ours is below." in text
     assert (
@@ -190,20 +168,11 @@ def test_a_set_without_a_floor_is_told_alone() -> None:
     """One language, no baseline: the table of its systems is all there is to say."""
     alone = replace(report_of(system("auto", 0.9, origin="ours")), languages={"en": 2})
 
-    text = page([alone], told="How.")
+    text = page([alone], method="How.")
 
     assert "best baseline of each set" not in text
     assert "by language" not in text
     assert "| **auto** | matches |" in text
-
-
-def test_a_language_without_a_rival_cannot_be_lost() -> None:
-    """A baseline that was never asked in a language says nothing of it."""
-    silent = replace(system("dense", 0.95), by_language={})
-
-    found = report_of(system("auto", 0.9, origin="ours"), silent)
-
-    assert ["auto matches -5.0 on dense"] == list(losing(found))
 
 
 def test_typing_errors_are_means_over_sets_that_all_have() -> None:
@@ -227,33 +196,29 @@ def test_what_stands_beside_a_report_stays() -> None:
     """The report is replaced between its marks, or put at the end."""
     document = f"# Mine\n\n{BEGIN}\nold\n{END}\n\n## Also mine\n"
 
-    again = placed(document, "new\n")
+    again = replace_report(document, "new\n")
 
     assert f"# Mine\n\n{BEGIN}\n\nnew\n\n{END}\n\n## Also mine\n" == again
-    assert again == placed(again, "new")
-    assert f"# Mine\n\n{BEGIN}\n\nnew\n\n{END}\n" == placed("# Mine\n", "new")
-    assert f"{BEGIN}\n\nnew\n\n{END}\n" == placed("", "new")
+    assert again == replace_report(again, "new")
+    assert f"# Mine\n\n{BEGIN}\n\nnew\n\n{END}\n" == replace_report("# Mine\n", "new")
+    assert f"{BEGIN}\n\nnew\n\n{END}\n" == replace_report("", "new")
 
 
-def test_a_document_is_written_with_its_pictures(tmp_path: Path) -> None:
-    """Twice gives the same bytes; the pictures are named from where the document stands."""
+def test_a_report_is_the_same_when_it_is_written_again(tmp_path: Path) -> None:
+    """Twice gives the same bytes."""
     words = ["report", "--data", FIXTURE, "--out", tmp_path / "page.md", "--embedder", "none"]
-    words += ["--cache", tmp_path / "runs", "--plots", tmp_path / "plots", "--limit-queries", 4]
+    words += ["--cache", tmp_path / "runs", "--limit-queries", 4]
 
-    def written() -> dict[str, bytes]:
+    def written() -> str:
         result = CliRunner().invoke(retrieval.app, [str(word) for word in words])
         assert 0 == result.exit_code, result.output
-        files = [tmp_path / "page.md", *sorted((tmp_path / "plots").iterdir())]
-        return {file.name: file.read_bytes() for file in files}
+        return (tmp_path / "page.md").read_text(encoding="utf-8")
 
     first = written()
 
-    assert ["page.md", "languages.svg", "recall.svg"] == list(first)
     assert first == written()
-    text = first["page.md"].decode()
-    assert "](plots/recall.svg)" in text
-    assert "A sample of 4 queries a set." in text
-    assert "No embedder." in text
+    assert "A sample of 4 queries a set." in first
+    assert "No embedder." in first
 
 
 def test_a_model_is_named(tmp_path: Path) -> None:
@@ -289,5 +254,5 @@ def test_a_verdict_needs_the_whole_interval() -> None:
     )
 
     assert "+10.0 [-10.0, +20.0] points, 1 queries better and 1 worse: it ties." in page(
-        [each], told=""
+        [each], method=""
     )

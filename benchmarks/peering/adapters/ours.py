@@ -10,7 +10,6 @@ from benchmarks.peering.wire import Setting, Tool, Vectors, serve
 from gateway import Embedder, Gateway, LocalEmbedder, Options
 from gateway.embed.protocol import Embedded, EmbedderInfo, Role
 from gateway.options import CacheOptions
-from gateway.testing import HashingEmbedder
 from gateway.types import Strategy
 
 STRATEGIES: dict[str, Strategy] = {"auto": "auto", "embeddings": "embeddings", "graph": "graph"}
@@ -37,19 +36,11 @@ class Metered:
 
 
 class Ours:
-    """The gateway of this repository.
-
-    Options: ``strategy``; ``hashing``, the length of vectors that need no model, instead of the
-    local model's.
-    """
+    """The gateway of this repository; its option is the ``strategy``."""
 
     def __init__(self, setting: Setting) -> None:
         strategy = STRATEGIES[str(setting.options.get("strategy", "auto"))]
-        hashing = int(str(setting.options.get("hashing", 0)))
-        embedder = None
-        if strategy != "graph":
-            inner = HashingEmbedder(hashing) if hashing else LocalEmbedder()
-            embedder = Metered(inner, setting.vectors)
+        embedder = Metered(LocalEmbedder(), setting.vectors) if strategy != "graph" else None
         self._gateway = Gateway(
             strategy=strategy,
             embedder=embedder,

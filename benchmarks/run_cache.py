@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from benchmarks.data import Row
+from gateway.runtime.atomic_file import write_atomically
 
 Lines = list[dict[str, object]]
 """The lines of a run."""
@@ -36,17 +37,17 @@ def data_hash(folder: Path) -> str:
     return files_hash(folder / name for name in DATA if (folder / name).is_file())
 
 
-def kept(
+def cached_runs(
     folder: Path,
     key: Mapping[str, object],
     measure: Callable[[], dict[str, Lines]],
     *,
     fresh: bool = False,
 ) -> Mapping[str, Iterable[Row]]:
-    """Give the runs that *key* names: those of *folder*, else those that *measure* gives.
+    """Return the runs that *key* names: those of *folder*, else those that *measure* returns.
 
     Args:
-        folder: Where runs are kept; made if it is not there.
+        folder: Where runs are; made if it is not there.
         key: All that could change the runs, as JSON values.
         measure: Called if there are none, or *fresh* ones are wanted.
         fresh: Measure in any case.
@@ -54,12 +55,8 @@ def kept(
     name = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:_HASHED_CHARS]
     path = folder / f"{name}.json"
     if path.is_file() and not fresh:
-        found: dict[str, Lines] = json.loads(path.read_text(encoding="utf-8"))
-        return found
-    found = measure()
-    folder.mkdir(parents=True, exist_ok=True)
-    # Written beside and moved: a run that was stopped half way is no run.
-    part = path.with_suffix(".part")
-    part.write_text(json.dumps(found, ensure_ascii=False), encoding="utf-8")
-    part.replace(path)
-    return found
+        runs: dict[str, Lines] = json.loads(path.read_text(encoding="utf-8"))
+        return runs
+    runs = measure()
+    write_atomically(path, json.dumps(runs, ensure_ascii=False))
+    return runs

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from benchmarks.kept import Lines, data_hash, files_hash, kept
+from benchmarks.run_cache import Lines, cached_runs, data_hash, files_hash
 
 
 class Measuring:
@@ -22,12 +22,12 @@ def test_a_run_is_measured_once(tmp_path: Path) -> None:
     """Another key, or the wish for fresh ones, measures again."""
     measuring = Measuring()
 
-    first = kept(tmp_path / "new", {"a": 1}, measuring)
-    again = kept(tmp_path / "new", {"a": 1}, measuring)
+    first = cached_runs(tmp_path / "new", {"a": 1}, measuring)
+    again = cached_runs(tmp_path / "new", {"a": 1}, measuring)
 
     assert (first, 1) == (again, measuring.times)
-    assert kept(tmp_path / "new", {"a": 2}, measuring)
-    assert kept(tmp_path / "new", {"a": 1}, measuring, fresh=True)
+    assert cached_runs(tmp_path / "new", {"a": 2}, measuring)
+    assert cached_runs(tmp_path / "new", {"a": 1}, measuring, fresh=True)
     assert 3 == measuring.times
     assert 2 == len(list((tmp_path / "new").iterdir()))
 
